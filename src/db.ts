@@ -1,0 +1,115 @@
+import { CamelCasePlugin, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
+import pg from 'pg'
+import type { Logger } from 'pino'
+import type { DB } from './tables.ts'
+
+export { sql }
+
+/** The database, outside any transaction. Only edges hold it. */
+export type Db = Kysely<DB>
+
+/** One open transaction. Operations take it first and never open or keep one themselves. */
+export type Tx = Transaction<DB>
+
+/** What a query that decides nothing may run on: a transaction, or the database itself. */
+export type Reader = Db | Tx
+
+/** One page of a list: how many entries to pass over, and how many to give. */
+export type Page = { skip: number; take: number }
+
+export type Connection = string | { host: string; user: string; database: string }
+
+/** Waits that are longer than these are faults, and end as such instead of holding others up. */
+const limits = {
+  // A lock is held for one short transaction; the contract lets a repeated key wait for two seconds.
+  lockTimeoutMs: 2_000,
+  // The slowest statement, a first page over a million members, takes well under a second.
+  statementTimeoutMs: 10_000,
+  // A transaction that does nothing for this long belongs to a process that has lost its way.
+  idleInTransactionTimeoutMs: 10_000,
+  connectTimeoutMs: 5_000,
+}
+
+/**
+ * Opens the pool. Instants come back as `Date`, days as text, `bigint` columns as bigint, and snake_case columns in
+ * camelCase.
+ * @param connectionsMax of this process; every process has its own pool
+ */
+export function connect(
+  connection: Connection,
+  { log, connectionsMax = 20 }: { log: Logger; connectionsMax?: number },
+): { db: Db; pool: pg.Pool } {
+  const pool = new pg.Pool({
+    ...(typeof connection === 'string' ? { connectionString: connection } : connection),
+    application_name: 'openwage',
+    max: connectionsMax,
+    connectionTimeoutMillis: limits.connectTimeoutMs,
+    lock_timeout: limits.lockTimeoutMs,
+    statement_timeout: limits.statementTimeoutMs,
+    idle_in_transaction_session_timeout: limits.idleInTransactionTimeoutMs,
+    types: { getTypeParser },
+  })
+  // Without a listener the loss of an idle connection would end the process.
+  const lost = (error: Error) => log.warn({ err: error }, 'lost a database connection')
+  pool.on('error', lost)
+  pool.on('connect', client => client.on('error', lost))
+  const db = new Kysely<DB>({
+    dialect: new PostgresDialect({ pool }),
+    plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
+  })
+  return { db, pool }
+}
+
+const { builtins } = pg.types
+
+// The driver's defaults make text of int8, and a local midnight of a day.
+function getTypeParser(oid: number, format?: 'text' | 'binary') {
+  if (format === 'binary') return pg.types.getTypeParser(oid, format)
+  if (oid === builtins.INT8) return BigInt
+  if (oid === builtins.DATE) return (text: string) => text
+  return pg.types.getTypeParser(oid, 'text')
+}
+
+/** Whether the error says that a lock was not to be had in time. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '55P03'
+}
+
+/**
+ * Whether the error is the database's being busy, restarting or out of reach: nothing was done, and trying again is right.
+ * Source: PostgreSQL error codes, classes 08, 40, 53 and 57, and 55P03; Node's network errors.
+ */
+export function isUnavailable(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return /^(08|40|53|57P|55P03|57014)/.test(error.code ?? '')
+  const { code, message } = error as NodeJS.ErrnoException
+  return (
+    ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT'].includes(code ?? '') ||
+    /^(Connection terminated|timeout exceeded when trying to connect)/.test(message ?? '')
+  )
+}
+
+/** The name of the constraint that an error says was broken, if it says so. */
+export function brokenConstraint(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError && error.code?.startsWith('23') ? error.constraint : undefined
+}
+
+/**
+ * Refuses a server that could forget what it has confirmed.
+ * @throws with a sentence for the operator when a durability setting is off, or the server is older than 15
+ */
+export async function requireDurability(db: Db): Promise<void> {
+  const { rows } = await sql<{ name: string; setting: string }>`
+    select name, setting from pg_settings
+     where name in ('fsync', 'full_page_writes', 'synchronous_commit', 'server_version_num')`.execute(db)
+  const setting = new Map(rows.map(row => [row.name, row.setting]))
+  if (Number(setting.get('server_version_num')) < 150_000) {
+    throw new Error('PostgreSQL is too old: Openwage needs version 15 or later')
+  }
+  for (const name of ['fsync', 'full_page_writes', 'synchronous_commit']) {
+    if (setting.get(name) === 'off') {
+      throw new Error(
+        `PostgreSQL runs with ${name} = off: it could lose wages that were confirmed. Turn it on and start again`,
+      )
+    }
+  }
+}

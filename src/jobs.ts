@@ -1,0 +1,17 @@
+import type { Logger } from 'pino'
+import { type Db, sql, type Tx } from './db.ts'
+import type { Clock } from './time.ts'
+
+/** What a background step may use. It opens its own transactions and never calls outside within one. */
+export type JobContext = { db: Db; log: Logger; now: Clock }
+
+/**
+ * Background steps by name. Each looks for the rows that are due and acts on them, so that it needs no payload, may be cut
+ * off anywhere and run again, and may run beside itself.
+ */
+export type Jobs = Record<string, (context: JobContext) => Promise<void>>
+
+/** Has the worker run a step at an instant; together with whatever else this transaction does, or not at all. */
+export async function wake(tx: Tx, { job, at }: { job: string; at: Date }): Promise<void> {
+  await sql`select graphile_worker.add_job(${job}, run_at => ${at})`.execute(tx)
+}

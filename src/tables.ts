@@ -1,0 +1,185 @@
+// Generated from the migrations by `npm run generate`. Do not edit.
+import type { Generated } from 'kysely'
+import type { Currency } from './money.ts'
+
+export type DB = {
+  apiKeys: {
+    partnerId: string
+    id: string
+    mode: 'live' | 'sandbox'
+    hash: Buffer
+    hint: string
+    scopes: string[]
+    createdAt: Date
+    expiresAt: Date | null
+    revokedAt: Date | null
+    lastUsedAt: Date | null
+  }
+  events: {
+    partnerId: string
+    id: string
+    type: string
+    resourceId: string
+    sequence: number
+    data: unknown
+    createdAt: Date
+    transactionId: Generated<string>
+  }
+  idempotencyKeys: {
+    partnerId: string
+    key: string
+    fingerprint: Buffer
+    operation: string
+    status: number | null
+    headers: unknown
+    body: string | null
+    resourceId: string | null
+    createdAt: Date
+    expiresAt: Date
+  }
+  installation: {
+    one: Generated<boolean>
+    mode: 'live' | 'sandbox'
+    createdAt: Date
+  }
+  ledgerBalances: {
+    partnerId: string
+    memberId: string
+    currency: Currency
+    available: Generated<bigint>
+    owed: Generated<bigint>
+  }
+  ledgerTransfers: {
+    partnerId: string
+    id: string
+    movementId: string
+    reason: string
+    debit: string
+    credit: string
+    amount: bigint
+    currency: Currency
+    memberId: string | null
+    payCycleId: string | null
+    createdAt: Date
+  }
+  members: {
+    partnerId: string
+    id: string
+    status: 'active' | 'inactive' | 'invited'
+    email: string
+    firstName: string
+    lastName: string
+    phone: string | null
+    tier: string
+    workerId: string | null
+    accountHolder: string | null
+    sortCode: string | null
+    accountNumber: string | null
+    iban: string | null
+    enablePayroll: boolean
+    dob: string | null
+    gender: 'Female' | 'Male' | 'NonBinary' | null
+    createdAt: Date
+    updatedAt: Date
+  }
+  partners: {
+    id: string
+    name: string
+    country: string
+    timeZone: string
+    autoActivate: Generated<boolean>
+    graceMinutes: Generated<number>
+    intentMinutes: Generated<number>
+    requestsPerSecond: Generated<number>
+    requestsBurst: Generated<number>
+    paused: Generated<boolean>
+    suspendedAt: Date | null
+    createdAt: Date
+  }
+  payCycles: {
+    partnerId: string
+    id: string
+    startDate: string
+    endDate: string
+    status: 'Closed' | 'Open'
+    createdAt: Date
+  }
+  payRunLines: {
+    partnerId: string
+    payRunId: string
+    line: number
+    memberId: string
+    amount: bigint
+    currency: Currency
+  }
+  payRuns: {
+    partnerId: string
+    id: string
+    payCycleId: string
+    status: 'Available' | 'Reverted' | 'Scheduled'
+    scheduledFor: Date
+    availableAt: Date | null
+    createdAt: Date
+  }
+  stateEdges: {
+    entity: string
+    fromState: string
+    toState: string
+  }
+  tierVersions: {
+    partnerId: string
+    tier: string
+    version: number
+    feeFixed: bigint
+    feeBps: number
+    feeMin: bigint | null
+    feeMax: bigint | null
+    feePayer: 'employer' | 'member'
+    lowerLimit: bigint
+    upperLimit: bigint
+    withdrawalsPerDay: number | null
+    withdrawalsPerCycle: number | null
+    createdAt: Date
+  }
+  tiers: {
+    partnerId: string
+    name: string
+    currency: Currency
+    version: number
+    createdAt: Date
+  }
+  withdrawalIntents: {
+    partnerId: string
+    id: string
+    memberId: string
+    payCycleId: string
+    status: 'cancelled' | 'completed' | 'expired' | 'pending'
+    currency: Currency
+    amount: bigint
+    net: bigint
+    fee: bigint
+    employerFee: bigint
+    tier: string
+    tierVersion: number
+    accountHolder: string
+    sortCode: string | null
+    accountNumber: string | null
+    iban: string | null
+    createdAt: Date
+    expiresAt: Date
+  }
+  withdrawals: {
+    partnerId: string
+    id: string
+    withdrawalIntentId: string
+    memberId: string
+    payCycleId: string
+    status: 'cancelled' | 'failed' | 'held' | 'paid' | 'returned' | 'submitted'
+    currency: Currency
+    amount: bigint
+    net: bigint
+    fee: bigint
+    employerFee: bigint
+    createdAt: Date
+  }
+}

@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs'
+import swagger from '@fastify/swagger'
+import scalar from '@scalar/fastify-api-reference'
+import type { App } from './server.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+
+const introduction = `On-demand pay: members see what they have earned and withdraw some of it before payday.
+
+Every request needs the header \`x-api-key\`. Send \`x-idempotency-key\` with whatever you may have to repeat: for 7 days the same key with the same request gets the first answer again, without a second effect.
+
+Every refusal is \`{ "issues": [ { "code", "message", … } ] }\`. Branch on \`code\`; \`GET /v1/errors\` lists them all.`
+
+/** The OpenAPI document of all routes registered after this, at /openapi.json, and a page to read it at /docs. */
+export async function documentation(app: App): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Openwage partner API',
+        version,
+        description: introduction,
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/', description: 'This server' }],
+      tags: [
+        { name: 'Withdrawals', description: 'Quote a withdrawal, confirm it, and see what became of it.' },
+        { name: 'Members', description: 'The people who are paid, and their tiers.' },
+        { name: 'Pay runs', description: 'What members have earned.' },
+        { name: 'Pay cycles', description: 'The days that one payday settles.' },
+        { name: 'Service', description: 'The service about itself.' },
+      ],
+      components: {
+        securitySchemes: {
+          apiKey: { type: 'apiKey', name: 'x-api-key', in: 'header', description: 'One key per partner and mode.' },
+        },
+      },
+      security: [{ apiKey: [] }],
+    },
+    transformObject: source =>
+      'openapiObject' in source ? withNamedSchemas(source.openapiObject) : source.swaggerObject,
+  })
+
+  let text: string | undefined
+  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
+    text ??= JSON.stringify(app.swagger())
+    return reply.type('application/json; charset=utf-8').send(text)
+  })
+
+  await app.register(async page => {
+    // The page may load from here and nowhere else; its own script starts inline.
+    page.addHook('onSend', async (_request, reply) => {
+      reply.header(
+        'content-security-policy',
+        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'",
+      )
+      reply.header('x-content-type-options', 'nosniff')
+    })
+    await page.register(scalar, {
+      routePrefix: '/docs',
+      logLevel: 'silent',
+      configuration: {
+        url: '/openapi.json',
+        pageTitle: 'Openwage API',
+        withDefaultFonts: false,
+        telemetry: false,
+        agent: { disabled: true },
+        hideClientButton: true,
+        mcp: { disabled: true },
+      },
+    })
+  })
+}
+
+type Json = { [key: string]: unknown }
+
+/** Moves every schema that has a title to `components.schemas`, so that generated clients get named types. */
+function withNamedSchemas<T extends object>(document: T): T {
+  const named: Json = {}
+  const hoist = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(hoist)
+    if (typeof value !== 'object' || value === null) return value
+    const schema = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, hoist(inner)])) as Json
+    const { title, description, ...rest } = schema
+    if (typeof title !== 'string' || typeof schema.type !== 'string') return schema
+    named[title] = { title, ...rest, ...(named[title] as Json | undefined) }
+    return { $ref: `#/components/schemas/${title}`, ...(description === undefined ? {} : { description }) }
+  }
+  const { components, ...rest } = document as Json
+  const hoisted = hoist(rest) as Json
+  return { ...hoisted, components: { ...(components as Json), schemas: sortedByKey(named) } } as T
+}
+
+function sortedByKey(object: Json): Json {
+  return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

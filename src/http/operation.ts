@@ -1,0 +1,172 @@
+import type { FastifySchema } from 'fastify'
+import { type TSchema, Type } from 'typebox'
+import { type ProblemName, problems } from '../errors.ts'
+import { exampleId, Id } from '../ids.ts'
+import { WireMoney } from '../money.ts'
+
+type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B extends TSchema | undefined> = {
+  /** The `operationId`: what generated clients call the method. */
+  id: string
+  summary: string
+  description?: string
+  tag: string
+  params?: P
+  query?: Q
+  body?: B
+  success: { status: 200 | 201 | 202; description: string; schema: TSchema; headers?: Record<string, TSchema> }
+  /** What it can refuse with beyond what every operation can. */
+  problems?: ProblemName[]
+  /** Operations outside `/v1` need no key. */
+  public?: boolean
+  deprecated?: true
+}
+
+// Every operation can answer these, whatever it does.
+const commonProblems: ProblemName[] = [
+  'RateLimitExceeded',
+  'BadRequest',
+  'RequestTimeout',
+  'HeadersTooLarge',
+  'HeaderValidation',
+  'QueryValidation',
+  'InternalServerError',
+  'ServiceUnavailable',
+]
+const keyProblems: ProblemName[] = ['ApiKeyRefused', 'Forbidden', 'IdempotencyKeyReused', 'Conflict']
+const bodyProblems: ProblemName[] = ['PayloadTooLarge', 'UnsupportedMediaType', 'BodyValidation']
+
+/**
+ * Declares one operation, once: from this come validation, the handler's types, and the OpenAPI document with every
+ * status and code that the operation can answer.
+ */
+export function operation<
+  P extends TSchema | undefined = undefined,
+  Q extends TSchema | undefined = undefined,
+  B extends TSchema | undefined = undefined,
+>(declared: Operation<P, Q, B>) {
+  const names: ProblemName[] = [
+    ...commonProblems,
+    ...(declared.public ? [] : keyProblems),
+    ...(declared.params === undefined ? [] : (['PathValidation'] as const)),
+    ...(declared.body === undefined ? [] : bodyProblems),
+    ...(declared.problems ?? []),
+  ]
+  const { status, ...success } = declared.success
+  const schema = {
+    operationId: declared.id,
+    summary: declared.summary,
+    tags: [declared.tag],
+    ...(declared.description === undefined ? {} : { description: declared.description }),
+    ...(declared.deprecated === undefined ? {} : { deprecated: true }),
+    ...(declared.public ? { security: [] } : { headers: IdempotencyHeader }),
+    response: {
+      [status]: {
+        description: success.description,
+        headers: { ...answerHeaders, ...success.headers },
+        content: { 'application/json': { schema: success.schema } },
+      },
+      ...refusals(names),
+    },
+  }
+  // Only what was declared is present, so that a handler's types follow from it.
+  return {
+    ...schema,
+    ...(declared.params === undefined ? {} : { params: declared.params }),
+    ...(declared.query === undefined ? {} : { querystring: declared.query }),
+    ...(declared.body === undefined ? {} : { body: declared.body }),
+  } as typeof schema & FastifySchema & Given<'params', P> & Given<'querystring', Q> & Given<'body', B>
+}
+
+type Given<K extends string, S> = S extends TSchema ? { [key in K]: S } : unknown
+
+const IdempotencyHeader = Type.Object({
+  'x-idempotency-key': Type.Optional(
+    Type.String({
+      pattern: '^[\\x21-\\x7e]{1,255}$',
+      description:
+        'Makes a repetition harmless: for 7 days the same key with the same request gets the first answer again, without a second effect.',
+      examples: ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11'],
+    }),
+  ),
+})
+
+const answerHeaders = {
+  'x-request-id': Type.String({ description: 'Names this request in our log; quote it to support.' }),
+  'ratelimit-policy': Type.String({ description: 'The quota: `q` requests in `w` seconds.' }),
+  ratelimit: Type.String({
+    description: 'What is left of the quota (`r`), and in how many seconds it is whole again (`t`).',
+  }),
+}
+
+const extraFields: Record<string, { schema: TSchema; example: unknown }> = {
+  path: {
+    schema: Type.String({ description: 'Header name, or the way to the field in dots.' }),
+    example: 'amount.currency',
+  },
+  memberId: { schema: Id('member'), example: exampleId('member') },
+  lowerLimit: { schema: WireMoney, example: { amount: 1000, currency: 'GBP' } },
+  upperLimit: { schema: WireMoney, example: { amount: 20000, currency: 'GBP' } },
+  email: { schema: Type.String(), example: 'sam.okafor@example.com' },
+  row: { schema: Type.String({ description: 'Row of the file; the header is row "1".' }), example: '17' },
+}
+
+const examplePaths: Partial<Record<ProblemName, string>> = {
+  ApiKeyRefused: 'x-api-key',
+  HeaderValidation: 'x-idempotency-key',
+  IdempotencyKeyReused: 'x-idempotency-key',
+  PathValidation: 'memberId',
+  QueryValidation: 'take',
+}
+
+/** The wire shape of one issue of this row of the table. */
+export function issueSchema(name: ProblemName): TSchema {
+  const { code, extra } = problems[name]
+  return Type.Object(
+    {
+      code: Type.Literal(code),
+      message: Type.String({ description: 'For a developer and the log; it may change. Branch on `code`.' }),
+      ...Object.fromEntries(extra.map(field => [field, extraFields[field]?.schema ?? Type.String()])),
+    },
+    { title: `${code}Issue`, additionalProperties: false },
+  )
+}
+
+export function exampleIssue(name: ProblemName): Record<string, unknown> {
+  const { code, extra, when } = problems[name]
+  const path = examplePaths[name]
+  return {
+    code,
+    message: when,
+    ...Object.fromEntries(extra.map(field => [field, field === 'path' && path ? path : extraFields[field]?.example])),
+  }
+}
+
+function refusals(names: ProblemName[]): Record<string, object> {
+  const inOrder = (Object.keys(problems) as ProblemName[]).filter(name => names.includes(name))
+  const byStatus = Object.groupBy(inOrder, name => problems[name].status)
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, rows = []]) => [
+      status,
+      {
+        description: rows.map(name => `\`${problems[name].code}\`: ${problems[name].when}`).join('\n\n'),
+        headers: answerHeaders,
+        content: {
+          'application/json': {
+            schema: issuesSchema(rows),
+            examples: Object.fromEntries(rows.map(name => [name, { value: { issues: [exampleIssue(name)] } }])),
+          },
+        },
+      },
+    ]),
+  )
+}
+
+function issuesSchema(rows: ProblemName[]): TSchema {
+  const onePerCode = [...new Map(rows.map(name => [problems[name].code, name])).values()]
+  const shapes = onePerCode.map(issueSchema)
+  const [only] = shapes
+  return Type.Object(
+    { issues: Type.Array(shapes.length === 1 && only ? only : Type.Union(shapes), { minItems: 1 }) },
+    { additionalProperties: false },
+  )
+}

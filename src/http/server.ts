@@ -1,0 +1,325 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import type { Logger } from 'pino'
+import { type Db, isUnavailable } from '../db.ts'
+import { issue, Problem, type ProblemName, problem } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { KeyHolder, Mode, Scope } from '../partners/api-keys.ts'
+import type { Partner } from '../partners/partners.ts'
+import type { Clock } from '../time.ts'
+import { authenticator } from './auth.ts'
+import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+import { type Fault, parseStrictJson } from './strict-json.ts'
+import { compileValidation, type Parts } from './validation.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The moment of this request: whatever it decides, it decides as of this instant. */
+    now: Date
+    partner: Partner
+    idempotencyKey: string | undefined
+    bodyFaults: Fault[]
+  }
+  interface FastifyContextConfig {
+    /** What the API key must be allowed to do; routes without a scope need no key. */
+    scope?: Scope
+    /** Days of the announcement and of the removal, and the path that takes over. */
+    deprecated?: { since: string; sunset: string; successor: string }
+    validate?: (parts: Parts) => { query: unknown }
+  }
+}
+
+export type App = FastifyInstance<
+  import('node:http').Server,
+  IncomingMessage,
+  ServerResponse,
+  Logger,
+  TypeBoxTypeProvider
+>
+
+export type Edge = { db: Db; log: Logger; now: Clock; mode: Mode }
+
+const limits = {
+  // The largest ordinary body is a pay run of 10,000 lines.
+  bodyBytesMax: 2 * 1024 * 1024,
+  headerBytesMax: 16 * 1024,
+  // A request of two megabytes arrives in this time on any line that is worth waiting for.
+  requestMsMax: 15_000,
+  headersMsMax: 10_000,
+  // Slow ones are looked for this often.
+  checkEveryMs: 1_000,
+  idleConnectionMsMax: 60_000,
+  keepAliveMsMax: 72_000,
+}
+
+const defaultRateLimit = { perSecond: 100, burst: 200 }
+
+/**
+ * The HTTP server without its operations: what every request goes through before one (who is calling, how often, is the
+ * request exactly right), and the one shape of everything that goes wrong.
+ */
+export function createServer({ db, log, now, mode }: Edge): App {
+  const app: App = Fastify({
+    loggerInstance: log,
+    // One line per request is enough, and it must not hold the query.
+    logController: new LogController({ disableRequestLogging: true }),
+    // A request on an open connection is still answered while the others end; Fastify's 503 would have its own shape.
+    return503OnClosing: false,
+    bodyLimit: limits.bodyBytesMax,
+    requestTimeout: limits.requestMsMax,
+    connectionTimeout: limits.idleConnectionMsMax,
+    keepAliveTimeout: limits.keepAliveMsMax,
+    exposeHeadRoutes: false,
+    // Idempotency keys are path parameters too, of up to 255 characters, each of which may be escaped.
+    routerOptions: { maxParamLength: 3 * 255, ignoreTrailingSlash: false },
+    genReqId: request => saneRequestId(request.headers['x-request-id']) ?? newId('request', now()),
+    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, now),
+    frameworkErrors: (error, request, reply) => answerError(error, request as FastifyRequest, reply as FastifyReply),
+    http: {
+      maxHeaderSize: limits.headerBytesMax,
+      headersTimeout: limits.headersMsMax,
+      connectionsCheckingInterval: limits.checkEveryMs,
+      // Node would answer a missing Host with an empty body; we say it in our shape instead.
+      requireHostHeader: false,
+    },
+  }).withTypeProvider<TypeBoxTypeProvider>()
+
+  // Validation is ours, since Fastify stops at the first of path, query and body; answers are plain JSON.
+  app.setValidatorCompiler(() => () => true)
+  app.setSerializerCompiler(() => JSON.stringify)
+  app.server.on('checkExpectation', answerExpectation(app))
+
+  app.decorateRequest('now')
+  app.decorateRequest('partner')
+  app.decorateRequest('idempotencyKey')
+  app.decorateRequest('bodyFaults')
+
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, readJson)
+
+  const authenticate = authenticator(db, { mode, now })
+  const rateLimiter = new RateLimiter()
+
+  app.addHook('onRequest', async (request, reply) => {
+    request.now = now()
+    request.bodyFaults = []
+    reply.headers({
+      'x-request-id': request.id,
+      'cache-control': 'no-store',
+      ...rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst),
+    })
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      throw problem('BadRequest', 'The Host header is missing')
+    }
+    if (needsKey(request)) await admit(request, reply)
+    const { deprecated } = request.routeOptions.config
+    if (deprecated !== undefined) {
+      reply.headers({
+        deprecation: `@${Date.parse(deprecated.since) / 1000}`,
+        sunset: new Date(deprecated.sunset).toUTCString(),
+        link: `<${deprecated.successor}>; rel="successor-version"`,
+      })
+    }
+  })
+
+  app.addHook('preParsing', async request => {
+    if (request.headers['content-encoding'] !== undefined) {
+      throw problem('UnsupportedMediaType', 'The body must not have a content-encoding; send it as plain JSON')
+    }
+  })
+
+  app.addHook('preValidation', async request => {
+    request.idempotencyKey = readIdempotencyKey(request.headers['x-idempotency-key'])
+    const { params, query, body, bodyFaults } = request
+    const read = request.routeOptions.config.validate?.({ params, query, body, bodyFaults })
+    if (read !== undefined) request.query = read.query
+  })
+
+  const routes: { method: string; pattern: RegExp }[] = []
+  app.addHook('onRoute', route => {
+    if (route.schema?.operationId !== undefined)
+      route.config = { ...route.config, validate: compileValidation(route.schema) }
+    const pattern = new RegExp(`^${route.url.replace(/:[A-Za-z]+/g, '[^/]+').replace('*', '.*')}$`)
+    for (const method of [route.method].flat()) routes.push({ method, pattern })
+  })
+
+  app.setNotFoundHandler(async request => {
+    const path = request.url.split('?', 1)[0] ?? ''
+    const allowed = routes.filter(route => route.pattern.test(path)).map(route => route.method)
+    if (allowed.length === 0)
+      throw problem('UnknownPath', `There is no ${path.slice(0, 200)}; see /docs for what there is`)
+    const allow = [...new Set(allowed)].sort().join(', ')
+    throw problem('MethodNotAllowed', `${request.method} is not possible here; this path knows ${allow}`, {}, { allow })
+  })
+
+  app.setErrorHandler(answerError)
+
+  app.addHook('onResponse', async (request, reply) => {
+    log.info(
+      {
+        requestId: request.id,
+        method: request.method,
+        // The pattern, not the path: queries hold e-mail addresses.
+        route: request.routeOptions.url ?? 'unknown',
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+        partnerId: request.partner?.id,
+      },
+      'request',
+    )
+  })
+
+  return app
+
+  async function admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const holder = await authenticate(request.headers['x-api-key'])
+    const { partner } = holder
+    request.partner = partner
+    const limit = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
+    const { allowed, remaining, retryAfterSeconds } = rateLimiter.take(partner.id, limit, request.now)
+    reply.headers(rateLimitHeaders(limit, remaining))
+    if (!allowed) {
+      throw problem(
+        'RateLimitExceeded',
+        `More than ${limit.perSecond} requests a second; wait and try again`,
+        {},
+        {
+          'retry-after': String(retryAfterSeconds),
+        },
+      )
+    }
+    requirePermission(holder, request.routeOptions.config.scope)
+  }
+}
+
+function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | undefined): void {
+  if (partner.suspendedAt !== null)
+    throw problem('Forbidden', 'The partner is suspended; ask the operator of this service')
+  if (scope !== undefined && !scopes.has(scope)) throw problem('Forbidden', `The API key lacks the scope ${scope}`)
+}
+
+// A path that does not exist is nobody's business without a key either.
+function needsKey(request: FastifyRequest): boolean {
+  const { scope } = request.routeOptions.config
+  if (scope !== undefined) return true
+  return request.is404 && /^\/v[0-9]+(\/|\?|$)/.test(request.url)
+}
+
+function readIdempotencyKey(header: unknown): string | undefined {
+  if (header === undefined) return undefined
+  if (typeof header === 'string' && /^[\x21-\x7e]{1,255}$/.test(header)) return header
+  throw problem('HeaderValidation', 'x-idempotency-key must be 1 to 255 visible ASCII characters', {
+    path: 'x-idempotency-key',
+  })
+}
+
+async function readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown> {
+  const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1]
+  if (charset !== undefined && charset.toLowerCase() !== 'utf-8') {
+    throw problem('UnsupportedMediaType', `The body must be UTF-8, not ${charset.slice(0, 40)}`)
+  }
+  // A request without a body may still name its media type; whether a body is needed is the schema's to say.
+  if (bytes.length === 0) return undefined
+  try {
+    const { value, faults } = parseStrictJson(bytes)
+    request.bodyFaults = faults
+    return value
+  } catch (error) {
+    throw problem(
+      'BadRequest',
+      error instanceof SyntaxError ? 'The body is not well-formed JSON' : 'The body is not valid UTF-8',
+    )
+  }
+}
+
+function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const refusal = error instanceof Problem ? error : problemOfError(error)
+  if (refusal.status >= 500) request.log.error({ err: error, requestId: request.id }, 'request failed')
+  // A bad URL is refused before any hook has run.
+  if (!reply.hasHeader('x-request-id')) {
+    reply.headers({
+      'x-request-id': request.id,
+      'cache-control': 'no-store',
+      ...rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst),
+    })
+  }
+  return reply
+    .code(refusal.status)
+    .headers(refusal.headers)
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify({ issues: refusal.issues }))
+}
+
+const frameworkProblems: Record<string, { name: ProblemName; message: string }> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: { name: 'UnsupportedMediaType', message: 'The body must be application/json' },
+  FST_ERR_CTP_INVALID_TYPE: { name: 'UnsupportedMediaType', message: 'The body must be application/json' },
+  FST_ERR_CTP_BODY_TOO_LARGE: {
+    name: 'PayloadTooLarge',
+    message: `The body must not exceed ${limits.bodyBytesMax} bytes`,
+  },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: { name: 'BadRequest', message: 'The body is not as long as content-length says' },
+  FST_ERR_BAD_URL: { name: 'BadRequest', message: 'The path is not a valid URL path' },
+}
+
+function problemOfError(error: unknown): Problem {
+  const { code, statusCode } = error as { code?: string; statusCode?: number }
+  const known = code === undefined ? undefined : frameworkProblems[code]
+  if (known !== undefined) return new Problem(known.name, [issue(known.name, known.message)])
+  if (isUnavailable(error)) {
+    return problem(
+      'ServiceUnavailable',
+      'The service is busy or restarting; nothing was done, try again',
+      {},
+      { 'retry-after': '1' },
+    )
+  }
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
+    return problem('BadRequest', 'The request is malformed')
+  return problem('InternalServerError', 'An unexpected fault; quote the x-request-id of this answer to the operator')
+}
+
+// What is not even HTTP never becomes a request: the answer is written to the socket by hand.
+function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clock): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const refusal = unreadable(error.code)
+  const body = JSON.stringify({ issues: refusal.issues })
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'x-request-id': newId('request', now()),
+    'cache-control': 'no-store',
+    ...rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst),
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  socket.end(`HTTP/1.1 ${refusal.status} ${reasons[refusal.status] ?? ''}\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+}
+
+const reasons: Record<number, string> = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  431: 'Request Header Fields Too Large',
+}
+
+function unreadable(code: string | undefined): Problem {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return problem('HeadersTooLarge', `The headers must not exceed ${limits.headerBytesMax} bytes`)
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return problem('RequestTimeout', 'The request took too long to arrive')
+  return problem('BadRequest', 'The request is not well-formed HTTP/1.1')
+}
+
+// Node would answer an unknown `Expect` with an empty 417; to us it is one more header that we do not know.
+function answerExpectation(app: App) {
+  return (request: IncomingMessage, response: ServerResponse) => {
+    app.server.emit('request', request, response)
+  }
+}
+
+function saneRequestId(header: unknown): string | undefined {
+  return typeof header === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(header) ? header : undefined
+}

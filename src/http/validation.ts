@@ -1,0 +1,143 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import formats from 'ajv-formats'
+import type { FastifySchema } from 'fastify'
+import { type Issue, issue, type ProblemName, problemOf } from '../errors.ts'
+import { type Fault, textFault } from './strict-json.ts'
+
+// Nothing is coerced, defaulted or removed, and all problems are reported at once.
+const ajv = new Ajv({ allErrors: true, strict: false, coerceTypes: false, removeAdditional: false, useDefaults: false })
+formats.default(ajv)
+
+// A hostile body can hold a hundred thousand unknown fields; nobody reads more than this.
+const issuesMax = 1_000
+
+type Part = 'params' | 'querystring' | 'body'
+export type Parts = { params: unknown; query: unknown; body: unknown; bodyFaults: Fault[] }
+
+const partNames: Record<Part, { problem: ProblemName; whole: string }> = {
+  params: { problem: 'PathValidation', whole: 'path' },
+  querystring: { problem: 'QueryValidation', whole: 'query' },
+  body: { problem: 'BodyValidation', whole: 'body' },
+}
+
+/**
+ * Compiles a route's schema into a check of path, query and body that throws one `Problem` with all their issues.
+ * A query arrives as text: its integers and lists are read by the schema first, and only when written canonically.
+ */
+export function compileValidation(schema: FastifySchema): (parts: Parts) => { query: unknown } {
+  const validators = {
+    params: ajv.compile((schema.params as object | undefined) ?? { type: 'object' }),
+    querystring: ajv.compile(
+      (schema.querystring as object | undefined) ?? { type: 'object', additionalProperties: false },
+    ),
+    body: schema.body === undefined ? undefined : ajv.compile(schema.body as object),
+  }
+  const readQuery = queryReader(schema.querystring)
+  return parts => {
+    const query = readQuery(parts.query)
+    const found = [
+      ...issuesOf('params', validators.params, parts.params, textFaults(parts.params)),
+      ...issuesOf('querystring', validators.querystring, query, textFaults(query)),
+      ...(validators.body === undefined ? [] : issuesOf('body', validators.body, parts.body, parts.bodyFaults)),
+    ]
+    if (found.length > 0) throw problemOf(found.slice(0, issuesMax))
+    return { query }
+  }
+}
+
+function issuesOf(part: Part, validate: ValidateFunction, value: unknown, faults: Fault[]) {
+  const { problem: name, whole } = partNames[part]
+  const errors = validate(value) ? [] : chooseBranches(validate.errors ?? [])
+  const issues = new Map<string, Issue>()
+  for (const { path, message } of [...faults, ...errors.map(error => describe(error, whole))]) {
+    // The first fault of a field is the one to mend first; a second one about the same place only confuses.
+    if (!issues.has(path)) issues.set(path, issue(name, message, { path }))
+  }
+  return [...issues.values()].map(issue => ({ name, issue }))
+}
+
+// A failing union reports the errors of every branch. Only those of the branch that the caller meant help them: one of
+// the right type, with the fewest errors.
+function chooseBranches(errors: ErrorObject[]): ErrorObject[] {
+  const unions = errors.filter(error => error.keyword === 'anyOf')
+  let kept = errors
+  for (const union of unions) {
+    const inside = kept.filter(error => error !== union && error.schemaPath.startsWith(`${union.schemaPath}/`))
+    const branches = Object.values(Object.groupBy(inside, error => branchOf(error, union))).filter(b => b !== undefined)
+    const typed = branches.filter(
+      branch => !branch.some(error => error.keyword === 'type' && error.instancePath === union.instancePath),
+    )
+    const meant = typed.toSorted((a, b) => a.length - b.length)[0]
+    kept = kept.filter(error => !inside.includes(error) && error !== union).concat(meant ?? [union])
+  }
+  return kept
+}
+
+function branchOf(error: ErrorObject, union: ErrorObject): string {
+  return error.schemaPath.slice(union.schemaPath.length + 1).split('/', 1)[0] ?? ''
+}
+
+function describe(error: ErrorObject, whole: string): Fault {
+  const steps = error.instancePath
+    .split('/')
+    .slice(1)
+    .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const at = (step?: string) => [...steps, ...(step === undefined ? [] : [step])].join('.') || whole
+  switch (error.keyword) {
+    case 'required':
+      return { path: at(error.params.missingProperty), message: `${at(error.params.missingProperty)} is required` }
+    case 'additionalProperties':
+      return {
+        path: at(error.params.additionalProperty),
+        message: `${at(error.params.additionalProperty)} is not a known field; check its spelling or leave it out`,
+      }
+    case 'enum':
+      return { path: at(), message: `${at()} must be one of ${listed(error.params.allowedValues)}` }
+    case 'const':
+      return { path: at(), message: `${at()} must be ${JSON.stringify(error.params.allowedValue)}` }
+    case 'pattern': {
+      const example = (error.parentSchema as { examples?: string[] } | undefined)?.examples?.[0]
+      return {
+        path: at(),
+        message: `${at()} has the wrong form${example === undefined ? '' : `; it looks like ${example}`}`,
+      }
+    }
+    case 'anyOf':
+      return { path: at(), message: `${at()} has none of the forms that are allowed here` }
+    default:
+      return { path: at(), message: `${at()} ${error.message ?? 'is not valid'}` }
+  }
+}
+
+function listed(values: unknown[]): string {
+  return values.length <= 12 ? values.join(', ') : `the ${values.length} listed values`
+}
+
+type QueryProperties = Record<string, { type?: string }>
+
+function queryReader(schema: unknown): (query: unknown) => Record<string, unknown> {
+  const properties = (schema as { properties?: QueryProperties } | undefined)?.properties ?? {}
+  return query =>
+    Object.fromEntries(
+      Object.entries(query as Record<string, unknown>).map(([name, value]) => [
+        name,
+        read(value, properties[name]?.type),
+      ]),
+    )
+}
+
+function read(value: unknown, type: string | undefined): unknown {
+  if (type === 'array') return Array.isArray(value) ? value : [value]
+  if (type === 'integer' && typeof value === 'string' && /^(0|[1-9][0-9]{0,15})$/.test(value)) return Number(value)
+  if (type === 'boolean' && (value === 'true' || value === 'false')) return value === 'true'
+  return value
+}
+
+function textFaults(values: unknown): Fault[] {
+  return Object.entries((values ?? {}) as Record<string, unknown>).flatMap(([name, value]) =>
+    [name, ...(Array.isArray(value) ? value : [value])].flatMap(text => {
+      const fault = typeof text === 'string' ? textFault(text) : undefined
+      return fault === undefined ? [] : [{ path: name, message: `${name} ${fault}` }]
+    }),
+  )
+}

@@ -1,0 +1,136 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { type Db, sql, type Tx } from '../db.ts'
+import { newId } from '../ids.ts'
+import type { Partner } from './partners.ts'
+
+export const modes = ['sandbox', 'live'] as const
+export type Mode = (typeof modes)[number]
+
+/** What a key may be used for. A key without the scope of an operation gets `Forbidden`. */
+export const scopes = ['members:read', 'members:write', 'pay:read', 'pay:write'] as const
+export type Scope = (typeof scopes)[number]
+
+export type ApiKey = {
+  id: string
+  mode: Mode
+  hint: string
+  scopes: Scope[]
+  createdAt: Date
+  expiresAt: Date | null
+  revokedAt: Date | null
+  lastUsedAt: Date | null
+}
+
+const prefixes = { sandbox: 'ow_test_', live: 'ow_live_' } as const
+const keyPattern = /^ow_(test|live)_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/
+// How often the last use is written: often enough for "is this key still in use?", without a write per request.
+const lastUsePrecisionMs = 60_000
+
+/**
+ * A new secret: prefix, 256 random bits in base62 (43 characters), and a CRC-32 of what stands before it (6 characters),
+ * by which a scanner can recognise a leaked key without asking us.
+ */
+export function newSecret(mode: Mode): string {
+  const random = prefixes[mode] + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), 43)
+  return random + checksum(random)
+}
+
+/** Whether a text has the shape and checksum of a key, and of which mode; undefined when it is none. */
+export function modeOf(secret: string): Mode | undefined {
+  if (!keyPattern.test(secret) || checksum(secret.slice(0, -6)) !== secret.slice(-6)) return undefined
+  return secret.startsWith(prefixes.live) ? 'live' : 'sandbox'
+}
+
+/**
+ * Makes a key for a partner. The secret is returned this once; only its SHA-256 is stored.
+ * @param expiresAt null for a key that lives until it is revoked
+ */
+export async function createKey(
+  tx: Tx,
+  {
+    partnerId,
+    mode,
+    scopes: granted,
+    expiresAt,
+    now,
+  }: { partnerId: string; mode: Mode; scopes: readonly Scope[]; expiresAt: Date | null; now: Date },
+): Promise<{ key: ApiKey; secret: string }> {
+  const secret = newSecret(mode)
+  const key = {
+    id: newId('apiKey', now),
+    mode,
+    hint: `${secret.slice(0, 12)}…`,
+    scopes: [...granted],
+    createdAt: now,
+    expiresAt,
+    revokedAt: null,
+    lastUsedAt: null,
+  }
+  await tx
+    .insertInto('apiKeys')
+    .values({ ...key, partnerId, hash: hashOf(secret) })
+    .execute()
+  return { key, secret }
+}
+
+/** All keys of a partner, newest first, the revoked and expired ones included. */
+export async function listKeys(db: Db, partnerId: string): Promise<ApiKey[]> {
+  const rows = await db
+    .selectFrom('apiKeys')
+    .select(['id', 'mode', 'hint', 'scopes', 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'])
+    .where('partnerId', '=', partnerId)
+    .orderBy('id', 'desc')
+    .execute()
+  return rows.map(row => ({ ...row, scopes: row.scopes as Scope[] }))
+}
+
+/** Ends a key's life; every process notices within a second. Revoking twice keeps the first time. @returns whether there is such a key */
+export async function revokeKey(tx: Tx, { keyId, now }: { keyId: string; now: Date }): Promise<boolean> {
+  const { rows } = await sql`
+    update api_keys set revoked_at = coalesce(revoked_at, ${now}) where id = ${keyId} returning id`.execute(tx)
+  return rows.length === 1
+}
+
+export type KeyHolder = { partner: Partner; keyId: string; scopes: ReadonlySet<Scope>; expiresAt: Date | null }
+
+/** Who a secret belongs to, and what it may do; undefined when the key is unknown, revoked or expired. Notes its use. */
+export async function findHolder(
+  db: Db,
+  { secret, mode, now }: { secret: string; mode: Mode; now: Date },
+): Promise<KeyHolder | undefined> {
+  const { rows } = await sql<
+    Partner & { keyId: string; scopes: Scope[]; expiresAt: Date | null; lastUsedAt: Date | null }
+  >`
+    select p.id, p.name, p.country, p.time_zone, p.auto_activate, p.grace_minutes, p.intent_minutes,
+           p.requests_per_second, p.requests_burst, p.suspended_at,
+           k.id as key_id, k.scopes, k.expires_at, k.last_used_at
+      from api_keys k join partners p on p.id = k.partner_id
+     where k.hash = ${hashOf(secret)} and k.mode = ${mode}
+       and k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`.execute(db)
+  const row = rows[0]
+  if (row === undefined) return undefined
+  const { keyId, scopes: granted, expiresAt, lastUsedAt, ...partner } = row
+  if (lastUsedAt === null || now.getTime() - lastUsedAt.getTime() >= lastUsePrecisionMs) {
+    await sql`
+      update api_keys set last_used_at = greatest(last_used_at, ${now})
+       where partner_id = ${partner.id} and id = ${keyId}`.execute(db)
+  }
+  return { partner, keyId, scopes: new Set(granted), expiresAt }
+}
+
+function hashOf(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest()
+}
+
+function checksum(text: string): string {
+  return base62(BigInt(crc32(text)), 6)
+}
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function base62(value: bigint, width: number): string {
+  let text = ''
+  for (let rest = value; rest > 0n; rest /= 62n) text = digits.charAt(Number(rest % 62n)) + text
+  return text.padStart(width, '0')
+}

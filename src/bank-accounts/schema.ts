@@ -1,0 +1,42 @@
+import { type Static, Type } from 'typebox'
+
+// Letters of any language, but no line breaks or control characters; a name is more than blanks.
+const AccountHolder = Type.String({
+  minLength: 1,
+  maxLength: 140,
+  pattern: '^(?=.*\\S)[^\\x00-\\x1f\\x7f]*$',
+  description: 'Name of the account holder, 1 to 140 characters.',
+  examples: ['Sam Okafor'],
+})
+
+export const BankAccountUK = Type.Object(
+  {
+    accountHolder: AccountHolder,
+    sortCode: Type.String({
+      pattern: '^[0-9]{2}[ -]?[0-9]{2}[ -]?[0-9]{2}$',
+      description: 'Six digits; hyphens and spaces between the pairs are dropped.',
+      examples: ['089999'],
+    }),
+    accountNumber: Type.String({
+      pattern: '^[0-9]{6,8}$',
+      description: 'Eight digits; six or seven are padded with leading zeros.',
+      examples: ['66374958'],
+    }),
+  },
+  { title: 'BankAccountUK', additionalProperties: false },
+)
+
+export const BankAccountEU = Type.Object(
+  {
+    accountHolder: AccountHolder,
+    iban: Type.String({
+      pattern: '^[A-Za-z]{2}[0-9]{2}([ ]?[A-Za-z0-9]){11,30}$',
+      description: 'IBAN; stored in capitals without spaces.',
+      examples: ['DE89370400440532013000'],
+    }),
+  },
+  { title: 'BankAccountEU', additionalProperties: false },
+)
+
+export const AccountDetails = Type.Union([BankAccountUK, BankAccountEU])
+export type AccountDetails = Static<typeof AccountDetails>

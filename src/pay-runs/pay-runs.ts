@@ -1,0 +1,173 @@
+import { type Reader, sql, type Tx } from '../db.ts'
+import { type Issue, issue, Problem, problem } from '../errors.ts'
+import * as events from '../events/events.ts'
+import { newId } from '../ids.ts'
+import { wake } from '../jobs.ts'
+import * as ledger from '../ledger/ledger.ts'
+import type { Currency } from '../money.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { addMinutes } from '../time.ts'
+import { balanceKey, type Line, transfersOf } from './rules.ts'
+
+export type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
+export type PayRun = { id: string; payCycleId: string; status: PayRunStatus; scheduledFor: Date }
+
+/**
+ * Takes in what members have earned. The pay run waits for the partner's grace period, in which it can be taken back,
+ * and then becomes available; without a grace period it is available at once.
+ * @throws Problem `UnprocessableEntity` without an open cycle, `BodyValidation` for a line in another currency than its
+ * member's, `MemberNotEligible` (400) with one issue per unknown or inactive member; nothing is done then
+ */
+export async function create(
+  tx: Tx,
+  { partner, lines, now }: { partner: { id: string; graceMinutes: number }; lines: Line[]; now: Date },
+): Promise<PayRun> {
+  const partnerId = partner.id
+  const cycle = await payCycles.findOpen(tx, partnerId)
+  if (cycle === undefined)
+    throw problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  await requirePayable(tx, { partnerId, lines })
+  const payRun: PayRun = {
+    id: newId('payRun', now),
+    payCycleId: cycle.id,
+    status: 'Scheduled',
+    scheduledFor: addMinutes(now, partner.graceMinutes),
+  }
+  await tx
+    .insertInto('payRuns')
+    .values({ ...payRun, partnerId, createdAt: now })
+    .execute()
+  await sql`
+    insert into pay_run_lines (partner_id, pay_run_id, line, member_id, amount, currency)
+    select ${partnerId}, ${payRun.id}, line, member_id, amount, currency
+      from unnest(${lines.map(line => line.memberId)}::text[], ${lines.map(line => line.amount)}::bigint[],
+                  ${lines.map(line => line.currency)}::text[]) with ordinality as t (member_id, amount, currency, line)`.execute(
+    tx,
+  )
+  await appendEvent(tx, 'scheduled', { partnerId, payRun, now })
+  if (payRun.scheduledFor > now) {
+    await wake(tx, { job: 'make-pay-runs-available', at: payRun.scheduledFor })
+    return payRun
+  }
+  return await makeAvailable(tx, { partnerId, payRunId: payRun.id, now })
+}
+
+/**
+ * Makes a scheduled pay run's money available. Twice is safe: only a scheduled one is acted on.
+ * @throws Problem `NotFound`
+ */
+export async function makeAvailable(
+  tx: Tx,
+  { partnerId, payRunId, now }: { partnerId: string; payRunId: string; now: Date },
+): Promise<PayRun> {
+  const payRun = await tx
+    .selectFrom('payRuns')
+    .select(['id', 'payCycleId', 'status', 'scheduledFor'])
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', payRunId)
+    .forUpdate()
+    .executeTakeFirst()
+  if (payRun === undefined) throw problem('NotFound', 'There is no such pay run')
+  if (payRun.status !== 'Scheduled') return payRun
+  const lines = await tx
+    .selectFrom('payRunLines')
+    .select(['memberId', 'amount', 'currency'])
+    .where('partnerId', '=', partnerId)
+    .where('payRunId', '=', payRunId)
+    .orderBy('line')
+    .execute()
+  const transfers = transfersOf(lines, {
+    payCycleId: payRun.payCycleId,
+    balances: await lockBalances(tx, { partnerId, lines }),
+  })
+  await ledger.post(tx, { partnerId, movementId: payRunId, reason: 'pay_run.available', transfers, now })
+  const available: PayRun = { ...payRun, status: 'Available' }
+  await tx
+    .updateTable('payRuns')
+    .set({ status: 'Available', availableAt: now })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', payRunId)
+    .execute()
+  await appendEvent(tx, 'available', { partnerId, payRun: available, now })
+  return available
+}
+
+/** The scheduled pay runs whose grace period is over, oldest first. */
+export async function findDue(
+  db: Reader,
+  { now, countMax }: { now: Date; countMax: number },
+): Promise<{ partnerId: string; payRunId: string }[]> {
+  return await db
+    .selectFrom('payRuns')
+    .select(['partnerId', 'id as payRunId'])
+    .where('status', '=', 'Scheduled')
+    .where('scheduledFor', '<=', now)
+    .orderBy('scheduledFor')
+    .limit(countMax)
+    .execute()
+}
+
+/** When money last became available in a cycle; null when it has not yet. */
+export async function lastAvailableAt(
+  db: Reader,
+  { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
+): Promise<Date | null> {
+  const { last } = await db
+    .selectFrom('payRuns')
+    .select(({ fn }) => fn.max('availableAt').as('last'))
+    .where('partnerId', '=', partnerId)
+    .where('payCycleId', '=', payCycleId)
+    .where('status', '=', 'Available')
+    .executeTakeFirstOrThrow()
+  return last
+}
+
+async function requirePayable(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }): Promise<void> {
+  const { rows } = await sql<{ id: string; status: string; currency: Currency }>`
+    select m.id, m.status, t.currency
+      from members m join tiers t on t.partner_id = m.partner_id and t.name = m.tier
+     where m.partner_id = ${partnerId} and m.id = any(${[...new Set(lines.map(line => line.memberId))]})`.execute(tx)
+  const members = new Map(rows.map(row => [row.id, row]))
+  const wrongCurrency: Issue[] = []
+  const ineligible = new Map<string, Issue>()
+  for (const [index, { memberId, currency }] of lines.entries()) {
+    const member = members.get(memberId)
+    if (member === undefined || member.status === 'inactive') {
+      const why = member === undefined ? 'There is no such member' : 'The member is inactive'
+      ineligible.set(memberId, issue('PayRunMemberNotEligible', `${why}; invite them first`, { memberId }))
+    } else if (member.currency !== currency) {
+      const path = `payDetails.${index}.money.currency`
+      wrongCurrency.push(
+        issue('BodyValidation', `${path} must be ${member.currency}, the currency of the member's pay`, { path }),
+      )
+    }
+  }
+  if (wrongCurrency.length > 0) throw new Problem('BodyValidation', wrongCurrency)
+  if (ineligible.size > 0) throw new Problem('PayRunMemberNotEligible', [...ineligible.values()])
+}
+
+// The members in id order, so that two pay runs, or a pay run and a withdrawal, never wait for each other in a circle.
+async function lockBalances(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }) {
+  const memberIds = [...new Set(lines.map(line => line.memberId))]
+  await sql`
+    select from members where partner_id = ${partnerId} and id = any(${memberIds})
+     order by id for no key update`.execute(tx)
+  const { rows } = await sql<{ memberId: string; currency: Currency; available: bigint; owed: bigint }>`
+    select member_id, currency, available, owed from ledger_balances
+     where partner_id = ${partnerId} and member_id = any(${memberIds})`.execute(tx)
+  return new Map(rows.map(row => [balanceKey(row), row]))
+}
+
+async function appendEvent(
+  tx: Tx,
+  step: string,
+  { partnerId, payRun, now }: { partnerId: string; payRun: PayRun; now: Date },
+): Promise<void> {
+  await events.append(tx, {
+    partnerId,
+    type: `pay_run.${step}`,
+    resourceId: payRun.id,
+    data: { payRunId: payRun.id, payCycleId: payRun.payCycleId, status: payRun.status },
+    now,
+  })
+}

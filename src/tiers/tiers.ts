@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { type Reader, sql, type Tx } from '../db.ts'
+import type { Currency } from '../money.ts'
+import { type Tier, type TierTerms, termsFault } from './rules.ts'
+
+/** The names of a partner's tiers, alphabetically. */
+export async function listTiers(db: Reader, partnerId: string): Promise<{ name: string }[]> {
+  return await db.selectFrom('tiers').select('name').where('partnerId', '=', partnerId).orderBy('name').execute()
+}
+
+/** A tier with the terms that hold now. */
+export async function findTier(
+  db: Reader,
+  { partnerId, name }: { partnerId: string; name: string },
+): Promise<Tier | undefined> {
+  const { rows } = await sql<Tier>`
+    select t.name, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle
+      from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
+     where t.partner_id = ${partnerId} and t.name = ${name}`.execute(db)
+  return rows[0]
+}
+
+/**
+ * Makes a tier, or gives an existing one new terms: a new version that holds at once for new intents. Intents and
+ * withdrawals keep the version that they were decided by. Equal terms make no new version.
+ * @throws Error with a sentence for the operator when the terms contradict themselves or the currency would change
+ */
+export async function setTier(
+  tx: Tx,
+  {
+    partnerId,
+    name,
+    currency,
+    terms,
+    now,
+  }: { partnerId: string; name: string; currency: Currency; terms: TierTerms; now: Date },
+): Promise<Tier> {
+  const fault = termsFault(terms)
+  if (fault !== undefined) throw new Error(fault)
+  await tx
+    .insertInto('tiers')
+    .values({ partnerId, name, currency, version: 1, createdAt: now })
+    .onConflict(conflict => conflict.columns(['partnerId', 'name']).doNothing())
+    .execute()
+  const { rows } = await sql<{ currency: Currency; version: number }>`
+    select currency, version from tiers where partner_id = ${partnerId} and name = ${name} for update`.execute(tx)
+  const tier = rows[0]
+  assert(tier !== undefined)
+  if (tier.currency !== currency) {
+    throw new Error(
+      `The tier ${name} is in ${tier.currency}, and money is owed in it: make another tier for ${currency}`,
+    )
+  }
+  const current = await findTier(tx, { partnerId, name })
+  if (current !== undefined && isSameTerms(current, terms)) return current
+  const version = current === undefined ? 1 : tier.version + 1
+  await tx
+    .insertInto('tierVersions')
+    .values({ partnerId, tier: name, version, createdAt: now, ...terms })
+    .execute()
+  await tx.updateTable('tiers').set({ version }).where('partnerId', '=', partnerId).where('name', '=', name).execute()
+  return { name, version, currency, ...terms }
+}
+
+function isSameTerms(current: TierTerms, terms: TierTerms): boolean {
+  return (Object.keys(terms) as (keyof TierTerms)[]).every(key => current[key] === terms[key])
+}

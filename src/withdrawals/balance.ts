@@ -1,0 +1,37 @@
+import type { Reader } from '../db.ts'
+import { problem } from '../errors.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import * as payRuns from '../pay-runs/pay-runs.ts'
+import type { Tier } from '../tiers/rules.ts'
+import { type Day, dayIn } from '../time.ts'
+import { readFacts } from './facts.ts'
+
+/** What a member can withdraw in the open pay cycle, and within which limits. */
+export type Balance = {
+  tier: Tier
+  available: bigint
+  payCycle: payCycles.PayCycle
+  /** Day, in the partner's time zone, on which money last became available in the cycle. */
+  lastPayDate: Day | null
+  isTemporarilyUnavailable: boolean
+}
+
+/** @throws Problem `MemberNotFound`, or `UnprocessableEntity` while no cycle is open */
+export async function readBalance(
+  db: Reader,
+  { partner, memberId, now }: { partner: { id: string; timeZone: string }; memberId: string; now: Date },
+): Promise<Balance> {
+  const { member, paused } = await readFacts(db, { partnerId: partner.id, memberId, now })
+  if (member === null) throw problem('MemberNotFound', 'There is no such member', { memberId })
+  const payCycle = await payCycles.findOpen(db, partner.id)
+  if (payCycle === undefined)
+    throw problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  const lastAt = await payRuns.lastAvailableAt(db, { partnerId: partner.id, payCycleId: payCycle.id })
+  return {
+    tier: member.tier,
+    available: member.available,
+    payCycle,
+    lastPayDate: lastAt === null ? null : dayIn(partner.timeZone, lastAt),
+    isTemporarilyUnavailable: paused,
+  }
+}

@@ -1,0 +1,365 @@
+import { Type } from 'typebox'
+import { type AccountColumns, fromColumns, lastFour } from '../bank-accounts/rules.ts'
+import type { ProblemName } from '../errors.ts'
+import { pageOf, pageQuery } from '../http/list.ts'
+import { once, read } from '../http/once.ts'
+import { operation } from '../http/operation.ts'
+import type { App, Edge } from '../http/server.ts'
+import { Id } from '../ids.ts'
+import * as members from '../members/members.ts'
+import { type Currency, fromWire, toWire } from '../money.ts'
+import { lowestAmount } from '../tiers/rules.ts'
+import { type Balance, readBalance } from './balance.ts'
+import * as intents from './intents.ts'
+import { type Intent, statusAt } from './rules.ts'
+import {
+  CompleteWithdrawal,
+  MemberBalance,
+  MemberWithdrawals,
+  NewWithdrawalIntent,
+  WithdrawalCompleted,
+  WithdrawalDetails,
+  WithdrawalIntent,
+  WithdrawalIntentCreated,
+  WithdrawalQuery,
+  Withdrawals,
+} from './schema.ts'
+import * as withdrawals from './withdrawals.ts'
+
+const tag = 'Withdrawals'
+const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
+
+// What deciding a withdrawal can refuse with, in the order of the table.
+const refusals: ProblemName[] = [
+  'MemberNotFound',
+  'UnprocessableEntity',
+  'MemberNotEligible',
+  'BankAccountInvalid',
+  'AmountBelowLowerLimit',
+  'AmountAboveUpperLimit',
+  'MemberInsufficientFunds',
+]
+
+export function withdrawalRoutes(app: App, { db }: Edge): void {
+  app.get(
+    '/v1/pay/members/:memberId/balance',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getMemberBalance',
+        tag,
+        summary: 'Get what a member can withdraw',
+        params: Type.Object({ memberId: Id('member') }),
+        success: { status: 200, description: 'The balance in the open pay cycle.', schema: MemberBalance },
+        problems: ['MemberNotFound', 'UnprocessableEntity'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partner, now, params } = request
+        return {
+          status: 200,
+          body: balanceBody(await readBalance(reader, { partner, memberId: params.memberId, now })),
+        }
+      }),
+  )
+
+  app.post(
+    '/v1/pay/withdrawals/intent',
+    {
+      config: { scope: 'pay:write' },
+      schema: operation({
+        id: 'createWithdrawalIntent',
+        tag,
+        summary: 'Create a withdrawal intent',
+        description:
+          'Calculates the fee by the member’s tier and quotes what would be transferred, and where to. Nothing is reserved or moved until the intent is completed.',
+        body: NewWithdrawalIntent,
+        success: {
+          status: 201,
+          description: 'The quote.',
+          schema: WithdrawalIntentCreated,
+          headers: {
+            'x-intent-expires-at': Type.String({ description: 'Until when the quote holds (ISO 8601, UTC).' }),
+          },
+        },
+        problems: refusals,
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, now, body } = request
+        const intent = await intents.create(tx, {
+          partner,
+          memberId: body.memberId,
+          amount: fromWire(body.amount),
+          now,
+        })
+        return {
+          status: 201,
+          body: createdBody(intent),
+          headers: { 'x-intent-expires-at': intent.expiresAt.toISOString() },
+          resourceId: intent.id,
+        }
+      }),
+  )
+
+  app.get(
+    '/v1/pay/withdrawals/intent/:withdrawalIntentId',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getWithdrawalIntent',
+        tag,
+        summary: 'Get a withdrawal intent',
+        params: intentParams,
+        success: { status: 200, description: 'The intent as it stands.', schema: WithdrawalIntent },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partner, now, params } = request
+        const intent = await intents.find(reader, { partnerId: partner.id, intentId: params.withdrawalIntentId })
+        return { status: 200, body: intentBody(intent, now) }
+      }),
+  )
+
+  app.delete(
+    '/v1/pay/withdrawals/intent/:withdrawalIntentId',
+    {
+      config: { scope: 'pay:write' },
+      schema: operation({
+        id: 'cancelWithdrawalIntent',
+        tag,
+        summary: 'Cancel a withdrawal intent',
+        description: 'A pending intent can no longer be completed after this. Cancelling it again is the same answer.',
+        params: intentParams,
+        success: { status: 200, description: 'The cancelled intent.', schema: WithdrawalIntent },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, now, params } = request
+        const intent = await intents.cancel(tx, { partnerId: partner.id, intentId: params.withdrawalIntentId, now })
+        return { status: 200, body: intentBody(intent, now), resourceId: intent.id }
+      }),
+  )
+
+  app.post(
+    '/v1/pay/withdrawals/complete',
+    {
+      config: { scope: 'pay:write' },
+      schema: operation({
+        id: 'completeWithdrawal',
+        tag,
+        summary: 'Complete a withdrawal',
+        description:
+          'Checks everything again and moves the money. Completing an intent again gives the same answer and moves nothing.',
+        body: CompleteWithdrawal,
+        success: {
+          status: 201,
+          description: 'The money has left the member’s pay.',
+          schema: WithdrawalCompleted,
+          headers: { location: Type.String({ description: 'Path of the withdrawal.' }) },
+        },
+        problems: ['NotFound', ...refusals],
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, now, body } = request
+        const { withdrawalId } = await withdrawals.complete(tx, {
+          partnerId: partner.id,
+          intentId: body.withdrawalIntentId,
+          now,
+        })
+        return {
+          status: 201,
+          body: { message: 'The withdrawal is on its way' },
+          headers: { location: `/v1/pay/withdrawals/${withdrawalId}` },
+          resourceId: withdrawalId,
+        }
+      }),
+  )
+
+  app.get(
+    '/v1/pay/withdrawals',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getWithdrawals',
+        tag,
+        summary: 'List withdrawals',
+        description:
+          'Newest first. Withdrawals that failed, were returned or cancelled gave the money back and are not listed.',
+        query: WithdrawalQuery,
+        success: { status: 200, description: 'One page of withdrawals.', schema: Withdrawals },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { fromDate, toDate, memberId, payCycleId } = request.query
+        const page = pageOf(request.query)
+        const filter = {
+          ...(memberId === undefined ? {} : { memberId }),
+          ...(payCycleId === undefined ? {} : { payCycleId }),
+          ...(fromDate === undefined ? {} : { from: new Date(fromDate) }),
+          ...(toDate === undefined ? {} : { before: new Date(toDate) }),
+        }
+        // One more than asked for tells whether there is more.
+        const found = await withdrawals.list(reader, {
+          partnerId: request.partner.id,
+          filter,
+          page: { skip: page.skip, take: page.take + 1 },
+        })
+        const body = {
+          withdrawals: found.slice(0, page.take).map(itemBody),
+          hasMore: found.length > page.take,
+          ...page,
+        }
+        return { status: 200, body }
+      }),
+  )
+
+  app.get(
+    '/v1/pay/withdrawals/:withdrawalId',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getWithdrawal',
+        tag,
+        summary: 'Get a withdrawal',
+        params: Type.Object({ withdrawalId: Id('withdrawal') }),
+        success: { status: 200, description: 'The withdrawal as it stands.', schema: WithdrawalDetails },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const found = await withdrawals.find(reader, {
+          partnerId: request.partner.id,
+          withdrawalId: request.params.withdrawalId,
+        })
+        const { withdrawalIntentId, status, currency, amount } = found
+        const body = {
+          ...itemBody(found),
+          withdrawalIntentId,
+          status,
+          amount: toWire({ amount, currency }),
+          bankAccount: { lastFour: lastFour(accountOf(found)) },
+        }
+        return { status: 200, body }
+      }),
+  )
+
+  app.get(
+    '/v1/pay/members/:memberId/withdrawals',
+    {
+      config: {
+        scope: 'pay:read',
+        deprecated: { since: '2026-11-01', sunset: '2027-11-01', successor: '/v1/pay/withdrawals' },
+      },
+      schema: operation({
+        id: 'getMemberWithdrawals',
+        tag,
+        summary: 'List the withdrawals of a member',
+        description:
+          'Deprecated in favour of `GET /v1/pay/withdrawals`. Newest first; `amount` is what left the member’s pay, the fee included.',
+        deprecated: true,
+        params: Type.Object({ memberId: Id('member') }),
+        query: Type.Object(pageQuery, { additionalProperties: false }),
+        success: { status: 200, description: 'One page of withdrawals.', schema: MemberWithdrawals },
+        problems: ['MemberNotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const partnerId = request.partner.id
+        const { memberId } = request.params
+        const page = pageOf(request.query)
+        await members.requireMember(reader, { partnerId, memberId })
+        const filter = { memberId }
+        const found = await withdrawals.list(reader, { partnerId, filter, page })
+        const total = await withdrawals.count(reader, { partnerId, filter })
+        return { status: 200, body: { withdrawals: found.map(memberItemBody), ...page, total } }
+      }),
+  )
+}
+
+function balanceBody({ tier, available, payCycle, lastPayDate, isTemporarilyUnavailable }: Balance) {
+  const { currency } = tier
+  const { id, startDate, endDate } = payCycle
+  return {
+    available: toWire({ amount: available, currency }),
+    lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
+    upperLimit: toWire({ amount: tier.upperLimit, currency }),
+    payCycle: { id, startDate, endDate, lastPayDate },
+    isTemporarilyUnavailable,
+  }
+}
+
+function createdBody({ id, net, fee, currency, account }: Intent) {
+  return {
+    withdrawalIntentId: id,
+    netAmount: toWire({ amount: net, currency }),
+    fee: toWire({ amount: fee, currency }),
+    accountDetails: account,
+    bankAccount: { lastFour: lastFour(account) },
+  }
+}
+
+function intentBody(intent: Intent, now: Date) {
+  const { id, memberId, payCycleId, amount, net, fee, currency, tier, tierVersion, account } = intent
+  return {
+    withdrawalIntentId: id,
+    memberId,
+    payCycleId,
+    status: statusAt(intent, now),
+    amount: toWire({ amount, currency }),
+    netAmount: toWire({ amount: net, currency }),
+    fee: toWire({ amount: fee, currency }),
+    tier,
+    tierVersion,
+    accountDetails: account,
+    createdAt: intent.createdAt.toISOString(),
+    expiresAt: intent.expiresAt.toISOString(),
+  }
+}
+
+type Listed = {
+  id: string
+  memberId: string
+  payCycleId: string
+  currency: Currency
+  net: bigint
+  fee: bigint
+  createdAt: Date
+}
+
+function itemBody({ id, net, fee, currency, payCycleId, memberId, createdAt }: Listed) {
+  return {
+    id,
+    netAmount: toWire({ amount: net, currency }),
+    fee: toWire({ amount: fee, currency }),
+    payCycleId,
+    memberId,
+    createdAt: createdAt.toISOString(),
+  }
+}
+
+function memberItemBody({ amount, fee, currency, payCycleId, createdAt }: withdrawals.Withdrawal) {
+  return {
+    amount: toWire({ amount, currency }),
+    fee: toWire({ amount: fee, currency }),
+    payCycleId,
+    createdAt: createdAt.toISOString(),
+  }
+}
+
+function accountOf(columns: AccountColumns) {
+  const account = fromColumns(columns)
+  if (account === null) throw new Error('A withdrawal has no account')
+  return account
+}

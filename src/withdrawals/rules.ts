@@ -1,0 +1,217 @@
+import { type BankAccount, check, isSame } from '../bank-accounts/rules.ts'
+import { type Problem, problem } from '../errors.ts'
+import type { Transfer } from '../ledger/ledger.ts'
+import { type Currency, inWords, type Money, toWire } from '../money.ts'
+import { feeOf, lowestAmount, type Tier } from '../tiers/rules.ts'
+
+/** Everything that a withdrawal is decided by, as it stands at one moment. */
+export type Facts = {
+  /** On-demand pay is paused for the whole partner. */
+  paused: boolean
+  /** The open pay cycle, if there is one. */
+  payCycleId: string | null
+  member: MemberFacts | null
+}
+
+export type MemberFacts = {
+  id: string
+  status: 'invited' | 'active' | 'inactive'
+  account: BankAccount | null
+  tier: Tier
+  /** In minor units of the tier's currency. */
+  available: bigint
+  /** Withdrawals that stand (not cancelled, failed or returned) in the partner's day and in the open cycle. */
+  withdrawalsToday: number
+  withdrawalsThisCycle: number
+}
+
+/** What a member is told before they confirm: `amount` leaves their pay, `net` reaches their account. */
+export type Quote = {
+  memberId: string
+  payCycleId: string
+  currency: Currency
+  amount: bigint
+  net: bigint
+  fee: bigint
+  /** Charged to the employer instead of the member; one of the two fees is always zero. */
+  employerFee: bigint
+  tier: string
+  tierVersion: number
+  account: BankAccount
+}
+
+/** A recorded quote, as completing it sees it. */
+export type Intent = Quote & {
+  id: string
+  status: 'pending' | 'completed' | 'expired' | 'cancelled'
+  createdAt: Date
+  expiresAt: Date
+}
+
+/**
+ * Decides a withdrawal intent: the quote, or the refusal that comes first in the table of errors. Pure: the same facts
+ * always give the same answer.
+ */
+export function decideIntent(facts: Facts, { memberId, amount }: { memberId: string; amount: Money }): Quote | Problem {
+  const { member, payCycleId } = facts
+  if (member === null) return memberNotFound(memberId)
+  const { tier } = member
+  if (amount.currency !== tier.currency) {
+    return problem('BodyValidation', `amount.currency must be ${tier.currency}, the currency of the member's pay`, {
+      path: 'amount.currency',
+    })
+  }
+  const refusal = refusalOf(facts, member, amount)
+  if (refusal !== undefined) return refusal
+  // `refusalOf` has refused a missing cycle and a missing account already.
+  if (payCycleId === null || member.account === null)
+    throw new Error('A withdrawal was let through without cycle or account')
+  const fullFee = feeOf(tier, amount.amount)
+  const fee = tier.feePayer === 'member' ? fullFee : 0n
+  return {
+    memberId,
+    payCycleId,
+    currency: amount.currency,
+    amount: amount.amount,
+    net: amount.amount - fee,
+    fee,
+    employerFee: fullFee - fee,
+    tier: tier.name,
+    tierVersion: tier.version,
+    account: member.account,
+  }
+}
+
+/**
+ * Decides the completion of an intent that is not completed yet; everything is checked again, since a quote holds no
+ * funds. The fee stays the quoted one. @returns the refusal, or undefined when the money may move
+ */
+export function refuseCompletion(facts: Facts, intent: Intent, now: Date): Problem | undefined {
+  const outdated = refuseOutdated(facts, intent, now)
+  if (outdated !== undefined) return outdated
+  if (facts.member === null) return memberNotFound(intent.memberId)
+  return refusalOf(facts, facts.member, { amount: intent.amount, currency: intent.currency })
+}
+
+/** An intent is pending until its time is up, whether or not somebody has noted that already. */
+export function statusAt(intent: Pick<Intent, 'status' | 'expiresAt'>, now: Date): Intent['status'] {
+  return intent.status === 'pending' && intent.expiresAt <= now ? 'expired' : intent.status
+}
+
+/** What a completed withdrawal books. */
+export function transfersOf(withdrawal: {
+  memberId: string
+  payCycleId: string
+  currency: Currency
+  net: bigint
+  fee: bigint
+  employerFee: bigint
+}): Transfer[] {
+  const { memberId, payCycleId, currency, net, fee, employerFee } = withdrawal
+  const all: Transfer[] = [
+    { debit: 'member_available', credit: 'payouts_pending', amount: net, currency, memberId, payCycleId },
+    { debit: 'member_available', credit: 'fees', amount: fee, currency, memberId, payCycleId },
+    { debit: 'partner_fees', credit: 'fees', amount: employerFee, currency, memberId, payCycleId },
+  ]
+  return all.filter(transfer => transfer.amount > 0n)
+}
+
+function refuseOutdated({ member, payCycleId }: Facts, intent: Intent, now: Date): Problem | undefined {
+  switch (statusAt(intent, now)) {
+    case 'cancelled':
+      return problem('Conflict', 'The withdrawal intent was cancelled; create a new one')
+    case 'expired':
+      return problem('Conflict', 'The withdrawal intent has expired; create a new one')
+    case 'completed':
+      throw new Error(`${intent.id} is completed already`)
+    case 'pending':
+      break
+  }
+  if (payCycleId !== null && payCycleId !== intent.payCycleId) {
+    return problem('Conflict', 'The pay cycle of the withdrawal intent has closed; create a new one')
+  }
+  if (member !== null && (member.account === null || !isSame(member.account, intent.account))) {
+    return problem('Conflict', 'The member’s bank account has changed since; create a new withdrawal intent')
+  }
+  if (member !== null && member.tier.currency !== intent.currency) {
+    return problem('Conflict', 'The currency of the member’s pay has changed since; create a new withdrawal intent')
+  }
+  return undefined
+}
+
+// In the order of the table of errors.
+function refusalOf(facts: Facts, member: MemberFacts, amount: Money): Problem | undefined {
+  return (
+    refuseUnavailable(facts) ??
+    refuseIneligible(member) ??
+    refuseAccount(member.account) ??
+    refuseAmount(member.tier, amount) ??
+    refuseFunds(member, amount)
+  )
+}
+
+function refuseUnavailable({ paused, payCycleId }: Facts): Problem | undefined {
+  if (paused) return problem('UnprocessableEntity', 'On-demand pay is temporarily unavailable; try again later')
+  if (payCycleId === null)
+    return problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  return undefined
+}
+
+function refuseIneligible({
+  id,
+  status,
+  tier,
+  withdrawalsToday,
+  withdrawalsThisCycle,
+}: MemberFacts): Problem | undefined {
+  if (status !== 'active')
+    return problem('MemberNotEligible', `The member is ${status}; only active members can withdraw`, { memberId: id })
+  if (tier.withdrawalsPerDay !== null && withdrawalsToday >= tier.withdrawalsPerDay) {
+    return problem(
+      'MemberNotEligible',
+      `The tier allows ${tier.withdrawalsPerDay} withdrawals a day; try again tomorrow`,
+      { memberId: id },
+    )
+  }
+  if (tier.withdrawalsPerCycle !== null && withdrawalsThisCycle >= tier.withdrawalsPerCycle) {
+    return problem(
+      'MemberNotEligible',
+      `The tier allows ${tier.withdrawalsPerCycle} withdrawals in a pay cycle; try again in the next`,
+      { memberId: id },
+    )
+  }
+  return undefined
+}
+
+function refuseAccount(account: BankAccount | null): Problem | undefined {
+  if (account === null)
+    return problem('BankAccountInvalid', 'The member has no bank account; add one to the member first')
+  if (check(account) === 'invalid')
+    return problem('BankAccountInvalid', 'The member’s bank account fails its check; correct it first')
+  return undefined
+}
+
+function refuseAmount(tier: Tier, { amount, currency }: Money): Problem | undefined {
+  const lowerLimit = { amount: lowestAmount(tier), currency }
+  const upperLimit = { amount: tier.upperLimit, currency }
+  if (amount < lowerLimit.amount) {
+    return problem('AmountBelowLowerLimit', `The least that can be withdrawn is ${inWords(lowerLimit)}`, {
+      lowerLimit: toWire(lowerLimit),
+    })
+  }
+  if (amount > upperLimit.amount) {
+    return problem('AmountAboveUpperLimit', `The most that can be withdrawn at once is ${inWords(upperLimit)}`, {
+      upperLimit: toWire(upperLimit),
+    })
+  }
+  return undefined
+}
+
+function refuseFunds({ id, available }: MemberFacts, { amount }: Money): Problem | undefined {
+  if (amount <= available) return undefined
+  return problem('MemberInsufficientFunds', 'The amount is more than the member has available', { memberId: id })
+}
+
+function memberNotFound(memberId: string): Problem {
+  return problem('MemberNotFound', 'There is no such member', { memberId })
+}

@@ -1,0 +1,148 @@
+import { Type } from 'typebox'
+import { AccountDetails } from '../bank-accounts/schema.ts'
+import { pageFields, pageQuery, totalField } from '../http/list.ts'
+import { Id } from '../ids.ts'
+import { PositiveMoney, WireMoney } from '../money.ts'
+
+const strict = { additionalProperties: false }
+
+export const Instant = Type.String({
+  format: 'date-time',
+  description: 'ISO 8601, UTC.',
+  examples: ['2026-03-31T09:30:00.000Z'],
+})
+
+export const NewWithdrawalIntent = Type.Object(
+  { memberId: Id('member', 'Member who will receive the money.'), amount: PositiveMoney },
+  { title: 'NewWithdrawalIntent', ...strict },
+)
+
+const LastFour = Type.Object({ lastFour: Type.String({ minLength: 4, maxLength: 4, examples: ['4958'] }) }, strict)
+
+export const WithdrawalIntentCreated = Type.Object(
+  {
+    withdrawalIntentId: Id('withdrawalIntent'),
+    netAmount: WireMoney,
+    fee: WireMoney,
+    accountDetails: AccountDetails,
+    bankAccount: Type.Unsafe({ ...LastFour, deprecated: true, description: 'Deprecated in favour of accountDetails.' }),
+  },
+  { title: 'WithdrawalIntentCreated', ...strict },
+)
+
+export const WithdrawalIntent = Type.Object(
+  {
+    withdrawalIntentId: Id('withdrawalIntent'),
+    memberId: Id('member'),
+    payCycleId: Id('payCycle'),
+    status: Type.Unsafe({ type: 'string', enum: ['pending', 'completed', 'expired', 'cancelled'] }),
+    amount: WireMoney,
+    netAmount: WireMoney,
+    fee: WireMoney,
+    tier: Type.String(),
+    tierVersion: Type.Integer({ minimum: 1, description: 'Version of the tier that the fee was decided by.' }),
+    accountDetails: AccountDetails,
+    createdAt: Instant,
+    expiresAt: Instant,
+  },
+  { title: 'WithdrawalIntent', ...strict },
+)
+
+export const CompleteWithdrawal = Type.Object(
+  { withdrawalIntentId: Id('withdrawalIntent') },
+  { title: 'CompleteWithdrawal', ...strict },
+)
+export const WithdrawalCompleted = Type.Object(
+  { message: Type.String({ examples: ['The withdrawal is on its way'] }) },
+  { title: 'WithdrawalCompleted', ...strict },
+)
+
+export const WithdrawalItem = Type.Object(
+  {
+    id: Id('withdrawal'),
+    netAmount: WireMoney,
+    fee: WireMoney,
+    payCycleId: Id('payCycle'),
+    memberId: Id('member'),
+    createdAt: Instant,
+  },
+  { title: 'Withdrawal', ...strict },
+)
+
+export const WithdrawalDetails = Type.Object(
+  {
+    id: Id('withdrawal'),
+    withdrawalIntentId: Id('withdrawalIntent'),
+    memberId: Id('member'),
+    payCycleId: Id('payCycle'),
+    status: Type.Unsafe({ type: 'string', enum: ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] }),
+    amount: WireMoney,
+    netAmount: WireMoney,
+    fee: WireMoney,
+    bankAccount: LastFour,
+    createdAt: Instant,
+  },
+  { title: 'WithdrawalDetails', ...strict },
+)
+
+const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
+
+export const MemberBalance = Type.Object(
+  {
+    available: WireMoney,
+    lowerLimit: Type.Unsafe({
+      ...WireMoney,
+      description: 'The least that can be withdrawn, so that something is left after the fee.',
+    }),
+    upperLimit: Type.Unsafe({ ...WireMoney, description: 'The most that can be withdrawn at once.' }),
+    payCycle: Type.Object(
+      {
+        id: Id('payCycle'),
+        startDate: Day,
+        endDate: Day,
+        lastPayDate: Type.Union([Day, Type.Null()], {
+          description: 'Day on which money last became available in this cycle.',
+        }),
+      },
+      strict,
+    ),
+    isTemporarilyUnavailable: Type.Boolean({
+      description: 'On-demand pay is paused; withdrawals are refused for now.',
+    }),
+  },
+  { title: 'MemberBalance', ...strict },
+)
+
+export const WithdrawalQuery = Type.Object(
+  {
+    memberId: Type.Optional(Id('member')),
+    payCycleId: Type.Optional(Id('payCycle')),
+    fromDate: Type.Optional(DateOrInstant('Created at or after this.')),
+    toDate: Type.Optional(DateOrInstant('Created before this.')),
+    ...pageQuery,
+  },
+  strict,
+)
+
+export const Withdrawals = Type.Object(
+  { withdrawals: Type.Array(WithdrawalItem), hasMore: Type.Boolean(), ...pageFields },
+  { title: 'Withdrawals', ...strict },
+)
+
+export const MemberWithdrawals = Type.Object(
+  {
+    withdrawals: Type.Array(
+      Type.Object({ amount: WireMoney, fee: WireMoney, payCycleId: Id('payCycle'), createdAt: Instant }, strict),
+    ),
+    ...pageFields,
+    ...totalField,
+  },
+  { title: 'MemberWithdrawals', ...strict },
+)
+
+function DateOrInstant(description: string) {
+  return Type.Union([Type.String({ format: 'date' }), Type.String({ format: 'date-time' })], {
+    description: `${description} An instant, or a day, which stands for its start in UTC.`,
+    examples: ['2026-03-31'],
+  })
+}

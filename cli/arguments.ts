@@ -1,0 +1,19 @@
+import { InvalidArgumentError } from 'commander'
+
+/** Reads a whole number within bounds, both included; anything else is wrong usage. */
+export function whole({ min, max }: { min: number; max: number }): (text: string) => number {
+  return text => {
+    const value = Number(text)
+    if (!/^[0-9]{1,16}$/.test(text) || value < min || value > max) {
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
+    }
+    return value
+  }
+}
+
+/** Reads an amount in minor units. */
+export function minorUnits(text: string): bigint {
+  if (!/^[0-9]{1,16}$/.test(text))
+    throw new InvalidArgumentError('It must be a whole number of minor units, for example 1000 for 10.00.')
+  return BigInt(text)
+}

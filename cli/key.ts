@@ -1,0 +1,74 @@
+import { Command, InvalidArgumentError } from 'commander'
+import { systemClock } from '../src/main.ts'
+import { createKey, listKeys, revokeKey, type Scope, scopes } from '../src/partners/api-keys.ts'
+import { findPartner } from '../src/partners/partners.ts'
+import { whole } from './arguments.ts'
+import { print, withDatabase, withTransaction } from './with-database.ts'
+
+export const keyCommand = new Command('key').description(
+  'API keys. To rotate one: create a new key, switch over, revoke the old one.',
+)
+
+keyCommand
+  .command('create')
+  .description('Make an API key. It is shown this once and stored nowhere.')
+  .argument('<partner>', 'the partner’s id, par_…')
+  .option('--scopes <list>', `what the key may do, of ${scopes.join(',')}`, readScopes, [...scopes])
+  .option('--expires-in-days <n>', 'end its life by itself', whole({ min: 1, max: 36_500 }))
+  .option('--json', 'print JSON')
+  .action(async (partnerId: string, { scopes: granted, expiresInDays, json }) => {
+    const now = systemClock()
+    const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
+    const { key, secret } = await withTransaction(async (tx, settings) => {
+      await requirePartner(await findPartner(tx, partnerId), partnerId)
+      return await createKey(tx, { partnerId, mode: settings.OPENWAGE_MODE, scopes: granted, expiresAt, now })
+    })
+    print([{ id: key.id, key: secret, expires: expiresAt?.toISOString() ?? null }], { json })
+  })
+
+keyCommand
+  .command('list')
+  .description('List a partner’s keys, newest first, the ended ones included.')
+  .argument('<partner>', 'the partner’s id, par_…')
+  .option('--json', 'print JSON')
+  .action(async (partnerId: string, { json }) => {
+    const now = systemClock()
+    const keys = await withDatabase(async ({ db }) => {
+      await requirePartner(await findPartner(db, partnerId), partnerId)
+      return await listKeys(db, partnerId)
+    })
+    print(
+      keys.map(({ id, hint, scopes: granted, createdAt, expiresAt, revokedAt, lastUsedAt }) => ({
+        id,
+        key: hint,
+        state: revokedAt !== null ? 'revoked' : expiresAt !== null && expiresAt <= now ? 'expired' : 'valid',
+        scopes: granted.join(','),
+        created: createdAt.toISOString(),
+        expires: expiresAt?.toISOString() ?? null,
+        lastUsed: lastUsedAt?.toISOString() ?? null,
+      })),
+      { json },
+    )
+  })
+
+keyCommand
+  .command('revoke')
+  .description('End a key’s life; every process notices within a second.')
+  .argument('<key>', 'the key’s id, key_…')
+  .action(async (keyId: string) => {
+    const found = await withTransaction(tx => revokeKey(tx, { keyId, now: systemClock() }))
+    if (!found) throw new Error(`There is no key ${keyId}; key list shows their ids`)
+    console.log(`Revoked ${keyId}.`)
+  })
+
+async function requirePartner(partner: unknown, partnerId: string): Promise<void> {
+  if (partner === undefined) throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
+}
+
+function readScopes(text: string): Scope[] {
+  const given = text.split(',')
+  const unknown = given.filter(scope => !scopes.includes(scope as Scope))
+  if (unknown.length > 0)
+    throw new InvalidArgumentError(`Unknown: ${unknown.join(', ')}. Possible are ${scopes.join(', ')}.`)
+  return given as Scope[]
+}

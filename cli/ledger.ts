@@ -1,0 +1,44 @@
+import { Command } from 'commander'
+import { totals, verify } from '../src/ledger/verify.ts'
+import { print, withDatabase } from './with-database.ts'
+
+export const ledgerCommand = new Command('ledger').description('The books.')
+
+ledgerCommand
+  .command('verify')
+  .description(
+    'Recompute everything from the rows and name the first that disagrees. Changes nothing; exit code 3 when the books disagree.',
+  )
+  .option('--json', 'print JSON')
+  .action(async ({ json }) => {
+    const { checks, accounts } = await withDatabase(({ db }) =>
+      db
+        .transaction()
+        .setIsolationLevel('repeatable read')
+        .setAccessMode('read only')
+        .execute(async tx => ({ checks: await verify(tx), accounts: await totals(tx) })),
+    )
+    const broken = checks.filter(check => check.disagreement !== null)
+    if (json) {
+      console.log(JSON.stringify({ agree: broken.length === 0, checks }, null, 2))
+    } else {
+      print(
+        accounts.map(({ partnerId, account, currency, debits, credits }) => ({
+          partner: partnerId,
+          account,
+          currency,
+          debits: String(debits),
+          credits: String(credits),
+        })),
+        {},
+      )
+      console.log()
+      for (const { rule, disagreement } of checks) {
+        console.log(`${disagreement === null ? 'ok    ' : 'BROKEN'}  ${rule}`)
+        if (disagreement === null) continue
+        const { partnerId, subject, expected, found } = disagreement
+        console.log(`        ${partnerId} ${subject}: expected ${expected}; found ${found}`)
+      }
+    }
+    if (broken.length > 0) process.exitCode = 3
+  })

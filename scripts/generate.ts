@@ -1,0 +1,31 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import { connect } from '../src/db.ts'
+import { startEmbeddedPostgres } from '../src/embedded/embedded.ts'
+import { migrate } from '../src/migrate.ts'
+import { generated } from './generated.ts'
+
+// Writes the files that follow from the code and the migrations; with --check it only says which are out of date.
+const checkout = new URL('..', import.meta.url)
+const check = process.argv.includes('--check')
+
+const dataDir = path.join(tmpdir(), `openwage-generate-${process.pid}`)
+const postgres = await startEmbeddedPostgres({ dataDir, checkoutDir: fileURLToPath(checkout) })
+const { db, pool } = connect(postgres.connection, { log: pino({ level: 'warn' }) })
+try {
+  await migrate(db, pool)
+  for (const [file, text] of Object.entries(await generated(db, pool))) {
+    const current = await readFile(new URL(file, checkout), 'utf8').catch(() => '')
+    if (current === text) continue
+    console.log(`${file} ${check ? 'is out of date: run npm run generate' : 'written'}`)
+    if (check) process.exitCode = 1
+    else await writeFile(new URL(file, checkout), text)
+  }
+} finally {
+  await db.destroy()
+  await postgres.stop()
+  await rm(dataDir, { recursive: true, force: true })
+}

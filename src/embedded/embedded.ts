@@ -1,0 +1,108 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type pg from 'pg'
+import { prepareCluster } from './cluster.ts'
+import { EmbeddedPostgresProblem } from './problem.ts'
+import { connectionTo, hangUp, joinOrStart, leave, sit } from './server.ts'
+
+export { EmbeddedPostgresProblem }
+
+export type EmbeddedPostgres = {
+  /** For pg: over a Unix socket that only the server's user and root can reach. It stays the same when the server is replaced. */
+  connection: { host: string; port: number; user: string; database: string; ssl: false }
+  /** The folder that is really used. */
+  dataDir: string
+  /** A command that an operator may paste to look inside. */
+  psqlHint: string
+  /**
+   * Leaves. The last user takes the server down (a clean, fast shutdown) and waits until it has gone; any other one only
+   * lets go. Close pools before: a fast shutdown cuts off what is still connected.
+   */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts the embedded PostgreSQL, or joins the one that another process runs on the same folder. It lives until its
+ * last user stops or dies, in whatever way, and while we use it, it is brought back when it dies.
+ * @param options.dataDir what the operator asked for; without it `data` in the checkout, or a folder below /var/lib
+ *   where PostgreSQL's user cannot enter the checkout
+ * @param options.settings for postgres; they hold only when this call starts the server, not when it joins
+ * @param options.onLost told when the server is lost, and again each time that it could not be brought back
+ * @param options.onBack told when a lost server answers again
+ * @throws EmbeddedPostgresProblem
+ */
+export async function startEmbeddedPostgres({
+  settings = {},
+  onLost = () => undefined,
+  onBack = () => undefined,
+  ...where
+}: {
+  dataDir?: string
+  checkoutDir: string
+  settings?: Record<string, string>
+  onLost?: (reason: string) => void
+  onBack?: () => void
+}): Promise<EmbeddedPostgres> {
+  const cluster = await prepareCluster(where)
+  const seat = sit(cluster)
+  const leaving = new AbortController()
+  let watch: pg.Client
+  try {
+    watch = await joinOrStart(cluster, { seat, settings, leaving: leaving.signal })
+  } catch (problem) {
+    await leave(cluster, seat)
+    throw problem
+  }
+
+  let bringingBack: Promise<void> | undefined
+  let stopping: Promise<void> | undefined
+  bringBackWhenLost()
+
+  const connection = connectionTo(cluster)
+  return {
+    connection,
+    dataDir: cluster.dataDir,
+    psqlHint: `psql -h ${connection.host} -p ${connection.port} -U ${connection.user} ${connection.database}`,
+    stop() {
+      stopping ??= stop()
+      return stopping
+    },
+  }
+
+  async function stop(): Promise<void> {
+    leaving.abort()
+    await bringingBack
+    await hangUp(watch)
+    await leave(cluster, seat)
+  }
+
+  function bringBackWhenLost(): void {
+    let reason = 'the connection ended'
+    watch.once('error', error => {
+      reason = error.message
+    })
+    watch.once('end', () => {
+      if (!leaving.signal.aborted) bringingBack = bringBack(reason)
+    })
+  }
+
+  /** Never gives up, because nothing else would try: without its database this process is of no use. */
+  async function bringBack(reason: string): Promise<void> {
+    onLost(reason)
+    for (let pauseMs = 100; !leaving.signal.aborted; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
+      try {
+        watch = await joinOrStart(cluster, { seat, settings, leaving: leaving.signal })
+        bringBackWhenLost()
+        onBack()
+        return
+      } catch (problem) {
+        if (leaving.signal.aborted) return
+        onLost(problem instanceof Error ? problem.message : String(problem))
+      }
+      // Jitter, so that several users do not all start a server in the same moment.
+      await pause(pauseMs * (0.5 + Math.random() / 2), undefined, { signal: leaving.signal }).catch(() => undefined)
+    }
+  }
+}
+
+// 10 s: soon enough after an operator has made room on a full disk, seldom enough not to fill its log.
+const pauseMsMax = 10_000

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import type { Answer } from './harness.ts'
+
+type Operation = {
+  operationId: string
+  responses: Record<string, { content?: Record<string, { schema?: object }>; headers?: object }>
+}
+type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: object } }
+
+const document: Document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
+
+const ajv = new Ajv2020({ allErrors: true, strict: false })
+formats.default(ajv)
+ajv.addSchema({ $id: 'openapi', ...document })
+
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({
+    method: method.toUpperCase(),
+    pattern: new RegExp(`^${path.replace(/\{[^}]+\}/g, '[^/]+')}$`),
+    literal: !path.includes('{'),
+    path,
+    operation,
+  })),
+)
+const validators = new Map<string, ValidateFunction>()
+
+/** How often each operation has answered with each status in this process; the coverage test reads it. */
+export const seen = new Map<string, number>()
+
+/**
+ * Checks an answer against what openapi.json promises: the headers of every answer, and for an operation of the document a
+ * declared status with exactly the declared body.
+ */
+export function verifyAnswer(method: string, path: string, answer: Answer): void {
+  assertEveryAnswer(answer)
+  const bare = path.split('?', 1)[0] ?? ''
+  const candidates = operations.filter(known => known.method === method && known.pattern.test(bare))
+  const found = candidates.find(candidate => candidate.literal) ?? candidates[0]
+  if (found === undefined) {
+    assert(answer.status >= 400, `${method} ${path} is in no document, and yet answered ${answer.status}`)
+    return
+  }
+  const { operationId, responses } = found.operation
+  assert(
+    responses[answer.status],
+    `${operationId} answered ${answer.status}, which openapi.json does not declare: ${answer.text}`,
+  )
+  const key = `${operationId} ${answer.status}`
+  seen.set(key, (seen.get(key) ?? 0) + 1)
+  let validate = validators.get(key)
+  if (validate === undefined) {
+    const pointer = [
+      'paths',
+      found.path,
+      method.toLowerCase(),
+      'responses',
+      answer.status,
+      'content',
+      'application/json',
+      'schema',
+    ]
+    const escaped = pointer.map(step => encodeURIComponent(String(step).replaceAll('~', '~0').replaceAll('/', '~1')))
+    validate = ajv.compile({ $ref: `openapi#/${escaped.join('/')}` })
+    validators.set(key, validate)
+  }
+  assert(validate(answer.body), `${key} is not as declared: ${ajv.errorsText(validate.errors)} in ${answer.text}`)
+}
+
+function assertEveryAnswer({ headers, status, text }: Answer): void {
+  assert.equal(headers['cache-control'], 'no-store')
+  assert.equal(headers['content-type'], 'application/json; charset=utf-8')
+  assert(headers['x-request-id'], 'x-request-id is missing')
+  assert(headers.ratelimit, 'ratelimit is missing')
+  assert(headers['ratelimit-policy'], 'ratelimit-policy is missing')
+  assert(text.length > 0, 'the body is empty')
+  if (status < 400) return
+  const { issues } = JSON.parse(text) as { issues: { code: unknown; message: unknown }[] }
+  assert(Array.isArray(issues) && issues.length > 0, 'an error has no issues')
+  for (const issue of issues) {
+    assert.equal(typeof issue.code, 'string')
+    assert.equal(typeof issue.message, 'string')
+  }
+}

@@ -1,0 +1,199 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import pino from 'pino'
+import { inject } from 'vitest'
+import { buildApp } from '../src/app.ts'
+import { connect, type Db } from '../src/db.ts'
+import type { App } from '../src/http/server.ts'
+import type { Currency } from '../src/money.ts'
+import { createKey, type Mode, type Scope, scopes } from '../src/partners/api-keys.ts'
+import { claimMode, createPartner, type Partner, type PartnerSettings } from '../src/partners/partners.ts'
+import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
+import type { TierTerms } from '../src/tiers/rules.ts'
+import { setTier } from '../src/tiers/tiers.ts'
+import { verifyAnswer } from './contract.ts'
+
+/** A clock that stands still until a test moves it. */
+export type TestClock = {
+  now(): Date
+  advance(by: { minutes?: number; days?: number; seconds?: number }): void
+  set(instant: Date): void
+}
+
+export type Call = { body?: unknown; headers?: Record<string, string>; key?: string | null; raw?: string | Buffer }
+// biome-ignore lint/suspicious/noExplicitAny: every body is checked against openapi.json, and a test that reads a wrong field fails by itself.
+export type Answer = { status: number; headers: Record<string, string | undefined>; body: any; text: string }
+
+/** One partner with a key, an open cycle and the tiers that the tests talk about. */
+export type TestPartner = { partner: Partner; key: string; payCycle: payCycles.PayCycle }
+
+export const bronze: TierTerms = {
+  ...{ feeFixed: 50n, feeBps: 100, feeMin: 50n, feeMax: 300n, feePayer: 'member' },
+  ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null },
+}
+export const silver: TierTerms = { ...bronze, feeBps: 0, feeMin: null, feeMax: null }
+export const gold: TierTerms = { ...silver, feePayer: 'employer' }
+
+/** An account that passes its modulus check, and one that fails it. */
+export const goodAccount = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' }
+export const badAccount = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374959' }
+export const euAccount = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
+
+/**
+ * A database of its own (cloned from the migrated template), the whole API on it, a clock that stands still, and two
+ * partners. Call `stop` in `afterAll`. Every answer is checked against openapi.json.
+ */
+export async function startHarness({
+  mode = 'sandbox',
+  startAt = new Date('2026-03-10T09:00:00.000Z'),
+}: {
+  mode?: Mode
+  startAt?: Date
+} = {}) {
+  const { host, user } = inject('postgres')
+  const database = `test_${randomBytes(6).toString('hex')}`
+  await cloneTemplate({ host, user, database })
+  const log = pino({ level: 'silent' })
+  const { db, pool } = connect({ host, user, database }, { log, connectionsMax: 30 })
+  const clock = testClock(startAt)
+  await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
+  const app = await buildApp({ db, log, now: clock.now, mode })
+  const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
+  const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
+
+  async function call(
+    method: string,
+    path: string,
+    { body, raw, headers = {}, key = mine.key }: Call = {},
+  ): Promise<Answer> {
+    const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+    const response = await app.inject({
+      method: method as 'GET',
+      url: path,
+      headers: {
+        ...(key === null ? {} : { 'x-api-key': key }),
+        ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(payload === undefined ? {} : { payload }),
+    })
+    const text = response.body
+    const answer: Answer = {
+      status: response.statusCode,
+      headers: response.headers as Record<string, string | undefined>,
+      body: /json/.test(String(response.headers['content-type'])) ? JSON.parse(text) : text,
+      text,
+    }
+    verifyAnswer(method, path, answer)
+    return answer
+  }
+
+  return {
+    app: app as App,
+    db,
+    pool,
+    clock,
+    host,
+    database,
+    user,
+    mode,
+    partner: mine.partner,
+    key: mine.key,
+    payCycle: mine.payCycle,
+    other,
+    call,
+    addPartner: (name: string, settings?: PartnerSettings) =>
+      addPartner(db, { clock, mode, name, ...(settings ? { settings } : {}) }),
+    addTier: (name: string, terms: TierTerms, { currency = 'GBP' as Currency, partnerId = mine.partner.id } = {}) =>
+      db.transaction().execute(tx => setTier(tx, { partnerId, name, currency, terms, now: clock.now() })),
+    addKey: (granted: readonly Scope[], { expiresAt = null as Date | null, partnerId = mine.partner.id } = {}) =>
+      db.transaction().execute(tx => createKey(tx, { partnerId, mode, scopes: granted, expiresAt, now: clock.now() })),
+    /** Invites a member (active at once) and, unless nothing is asked for, gives them pay through a pay run. */
+    async addMember({
+      available = 0,
+      tier = 'Silver',
+      account = goodAccount as object | null,
+      key = mine.key,
+      currency = 'GBP',
+    } = {}): Promise<string> {
+      const email = `member-${randomBytes(5).toString('hex')}@example.com`
+      const invited = await call('POST', '/v1/members', {
+        key,
+        body: { email, firstName: 'Sam', lastName: 'Okafor', tier, accountDetails: account },
+      })
+      if (invited.status !== 201) throw new Error(`Setting up a member failed: ${invited.text}`)
+      if (available > 0) {
+        const body = { payDetails: [{ memberId: invited.body.memberId, money: { amount: available, currency } }] }
+        const paid = await call('POST', '/v1/pay/run', { key, body })
+        if (paid.status !== 201) throw new Error(`Setting up a pay run failed: ${paid.text}`)
+      }
+      return invited.body.memberId
+    },
+    async stop() {
+      await app.close()
+      await db.destroy()
+    },
+  }
+}
+export type Harness = Awaited<ReturnType<typeof startHarness>>
+
+async function addPartner(
+  db: Db,
+  { clock, mode, name, settings }: { clock: TestClock; mode: Mode; name: string; settings?: PartnerSettings },
+): Promise<TestPartner> {
+  return await db.transaction().execute(async tx => {
+    const now = clock.now()
+    const partner = await createPartner(tx, {
+      name,
+      // The clock stands still, so that the limiter would never let anybody through again.
+      settings: {
+        autoActivate: true,
+        graceMinutes: 0,
+        requestsPerSecond: 1_000_000,
+        requestsBurst: 1_000_000,
+        ...settings,
+      },
+      now,
+    })
+    const payCycle = await payCycles.openFirst(tx, { partner, now })
+    for (const [tier, terms] of Object.entries({ Bronze: bronze, Silver: silver, Gold: gold })) {
+      await setTier(tx, { partnerId: partner.id, name: tier, currency: 'GBP', terms, now })
+    }
+    await setTier(tx, { partnerId: partner.id, name: 'Silver EU', currency: 'EUR', terms: silver, now })
+    const { secret } = await createKey(tx, { partnerId: partner.id, mode, scopes, expiresAt: null, now })
+    return { partner, key: secret, payCycle }
+  })
+}
+
+async function cloneTemplate({
+  host,
+  user,
+  database,
+}: {
+  host: string
+  user: string
+  database: string
+}): Promise<void> {
+  const client = new pg.Client({ host, user, database: 'postgres' })
+  await client.connect()
+  try {
+    // Two test files that start at once take turns: a template can be copied by one session at a time.
+    await client.query('select pg_advisory_lock(1)')
+    await client.query(`create database ${database} template template_openwage`)
+  } finally {
+    await client.end()
+  }
+}
+
+function testClock(startAt: Date): TestClock {
+  let instant = startAt
+  return {
+    now: () => new Date(instant),
+    set(to) {
+      instant = to
+    },
+    advance({ minutes = 0, days = 0, seconds = 0 }) {
+      instant = new Date(instant.getTime() + seconds * 1_000 + minutes * 60_000 + days * 86_400_000)
+    },
+  }
+}

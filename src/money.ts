@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 
-// ISO 4217, grouped by the number of decimals of the minor unit. `Intl` is wrong for 29 of these. Codes for which the
+// ISO 4217, grouped by the number of decimals of the minor unit. `Intl` is wrong for some thirty of these. Codes for which the
 // standard gives no minor unit (metals, funds, testing) have none.
 const codesByDecimals = {
   0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XAG XAU XBA XBB XBC XBD XDR XOF XPD XPF XPT XSU XTS XUA XXX',

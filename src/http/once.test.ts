@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const newMember = (email = `${randomUUID()}@example.com`) => ({ email, firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' })
+const invite = (body: object, idempotencyKey: string, options: { key?: string; path?: string } = {}) =>
+  harness.call('POST', options.path ?? '/v1/members', {
+    body,
+    headers: { 'x-idempotency-key': idempotencyKey },
+    ...(options.key === undefined ? {} : { key: options.key }),
+  })
+const countMembers = async () => (await harness.call('GET', '/v1/members')).body.total
+
+test('a repeated request gets the same bytes again, without a second effect', async () => {
+  const [key, body] = [randomUUID(), newMember()]
+  const first = await invite(body, key)
+  const before = await countMembers()
+  const second = await invite(body, key)
+  expect(first.status).toBe(201)
+  expect(first.headers['idempotency-replayed']).toBeUndefined()
+  expect([second.status, second.text]).toEqual([first.status, first.text])
+  expect(second.headers['idempotency-replayed']).toBe('true')
+  expect(await countMembers()).toBe(before)
+})
+
+test('the headers that belong to an answer are repeated with it', async () => {
+  const memberId = await harness.addMember({ available: 12_000 })
+  const key = randomUUID()
+  const ask = () =>
+    harness.call('POST', '/v1/pay/withdrawals/intent', {
+      body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
+      headers: { 'x-idempotency-key': key },
+    })
+  const first = await ask()
+  harness.clock.advance({ minutes: 5 })
+  expect((await ask()).headers['x-intent-expires-at']).toBe(first.headers['x-intent-expires-at'])
+})
+
+test('fields in another order, and white space, are the same request', async () => {
+  const key = randomUUID()
+  const { email, firstName, lastName, tier } = newMember()
+  const first = await invite({ email, firstName, lastName, tier }, key)
+  const second = await harness.call('POST', '/v1/members', {
+    raw: JSON.stringify({ tier, lastName, firstName, email }, null, 4),
+    headers: { 'x-idempotency-key': key },
+  })
+  expect(second.text).toBe(first.text)
+})
+
+test('the same key with another request is refused, and nothing is done', async () => {
+  const [key, body] = [randomUUID(), newMember()]
+  await invite(body, key)
+  const before = await countMembers()
+  for (const answer of [
+    await invite(newMember(), key),
+    await harness.call('PUT', '/v1/members/mem_01kah4pzc5e4r8v2m6t0x9y3bd', { body, headers: { 'x-idempotency-key': key } }),
+    await harness.call('GET', '/v1/members', { headers: { 'x-idempotency-key': key } }),
+  ]) {
+    expect(answer.status).toBe(422)
+    expect(answer.body.issues).toEqual([{ code: 'HeaderValidation', message: expect.any(String), path: 'x-idempotency-key' }])
+  }
+  expect(await countMembers()).toBe(before)
+})
+
+test('a request that failed leaves its key free', async () => {
+  const [key, body] = [randomUUID(), newMember()]
+  expect((await invite({ ...body, tier: 'Nonesuch' }, key)).status).toBe(400)
+  expect((await invite(body, key)).status).toBe(201)
+})
+
+test('twenty copies of one request at once have one effect and one answer', async () => {
+  const [key, body] = [randomUUID(), newMember()]
+  const before = await countMembers()
+  const answers = await Promise.all(Array.from({ length: 20 }, () => invite(body, key)))
+  expect(new Set(answers.map(answer => `${answer.status} ${answer.text}`)).size).toBe(1)
+  expect(answers[0]?.status).toBe(201)
+  expect(answers.filter(answer => answer.headers['idempotency-replayed'] === 'true')).toHaveLength(19)
+  expect(await countMembers()).toBe(before + 1)
+})
+
+test('a key holds for seven days to the second, whatever the cleaner does, and is then free', async () => {
+  const [key, body] = [randomUUID(), newMember()]
+  const first = await invite(body, key)
+  harness.clock.advance({ days: 7, seconds: -1 })
+  expect((await invite(body, key)).text).toBe(first.text)
+  harness.clock.advance({ seconds: 1 })
+  const late = await invite(body, key)
+  expect(late.status).toBe(409)
+  expect(late.body.issues[0].code).toBe('MemberAlreadyInvited')
+  expect((await invite(newMember(), key)).status).toBe(201)
+})
+
+test('keys of two partners have nothing to do with each other', async () => {
+  const [key, body] = [randomUUID(), newMember()]
+  const mine = await invite(body, key)
+  const theirs = await invite(body, key, { key: harness.other.key })
+  expect(theirs.status).toBe(201)
+  expect(theirs.body.memberId).not.toBe(mine.body.memberId)
+})
+
+test('a partner’s second API key repeats what the first one did, so that rotating keys is safe', async () => {
+  const [key, body] = [randomUUID(), newMember()]
+  const first = await invite(body, key)
+  const { secret } = await harness.addKey(['members:write'])
+  expect((await invite(body, key, { key: secret })).text).toBe(first.text)
+})
+
+test('a GET with a key is answered from memory too', async () => {
+  const memberId = await harness.addMember({ available: 12_000 })
+  const headers = { 'x-idempotency-key': randomUUID() }
+  const path = `/v1/pay/members/${memberId}/balance`
+  const first = await harness.call('GET', path, { headers })
+  const paid = await harness.call('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money: { amount: 1, currency: 'GBP' } }] } })
+  expect(paid.status).toBe(201)
+  expect((await harness.call('GET', path, { headers })).text).toBe(first.text)
+  expect((await harness.call('GET', path)).body.available.amount).toBe(12_001)
+})
+
+test('the look-up says what became of a key, and never the answer itself', async () => {
+  const key = 'order 1/ä'.replace(/[^a-z0-9]/g, '!')
+  const member = await invite(newMember(), key)
+  const found = await harness.call('GET', `/v1/idempotency-keys/${encodeURIComponent(key)}`)
+  expect(found.body).toEqual({
+    key,
+    operation: 'inviteMember',
+    status: 201,
+    resourceId: member.body.memberId,
+    createdAt: harness.clock.now().toISOString(),
+    expiresAt: new Date(harness.clock.now().getTime() + 7 * 86_400_000).toISOString(),
+  })
+  expect((await harness.call('GET', `/v1/idempotency-keys/${encodeURIComponent(key)}`, { key: harness.other.key })).status).toBe(404)
+  harness.clock.advance({ days: 7 })
+  expect((await harness.call('GET', `/v1/idempotency-keys/${encodeURIComponent(key)}`)).status).toBe(404)
+})
+
+test.each(['', 'with space', 'x'.repeat(256), 'snowman-☃', 'tab\there'])('refuses %j as a key', async key => {
+  const { status, body } = await invite(newMember(), key)
+  expect(status).toBe(400)
+  expect(body.issues).toEqual([{ code: 'HeaderValidation', message: expect.any(String), path: 'x-idempotency-key' }])
+})
+
+test('a key of 255 characters is good', async () => {
+  expect((await invite(newMember(), '~'.repeat(255))).status).toBe(201)
+  expect((await harness.call('GET', `/v1/idempotency-keys/${encodeURIComponent('~'.repeat(255))}`)).status).toBe(200)
+})

@@ -1,0 +1,54 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+
+const limit = { perSecond: 100, burst: 200 }
+const at = (ms: number) => new Date(Date.UTC(2026, 2, 10) + ms)
+
+test('a quiet partner may send a burst, and then the steady rate', () => {
+  const limiter = new RateLimiter()
+  const burst = Array.from({ length: 201 }, () => limiter.take('par_a', limit, at(0)).allowed)
+  expect(burst.filter(Boolean)).toHaveLength(200)
+  const second = Array.from({ length: 150 }, () => limiter.take('par_a', limit, at(1_000)).allowed)
+  expect(second.filter(Boolean)).toHaveLength(100)
+})
+
+test('one partner’s haste does not slow another', () => {
+  const limiter = new RateLimiter()
+  for (let count = 0; count < 500; count++) limiter.take('par_a', limit, at(0))
+  expect(limiter.take('par_b', limit, at(0)).allowed).toBe(true)
+})
+
+test('whoever waits as long as they are told is let through', () => {
+  const slow = { perSecond: 1, burst: 3 }
+  const limiter = new RateLimiter()
+  for (let count = 0; count < 3; count++) limiter.take('par_a', slow, at(0))
+  const refused = limiter.take('par_a', slow, at(0))
+  expect(refused).toEqual({ allowed: false, remaining: 0, retryAfterSeconds: 1 })
+  expect(limiter.take('par_a', slow, at(refused.retryAfterSeconds * 1_000)).allowed).toBe(true)
+})
+
+test('over any stretch of time no more is let through than the burst and the rate allow', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 500 }), gapsMs => {
+      const limiter = new RateLimiter()
+      let ms = 0
+      let allowed = 0
+      for (const gap of gapsMs) {
+        ms += gap
+        if (limiter.take('par_a', { perSecond: 5, burst: 10 }, at(ms)).allowed) allowed++
+      }
+      expect(allowed).toBeLessThanOrEqual(10 + Math.floor((ms * 5) / 1_000))
+    }),
+  )
+})
+
+test('a clock that is set back takes nothing away', () => {
+  const limiter = new RateLimiter()
+  limiter.take('par_a', limit, at(10_000))
+  expect(limiter.take('par_a', limit, at(0)).remaining).toBe(198)
+})
+
+test('the headers say what is left and when the quota is whole again', () => {
+  expect(rateLimitHeaders(limit, 150)).toEqual({ 'ratelimit-policy': '"partner";q=200;w=2', ratelimit: '"partner";r=150;t=1' })
+})

@@ -1,0 +1,56 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseStrictJson } from './strict-json.ts'
+
+const parse = (text: string) => parseStrictJson(new TextEncoder().encode(text))
+const faultsOf = (text: string) => parse(text).faults.map(fault => fault.path)
+
+test('any JSON that a machine writes is read as JSON.parse reads it, without a fault', () => {
+  fc.assert(
+    fc.property(fc.json(), text => {
+      // fc.json may repeat a float in integer's clothes only as -0, which JSON.stringify writes as 0.
+      const written = JSON.stringify(JSON.parse(text))
+      expect(parse(written).value).toEqual(JSON.parse(written))
+    }),
+  )
+})
+
+test('a key that stands twice is found at any depth, however it is escaped', () => {
+  expect(faultsOf('{"a":1,"a":1}')).toEqual(['a'])
+  expect(faultsOf('{"a":1,"\\u0061":2}')).toEqual(['a'])
+  expect(faultsOf('{"x":[{"y":1},{"a":{"b":1,"b":2}}]}')).toEqual(['x.1.a.b'])
+  expect(faultsOf('[{"a":1},{"a":1}]')).toEqual([])
+  expect(faultsOf('{"a":{"b":1},"c":{"b":1}}')).toEqual([])
+  expect(faultsOf('{"a":["a","a"],"b":"a"}')).toEqual([])
+})
+
+test('NUL and half surrogates are found in values and in keys', () => {
+  expect(faultsOf('{"name":"a\\u0000b"}')).toEqual(['name'])
+  expect(faultsOf('{"name":"\\ud800"}')).toEqual(['name'])
+  expect(faultsOf('{"list":["ok","\\udc00"]}')).toEqual(['list.1'])
+  expect(faultsOf('{"a\\u0000":1}')).toEqual(['a\0'])
+  expect(faultsOf('{"name":"\\ud83d\\ude00"}')).toEqual([])
+})
+
+test('an integer in the clothes of a float is found, a fraction is left to the schema', () => {
+  expect(faultsOf('{"a":1.0}')).toEqual(['a'])
+  expect(faultsOf('{"a":1e2}')).toEqual(['a'])
+  expect(faultsOf('{"a":1.00000000000000001}')).toEqual(['a'])
+  expect(faultsOf('{"a":1.5,"b":-3,"c":[0.25]}')).toEqual([])
+})
+
+test('text that only looks like JSON inside a string is no structure', () => {
+  expect(parse('{"a":"{\\"a\\":1,\\"a\\":1e2}","b":"\\\\"}')).toEqual({ value: { a: '{"a":1,"a":1e2}', b: '\\' }, faults: [] })
+})
+
+test('what is not JSON, or not UTF-8, is refused whole', () => {
+  for (const text of ['', '{', '{"a":1,}', "{'a':1}", 'nul', '[1 2]', '\ufeff{}', '{"a":"\n"}', '01']) {
+    expect(() => parse(text), text).toThrow(SyntaxError)
+  }
+  expect(() => parseStrictJson(Uint8Array.of(0x22, 0xff, 0x22))).toThrow(TypeError)
+})
+
+test('deep nesting is read without running out of stack', () => {
+  const depth = 100_000
+  expect(parse('['.repeat(depth) + ']'.repeat(depth)).faults).toEqual([])
+})

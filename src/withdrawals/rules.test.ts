@@ -1,0 +1,118 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { badAccount, bronze, euAccount, gold, goodAccount } from '../../test/harness.ts'
+import { Problem } from '../errors.ts'
+import type { Tier } from '../tiers/rules.ts'
+import { decideIntent, type Facts, type Intent, type MemberFacts, type Quote, refuseCompletion, statusAt, transfersOf } from './rules.ts'
+
+const memberId = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
+const payCycleId = 'pc_01kah4pzc5e4r8v2m6t0x9y3bd'
+const tier: Tier = { ...bronze, name: 'Bronze', version: 1, currency: 'GBP' }
+const member: MemberFacts = {
+  ...{ id: memberId, status: 'active', account: goodAccount, tier, available: 12_000n },
+  ...{ withdrawalsToday: 0, withdrawalsThisCycle: 0 },
+}
+const facts: Facts = { paused: false, payCycleId, member }
+const now = new Date('2026-03-10T09:00:00Z')
+
+const decide = (about: Facts, amount = 5_000n, currency: 'GBP' | 'EUR' = 'GBP') => decideIntent(about, { memberId, amount: { amount, currency } })
+const codeOf = (decision: Quote | Problem | undefined) => (decision instanceof Problem ? decision.name : decision)
+
+test('a quote splits the amount into fee and net', () => {
+  expect(decide(facts)).toMatchObject({ amount: 5_000n, fee: 100n, net: 4_900n, employerFee: 0n, tier: 'Bronze', tierVersion: 1 })
+})
+
+test('where the employer pays, the member gets the whole amount and the fee is the employer’s', () => {
+  const about = { ...facts, member: { ...member, tier: { ...tier, ...gold } } }
+  expect(decide(about)).toMatchObject({ amount: 5_000n, fee: 0n, net: 5_000n, employerFee: 50n })
+})
+
+test('each refusal has its reason', () => {
+  expect(codeOf(decide({ ...facts, member: null }))).toBe('MemberNotFound')
+  expect(codeOf(decide(facts, 5_000n, 'EUR'))).toBe('BodyValidation')
+  expect(codeOf(decide({ ...facts, paused: true }))).toBe('UnprocessableEntity')
+  expect(codeOf(decide({ ...facts, payCycleId: null }))).toBe('UnprocessableEntity')
+  expect(codeOf(decide({ ...facts, member: { ...member, status: 'invited' } }))).toBe('MemberNotEligible')
+  expect(codeOf(decide({ ...facts, member: { ...member, status: 'inactive' } }))).toBe('MemberNotEligible')
+  expect(codeOf(decide({ ...facts, member: { ...member, account: null } }))).toBe('BankAccountInvalid')
+  expect(codeOf(decide({ ...facts, member: { ...member, account: badAccount } }))).toBe('BankAccountInvalid')
+  expect(codeOf(decide(facts, 999n))).toBe('AmountBelowLowerLimit')
+  expect(codeOf(decide(facts, 20_001n))).toBe('AmountAboveUpperLimit')
+  expect(codeOf(decide(facts, 12_001n))).toBe('MemberInsufficientFunds')
+})
+
+test('the limits and the funds themselves can be withdrawn', () => {
+  expect(decide(facts, 1_000n)).toMatchObject({ amount: 1_000n })
+  expect(decide(facts, 12_000n)).toMatchObject({ amount: 12_000n })
+  expect(decide({ ...facts, member: { ...member, available: 20_000n } }, 20_000n)).toMatchObject({ amount: 20_000n })
+})
+
+test('when two refusals apply, the first in the table of errors is the answer', () => {
+  const hopeless: MemberFacts = { ...member, status: 'inactive', account: null, available: 0n }
+  expect(codeOf(decide({ paused: true, payCycleId: null, member: hopeless }, 1n))).toBe('UnprocessableEntity')
+  expect(codeOf(decide({ ...facts, member: hopeless }, 1n))).toBe('MemberNotEligible')
+  expect(codeOf(decide({ ...facts, member: { ...hopeless, status: 'active' } }, 1n))).toBe('BankAccountInvalid')
+  expect(codeOf(decide({ ...facts, member: { ...member, available: 0n } }, 1n))).toBe('AmountBelowLowerLimit')
+})
+
+test('a tier’s number of withdrawals is a limit of its own', () => {
+  const limited = { ...tier, withdrawalsPerDay: 1, withdrawalsPerCycle: 3 }
+  const after = (withdrawalsToday: number, withdrawalsThisCycle: number) =>
+    codeOf(decide({ ...facts, member: { ...member, tier: limited, withdrawalsToday, withdrawalsThisCycle } }))
+  expect(after(0, 2)).toMatchObject({ amount: 5_000n })
+  expect(after(1, 1)).toBe('MemberNotEligible')
+  expect(after(0, 3)).toBe('MemberNotEligible')
+})
+
+const quoted = decide(facts)
+if (quoted instanceof Problem) throw quoted
+const intent: Intent = {
+  ...quoted,
+  id: 'wi_01kah4pzc5e4r8v2m6t0x9y3bd',
+  status: 'pending',
+  createdAt: now,
+  expiresAt: new Date('2026-03-10T09:15:00Z'),
+}
+
+test('an intent that is out of date is a conflict, whatever else is wrong', () => {
+  const refused = (about: Facts, change: Partial<Intent> = {}, at = now) => codeOf(refuseCompletion(about, { ...intent, ...change }, at))
+  expect(refused(facts)).toBeUndefined()
+  expect(refused(facts, { status: 'cancelled' })).toBe('Conflict')
+  expect(refused(facts, {}, intent.expiresAt)).toBe('Conflict')
+  expect(refused({ ...facts, paused: true, payCycleId: 'pc_other' })).toBe('Conflict')
+  expect(refused({ ...facts, member: { ...member, account: euAccount } })).toBe('Conflict')
+  expect(refused({ ...facts, member: { ...member, account: null } })).toBe('Conflict')
+  expect(refused({ ...facts, member: { ...member, account: { ...goodAccount, accountHolder: 'S Okafor' } } })).toBe('Conflict')
+})
+
+test('completing checks state, cycle, limits and funds again', () => {
+  const refused = (about: Facts) => codeOf(refuseCompletion(about, intent, now))
+  expect(refused({ ...facts, paused: true })).toBe('UnprocessableEntity')
+  expect(refused({ ...facts, payCycleId: null })).toBe('UnprocessableEntity')
+  expect(refused({ ...facts, member: { ...member, status: 'inactive' } })).toBe('MemberNotEligible')
+  expect(refused({ ...facts, member: { ...member, tier: { ...tier, upperLimit: 4_000n } } })).toBe('AmountAboveUpperLimit')
+  expect(refused({ ...facts, member: { ...member, available: 4_999n } })).toBe('MemberInsufficientFunds')
+})
+
+test('an intent expires to the millisecond, noted or not', () => {
+  const at = (ms: number) => statusAt(intent, new Date(intent.expiresAt.getTime() + ms))
+  expect(at(-1)).toBe('pending')
+  expect(at(0)).toBe('expired')
+  expect(statusAt({ ...intent, status: 'completed' }, new Date('2030-01-01'))).toBe('completed')
+})
+
+test('what a withdrawal books takes exactly the amount from the member and pays exactly net and fees', () => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: 1_000n, max: 12_000n }), fc.boolean(), (amount, employerPays) => {
+      const about = { ...facts, member: { ...member, tier: employerPays ? { ...tier, ...gold } : tier } }
+      const quote = decide(about, amount)
+      if (quote instanceof Problem) throw quote
+      const sum = (side: 'debit' | 'credit', account: string) =>
+        transfersOf(quote).reduce((total, transfer) => (transfer[side] === account ? total + transfer.amount : total), 0n)
+      expect(sum('debit', 'member_available')).toBe(amount)
+      expect(sum('credit', 'payouts_pending')).toBe(quote.net)
+      expect(sum('credit', 'fees')).toBe(quote.fee + quote.employerFee)
+      expect(sum('debit', 'partner_fees')).toBe(quote.employerFee)
+    }),
+  )
+})

@@ -1,0 +1,430 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { badAccount, euAccount, goodAccount, type Harness, silver, startHarness } from '../../test/harness.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const intentPath = '/v1/pay/withdrawals/intent'
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const codes = (answer: { body: { issues: { code: string }[] } }) => answer.body.issues.map(issue => issue.code)
+const unknownMember = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
+const unknownIntent = 'wi_01kah4pzc5e4r8v2m6t0x9y3bd'
+
+const createIntent = (memberId: string, amount = 5_000, options = {}) =>
+  harness.call('POST', intentPath, { body: { memberId, amount: gbp(amount) }, ...options })
+const complete = (withdrawalIntentId: string, options = {}) =>
+  harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, ...options })
+const available = async (memberId: string) => (await harness.call('GET', `/v1/pay/members/${memberId}/balance`)).body.available.amount
+
+async function intentOf(memberId: string, amount = 5_000): Promise<string> {
+  const answer = await createIntent(memberId, amount)
+  expect(answer.status).toBe(201)
+  return answer.body.withdrawalIntentId
+}
+
+describe('creating an intent', () => {
+  test('quotes fee, net amount and account, and moves nothing', async () => {
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Bronze' })
+    const answer = await createIntent(memberId, 10_000)
+    expect(answer.status).toBe(201)
+    expect(answer.body).toEqual({
+      withdrawalIntentId: expect.stringMatching(/^wi_[0-7][0-9a-hjkmnp-tv-z]{25}$/),
+      netAmount: gbp(9_850),
+      fee: gbp(150),
+      accountDetails: goodAccount,
+      bankAccount: { lastFour: '4958' },
+    })
+    expect(await available(memberId)).toBe(12_000)
+  })
+
+  test('shows no fee where the employer pays it', async () => {
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Gold' })
+    const { body } = await createIntent(memberId)
+    expect(body).toMatchObject({ netAmount: gbp(5_000), fee: gbp(0) })
+  })
+
+  test('names an EU account by its IBAN', async () => {
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Silver EU', account: euAccount, currency: 'EUR' })
+    const { status, body } = await harness.call('POST', intentPath, { body: { memberId, amount: { amount: 5_000, currency: 'EUR' } } })
+    expect(status).toBe(201)
+    expect(body).toMatchObject({ accountDetails: euAccount, bankAccount: { lastFour: '3000' } })
+  })
+
+  test('several may be open at once, since none holds funds', async () => {
+    const memberId = await harness.addMember({ available: 5_000 })
+    await intentOf(memberId)
+    await intentOf(memberId)
+    expect(await available(memberId)).toBe(5_000)
+  })
+
+  test('every problem of the body is answered at once, each with the way to its field', async () => {
+    const { status, body } = await harness.call('POST', intentPath, {
+      body: { memberId: 'wi_wrong', amount: { amount: '100', currency: 'XYZ', decimals: 2 }, note: 'hello' },
+    })
+    expect(status).toBe(400)
+    expect(body.issues.map((issue: { code: string; path: string }) => `${issue.code} ${issue.path}`).sort()).toEqual([
+      'BodyValidation amount.amount',
+      'BodyValidation amount.currency',
+      'BodyValidation amount.decimals',
+      'BodyValidation memberId',
+      'BodyValidation note',
+    ])
+  })
+
+  test.each(['"100"', 'true', 'null', '1.5', '0', '-1', '9007199254740992', '1e2', '100.0', '[]', '{}'])(
+    'refuses %s as an amount',
+    async amount => {
+      const raw = `{"memberId":"${unknownMember}","amount":{"amount":${amount},"currency":"GBP"}}`
+      const { status, body } = await harness.call('POST', intentPath, { raw })
+      expect(status).toBe(400)
+      expect(body.issues[0]).toMatchObject({ code: 'BodyValidation', path: 'amount.amount' })
+    },
+  )
+
+  test('refuses a missing member, and says whom it did not find', async () => {
+    const { status, body } = await createIntent(unknownMember)
+    expect(status).toBe(404)
+    expect(body.issues).toEqual([{ code: 'MemberNotFound', message: expect.any(String), memberId: unknownMember }])
+  })
+
+  test('answers for another partner’s member exactly as for one that does not exist', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    const foreign = await createIntent(memberId, 5_000, { key: harness.other.key })
+    const missing = await createIntent(unknownMember, 5_000, { key: harness.other.key })
+    expect(foreign.status).toBe(404)
+    expect(foreign.text).toBe(missing.text.replace(unknownMember, memberId))
+  })
+
+  test('refuses an amount in another currency than the member is paid in', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    const { status, body } = await harness.call('POST', intentPath, { body: { memberId, amount: { amount: 5_000, currency: 'EUR' } } })
+    expect(status).toBe(400)
+    expect(body.issues[0]).toMatchObject({ code: 'BodyValidation', path: 'amount.currency' })
+  })
+
+  test('refuses a member who is not active', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    await harness.call('DELETE', `/v1/members/${memberId}`)
+    const { status, body } = await createIntent(memberId)
+    expect(status).toBe(422)
+    expect(body.issues).toEqual([{ code: 'MemberNotEligible', message: expect.any(String), memberId }])
+  })
+
+  test('refuses a member without an account', async () => {
+    const memberId = await harness.addMember({ available: 12_000, account: null })
+    const answer = await createIntent(memberId)
+    expect(answer.status).toBe(422)
+    expect(codes(answer)).toEqual(['BankAccountInvalid'])
+  })
+
+  test('refuses an account that fails its check, however it got there', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    await harness.db.updateTable('members').set({ accountNumber: badAccount.accountNumber }).where('id', '=', memberId).execute()
+    const answer = await createIntent(memberId)
+    expect(answer.status).toBe(422)
+    expect(codes(answer)).toEqual(['BankAccountInvalid'])
+  })
+
+  test('refuses amounts beyond the limits, and says what they are', async () => {
+    const memberId = await harness.addMember({ available: 30_000 })
+    const below = await createIntent(memberId, 999)
+    expect(below.status).toBe(422)
+    expect(below.body.issues).toEqual([{ code: 'AmountBelowLowerLimit', message: expect.any(String), lowerLimit: gbp(1_000) }])
+    const above = await createIntent(memberId, 20_001)
+    expect(above.status).toBe(422)
+    expect(above.body.issues).toEqual([{ code: 'AmountAboveUpperLimit', message: expect.any(String), upperLimit: gbp(20_000) }])
+  })
+
+  test('raises the lower limit to what leaves something after the fee', async () => {
+    await harness.addTier('Small', { ...silver, lowerLimit: 1n })
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Small' })
+    const { body } = await createIntent(memberId, 50)
+    expect(body.issues[0].lowerLimit).toEqual(gbp(51))
+    expect((await createIntent(memberId, 51)).body.netAmount).toEqual(gbp(1))
+  })
+
+  test('refuses more than is available', async () => {
+    const memberId = await harness.addMember({ available: 4_999 })
+    const { status, body } = await createIntent(memberId)
+    expect(status).toBe(422)
+    expect(body.issues).toEqual([{ code: 'MemberInsufficientFunds', message: expect.any(String), memberId }])
+  })
+
+  test('is refused while on-demand pay is paused, and the balance says so', async () => {
+    const mine = await harness.addPartner('Paused')
+    const memberId = await harness.addMember({ available: 12_000, key: mine.key })
+    await harness.db.updateTable('partners').set({ paused: true }).where('id', '=', mine.partner.id).execute()
+    const answer = await createIntent(memberId, 5_000, { key: mine.key })
+    expect(answer.status).toBe(422)
+    expect(codes(answer)).toEqual(['UnprocessableEntity'])
+    const balance = await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key })
+    expect(balance.body.isTemporarilyUnavailable).toBe(true)
+  })
+
+  test('is refused while no pay cycle is open, as are the balance and a pay run', async () => {
+    const mine = await harness.addPartner('Between cycles')
+    const memberId = await harness.addMember({ key: mine.key })
+    await harness.db.updateTable('payCycles').set({ status: 'Closed' }).where('id', '=', mine.payCycle.id).execute()
+    expect(codes(await createIntent(memberId, 5_000, { key: mine.key }))).toEqual(['UnprocessableEntity'])
+    expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key }))).toEqual(['UnprocessableEntity'])
+    const body = { payDetails: [{ memberId, money: gbp(100) }] }
+    expect(codes(await harness.call('POST', '/v1/pay/run', { body, key: mine.key }))).toEqual(['UnprocessableEntity'])
+  })
+
+  test('uses new terms of the tier at once, while an older quote keeps its fee', async () => {
+    await harness.addTier('Changing', silver)
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Changing' })
+    const before = await createIntent(memberId, 2_000)
+    await harness.addTier('Changing', { ...silver, feeFixed: 75n })
+    expect((await createIntent(memberId, 2_000)).body.fee).toEqual(gbp(75))
+    await complete(before.body.withdrawalIntentId)
+    expect((await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals[0].fee).toEqual(gbp(50))
+  })
+})
+
+describe('an intent', () => {
+  test('can be read, and expires by itself at the minute it said', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    const id = await intentOf(memberId)
+    const pending = await harness.call('GET', `${intentPath}/${id}`)
+    expect(pending.body).toMatchObject({ status: 'pending', amount: gbp(5_000), tier: 'Silver', tierVersion: 1 })
+    harness.clock.set(new Date(pending.body.expiresAt))
+    expect((await harness.call('GET', `${intentPath}/${id}`)).body.status).toBe('expired')
+    const refused = await complete(id)
+    expect(refused.status).toBe(409)
+    expect(codes(refused)).toEqual(['Conflict'])
+    expect(await available(memberId)).toBe(12_000)
+  })
+
+  test('can be cancelled, again and again, and not completed after that', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    const id = await intentOf(memberId)
+    const cancelled = await harness.call('DELETE', `${intentPath}/${id}`)
+    expect(cancelled.status).toBe(200)
+    expect(cancelled.body.status).toBe('cancelled')
+    expect((await harness.call('DELETE', `${intentPath}/${id}`)).body).toEqual(cancelled.body)
+    expect((await complete(id)).status).toBe(409)
+  })
+
+  test('that was completed cannot be cancelled', async () => {
+    const id = await intentOf(await harness.addMember({ available: 12_000 }))
+    await complete(id)
+    expect((await harness.call('DELETE', `${intentPath}/${id}`)).status).toBe(409)
+  })
+
+  test('of another partner is not found, byte for byte like one that does not exist', async () => {
+    const id = await intentOf(await harness.addMember({ available: 12_000 }))
+    const { key } = harness.other
+    for (const [method, path, body] of [
+      ['GET', `${intentPath}/ID`],
+      ['DELETE', `${intentPath}/ID`],
+      ['POST', '/v1/pay/withdrawals/complete', { withdrawalIntentId: 'ID' }],
+    ] as const) {
+      const ask = (intent: string) =>
+        harness.call(method, path.replace('ID', intent), { key, ...(body === undefined ? {} : { body: { withdrawalIntentId: intent } }) })
+      const [foreign, missing] = [await ask(id), await ask(unknownIntent)]
+      expect(foreign.status).toBe(404)
+      expect(foreign.text).toBe(missing.text)
+    }
+  })
+
+  test('needs an id of the right form', async () => {
+    for (const id of ['mem_01kah4pzc5e4r8v2m6t0x9y3bd', 'wi_short', 'wi_01kah4pzc5e4r8v2m6t0x9y3bI', 'wi_81kah4pzc5e4r8v2m6t0x9y3bd']) {
+      const answer = await harness.call('GET', `${intentPath}/${id}`)
+      expect(answer.status).toBe(400)
+      expect(answer.body.issues[0]).toMatchObject({ code: 'PathValidation', path: 'withdrawalIntentId' })
+    }
+  })
+})
+
+describe('completing', () => {
+  test('takes the amount from the member and books net and fee', async () => {
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Bronze' })
+    const id = await intentOf(memberId)
+    const completed = await complete(id)
+    expect(completed.status).toBe(201)
+    expect(completed.body).toEqual({ message: expect.any(String) })
+    expect(await available(memberId)).toBe(7_000)
+    const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
+    const transfers = await harness.db.selectFrom('ledgerTransfers').select(['debit', 'credit', 'amount']).where('movementId', '=', withdrawalId).execute()
+    expect(transfers).toHaveLength(2)
+    expect(transfers).toContainEqual({ debit: 'member_available', credit: 'payouts_pending', amount: 4_900n })
+    expect(transfers).toContainEqual({ debit: 'member_available', credit: 'fees', amount: 100n })
+  })
+
+  test('again gives the same answer and moves nothing', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    const id = await intentOf(memberId)
+    const first = await complete(id)
+    harness.clock.advance({ days: 8 })
+    const second = await complete(id)
+    expect([second.status, second.text, second.headers.location]).toEqual([201, first.text, first.headers.location])
+    expect(await available(memberId)).toBe(7_000)
+  })
+
+  test('charges the employer where the employer pays the fee', async () => {
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Gold' })
+    const completed = await complete(await intentOf(memberId))
+    expect(await available(memberId)).toBe(7_000)
+    const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
+    const transfers = await harness.db.selectFrom('ledgerTransfers').select(['debit', 'credit', 'amount']).where('movementId', '=', withdrawalId).execute()
+    expect(transfers).toContainEqual({ debit: 'partner_fees', credit: 'fees', amount: 50n })
+    expect(transfers).toContainEqual({ debit: 'member_available', credit: 'payouts_pending', amount: 5_000n })
+  })
+
+  test('checks funds again: of two quotes for the same money only one is paid', async () => {
+    const memberId = await harness.addMember({ available: 6_000 })
+    const [first, second] = [await intentOf(memberId), await intentOf(memberId)]
+    expect((await complete(first)).status).toBe(201)
+    const refused = await complete(second)
+    expect(refused.status).toBe(422)
+    expect(codes(refused)).toEqual(['MemberInsufficientFunds'])
+    expect(await available(memberId)).toBe(1_000)
+  })
+
+  test('is refused when the account has changed since the quote', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    const id = await intentOf(memberId)
+    await harness.call('PATCH', `/v1/members/${memberId}`, { body: { accountDetails: { ...goodAccount, accountHolder: 'Someone Else' } } })
+    const refused = await complete(id)
+    expect(refused.status).toBe(409)
+    expect(await available(memberId)).toBe(12_000)
+  })
+
+  test('is refused when the member has left since', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    const id = await intentOf(memberId)
+    await harness.call('DELETE', `/v1/members/${memberId}`)
+    expect(codes(await complete(id))).toEqual(['MemberNotEligible'])
+  })
+
+  test('is refused when the tier’s number of withdrawals is reached', async () => {
+    await harness.addTier('Once a day', { ...silver, withdrawalsPerDay: 1 })
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Once a day' })
+    const [first, second] = [await intentOf(memberId, 2_000), await intentOf(memberId, 2_000)]
+    expect((await complete(first)).status).toBe(201)
+    expect(codes(await complete(second))).toEqual(['MemberNotEligible'])
+    harness.clock.advance({ days: 1 })
+    expect((await complete(await intentOf(memberId, 2_000))).status).toBe(201)
+  })
+})
+
+describe('two of everything at once', () => {
+  test('twenty-five withdrawals of 10 from 100 become exactly ten', async () => {
+    const memberId = await harness.addMember({ available: 10_000 })
+    const intents = await Promise.all(Array.from({ length: 25 }, () => intentOf(memberId, 1_000)))
+    const answers = await Promise.all(intents.map(id => complete(id)))
+    expect(answers.filter(answer => answer.status === 201)).toHaveLength(10)
+    expect(answers.filter(answer => answer.status === 422).flatMap(codes)).toEqual(Array(15).fill('MemberInsufficientFunds'))
+    expect(await available(memberId)).toBe(0)
+  })
+
+  test('twenty completions of one intent become one withdrawal, and all twenty say so', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    const id = await intentOf(memberId)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => complete(id)))
+    expect(new Set(answers.map(answer => `${answer.status} ${answer.headers.location}`)).size).toBe(1)
+    expect(await available(memberId)).toBe(7_000)
+  })
+
+  test('completing and cancelling one intent at once does exactly one of the two', async () => {
+    const memberId = await harness.addMember({ available: 100_000 })
+    for (let round = 0; round < 10; round++) {
+      const before = await available(memberId)
+      const id = await intentOf(memberId, 1_000)
+      const [completed, cancelled] = await Promise.all([complete(id), harness.call('DELETE', `${intentPath}/${id}`)])
+      expect([completed.status, cancelled.status].sort()).toEqual(completed.status === 201 ? [201, 409] : [200, 409])
+      expect(await available(memberId)).toBe(completed.status === 201 ? before - 1_000 : before)
+    }
+  })
+})
+
+describe('listing', () => {
+  test('pages through withdrawals newest first, without repeating or skipping one', async () => {
+    const mine = await harness.addPartner('Lister')
+    const memberId = await harness.addMember({ available: 50_000, key: mine.key })
+    const other = await harness.addMember({ available: 50_000, key: mine.key })
+    const started = harness.clock.now()
+    for (let count = 0; count < 7; count++) {
+      const intent = await createIntent(count === 3 ? other : memberId, 1_000 + count, { key: mine.key })
+      await complete(intent.body.withdrawalIntentId, { key: mine.key })
+      // Some share an instant: the id breaks the tie.
+      if (count % 2 === 1) harness.clock.advance({ minutes: 1 })
+    }
+    const list = async (query: string) => (await harness.call('GET', `/v1/pay/withdrawals?${query}`, { key: mine.key })).body
+    const all = await list('')
+    expect(all).toMatchObject({ hasMore: false, skip: 0, take: 50 })
+    expect(all.withdrawals).toHaveLength(7)
+    const times = all.withdrawals.map((withdrawal: { createdAt: string }) => withdrawal.createdAt)
+    expect(times).toEqual(times.toSorted().toReversed())
+    const paged = [await list('take=3'), await list('take=3&skip=3'), await list('take=3&skip=6')]
+    expect(paged.flatMap(page => page.withdrawals)).toEqual(all.withdrawals)
+    expect(paged.map(page => page.hasMore)).toEqual([true, true, false])
+
+    expect((await list(`memberId=${other}`)).withdrawals).toHaveLength(1)
+    expect((await list(`payCycleId=${mine.payCycle.id}`)).withdrawals).toHaveLength(7)
+    const second = new Date(started.getTime() + 60_000).toISOString()
+    expect((await list(`fromDate=${second}`)).withdrawals).toHaveLength(5)
+    expect((await list(`toDate=${second}`)).withdrawals).toHaveLength(2)
+
+    const deprecated = await harness.call('GET', `/v1/pay/members/${memberId}/withdrawals?take=2&skip=1`, { key: mine.key })
+    expect(deprecated.body).toMatchObject({ skip: 1, take: 2, total: 6 })
+    expect(deprecated.body.withdrawals).toHaveLength(2)
+    expect(Object.keys(deprecated.body.withdrawals[0]).sort()).toEqual(['amount', 'createdAt', 'fee', 'payCycleId'])
+  })
+
+  test('the deprecated listing says that it is deprecated, until when, and what takes over', async () => {
+    const memberId = await harness.addMember()
+    const { headers, body } = await harness.call('GET', `/v1/pay/members/${memberId}/withdrawals`)
+    expect(body).toEqual({ withdrawals: [], skip: 0, take: 50, total: 0 })
+    expect(headers.deprecation).toMatch(/^@\d+$/)
+    expect(new Date(headers.sunset ?? '').getTime()).toBeGreaterThan(Number(headers.deprecation?.slice(1)) * 1000)
+    expect(headers.link).toBe('</v1/pay/withdrawals>; rel="successor-version"')
+  })
+
+  test('another partner’s withdrawals and members are not there', async () => {
+    const memberId = await harness.addMember({ available: 12_000 })
+    const completed = await complete(await intentOf(memberId))
+    const { key } = harness.other
+    expect((await harness.call('GET', completed.headers.location ?? '', { key })).status).toBe(404)
+    expect((await harness.call('GET', '/v1/pay/withdrawals', { key })).body.withdrawals).toEqual([])
+    expect((await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`, { key })).body.withdrawals).toEqual([])
+    expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/withdrawals`, { key }))).toEqual(['MemberNotFound'])
+    expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key }))).toEqual(['MemberNotFound'])
+  })
+
+  test.each(['take=0', 'take=101', 'take=ten', 'take=1.0', 'take=', 'skip=-1', 'take=1&take=2', 'limit=5', 'memberId=x', 'fromDate=yesterday', 'memberId=%00'])(
+    'refuses the query %s',
+    async query => {
+      const { status, body } = await harness.call('GET', `/v1/pay/withdrawals?${query}`)
+      expect(status).toBe(400)
+      expect(body.issues[0]).toMatchObject({ code: 'QueryValidation', path: query.split('=')[0] })
+    },
+  )
+})
+
+test('the database refuses a second withdrawal of one intent, whatever the application believes', async () => {
+  const memberId = await harness.addMember({ available: 12_000 })
+  await complete(await intentOf(memberId))
+  const withdrawal = await harness.db.selectFrom('withdrawals').selectAll().where('memberId', '=', memberId).executeTakeFirstOrThrow()
+  const copy = { ...withdrawal, id: withdrawal.id.replace(/.$/, last => (last === '0' ? '1' : '0')) }
+  await expect(harness.db.insertInto('withdrawals').values(copy).execute()).rejects.toMatchObject({ constraint: 'one_withdrawal_per_intent' })
+})
+
+test('the database refuses to overdraw a member, to change the books, and to leave the listed edges', async () => {
+  const memberId = await harness.addMember({ available: 1_000 })
+  const { db } = harness
+  await expect(db.updateTable('ledgerBalances').set({ available: -1n }).where('memberId', '=', memberId).execute()).rejects.toMatchObject({
+    constraint: 'member_not_overdrawn',
+  })
+  await expect(db.updateTable('ledgerTransfers').set({ amount: 1n }).where('memberId', '=', memberId).execute()).rejects.toMatchObject({
+    constraint: 'append_only',
+  })
+  await expect(db.deleteFrom('ledgerTransfers').where('memberId', '=', memberId).execute()).rejects.toMatchObject({ constraint: 'append_only' })
+  await expect(db.updateTable('members').set({ status: 'invited' }).where('id', '=', memberId).execute()).rejects.toMatchObject({
+    constraint: 'only_listed_edges',
+  })
+})

@@ -1,6 +1,7 @@
 import { documentation } from './http/documentation.ts'
 import { serviceRoutes } from './http/routes.ts'
 import { type App, createServer, type Edge } from './http/server.ts'
+import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { tierRoutes } from './tiers/routes.ts'
@@ -11,6 +12,7 @@ export async function buildApp(edge: Edge): Promise<App> {
   const app = createServer(edge)
   await documentation(app)
   tierRoutes(app, edge)
+  memberRoutes(app, edge)
   withdrawalRoutes(app, edge)
   payRunRoutes(app, edge)
   payCycleRoutes(app, edge)

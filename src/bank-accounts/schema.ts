@@ -1,10 +1,12 @@
 import { type Static, Type } from 'typebox'
 
-// Letters of any language, but no line breaks or control characters; a name is more than blanks.
+/** Text of one line: letters of any language, no line breaks or control characters, and more than blanks. */
+export const oneLine = '^(?=.*\\S)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*$'
+
 const AccountHolder = Type.String({
   minLength: 1,
   maxLength: 140,
-  pattern: '^(?=.*\\S)[^\\x00-\\x1f\\x7f]*$',
+  pattern: oneLine,
   description: 'Name of the account holder, 1 to 140 characters.',
   examples: ['Sam Okafor'],
 })

@@ -1,0 +1,200 @@
+import { Type } from 'typebox'
+import type { ProblemName } from '../errors.ts'
+import { pageOf } from '../http/list.ts'
+import { once, read } from '../http/once.ts'
+import { operation } from '../http/operation.ts'
+import type { App, Edge } from '../http/server.ts'
+import { Id } from '../ids.ts'
+import * as members from './members.ts'
+import { Member, MemberQuery, MemberRemoved, Members, MemberUpdate, NewMember } from './schema.ts'
+
+const tag = 'Members'
+const params = Type.Object({ memberId: Id('member') })
+const refusals: ProblemName[] = ['MemberNotFound', 'MemberAlreadyInvited', 'InvalidUpdateMemberPayload']
+
+export function memberRoutes(app: App, { db }: Edge): void {
+  app.post(
+    '/v1/members',
+    {
+      config: { scope: 'members:write' },
+      schema: operation({
+        id: 'inviteMember',
+        tag,
+        summary: 'Invite a member',
+        description:
+          'The member is `invited`, or `active` at once where the partner is set up so. The e-mail must be free among active and invited members, the `workerId` among all.',
+        body: NewMember,
+        success: { status: 201, description: 'The new member.', schema: Member },
+        problems: ['MemberAlreadyInvited', 'InvalidAddMemberPayload'],
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, body, now } = request
+        const member = await members.invite(tx, { partner, body, now })
+        return { status: 201, body: memberBody(member), resourceId: member.id }
+      }),
+  )
+
+  app.get(
+    '/v1/members',
+    {
+      config: { scope: 'members:read' },
+      schema: operation({
+        id: 'getMembers',
+        tag,
+        summary: 'List members',
+        description:
+          'Newest first. A filter may be given several times (up to 100) and holds any of its values; different filters all hold.',
+        query: MemberQuery,
+        success: { status: 200, description: 'One page of members.', schema: Members },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const partnerId = request.partner.id
+        const { skip: _skip, take: _take, ...filter } = request.query
+        const page = pageOf(request.query)
+        const found = await members.list(reader, { partnerId, filter, page })
+        const total = await members.count(reader, { partnerId, filter })
+        return { status: 200, body: { members: found.map(memberBody), total, ...page } }
+      }),
+  )
+
+  app.get(
+    '/v1/members/:memberId',
+    {
+      config: { scope: 'members:read' },
+      schema: operation({
+        id: 'getMember',
+        tag,
+        summary: 'Get a member',
+        params,
+        success: { status: 200, description: 'The member.', schema: Member },
+        problems: ['MemberNotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { memberId } = request.params
+        return {
+          status: 200,
+          body: memberBody(await members.find(reader, { partnerId: request.partner.id, memberId })),
+        }
+      }),
+  )
+
+  app.patch(
+    '/v1/members/:memberId',
+    {
+      config: { scope: 'members:write' },
+      schema: operation({
+        id: 'updateMember',
+        tag,
+        summary: 'Update a member',
+        description:
+          'Changes the fields that are given; null removes. The e-mail can change only while the member is `invited`. An inactive member stays inactive.',
+        params,
+        body: MemberUpdate,
+        success: { status: 200, description: 'The member as changed.', schema: Member },
+        problems: refusals,
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, now, body: update } = request
+        const member = await members.update(tx, { partner, memberId: request.params.memberId, update, now })
+        return { status: 200, body: memberBody(member), resourceId: member.id }
+      }),
+  )
+
+  app.put(
+    '/v1/members/:memberId',
+    {
+      config: { scope: 'members:write' },
+      schema: operation({
+        id: 'replaceMember',
+        tag,
+        summary: 'Replace a member',
+        description:
+          'Makes the member exactly what the body says: what is left out is removed. Brings an inactive member back, as `invited`, or `active` where the partner is set up so. The e-mail of an active member cannot change.',
+        params,
+        body: NewMember,
+        success: { status: 200, description: 'The member as it is now.', schema: Member },
+        problems: refusals,
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, body, now } = request
+        const member = await members.replace(tx, { partner, memberId: request.params.memberId, body, now })
+        return { status: 200, body: memberBody(member), resourceId: member.id }
+      }),
+  )
+
+  app.delete(
+    '/v1/members/:memberId',
+    {
+      config: { scope: 'members:write' },
+      schema: operation({
+        id: 'removeMember',
+        tag,
+        summary: 'Remove a member',
+        description:
+          'The member becomes `inactive` and can withdraw no more; the books are kept. Removing one again is the same answer.',
+        params,
+        success: { status: 200, description: 'The member is inactive.', schema: MemberRemoved },
+        problems: ['MemberNotFound'],
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, now } = request
+        const { memberId } = request.params
+        await members.remove(tx, { partner, memberId, now })
+        return { status: 200, body: { message: 'OK' }, resourceId: memberId }
+      }),
+  )
+
+  app.post(
+    '/v1/members/:memberId/activate',
+    {
+      config: { scope: 'members:write' },
+      schema: operation({
+        id: 'activateMember',
+        tag,
+        summary: 'Activate a member',
+        description:
+          'Lets an invited member withdraw. Activating an active member is the same answer; an inactive one is a `Conflict`.',
+        params,
+        success: { status: 200, description: 'The active member.', schema: Member },
+        problems: ['MemberNotFound'],
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, now } = request
+        const member = await members.activate(tx, { partner, memberId: request.params.memberId, now })
+        return { status: 200, body: memberBody(member), resourceId: member.id }
+      }),
+  )
+}
+
+function memberBody({ id: memberId, ...member }: members.Member) {
+  const { email, firstName, lastName, phone, tier, workerId, status, accountDetails, enablePayroll, dob, gender } =
+    member
+  return {
+    memberId,
+    email,
+    firstName,
+    lastName,
+    phone,
+    tier,
+    workerId,
+    status,
+    accountDetails,
+    enablePayroll,
+    dob,
+    gender,
+  }
+}

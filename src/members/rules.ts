@@ -1,0 +1,218 @@
+import { isSupportedCountry, parsePhoneNumberFromString } from 'libphonenumber-js'
+import { type BankAccount, check, isSame, normalised } from '../bank-accounts/rules.ts'
+import { issue, Problem, problem } from '../errors.ts'
+import type { Currency } from '../money.ts'
+import type { Day } from '../time.ts'
+import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
+
+/** What a partner says about a member, as it is stored: phone in E.164, account normalised. */
+export type Profile = {
+  email: string
+  firstName: string
+  lastName: string
+  phone: string | null
+  tier: string
+  /** The partner's own number of the worker. */
+  workerId: string | null
+  accountDetails: BankAccount | null
+  /** Whether payroll deducts what this member withdraws. */
+  enablePayroll: boolean
+  dob: Day | null
+  gender: 'Female' | 'Male' | 'NonBinary' | null
+}
+
+export type Member = Profile & { id: string; status: MemberStatus }
+
+/** An edge of the member's life. Each is one event: `member.invited` and so on. */
+export type Step = 'invited' | 'activated' | 'removed' | 'reinstated'
+
+export const statusAfter = {
+  invited: 'invited',
+  activated: 'active',
+  removed: 'inactive',
+  reinstated: 'invited',
+} as const satisfies Record<Step, MemberStatus>
+
+/** What becomes of a member: the profile that holds from now on, which of its fields are new, and the edges to take, in order. */
+export type Outcome = { profile: Profile; changed: (keyof Profile)[]; steps: Step[] }
+
+/** Everything beyond the request and the member that a change is decided by. */
+export type Facts = {
+  /** In the partner's time zone. */
+  today: Day
+  /** The partner's, for phone numbers without one. */
+  country: string
+  /** Members become active without being asked to. */
+  autoActivate: boolean
+  tierNames: string[]
+  /** Currency of the tier that is asked for; undefined when there is no such tier. */
+  tierCurrency: Currency | undefined
+  /** Currency of the tier that the member has, while money is available or owed in it; null when there is none. */
+  moneyIn: Currency | null
+  /** Other members: the active or invited one with the e-mail that is asked for, the one of any status with the `workerId`. */
+  holders: Holders
+}
+
+export type Holders = { emailHolderId: string | null; workerIdHolderId: string | null }
+
+/** @returns Problem `MemberAlreadyInvited`, or `InvalidAddMemberPayload` with an issue for each fault */
+export function decideInvitation(body: NewMember, facts: Facts): { profile: Profile; steps: Step[] } | Problem {
+  const { profile, faults } = settle({ ...nothing, ...body }, undefined, facts)
+  const holderId = facts.holders.emailHolderId ?? facts.holders.workerIdHolderId
+  if (holderId !== null) return alreadyInvited(holderId)
+  if (faults.length > 0) return refusal('InvalidAddMemberPayload', faults, { email: body.email })
+  return { profile, steps: facts.autoActivate ? ['invited', 'activated'] : ['invited'] }
+}
+
+/**
+ * Changes what is given and leaves the rest. An inactive member stays inactive.
+ * @returns Problem `MemberAlreadyInvited`, or `InvalidUpdateMemberPayload` with an issue for each fault
+ */
+export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts): Outcome | Problem {
+  return decideChange(member, { ...profileOf(member), ...update }, facts, {
+    emailMayChange: member.status === 'invited',
+    steps: [],
+  })
+}
+
+/**
+ * Makes the member exactly what is given, and brings an inactive one back.
+ * @returns as `decideUpdate`
+ */
+export function decideReplacement(member: Member, body: NewMember, facts: Facts): Outcome | Problem {
+  const back: Step[] = facts.autoActivate ? ['reinstated', 'activated'] : ['reinstated']
+  return decideChange(member, { ...nothing, ...body }, facts, {
+    emailMayChange: member.status !== 'active',
+    steps: member.status === 'inactive' ? back : [],
+  })
+}
+
+/** Removing an inactive member changes nothing. */
+export function decideRemoval(member: Member): Outcome {
+  return { profile: profileOf(member), changed: [], steps: member.status === 'inactive' ? [] : ['removed'] }
+}
+
+/** Activating an active member changes nothing. @returns Problem `Conflict` for an inactive one */
+export function decideActivation(member: Member): Outcome | Problem {
+  const outcome = (steps: Step[]) => ({ profile: profileOf(member), changed: [], steps })
+  switch (member.status) {
+    case 'invited':
+      return outcome(['activated'])
+    case 'active':
+      return outcome([])
+    case 'inactive':
+      return problem('Conflict', 'The member is inactive; bring the member back with PUT /v1/members/{memberId} first')
+    default:
+      return member.status satisfies never
+  }
+}
+
+export function alreadyInvited(holderId: string): Problem {
+  return problem('MemberAlreadyInvited', 'Another member has this e-mail or workerId; `memberId` says which', {
+    memberId: holderId,
+  })
+}
+
+const nothing = { phone: null, workerId: null, accountDetails: null, enablePayroll: true, dob: null, gender: null }
+
+function decideChange(
+  member: Member,
+  wanted: Profile,
+  facts: Facts,
+  { emailMayChange, steps }: { emailMayChange: boolean; steps: Step[] },
+): Outcome | Problem {
+  const { profile, faults } = settle(wanted, member, facts)
+  const changed = changedFields(member, profile)
+  const { emailHolderId, workerIdHolderId } = facts.holders
+  // An inactive member holds no e-mail, so that somebody else may have this one's by now.
+  const claimsEmail = changed.includes('email') || steps.length > 0
+  const holderId = (claimsEmail ? emailHolderId : null) ?? (changed.includes('workerId') ? workerIdHolderId : null)
+  if (holderId !== null) return alreadyInvited(holderId)
+  if (changed.includes('email') && !emailMayChange) {
+    faults.push(`The e-mail can change only while the member is invited; this one is ${member.status}`)
+  }
+  const { tierCurrency, moneyIn } = facts
+  if (tierCurrency !== undefined && moneyIn !== null && tierCurrency !== moneyIn) {
+    faults.push(`The tier ${profile.tier} is in ${tierCurrency}, and the member still has ${moneyIn} available or owed`)
+  }
+  if (faults.length > 0) return refusal('InvalidUpdateMemberPayload', faults, { memberId: member.id })
+  return { profile, changed, steps }
+}
+
+/**
+ * Brings a profile into its stored form and says what cannot be. What the member has already is not checked again: a
+ * newer table of bank or phone numbers must not stand in the way of another change.
+ */
+function settle(wanted: Profile, current: Profile | undefined, facts: Facts): { profile: Profile; faults: string[] } {
+  const { country, today, tierNames, tierCurrency } = facts
+  const faults: string[] = []
+  const profile = { ...wanted }
+  if (current !== undefined && isSameEmail(wanted.email, current.email)) profile.email = current.email
+  if (wanted.phone !== null && wanted.phone !== current?.phone) {
+    const phone = toE164(wanted.phone, country)
+    if (phone === undefined)
+      faults.push(`The phone number cannot be one in ${country}; write it with its country, like +447700900123`)
+    else profile.phone = phone
+  }
+  if (wanted.accountDetails !== null) {
+    const account = normalised(wanted.accountDetails)
+    profile.accountDetails = account
+    if (!isSameAccount(account, current?.accountDetails ?? null) && check(account) === 'invalid') {
+      faults.push('The bank account fails its check; look for a mistyped digit')
+    }
+  }
+  if (wanted.dob !== null && wanted.dob !== current?.dob && (wanted.dob > today || wanted.dob < earliestDob)) {
+    faults.push(`The dob must be a day from ${earliestDob} to today`)
+  }
+  if (tierCurrency === undefined)
+    faults.push(`There is no such tier; the tiers are: ${tierNames.join(', ') || 'none yet'}`)
+  return { profile, faults }
+}
+
+// Nobody who was born before is at work; and the database knows no year 0.
+const earliestDob = '1900-01-01'
+
+/**
+ * A phone number in E.164; undefined for what cannot be one. Numbers that nobody has been given, such as those kept for
+ * drama, are numbers too: what is in use changes faster than our tables.
+ */
+function toE164(text: string, country: string): string | undefined {
+  const parsed = parsePhoneNumberFromString(text, {
+    ...(isSupportedCountry(country) ? { defaultCountry: country } : {}),
+    // Only a number, not a sentence that holds one.
+    extract: false,
+  })
+  // E.164 has no room for an extension, and dropping it would be another number.
+  return parsed?.isPossible() && parsed.ext === undefined ? parsed.number : undefined
+}
+
+function changedFields(member: Member, profile: Profile): (keyof Profile)[] {
+  return (Object.keys(profileOf(member)) as (keyof Profile)[]).filter(field =>
+    field === 'accountDetails'
+      ? !isSameAccount(member.accountDetails, profile.accountDetails)
+      : member[field] !== profile[field],
+  )
+}
+
+function profileOf({ id: _id, status: _status, ...profile }: Member): Profile {
+  return profile
+}
+
+function isSameAccount(a: BankAccount | null, b: BankAccount | null): boolean {
+  return a === null || b === null ? a === b : isSame(a, b)
+}
+
+function isSameEmail(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase()
+}
+
+function refusal(
+  name: 'InvalidAddMemberPayload' | 'InvalidUpdateMemberPayload',
+  faults: string[],
+  extra: Record<string, string>,
+): Problem {
+  return new Problem(
+    name,
+    faults.map(fault => issue(name, fault, extra)),
+  )
+}

@@ -10,7 +10,9 @@ test('there are exactly the 179 listed currencies', () => {
 })
 
 test('two independent tables agree on the decimals of every currency that they know', () => {
-  const exponents = new Map(Object.entries(dinero).map(([code, entry]) => [code, 'exponent' in entry ? entry.exponent : undefined]))
+  const exponents = new Map(
+    Object.entries(dinero).map(([code, entry]) => [code, 'exponent' in entry ? entry.exponent : undefined]),
+  )
   for (const currency of currencies) {
     const known = [currencyCodes.code(currency)?.digits, exponents.get(currency)].filter(each => each !== undefined)
     // Five iraimbilanja and five khoums make a unit, which one table counts as one decimal; ISO 4217 says two.

@@ -8,7 +8,12 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-const newMember = (email = `${randomUUID()}@example.com`) => ({ email, firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' })
+const newMember = (email = `${randomUUID()}@example.com`) => ({
+  email,
+  firstName: 'Sam',
+  lastName: 'Okafor',
+  tier: 'Silver',
+})
 const invite = (body: object, idempotencyKey: string, options: { key?: string; path?: string } = {}) =>
   harness.call('POST', options.path ?? '/v1/members', {
     body,
@@ -59,11 +64,16 @@ test('the same key with another request is refused, and nothing is done', async 
   const before = await countMembers()
   for (const answer of [
     await invite(newMember(), key),
-    await harness.call('PUT', '/v1/members/mem_01kah4pzc5e4r8v2m6t0x9y3bd', { body, headers: { 'x-idempotency-key': key } }),
+    await harness.call('PUT', '/v1/members/mem_01kah4pzc5e4r8v2m6t0x9y3bd', {
+      body,
+      headers: { 'x-idempotency-key': key },
+    }),
     await harness.call('GET', '/v1/members', { headers: { 'x-idempotency-key': key } }),
   ]) {
     expect(answer.status).toBe(422)
-    expect(answer.body.issues).toEqual([{ code: 'HeaderValidation', message: expect.any(String), path: 'x-idempotency-key' }])
+    expect(answer.body.issues).toEqual([
+      { code: 'HeaderValidation', message: expect.any(String), path: 'x-idempotency-key' },
+    ])
   }
   expect(await countMembers()).toBe(before)
 })
@@ -116,7 +126,9 @@ test('a GET with a key is answered from memory too', async () => {
   const headers = { 'x-idempotency-key': randomUUID() }
   const path = `/v1/pay/members/${memberId}/balance`
   const first = await harness.call('GET', path, { headers })
-  const paid = await harness.call('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money: { amount: 1, currency: 'GBP' } }] } })
+  const paid = await harness.call('POST', '/v1/pay/run', {
+    body: { payDetails: [{ memberId, money: { amount: 1, currency: 'GBP' } }] },
+  })
   expect(paid.status).toBe(201)
   expect((await harness.call('GET', path, { headers })).text).toBe(first.text)
   expect((await harness.call('GET', path)).body.available.amount).toBe(12_001)
@@ -134,7 +146,9 @@ test('the look-up says what became of a key, and never the answer itself', async
     createdAt: harness.clock.now().toISOString(),
     expiresAt: new Date(harness.clock.now().getTime() + 7 * 86_400_000).toISOString(),
   })
-  expect((await harness.call('GET', `/v1/idempotency-keys/${encodeURIComponent(key)}`, { key: harness.other.key })).status).toBe(404)
+  expect(
+    (await harness.call('GET', `/v1/idempotency-keys/${encodeURIComponent(key)}`, { key: harness.other.key })).status,
+  ).toBe(404)
   harness.clock.advance({ days: 7 })
   expect((await harness.call('GET', `/v1/idempotency-keys/${encodeURIComponent(key)}`)).status).toBe(404)
 })

@@ -50,5 +50,8 @@ test('a clock that is set back takes nothing away', () => {
 })
 
 test('the headers say what is left and when the quota is whole again', () => {
-  expect(rateLimitHeaders(limit, 150)).toEqual({ 'ratelimit-policy': '"partner";q=200;w=2', ratelimit: '"partner";r=150;t=1' })
+  expect(rateLimitHeaders(limit, 150)).toEqual({
+    'ratelimit-policy': '"partner";q=200;w=2',
+    ratelimit: '"partner";r=150;t=1',
+  })
 })

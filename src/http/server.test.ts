@@ -46,7 +46,9 @@ describe('who is calling', () => {
   })
 
   test('a key ends at its expiry, to the second', async () => {
-    const { secret } = await harness.addKey(['members:read'], { expiresAt: new Date(harness.clock.now().getTime() + 60_000) })
+    const { secret } = await harness.addKey(['members:read'], {
+      expiresAt: new Date(harness.clock.now().getTime() + 60_000),
+    })
     harness.clock.advance({ seconds: 59 })
     expect((await harness.call('GET', '/v1/tiers', { key: secret })).status).toBe(200)
     harness.clock.advance({ seconds: 1 })
@@ -56,7 +58,11 @@ describe('who is calling', () => {
   test('a key’s last use is noted', async () => {
     const { key, secret } = await harness.addKey(['members:read'])
     await harness.call('GET', '/v1/tiers', { key: secret })
-    const { lastUsedAt } = await harness.db.selectFrom('apiKeys').select('lastUsedAt').where('id', '=', key.id).executeTakeFirstOrThrow()
+    const { lastUsedAt } = await harness.db
+      .selectFrom('apiKeys')
+      .select('lastUsedAt')
+      .where('id', '=', key.id)
+      .executeTakeFirstOrThrow()
     expect(lastUsedAt).toEqual(harness.clock.now())
   })
 
@@ -69,7 +75,11 @@ describe('who is calling', () => {
 
   test('a suspended partner is forbidden', async () => {
     const mine = await harness.addPartner('Suspended')
-    await harness.db.updateTable('partners').set({ suspendedAt: harness.clock.now() }).where('id', '=', mine.partner.id).execute()
+    await harness.db
+      .updateTable('partners')
+      .set({ suspendedAt: harness.clock.now() })
+      .where('id', '=', mine.partner.id)
+      .execute()
     const answer = await harness.call('GET', '/v1/tiers', { key: mine.key })
     expect(answer.status).toBe(403)
   })
@@ -92,18 +102,25 @@ describe('what is not exactly right', () => {
   test('a path that does not exist is not found, a method that does not exist names those that do', async () => {
     const missing = await harness.call('GET', '/v1/nothing')
     expect([missing.status, codes(missing)]).toEqual([404, ['NotFound']])
-    const wrong = await harness.call('PUT', path)
+    const wrong = await harness.call('PUT', '/v1/pay/run')
     expect([wrong.status, codes(wrong), wrong.headers.allow]).toEqual([405, ['BadRequest'], 'POST'])
-    expect((await harness.call('POST', '/v1/members/mem_01kah4pzc5e4r8v2m6t0x9y3bd')).headers.allow).toBe('DELETE, GET, PATCH, PUT')
+    expect((await harness.call('POST', '/v1/members/mem_01kah4pzc5e4r8v2m6t0x9y3bd')).headers.allow).toBe(
+      'DELETE, GET, PATCH, PUT',
+    )
   })
 
-  test.each(['/v1/members/%00', '/v1/members/%zz', '/v1/members/%ff', '/v1/members/..%2f..%2fetc', '/v1/tiers/', '//v1/tiers', '/V1/TIERS'])(
-    'the path %s is refused in the one shape',
-    async bad => {
-      const answer = await harness.call('GET', bad)
-      expect([400, 404]).toContain(answer.status)
-    },
-  )
+  test.each([
+    '/v1/members/%00',
+    '/v1/members/%zz',
+    '/v1/members/%ff',
+    '/v1/members/..%2f..%2fetc',
+    '/v1/tiers/',
+    '//v1/tiers',
+    '/V1/TIERS',
+  ])('the path %s is refused in the one shape', async bad => {
+    const answer = await harness.call('GET', bad)
+    expect([400, 404]).toContain(answer.status)
+  })
 
   test.each([
     ['another media type', { 'content-type': 'text/plain' }, 415],
@@ -130,7 +147,10 @@ describe('what is not exactly right', () => {
       ['{"memberId":"a","memberId":"b","amount":{"amount":1,"currency":"GBP"}}', 'memberId'],
       ['{"memberId":"mem_\\u0000","amount":{"amount":1,"currency":"GBP"}}', 'memberId'],
       ['{"memberId":"\\ud800","amount":{"amount":1,"currency":"GBP"}}', 'memberId'],
-      ['{"memberId":"mem_01kah4pzc5e4r8v2m6t0x9y3bd","amount":{"amount":1,"amount":2,"currency":"GBP"}}', 'amount.amount'],
+      [
+        '{"memberId":"mem_01kah4pzc5e4r8v2m6t0x9y3bd","amount":{"amount":1,"amount":2,"currency":"GBP"}}',
+        'amount.amount',
+      ],
     ]) {
       const { status, body } = await harness.call('POST', path, { raw: raw ?? '' })
       expect(status).toBe(400)
@@ -157,7 +177,8 @@ describe('what is not exactly right', () => {
   })
 
   test('__proto__ and constructor are fields like any other: unknown', async () => {
-    const raw = '{"__proto__":{"x":1},"constructor":1,"memberId":"mem_01kah4pzc5e4r8v2m6t0x9y3bd","amount":{"amount":1,"currency":"GBP"}}'
+    const raw =
+      '{"__proto__":{"x":1},"constructor":1,"memberId":"mem_01kah4pzc5e4r8v2m6t0x9y3bd","amount":{"amount":1,"currency":"GBP"}}'
     const { body } = await harness.call('POST', path, { raw })
     expect(body.issues.map((issue: { path: string }) => issue.path).sort()).toEqual(['__proto__', 'constructor'])
   })
@@ -165,16 +186,22 @@ describe('what is not exactly right', () => {
 
 describe('every answer', () => {
   test('names the request, by the caller’s own id when that is sane', async () => {
-    expect((await harness.call('GET', '/v1/tiers', { headers: { 'x-request-id': 'my-id_1.2' } })).headers['x-request-id']).toBe('my-id_1.2')
+    expect(
+      (await harness.call('GET', '/v1/tiers', { headers: { 'x-request-id': 'my-id_1.2' } })).headers['x-request-id'],
+    ).toBe('my-id_1.2')
     for (const odd of ['a b', 'x'.repeat(200), '<script>']) {
-      expect((await harness.call('GET', '/v1/tiers', { headers: { 'x-request-id': odd } })).headers['x-request-id']).toMatch(/^req_/)
+      expect(
+        (await harness.call('GET', '/v1/tiers', { headers: { 'x-request-id': odd } })).headers['x-request-id'],
+      ).toMatch(/^req_/)
     }
   })
 
   test('the table of errors is there for machines, without a key', async () => {
     const { status, body } = await harness.call('GET', '/v1/errors', { key: null })
     expect(status).toBe(200)
-    expect(body).toContainEqual(expect.objectContaining({ code: 'MemberNotFound', status: 404, order: 9, extra: ['memberId'] }))
+    expect(body).toContainEqual(
+      expect.objectContaining({ code: 'MemberNotFound', status: 404, order: 9, extra: ['memberId'] }),
+    )
   })
 
   test('the service says that it is alive and ready', async () => {
@@ -201,14 +228,26 @@ describe('on the wire', () => {
     })
   const parsed = (answer: string) => {
     const [head = '', body = ''] = answer.split('\r\n\r\n')
-    return { status: Number(head.split(' ')[1]), head: head.toLowerCase(), issues: JSON.parse(body).issues as { code: string }[] }
+    return {
+      status: Number(head.split(' ')[1]),
+      head: head.toLowerCase(),
+      issues: JSON.parse(body).issues as { code: string }[],
+    }
   }
 
   test.each([
     ['garbage', 'hello\r\n\r\n', 400],
     ['an unknown method', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', 400],
-    ['two content lengths', 'POST /v1/tiers HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
-    ['length and chunks at once', 'POST /v1/tiers HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', 400],
+    [
+      'two content lengths',
+      'POST /v1/tiers HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+      400,
+    ],
+    [
+      'length and chunks at once',
+      'POST /v1/tiers HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      400,
+    ],
     ['no host', 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     ['headers beyond the limit', `GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
     ['an unknown expectation', 'GET /v1/tiers HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n', 401],
@@ -216,7 +255,12 @@ describe('on the wire', () => {
     const answer = parsed(await send(text))
     expect(answer.status).toBe(status)
     expect(answer.issues[0]?.code).toMatch(/^(BadRequest|HeaderValidation)$/)
-    for (const header of ['content-type: application/json; charset=utf-8', 'cache-control: no-store', 'x-request-id: req_', 'ratelimit: ']) {
+    for (const header of [
+      'content-type: application/json; charset=utf-8',
+      'cache-control: no-store',
+      'x-request-id: req_',
+      'ratelimit: ',
+    ]) {
       expect(answer.head).toContain(header)
     }
   })

@@ -40,7 +40,10 @@ test('an integer in the clothes of a float is found, a fraction is left to the s
 })
 
 test('text that only looks like JSON inside a string is no structure', () => {
-  expect(parse('{"a":"{\\"a\\":1,\\"a\\":1e2}","b":"\\\\"}')).toEqual({ value: { a: '{"a":1,"a":1e2}', b: '\\' }, faults: [] })
+  expect(parse('{"a":"{\\"a\\":1,\\"a\\":1e2}","b":"\\\\"}')).toEqual({
+    value: { a: '{"a":1,"a":1e2}', b: '\\' },
+    faults: [],
+  })
 })
 
 test('what is not JSON, or not UTF-8, is refused whole', () => {

@@ -15,13 +15,19 @@ test('pay becomes available', () => {
 })
 
 test('what is owed from an earlier correction is taken first', () => {
-  expect(book([line(100n)], { available: 0n, owed: 30n })).toEqual(['earned_pay > member_owed 30', 'earned_pay > member_available 70'])
+  expect(book([line(100n)], { available: 0n, owed: 30n })).toEqual([
+    'earned_pay > member_owed 30',
+    'earned_pay > member_available 70',
+  ])
   expect(book([line(20n)], { available: 0n, owed: 30n })).toEqual(['earned_pay > member_owed 20'])
 })
 
 test('a correction takes what is there, and the rest is owed', () => {
   expect(book([line(-40n)], { available: 100n, owed: 0n })).toEqual(['member_available > earned_pay 40'])
-  expect(book([line(-140n)], { available: 100n, owed: 0n })).toEqual(['member_available > earned_pay 100', 'member_owed > earned_pay 40'])
+  expect(book([line(-140n)], { available: 100n, owed: 0n })).toEqual([
+    'member_available > earned_pay 100',
+    'member_owed > earned_pay 40',
+  ])
   expect(book([line(-10n)])).toEqual(['member_owed > earned_pay 10'])
 })
 
@@ -53,13 +59,16 @@ test('whatever the lines, nothing falls below zero and available less owed moves
         const at = balanceKey({ memberId, currency })
         const { available, owed } = running.get(at) ?? { available: 0n, owed: 0n }
         const next = {
-          available: available + (credit === 'member_available' ? amount : 0n) - (debit === 'member_available' ? amount : 0n),
+          available:
+            available + (credit === 'member_available' ? amount : 0n) - (debit === 'member_available' ? amount : 0n),
           owed: owed + (debit === 'member_owed' ? amount : 0n) - (credit === 'member_owed' ? amount : 0n),
         }
         expect(next.available >= 0n && next.owed >= 0n).toBe(true)
         running.set(at, next)
       }
-      const sum = each.filter(({ memberId, currency }) => balanceKey({ memberId, currency }) === key).reduce((total, { amount }) => total + amount, 0n)
+      const sum = each
+        .filter(({ memberId, currency }) => balanceKey({ memberId, currency }) === key)
+        .reduce((total, { amount }) => total + amount, 0n)
       const end = running.get(key) ?? balance
       expect(end.available - end.owed).toBe(balance.available - balance.owed + sum)
     }),

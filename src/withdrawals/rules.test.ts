@@ -3,7 +3,16 @@ import { expect, test } from 'vitest'
 import { badAccount, bronze, euAccount, gold, goodAccount } from '../../test/harness.ts'
 import { Problem } from '../errors.ts'
 import type { Tier } from '../tiers/rules.ts'
-import { decideIntent, type Facts, type Intent, type MemberFacts, type Quote, refuseCompletion, statusAt, transfersOf } from './rules.ts'
+import {
+  decideIntent,
+  type Facts,
+  type Intent,
+  type MemberFacts,
+  type Quote,
+  refuseCompletion,
+  statusAt,
+  transfersOf,
+} from './rules.ts'
 
 const memberId = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
 const payCycleId = 'pc_01kah4pzc5e4r8v2m6t0x9y3bd'
@@ -15,11 +24,19 @@ const member: MemberFacts = {
 const facts: Facts = { paused: false, payCycleId, member }
 const now = new Date('2026-03-10T09:00:00Z')
 
-const decide = (about: Facts, amount = 5_000n, currency: 'GBP' | 'EUR' = 'GBP') => decideIntent(about, { memberId, amount: { amount, currency } })
+const decide = (about: Facts, amount = 5_000n, currency: 'GBP' | 'EUR' = 'GBP') =>
+  decideIntent(about, { memberId, amount: { amount, currency } })
 const codeOf = (decision: Quote | Problem | undefined) => (decision instanceof Problem ? decision.name : decision)
 
 test('a quote splits the amount into fee and net', () => {
-  expect(decide(facts)).toMatchObject({ amount: 5_000n, fee: 100n, net: 4_900n, employerFee: 0n, tier: 'Bronze', tierVersion: 1 })
+  expect(decide(facts)).toMatchObject({
+    amount: 5_000n,
+    fee: 100n,
+    net: 4_900n,
+    employerFee: 0n,
+    tier: 'Bronze',
+    tierVersion: 1,
+  })
 })
 
 test('where the employer pays, the member gets the whole amount and the fee is the employer’s', () => {
@@ -75,14 +92,17 @@ const intent: Intent = {
 }
 
 test('an intent that is out of date is a conflict, whatever else is wrong', () => {
-  const refused = (about: Facts, change: Partial<Intent> = {}, at = now) => codeOf(refuseCompletion(about, { ...intent, ...change }, at))
+  const refused = (about: Facts, change: Partial<Intent> = {}, at = now) =>
+    codeOf(refuseCompletion(about, { ...intent, ...change }, at))
   expect(refused(facts)).toBeUndefined()
   expect(refused(facts, { status: 'cancelled' })).toBe('Conflict')
   expect(refused(facts, {}, intent.expiresAt)).toBe('Conflict')
   expect(refused({ ...facts, paused: true, payCycleId: 'pc_other' })).toBe('Conflict')
   expect(refused({ ...facts, member: { ...member, account: euAccount } })).toBe('Conflict')
   expect(refused({ ...facts, member: { ...member, account: null } })).toBe('Conflict')
-  expect(refused({ ...facts, member: { ...member, account: { ...goodAccount, accountHolder: 'S Okafor' } } })).toBe('Conflict')
+  expect(refused({ ...facts, member: { ...member, account: { ...goodAccount, accountHolder: 'S Okafor' } } })).toBe(
+    'Conflict',
+  )
 })
 
 test('completing checks state, cycle, limits and funds again', () => {
@@ -90,7 +110,9 @@ test('completing checks state, cycle, limits and funds again', () => {
   expect(refused({ ...facts, paused: true })).toBe('UnprocessableEntity')
   expect(refused({ ...facts, payCycleId: null })).toBe('UnprocessableEntity')
   expect(refused({ ...facts, member: { ...member, status: 'inactive' } })).toBe('MemberNotEligible')
-  expect(refused({ ...facts, member: { ...member, tier: { ...tier, upperLimit: 4_000n } } })).toBe('AmountAboveUpperLimit')
+  expect(refused({ ...facts, member: { ...member, tier: { ...tier, upperLimit: 4_000n } } })).toBe(
+    'AmountAboveUpperLimit',
+  )
   expect(refused({ ...facts, member: { ...member, available: 4_999n } })).toBe('MemberInsufficientFunds')
 })
 
@@ -108,7 +130,10 @@ test('what a withdrawal books takes exactly the amount from the member and pays 
       const quote = decide(about, amount)
       if (quote instanceof Problem) throw quote
       const sum = (side: 'debit' | 'credit', account: string) =>
-        transfersOf(quote).reduce((total, transfer) => (transfer[side] === account ? total + transfer.amount : total), 0n)
+        transfersOf(quote).reduce(
+          (total, transfer) => (transfer[side] === account ? total + transfer.amount : total),
+          0n,
+        )
       expect(sum('debit', 'member_available')).toBe(amount)
       expect(sum('credit', 'payouts_pending')).toBe(quote.net)
       expect(sum('credit', 'fees')).toBe(quote.fee + quote.employerFee)

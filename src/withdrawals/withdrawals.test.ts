@@ -17,7 +17,8 @@ const createIntent = (memberId: string, amount = 5_000, options = {}) =>
   harness.call('POST', intentPath, { body: { memberId, amount: gbp(amount) }, ...options })
 const complete = (withdrawalIntentId: string, options = {}) =>
   harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, ...options })
-const available = async (memberId: string) => (await harness.call('GET', `/v1/pay/members/${memberId}/balance`)).body.available.amount
+const available = async (memberId: string) =>
+  (await harness.call('GET', `/v1/pay/members/${memberId}/balance`)).body.available.amount
 
 async function intentOf(memberId: string, amount = 5_000): Promise<string> {
   const answer = await createIntent(memberId, amount)
@@ -47,8 +48,15 @@ describe('creating an intent', () => {
   })
 
   test('names an EU account by its IBAN', async () => {
-    const memberId = await harness.addMember({ available: 12_000, tier: 'Silver EU', account: euAccount, currency: 'EUR' })
-    const { status, body } = await harness.call('POST', intentPath, { body: { memberId, amount: { amount: 5_000, currency: 'EUR' } } })
+    const memberId = await harness.addMember({
+      available: 12_000,
+      tier: 'Silver EU',
+      account: euAccount,
+      currency: 'EUR',
+    })
+    const { status, body } = await harness.call('POST', intentPath, {
+      body: { memberId, amount: { amount: 5_000, currency: 'EUR' } },
+    })
     expect(status).toBe(201)
     expect(body).toMatchObject({ accountDetails: euAccount, bankAccount: { lastFour: '3000' } })
   })
@@ -100,7 +108,9 @@ describe('creating an intent', () => {
 
   test('refuses an amount in another currency than the member is paid in', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const { status, body } = await harness.call('POST', intentPath, { body: { memberId, amount: { amount: 5_000, currency: 'EUR' } } })
+    const { status, body } = await harness.call('POST', intentPath, {
+      body: { memberId, amount: { amount: 5_000, currency: 'EUR' } },
+    })
     expect(status).toBe(400)
     expect(body.issues[0]).toMatchObject({ code: 'BodyValidation', path: 'amount.currency' })
   })
@@ -122,7 +132,11 @@ describe('creating an intent', () => {
 
   test('refuses an account that fails its check, however it got there', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    await harness.db.updateTable('members').set({ accountNumber: badAccount.accountNumber }).where('id', '=', memberId).execute()
+    await harness.db
+      .updateTable('members')
+      .set({ accountNumber: badAccount.accountNumber })
+      .where('id', '=', memberId)
+      .execute()
     const answer = await createIntent(memberId)
     expect(answer.status).toBe(422)
     expect(codes(answer)).toEqual(['BankAccountInvalid'])
@@ -132,10 +146,14 @@ describe('creating an intent', () => {
     const memberId = await harness.addMember({ available: 30_000 })
     const below = await createIntent(memberId, 999)
     expect(below.status).toBe(422)
-    expect(below.body.issues).toEqual([{ code: 'AmountBelowLowerLimit', message: expect.any(String), lowerLimit: gbp(1_000) }])
+    expect(below.body.issues).toEqual([
+      { code: 'AmountBelowLowerLimit', message: expect.any(String), lowerLimit: gbp(1_000) },
+    ])
     const above = await createIntent(memberId, 20_001)
     expect(above.status).toBe(422)
-    expect(above.body.issues).toEqual([{ code: 'AmountAboveUpperLimit', message: expect.any(String), upperLimit: gbp(20_000) }])
+    expect(above.body.issues).toEqual([
+      { code: 'AmountAboveUpperLimit', message: expect.any(String), upperLimit: gbp(20_000) },
+    ])
   })
 
   test('raises the lower limit to what leaves something after the fee', async () => {
@@ -169,7 +187,9 @@ describe('creating an intent', () => {
     const memberId = await harness.addMember({ key: mine.key })
     await harness.db.updateTable('payCycles').set({ status: 'Closed' }).where('id', '=', mine.payCycle.id).execute()
     expect(codes(await createIntent(memberId, 5_000, { key: mine.key }))).toEqual(['UnprocessableEntity'])
-    expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key }))).toEqual(['UnprocessableEntity'])
+    expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key }))).toEqual([
+      'UnprocessableEntity',
+    ])
     const body = { payDetails: [{ memberId, money: gbp(100) }] }
     expect(codes(await harness.call('POST', '/v1/pay/run', { body, key: mine.key }))).toEqual(['UnprocessableEntity'])
   })
@@ -181,7 +201,9 @@ describe('creating an intent', () => {
     await harness.addTier('Changing', { ...silver, feeFixed: 75n })
     expect((await createIntent(memberId, 2_000)).body.fee).toEqual(gbp(75))
     await complete(before.body.withdrawalIntentId)
-    expect((await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals[0].fee).toEqual(gbp(50))
+    expect((await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals[0].fee).toEqual(
+      gbp(50),
+    )
   })
 })
 
@@ -224,7 +246,10 @@ describe('an intent', () => {
       ['POST', '/v1/pay/withdrawals/complete', { withdrawalIntentId: 'ID' }],
     ] as const) {
       const ask = (intent: string) =>
-        harness.call(method, path.replace('ID', intent), { key, ...(body === undefined ? {} : { body: { withdrawalIntentId: intent } }) })
+        harness.call(method, path.replace('ID', intent), {
+          key,
+          ...(body === undefined ? {} : { body: { withdrawalIntentId: intent } }),
+        })
       const [foreign, missing] = [await ask(id), await ask(unknownIntent)]
       expect(foreign.status).toBe(404)
       expect(foreign.text).toBe(missing.text)
@@ -232,7 +257,12 @@ describe('an intent', () => {
   })
 
   test('needs an id of the right form', async () => {
-    for (const id of ['mem_01kah4pzc5e4r8v2m6t0x9y3bd', 'wi_short', 'wi_01kah4pzc5e4r8v2m6t0x9y3bI', 'wi_81kah4pzc5e4r8v2m6t0x9y3bd']) {
+    for (const id of [
+      'mem_01kah4pzc5e4r8v2m6t0x9y3bd',
+      'wi_short',
+      'wi_01kah4pzc5e4r8v2m6t0x9y3bI',
+      'wi_81kah4pzc5e4r8v2m6t0x9y3bd',
+    ]) {
       const answer = await harness.call('GET', `${intentPath}/${id}`)
       expect(answer.status).toBe(400)
       expect(answer.body.issues[0]).toMatchObject({ code: 'PathValidation', path: 'withdrawalIntentId' })
@@ -249,7 +279,11 @@ describe('completing', () => {
     expect(completed.body).toEqual({ message: expect.any(String) })
     expect(await available(memberId)).toBe(7_000)
     const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
-    const transfers = await harness.db.selectFrom('ledgerTransfers').select(['debit', 'credit', 'amount']).where('movementId', '=', withdrawalId).execute()
+    const transfers = await harness.db
+      .selectFrom('ledgerTransfers')
+      .select(['debit', 'credit', 'amount'])
+      .where('movementId', '=', withdrawalId)
+      .execute()
     expect(transfers).toHaveLength(2)
     expect(transfers).toContainEqual({ debit: 'member_available', credit: 'payouts_pending', amount: 4_900n })
     expect(transfers).toContainEqual({ debit: 'member_available', credit: 'fees', amount: 100n })
@@ -270,7 +304,11 @@ describe('completing', () => {
     const completed = await complete(await intentOf(memberId))
     expect(await available(memberId)).toBe(7_000)
     const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
-    const transfers = await harness.db.selectFrom('ledgerTransfers').select(['debit', 'credit', 'amount']).where('movementId', '=', withdrawalId).execute()
+    const transfers = await harness.db
+      .selectFrom('ledgerTransfers')
+      .select(['debit', 'credit', 'amount'])
+      .where('movementId', '=', withdrawalId)
+      .execute()
     expect(transfers).toContainEqual({ debit: 'partner_fees', credit: 'fees', amount: 50n })
     expect(transfers).toContainEqual({ debit: 'member_available', credit: 'payouts_pending', amount: 5_000n })
   })
@@ -288,7 +326,9 @@ describe('completing', () => {
   test('is refused when the account has changed since the quote', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const id = await intentOf(memberId)
-    await harness.call('PATCH', `/v1/members/${memberId}`, { body: { accountDetails: { ...goodAccount, accountHolder: 'Someone Else' } } })
+    await harness.call('PATCH', `/v1/members/${memberId}`, {
+      body: { accountDetails: { ...goodAccount, accountHolder: 'Someone Else' } },
+    })
     const refused = await complete(id)
     expect(refused.status).toBe(409)
     expect(await available(memberId)).toBe(12_000)
@@ -318,7 +358,9 @@ describe('two of everything at once', () => {
     const intents = await Promise.all(Array.from({ length: 25 }, () => intentOf(memberId, 1_000)))
     const answers = await Promise.all(intents.map(id => complete(id)))
     expect(answers.filter(answer => answer.status === 201)).toHaveLength(10)
-    expect(answers.filter(answer => answer.status === 422).flatMap(codes)).toEqual(Array(15).fill('MemberInsufficientFunds'))
+    expect(answers.filter(answer => answer.status === 422).flatMap(codes)).toEqual(
+      Array(15).fill('MemberInsufficientFunds'),
+    )
     expect(await available(memberId)).toBe(0)
   })
 
@@ -354,7 +396,8 @@ describe('listing', () => {
       // Some share an instant: the id breaks the tie.
       if (count % 2 === 1) harness.clock.advance({ minutes: 1 })
     }
-    const list = async (query: string) => (await harness.call('GET', `/v1/pay/withdrawals?${query}`, { key: mine.key })).body
+    const list = async (query: string) =>
+      (await harness.call('GET', `/v1/pay/withdrawals?${query}`, { key: mine.key })).body
     const all = await list('')
     expect(all).toMatchObject({ hasMore: false, skip: 0, take: 50 })
     expect(all.withdrawals).toHaveLength(7)
@@ -370,7 +413,9 @@ describe('listing', () => {
     expect((await list(`fromDate=${second}`)).withdrawals).toHaveLength(5)
     expect((await list(`toDate=${second}`)).withdrawals).toHaveLength(2)
 
-    const deprecated = await harness.call('GET', `/v1/pay/members/${memberId}/withdrawals?take=2&skip=1`, { key: mine.key })
+    const deprecated = await harness.call('GET', `/v1/pay/members/${memberId}/withdrawals?take=2&skip=1`, {
+      key: mine.key,
+    })
     expect(deprecated.body).toMatchObject({ skip: 1, take: 2, total: 6 })
     expect(deprecated.body.withdrawals).toHaveLength(2)
     expect(Object.keys(deprecated.body.withdrawals[0]).sort()).toEqual(['amount', 'createdAt', 'fee', 'payCycleId'])
@@ -391,40 +436,67 @@ describe('listing', () => {
     const { key } = harness.other
     expect((await harness.call('GET', completed.headers.location ?? '', { key })).status).toBe(404)
     expect((await harness.call('GET', '/v1/pay/withdrawals', { key })).body.withdrawals).toEqual([])
-    expect((await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`, { key })).body.withdrawals).toEqual([])
-    expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/withdrawals`, { key }))).toEqual(['MemberNotFound'])
+    expect((await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`, { key })).body.withdrawals).toEqual(
+      [],
+    )
+    expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/withdrawals`, { key }))).toEqual([
+      'MemberNotFound',
+    ])
     expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key }))).toEqual(['MemberNotFound'])
   })
 
-  test.each(['take=0', 'take=101', 'take=ten', 'take=1.0', 'take=', 'skip=-1', 'take=1&take=2', 'limit=5', 'memberId=x', 'fromDate=yesterday', 'memberId=%00'])(
-    'refuses the query %s',
-    async query => {
-      const { status, body } = await harness.call('GET', `/v1/pay/withdrawals?${query}`)
-      expect(status).toBe(400)
-      expect(body.issues[0]).toMatchObject({ code: 'QueryValidation', path: query.split('=')[0] })
-    },
-  )
+  test.each([
+    'take=0',
+    'take=101',
+    'take=ten',
+    'take=1.0',
+    'take=',
+    'skip=-1',
+    'take=1&take=2',
+    'limit=5',
+    'memberId=x',
+    'fromDate=yesterday',
+    'memberId=%00',
+  ])('refuses the query %s', async query => {
+    const { status, body } = await harness.call('GET', `/v1/pay/withdrawals?${query}`)
+    expect(status).toBe(400)
+    expect(body.issues[0]).toMatchObject({ code: 'QueryValidation', path: query.split('=')[0] })
+  })
 })
 
 test('the database refuses a second withdrawal of one intent, whatever the application believes', async () => {
   const memberId = await harness.addMember({ available: 12_000 })
   await complete(await intentOf(memberId))
-  const withdrawal = await harness.db.selectFrom('withdrawals').selectAll().where('memberId', '=', memberId).executeTakeFirstOrThrow()
+  const withdrawal = await harness.db
+    .selectFrom('withdrawals')
+    .selectAll()
+    .where('memberId', '=', memberId)
+    .executeTakeFirstOrThrow()
   const copy = { ...withdrawal, id: withdrawal.id.replace(/.$/, last => (last === '0' ? '1' : '0')) }
-  await expect(harness.db.insertInto('withdrawals').values(copy).execute()).rejects.toMatchObject({ constraint: 'one_withdrawal_per_intent' })
+  await expect(harness.db.insertInto('withdrawals').values(copy).execute()).rejects.toMatchObject({
+    constraint: 'one_withdrawal_per_intent',
+  })
 })
 
 test('the database refuses to overdraw a member, to change the books, and to leave the listed edges', async () => {
   const memberId = await harness.addMember({ available: 1_000 })
   const { db } = harness
-  await expect(db.updateTable('ledgerBalances').set({ available: -1n }).where('memberId', '=', memberId).execute()).rejects.toMatchObject({
+  await expect(
+    db.updateTable('ledgerBalances').set({ available: -1n }).where('memberId', '=', memberId).execute(),
+  ).rejects.toMatchObject({
     constraint: 'member_not_overdrawn',
   })
-  await expect(db.updateTable('ledgerTransfers').set({ amount: 1n }).where('memberId', '=', memberId).execute()).rejects.toMatchObject({
+  await expect(
+    db.updateTable('ledgerTransfers').set({ amount: 1n }).where('memberId', '=', memberId).execute(),
+  ).rejects.toMatchObject({
     constraint: 'append_only',
   })
-  await expect(db.deleteFrom('ledgerTransfers').where('memberId', '=', memberId).execute()).rejects.toMatchObject({ constraint: 'append_only' })
-  await expect(db.updateTable('members').set({ status: 'invited' }).where('id', '=', memberId).execute()).rejects.toMatchObject({
+  await expect(db.deleteFrom('ledgerTransfers').where('memberId', '=', memberId).execute()).rejects.toMatchObject({
+    constraint: 'append_only',
+  })
+  await expect(
+    db.updateTable('members').set({ status: 'invited' }).where('id', '=', memberId).execute(),
+  ).rejects.toMatchObject({
     constraint: 'only_listed_edges',
   })
 })

@@ -1,0 +1,185 @@
+import type { BankAccount } from '../bank-accounts/rules.ts'
+import type { Db, Reader, Tx } from '../db.ts'
+import * as members from '../members/members.ts'
+import type { Currency } from '../money.ts'
+import { createKey, scopes } from '../partners/api-keys.ts'
+import { createPartner, listPartners, type Partner } from '../partners/partners.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import * as payRuns from '../pay-runs/pay-runs.ts'
+import type { TierTerms } from '../tiers/rules.ts'
+import { setTier } from '../tiers/tiers.ts'
+import * as intents from '../withdrawals/intents.ts'
+import * as withdrawals from '../withdrawals/withdrawals.ts'
+
+const partnerName = 'Acme Couriers'
+
+const limits = { lowerLimit: 1_000n, upperLimit: 20_000n, withdrawalsPerDay: null, withdrawalsPerCycle: null }
+const flatFee: TierTerms = { ...limits, feeFixed: 50n, feeBps: 0, feeMin: null, feeMax: null, feePayer: 'member' }
+
+const tiers: Record<string, { currency: Currency; terms: TierTerms }> = {
+  Bronze: { currency: 'GBP', terms: { ...flatFee, feeBps: 100, feeMin: 50n, feeMax: 300n } },
+  Silver: { currency: 'GBP', terms: flatFee },
+  Gold: { currency: 'GBP', terms: { ...flatFee, feePayer: 'employer' } },
+  'Silver EU': { currency: 'EUR', terms: flatFee },
+}
+
+type DemoMember = {
+  name: string
+  tier: string
+  /** `sort code account number`, or an IBAN; the UK ones pass their modulus check. */
+  account: string | null
+  /** Pay of this cycle and withdrawals from it, in minor units. */
+  pay: bigint
+  withdrawn?: bigint[]
+  stays?: 'invited' | 'inactive'
+}
+
+// The first is the one of the printed request: enough pay for it, again and again.
+const demoMembers: DemoMember[] = [
+  { name: 'Sam Okafor', tier: 'Bronze', account: '089999 66374958', pay: 84_250n, withdrawn: [5_000n, 2_500n] },
+  { name: 'Priya Sharma', tier: 'Bronze', account: '107999 88837491', pay: 61_480n, withdrawn: [10_000n] },
+  { name: 'Tomasz Nowak', tier: 'Bronze', account: '202959 63748472', pay: 73_905n },
+  {
+    name: 'Grace Adeyemi',
+    tier: 'Bronze',
+    account: '871427 46238510',
+    pay: 42_300n,
+    withdrawn: [4_000n, 4_000n, 4_000n],
+  },
+  { name: 'Liam Murphy', tier: 'Bronze', account: '872427 46238510', pay: 55_120n },
+  { name: 'Fatima Khan', tier: 'Bronze', account: '820000 73688637', pay: 38_640n, withdrawn: [20_000n] },
+  { name: 'Jack Evans', tier: 'Bronze', account: '827999 73988638', pay: 900n },
+  { name: 'Aisha Bello', tier: 'Silver', account: '827101 28748352', pay: 90_015n, withdrawn: [15_000n, 12_500n] },
+  { name: 'Daniel Wright', tier: 'Silver', account: '134020 63849203', pay: 47_760n },
+  { name: 'Chloe Hughes', tier: 'Silver', account: '118765 64371389', pay: 66_300n, withdrawn: [1_000n] },
+  { name: 'Marek Kowalski', tier: 'Silver', account: '938611 07806039', pay: 29_990n },
+  { name: 'Zara Ahmed', tier: 'Silver', account: '938600 42368003', pay: 51_235n, withdrawn: [6_000n] },
+  { name: 'Oliver Jones', tier: 'Silver', account: '938063 55065200', pay: 70_000n },
+  { name: 'Niamh Kelly', tier: 'Gold', account: '772798 99345694', pay: 112_400n, withdrawn: [20_000n, 20_000n] },
+  { name: 'Kwame Mensah', tier: 'Gold', account: '086090 06774744', pay: 98_750n },
+  { name: 'Sophie Clarke', tier: 'Gold', account: '309070 02355688', pay: 105_060n, withdrawn: [7_500n] },
+  { name: 'Ravi Patel', tier: 'Gold', account: '309070 12345668', pay: 0n },
+  { name: 'Mia Schulz', tier: 'Silver EU', account: 'DE89370400440532013000', pay: 81_200n, withdrawn: [10_000n] },
+  { name: 'Hugo Lefevre', tier: 'Silver EU', account: 'FR1420041010050500013M02606', pay: 64_550n },
+  { name: 'Sanne de Vries', tier: 'Silver EU', account: 'NL91ABNA0417164300', pay: 77_310n, withdrawn: [3_000n] },
+  { name: 'Lucia Garcia', tier: 'Silver EU', account: 'ES9121000418450200051332', pay: 58_900n },
+  { name: 'Harry Failing', tier: 'Silver', account: '089999 66374959', pay: 40_000n },
+  { name: 'Ella Noaccount', tier: 'Silver', account: null, pay: 35_000n },
+  { name: 'Ben Invited', tier: 'Bronze', account: '180002 00000190', pay: 20_000n, stays: 'invited' },
+  { name: 'Ruth Leaver', tier: 'Bronze', account: '070116 34012583', pay: 0n, stays: 'inactive' },
+]
+
+/**
+ * Fills an empty sandbox with a partner, its tiers, members, pay and some history, all through the operations that a
+ * partner's own requests go through.
+ * @returns the partner's API key, or undefined when the database has partners already
+ */
+export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | undefined> {
+  return await db.transaction().execute(async tx => {
+    if ((await listPartners(tx)).length > 0) return undefined
+    const partner = await createPartner(tx, {
+      name: partnerName,
+      settings: { autoActivate: true, graceMinutes: 0 },
+      now,
+    })
+    const { startDate } = await payCycles.openFirst(tx, { partner, now })
+    for (const [name, { currency, terms }] of Object.entries(tiers)) {
+      await setTier(tx, { partnerId: partner.id, name, currency, terms, now })
+    }
+    // History happens between the start of the cycle and now, in the order in which it is told here.
+    const startsAt = new Date(`${startDate}T00:00:00Z`).getTime()
+    const at = (share: number) => new Date(startsAt + Math.max(0, now.getTime() - startsAt) * share)
+    const team = await inviteAll(tx, { partner, now: at(0.1) })
+    await payAll(tx, { partner, team, shareOf: pay => (pay * 3n) / 8n, now: at(0.2) })
+    await payAll(tx, { partner, team, shareOf: pay => pay - (pay * 3n) / 8n, now: at(0.5) })
+    await withdrawAll(tx, { partner, team, at })
+    await settleStates(tx, { partner, team, now: at(0.95) })
+    return await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
+  })
+}
+
+/** A request that creates an intent as it stands, for the person who has just started the sandbox. */
+export async function exampleRequest(db: Reader) {
+  const partner = (await listPartners(db)).find(({ name }) => name === partnerName)
+  const [first] = demoMembers
+  if (partner === undefined || first === undefined) return undefined
+  const page = { skip: 0, take: 1 }
+  const [member] = await members.list(db, { partnerId: partner.id, filter: { emails: [emailOf(first)] }, page })
+  if (member === undefined) return undefined
+  return { memberId: member.id, amount: { amount: 5_000, currency: 'GBP' } }
+}
+
+type Team = { demo: DemoMember; memberId: string }[]
+
+async function inviteAll(tx: Tx, { partner, now }: { partner: Partner; now: Date }): Promise<Team> {
+  const team: Team = []
+  for (const [index, demo] of demoMembers.entries()) {
+    const [firstName = '', ...rest] = demo.name.split(' ')
+    const body = {
+      email: emailOf(demo),
+      firstName,
+      lastName: rest.join(' '),
+      // From the numbers that Ofcom keeps free for drama.
+      phone: `+447700900${String(100 + index)}`,
+      tier: demo.tier,
+      workerId: `AC-${String(1001 + index)}`,
+      accountDetails: demo === failing ? null : accountOf(demo),
+    }
+    const rules = { ...partner, autoActivate: demo.stays !== 'invited' }
+    const { id } = await members.invite(tx, { partner: rules, body, now })
+    team.push({ demo, memberId: id })
+  }
+  return team
+}
+
+async function payAll(
+  tx: Tx,
+  { partner, team, shareOf, now }: { partner: Partner; team: Team; shareOf: (pay: bigint) => bigint; now: Date },
+): Promise<void> {
+  const lines = team.map(({ demo, memberId }) => ({ memberId, amount: shareOf(demo.pay), currency: currencyOf(demo) }))
+  await payRuns.create(tx, { partner, lines: lines.filter(line => line.amount > 0n), now })
+}
+
+async function withdrawAll(
+  tx: Tx,
+  { partner, team, at }: { partner: Partner; team: Team; at: (share: number) => Date },
+): Promise<void> {
+  const all = team.flatMap(({ demo, memberId }) => (demo.withdrawn ?? []).map(amount => ({ demo, memberId, amount })))
+  for (const [index, { demo, memberId, amount }] of all.entries()) {
+    const now = at(0.55 + (0.35 * index) / all.length)
+    const intent = await intents.create(tx, { partner, memberId, amount: { amount, currency: currencyOf(demo) }, now })
+    await withdrawals.complete(tx, { partnerId: partner.id, intentId: intent.id, now })
+  }
+}
+
+async function settleStates(
+  tx: Tx,
+  { partner, team, now }: { partner: Partner; team: Team; now: Date },
+): Promise<void> {
+  for (const { demo, memberId } of team) {
+    if (demo.stays === 'inactive') await members.remove(tx, { partner, memberId, now })
+    const account = accountOf(demo)
+    if (demo === failing && account !== null) {
+      await members.setUncheckedAccount(tx, { partnerId: partner.id, memberId, account, now })
+    }
+  }
+}
+
+// Its account number has one digit wrong, as it might after an import of older data.
+const failing = demoMembers.find(({ name }) => name === 'Harry Failing')
+
+function emailOf({ name }: DemoMember): string {
+  return `${name.toLowerCase().replaceAll(' ', '.')}@example.com`
+}
+
+function currencyOf({ tier }: DemoMember): Currency {
+  return tiers[tier]?.currency ?? 'GBP'
+}
+
+function accountOf({ name, account }: DemoMember): BankAccount | null {
+  if (account === null) return null
+  const [sortCode = '', accountNumber] = account.split(' ')
+  return accountNumber === undefined
+    ? { accountHolder: name, iban: account }
+    : { accountHolder: name, sortCode, accountNumber }
+}

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { generated } from '../scripts/generated.ts'
+import { type Harness, startHarness } from './harness.ts'
+
+let harness: Harness
+let files: Record<string, string>
+beforeAll(async () => {
+  harness = await startHarness()
+  files = await generated(harness.db, harness.pool)
+})
+afterAll(() => harness.stop())
+
+test.each(['openapi.json', 'docs/errors.md', 'docs/operations/settings.md', 'src/tables.ts'])(
+  '%s is what the code and the migrations say (else: npm run generate)',
+  file => {
+    expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(files[file])
+  },
+)
+
+test('no generated file is forgotten here', () => {
+  expect(Object.keys(files).sort()).toEqual([
+    'docs/errors.md',
+    'docs/operations/settings.md',
+    'openapi.json',
+    'src/tables.ts',
+  ])
+})
+
+test('the service answers the document that is committed', async () => {
+  const { statusCode, body, headers } = await harness.app.inject('/openapi.json')
+  expect(statusCode).toBe(200)
+  expect(headers['content-type']).toBe('application/json; charset=utf-8')
+  expect(JSON.parse(body)).toEqual(JSON.parse(files['openapi.json'] ?? ''))
+})

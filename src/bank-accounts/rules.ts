@@ -2,9 +2,9 @@ import { isValidIBAN } from 'ibantools'
 import { checkModulus } from './modulus.ts'
 
 /** A UK account. `sortCode` is 6 digits and `accountNumber` 8, without hyphens and spaces. */
-export type UkAccount = { accountHolder: string; sortCode: string; accountNumber: string }
+type UkAccount = { accountHolder: string; sortCode: string; accountNumber: string }
 /** An account by IBAN: upper case, no spaces. */
-export type EuAccount = { accountHolder: string; iban: string }
+type EuAccount = { accountHolder: string; iban: string }
 export type BankAccount = UkAccount | EuAccount
 
 /**

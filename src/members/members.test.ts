@@ -46,7 +46,7 @@ async function eventsOf(memberId: string) {
     .where('resourceId', '=', memberId)
     .orderBy('sequence')
     .execute()
-  return rows.map(({ type, data }) => ({ type, ...(data as object) }))
+  return rows.map(({ type, data }) => ({ type, ...(data as { status: string; changed?: string[] }) }))
 }
 
 describe('inviting a member', () => {
@@ -284,10 +284,10 @@ describe('updating a member', () => {
     expect(after.status).toBe(200)
     expect(after.body).toEqual({ ...before, lastName: 'Ade', phone: null, accountDetails: euAccount })
     expect((await harness.call('GET', `/v1/members/${before.memberId}`)).text).toBe(after.text)
-    const told = (await eventsOf(before.memberId)).at(-1) as { changed: string[] }
+    const told = (await eventsOf(before.memberId)).at(-1)
     expect(told).toMatchObject({ type: 'member.updated', memberId: before.memberId, status: 'active' })
-    expect(told.changed.toSorted()).toEqual(['accountDetails', 'lastName', 'phone'])
-    expect(Object.keys(told).toSorted()).toEqual(['changed', 'memberId', 'status', 'type'])
+    expect(told?.changed?.toSorted()).toEqual(['accountDetails', 'lastName', 'phone'])
+    expect(Object.keys(told ?? {}).toSorted()).toEqual(['changed', 'memberId', 'status', 'type'])
   })
 
   test('removes with null what may be missing', async () => {

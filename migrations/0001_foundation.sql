@@ -156,6 +156,8 @@ create table members (
   )
 );
 create unique index one_member_per_email on members (partner_id, lower(email)) where status in ('active', 'invited');
+-- The unique index leaves the inactive out; a filter by e-mail does not.
+create index members_by_email on members (partner_id, lower(email), id desc);
 create index members_by_status on members (partner_id, status, id desc);
 create trigger members_edges before update of status on members
   for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge();

@@ -224,7 +224,7 @@ type ProblemRow = {
 }
 
 export type ProblemName = keyof typeof problems
-export type ProblemCode = (typeof problems)[ProblemName]['code']
+type ProblemCode = (typeof problems)[ProblemName]['code']
 
 /** One entry of an answer's `issues`, as it goes over the wire. */
 export type Issue = { code: ProblemCode; message: string; [extra: string]: unknown }

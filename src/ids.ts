@@ -3,7 +3,7 @@ import { TypeID } from 'typeid-js'
 import { v7 as uuidv7 } from 'uuid'
 
 /** What an id names, by its prefix. */
-export const idPrefixes = {
+const idPrefixes = {
   partner: 'par',
   member: 'mem',
   withdrawalIntent: 'wi',

@@ -20,13 +20,6 @@ export function addMinutes(instant: Date, minutes: number): Date {
   return new Date(instant.getTime() + minutes * 60_000)
 }
 
-/** Whether the text is a day that exists: '2026-02-30' does not. */
-export function isDay(text: string): text is Day {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false
-  const date = new Date(`${text}T00:00:00Z`)
-  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
-}
-
 const dayFormats = new Map<string, Intl.DateTimeFormat>()
 
 // Making a format costs far more than using it, and there are few time zones.

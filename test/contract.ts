@@ -27,9 +27,6 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
 )
 const validators = new Map<string, ValidateFunction>()
 
-/** How often each operation has answered with each status in this process; the coverage test reads it. */
-export const seen = new Map<string, number>()
-
 /**
  * Checks an answer against what openapi.json promises: the headers of every answer, and for an operation of the document a
  * declared status with exactly the declared body.
@@ -49,7 +46,6 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
     `${operationId} answered ${answer.status}, which openapi.json does not declare: ${answer.text}`,
   )
   const key = `${operationId} ${answer.status}`
-  seen.set(key, (seen.get(key) ?? 0) + 1)
   let validate = validators.get(key)
   if (validate === undefined) {
     const pointer = [

@@ -54,7 +54,7 @@ export async function documentation(app: App): Promise<void> {
     page.addHook('onSend', async (_request, reply) => {
       reply.header(
         'content-security-policy',
-        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'",
+        "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'",
       )
       reply.header('x-content-type-options', 'nosniff')
     })
@@ -69,6 +69,7 @@ export async function documentation(app: App): Promise<void> {
         agent: { disabled: true },
         hideClientButton: true,
         mcp: { disabled: true },
+        showDeveloperTools: 'never',
       },
     })
   })

@@ -119,7 +119,7 @@ const examplePaths: Partial<Record<ProblemName, string>> = {
 }
 
 /** The wire shape of one issue of this row of the table. */
-export function issueSchema(name: ProblemName): TSchema {
+function issueSchema(name: ProblemName): TSchema {
   const { code, extra } = problems[name]
   return Type.Object(
     {

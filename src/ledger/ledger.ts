@@ -1,4 +1,4 @@
-import { type Reader, sql, type Tx } from '../db.ts'
+import { sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
 
@@ -6,14 +6,7 @@ import type { Currency } from '../money.ts'
  * The accounts of the books (docs/ledger.md). `earned_pay` is one per pay cycle, `member_available` and `member_owed` are
  * one per member; the others are one per partner. All of them are per currency.
  */
-export type Account =
-  | 'earned_pay'
-  | 'member_available'
-  | 'member_owed'
-  | 'payouts_pending'
-  | 'float'
-  | 'fees'
-  | 'partner_fees'
+type Account = 'earned_pay' | 'member_available' | 'member_owed' | 'payouts_pending' | 'float' | 'fees' | 'partner_fees'
 
 /** One movement of an amount between two accounts; `amount` is positive, in minor units. */
 export type Transfer = {
@@ -74,20 +67,4 @@ export async function post(
        set available = b.available + moved.available, owed = b.owed + moved.owed
       from moved
      where b.partner_id = ${partnerId} and b.member_id = moved.member_id and b.currency = moved.currency`.execute(tx)
-}
-
-export type MemberBalance = { memberId: string; available: bigint; owed: bigint }
-
-/** Members' balances in one currency; a member without any books is missing. */
-export async function balancesOf(
-  db: Reader,
-  { partnerId, memberIds, currency }: { partnerId: string; memberIds: string[]; currency: Currency },
-): Promise<MemberBalance[]> {
-  return await db
-    .selectFrom('ledgerBalances')
-    .select(['memberId', 'available', 'owed'])
-    .where('partnerId', '=', partnerId)
-    .where('memberId', 'in', memberIds)
-    .where('currency', '=', currency)
-    .execute()
 }

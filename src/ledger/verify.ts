@@ -2,7 +2,7 @@ import { type Reader, sql } from '../db.ts'
 
 /** One rule of the books that was recomputed from the rows; `disagreement` is the first row that breaks it. */
 export type Check = { name: string; rule: string; disagreement: Disagreement | null }
-export type Disagreement = { partnerId: string; subject: string; expected: string; found: string }
+type Disagreement = { partnerId: string; subject: string; expected: string; found: string }
 
 const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagreement>> }[] = [
   {

@@ -3,7 +3,6 @@ import { brokenConstraint, type Reader, sql, type Tx } from '../db.ts'
 import { Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
-import * as ledger from '../ledger/ledger.ts'
 import type { Currency } from '../money.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
@@ -240,7 +239,8 @@ async function readFacts(
   }
 }
 
-// The member is locked, and so are their balances with them.
+// Money on its way counts too: a pay run in its grace period, and a withdrawal that may yet come back. The member is
+// locked, and so are their balances with them.
 async function findMoney(
   tx: Tx,
   { partnerId, member }: { partnerId: string; member: Member },
@@ -248,8 +248,17 @@ async function findMoney(
   const tier = await tiers.findTier(tx, { partnerId, name: member.tier })
   if (tier === undefined) throw new Error(`${member.id} has a tier that does not exist`)
   const { currency } = tier
-  const balances = await ledger.balancesOf(tx, { partnerId, memberIds: [member.id], currency })
-  return balances.some(({ available, owed }) => available > 0n || owed > 0n) ? currency : null
+  const { rows } = await sql`
+    select from ledger_balances
+     where partner_id = ${partnerId} and member_id = ${member.id} and currency = ${currency} and (available > 0 or owed > 0)
+     union all
+    select from pay_run_lines l join pay_runs r on r.partner_id = l.partner_id and r.id = l.pay_run_id
+     where r.partner_id = ${partnerId} and r.status = 'Scheduled' and l.member_id = ${member.id} and l.currency = ${currency}
+     union all
+    select from withdrawals
+     where partner_id = ${partnerId} and member_id = ${member.id} and currency = ${currency} and status in ('held', 'submitted')
+     limit 1`.execute(tx)
+  return rows.length > 0 ? currency : null
 }
 
 async function findHolders(

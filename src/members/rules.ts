@@ -133,7 +133,9 @@ function decideChange(
   }
   const { tierCurrency, moneyIn } = facts
   if (tierCurrency !== undefined && moneyIn !== null && tierCurrency !== moneyIn) {
-    faults.push(`The tier ${profile.tier} is in ${tierCurrency}, and the member still has ${moneyIn} available or owed`)
+    faults.push(
+      `The tier ${profile.tier} is in ${tierCurrency}, and the member still has ${moneyIn} available, owed or on its way`,
+    )
   }
   if (faults.length > 0) return refusal('InvalidUpdateMemberPayload', faults, { memberId: member.id })
   return { profile, changed, steps }

@@ -4,8 +4,7 @@ import { type Db, sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 import type { Partner } from './partners.ts'
 
-export const modes = ['sandbox', 'live'] as const
-export type Mode = (typeof modes)[number]
+export type Mode = 'sandbox' | 'live'
 
 /** What a key may be used for. A key without the scope of an operation gets `Forbidden`. */
 export const scopes = ['members:read', 'members:write', 'pay:read', 'pay:write'] as const

@@ -9,7 +9,7 @@ import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { addMinutes } from '../time.ts'
 import { balanceKey, type Line, transfersOf } from './rules.ts'
 
-export type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
+type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
 export type PayRun = { id: string; payCycleId: string; status: PayRunStatus; scheduledFor: Date }
 
 /**

@@ -25,7 +25,7 @@ const PayRun = Type.Object(
   {
     id: Id('payRun'),
     payCycleId: Id('payCycle'),
-    status: Type.Unsafe({ type: 'string', enum: ['Scheduled', 'Available', 'Reverted'] }),
+    status: Type.Enum(['Scheduled', 'Available', 'Reverted'], { type: 'string' }),
     scheduledFor: Type.String({
       format: 'date-time',
       description: 'When the money becomes, or became, available (ISO 8601, UTC).',

@@ -1,7 +1,7 @@
 import { type Currency, shareRoundedDown } from '../money.ts'
 
 /** Who bears the fee of a withdrawal: it is taken from the member's pay, or charged to the employer. */
-export type FeePayer = 'member' | 'employer'
+type FeePayer = 'member' | 'employer'
 
 /** One version of a tier: everything that decides a withdrawal's fee and limits. Amounts in minor units. */
 export type TierTerms = {

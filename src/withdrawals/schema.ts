@@ -1,12 +1,12 @@
 import { Type } from 'typebox'
 import { AccountDetails } from '../bank-accounts/schema.ts'
 import { pageFields, pageQuery, totalField } from '../http/list.ts'
-import { Id } from '../ids.ts'
+import { exampleId, Id } from '../ids.ts'
 import { PositiveMoney, WireMoney } from '../money.ts'
 
 const strict = { additionalProperties: false }
 
-export const Instant = Type.String({
+const Instant = Type.String({
   format: 'date-time',
   description: 'ISO 8601, UTC.',
   examples: ['2026-03-31T09:30:00.000Z'],
@@ -27,7 +27,19 @@ export const WithdrawalIntentCreated = Type.Object(
     accountDetails: AccountDetails,
     bankAccount: Type.Unsafe({ ...LastFour, deprecated: true, description: 'Deprecated in favour of accountDetails.' }),
   },
-  { title: 'WithdrawalIntentCreated', ...strict },
+  {
+    title: 'WithdrawalIntentCreated',
+    ...strict,
+    examples: [
+      {
+        withdrawalIntentId: exampleId('withdrawalIntent'),
+        netAmount: { amount: 4900, currency: 'GBP' },
+        fee: { amount: 100, currency: 'GBP' },
+        accountDetails: { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' },
+        bankAccount: { lastFour: '4958' },
+      },
+    ],
+  },
 )
 
 export const WithdrawalIntent = Type.Object(
@@ -35,7 +47,7 @@ export const WithdrawalIntent = Type.Object(
     withdrawalIntentId: Id('withdrawalIntent'),
     memberId: Id('member'),
     payCycleId: Id('payCycle'),
-    status: Type.Unsafe({ type: 'string', enum: ['pending', 'completed', 'expired', 'cancelled'] }),
+    status: Type.Enum(['pending', 'completed', 'expired', 'cancelled'], { type: 'string' }),
     amount: WireMoney,
     netAmount: WireMoney,
     fee: WireMoney,
@@ -57,7 +69,7 @@ export const WithdrawalCompleted = Type.Object(
   { title: 'WithdrawalCompleted', ...strict },
 )
 
-export const WithdrawalItem = Type.Object(
+const WithdrawalItem = Type.Object(
   {
     id: Id('withdrawal'),
     netAmount: WireMoney,
@@ -75,7 +87,7 @@ export const WithdrawalDetails = Type.Object(
     withdrawalIntentId: Id('withdrawalIntent'),
     memberId: Id('member'),
     payCycleId: Id('payCycle'),
-    status: Type.Unsafe({ type: 'string', enum: ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] }),
+    status: Type.Enum(['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'], { type: 'string' }),
     amount: WireMoney,
     netAmount: WireMoney,
     fee: WireMoney,
@@ -110,7 +122,24 @@ export const MemberBalance = Type.Object(
       description: 'On-demand pay is paused; withdrawals are refused for now.',
     }),
   },
-  { title: 'MemberBalance', ...strict },
+  {
+    title: 'MemberBalance',
+    ...strict,
+    examples: [
+      {
+        available: { amount: 12000, currency: 'GBP' },
+        lowerLimit: { amount: 1000, currency: 'GBP' },
+        upperLimit: { amount: 20000, currency: 'GBP' },
+        payCycle: {
+          id: exampleId('payCycle'),
+          startDate: '2026-03-01',
+          endDate: '2026-03-31',
+          lastPayDate: '2026-03-10',
+        },
+        isTemporarilyUnavailable: false,
+      },
+    ],
+  },
 )
 
 export const WithdrawalQuery = Type.Object(

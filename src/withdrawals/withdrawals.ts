@@ -8,7 +8,7 @@ import { readFacts } from './facts.ts'
 import * as intents from './intents.ts'
 import { refuseCompletion, transfersOf } from './rules.ts'
 
-export type WithdrawalStatus = 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
+type WithdrawalStatus = 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
 
 export type Withdrawal = {
   id: string

@@ -1,0 +1,161 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from './harness.ts'
+
+type Schema = {
+  $ref?: string
+  type?: string | string[]
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: Schema[]
+  required?: string[]
+  pattern?: string
+  format?: string
+  properties?: Record<string, Schema>
+  items?: Schema
+  examples?: unknown[]
+  minimum?: number
+  maximum?: number
+}
+type Parameter = { in: string; name: string; schema: Schema; example?: unknown }
+type Operation = {
+  operationId: string
+  parameters?: Parameter[]
+  requestBody?: { content: Record<string, { schema: Schema }> }
+}
+
+const document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
+const operations = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+)
+
+let harness: Harness
+let ids: string[]
+beforeAll(async () => {
+  harness = await startHarness()
+  const memberId = await harness.addMember({ available: 1_000_000 })
+  const foreign = await harness.addMember({ available: 1_000_000, key: harness.other.key })
+  const amount = { amount: 5_000, currency: 'GBP' }
+  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
+  ids = [memberId, foreign, intent.body.withdrawalIntentId, harness.payCycle.id]
+})
+afterAll(() => harness.stop())
+
+const nastyText = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom(
+    '',
+    ' ',
+    '\0',
+    '\ud800',
+    '__proto__',
+    "'; drop table members; --",
+    '%00',
+    '../..',
+    '\u202e',
+    'x'.repeat(5_000),
+    '=1+1',
+    '2026-02-30',
+  ),
+)
+const nastyValue = fc.oneof(
+  nastyText,
+  fc.constantFrom(null, true, 0, -1, 1.5, 1e308, 2 ** 53, -0, [], {}),
+  fc.jsonValue({ maxDepth: 2 }),
+)
+
+/** Values that a schema allows; with `odd`, now and then near misses of them, and anything at all. */
+function like(schema: Schema, odd: boolean): fc.Arbitrary<unknown> {
+  const good = fitting(schema, odd)
+  return odd ? fc.oneof({ weight: 6, arbitrary: good }, { weight: 1, arbitrary: nastyValue }) : good
+}
+
+function fitting(schema: Schema, odd: boolean): fc.Arbitrary<unknown> {
+  if (schema.$ref !== undefined) return fitting(document.components.schemas[schema.$ref.split('/').at(-1) ?? ''], odd)
+  if (schema.anyOf !== undefined) return fc.oneof(...schema.anyOf.map(each => fitting(each, odd)))
+  if (schema.enum !== undefined)
+    return fc.constantFrom(...schema.enum, ...(schema.enum.includes('GBP') ? Array(200).fill('GBP') : []))
+  if ('const' in schema) return fc.constant(schema.const)
+  switch (schema.type) {
+    case 'object': {
+      const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => [name, like(field, odd)] as const)
+      const requiredKeys = odd ? [] : (schema.required ?? [])
+      return fc.record(Object.fromEntries([...fields, ...(odd ? [['surprise', fc.constant(1)] as const] : [])]), {
+        requiredKeys,
+      })
+    }
+    case 'array':
+      return fc.array(like(schema.items ?? {}, odd), { minLength: odd ? 0 : 1, maxLength: 4 })
+    case 'integer':
+      return fc.oneof(
+        fc.constantFrom(1, 50, 1_000, 5_000),
+        fc.integer({ min: schema.minimum ?? -1e15, max: schema.maximum ?? 1e15 }),
+      )
+    case 'boolean':
+      return fc.boolean()
+    case 'null':
+      return fc.constant(null)
+    default: {
+      const known = [
+        ...ids,
+        ...((schema.examples ?? []) as string[]),
+        'Silver',
+        '2026-03-10',
+        '2026-03-10T09:00:00Z',
+        'FR1420041010050500013M02606',
+      ]
+      const matching = known.filter(text => schema.pattern === undefined || new RegExp(schema.pattern, 'u').test(text))
+      const formatted =
+        schema.format === 'email' ? fc.emailAddress() : fc.constantFrom(...(matching.length > 0 ? matching : known))
+      return odd ? fc.oneof(formatted, fc.constantFrom(...known)) : formatted
+    }
+  }
+}
+
+test('no input whatever is answered with a fault of ours, or with something that the document does not declare', {
+  timeout: 120_000,
+}, async () => {
+  const request = fc.tuple(fc.constantFrom(...operations), fc.boolean()).chain(([{ path, method, operation }, odd]) => {
+    const parameters = (operation.parameters ?? []).filter(({ in: where }) => where !== 'header')
+    const body = operation.requestBody?.content['application/json']?.schema
+    return fc.record({
+      method: fc.constant(method),
+      path: fc.constant(path),
+      parameters: fc.tuple(
+        ...parameters.map(({ in: where, name, schema }) =>
+          fc.record({ where: fc.constant(where), name: fc.constant(name), value: like(schema, odd) }),
+        ),
+      ),
+      extraQuery: odd ? fc.option(fc.tuple(nastyText, nastyText), { freq: 10 }) : fc.constant(null),
+      body: body === undefined ? fc.constant(undefined) : like(body, odd),
+      idempotencyKey: fc.option(fc.constantFrom('a', 'b', 'odd key', 'x'.repeat(256)), { freq: 5 }),
+    })
+  })
+  const statuses: number[] = []
+  await fc.assert(
+    fc.asyncProperty(request, async ({ method, path, parameters, extraQuery, body, idempotencyKey }) => {
+      const text = (value: unknown) =>
+        (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).toWellFormed()
+      const query = new URLSearchParams()
+      let url = path
+      for (const { where, name, value } of parameters) {
+        if (where === 'path') url = url.replace(`{${name}}`, encodeURIComponent(text(value)).slice(0, 2_000))
+        else for (const each of [value].flat()) query.append(name, text(each).slice(0, 500))
+      }
+      if (extraQuery !== null) query.append(text(extraQuery[0]).slice(0, 50), text(extraQuery[1]).slice(0, 500))
+      const answer = await harness.call(method, query.size === 0 ? url : `${url}?${query}`, {
+        ...(body === undefined ? {} : { raw: JSON.stringify(body) }),
+        // Node itself refuses to send what is not Latin-1.
+        headers: idempotencyKey === null ? {} : { 'x-idempotency-key': idempotencyKey },
+      })
+      expect(answer.status).toBeLessThan(500)
+      statuses.push(answer.status)
+    }),
+    { numRuns: 3_000 },
+  )
+  // A fuzzer that never gets past validation proves little.
+  expect(statuses.filter(status => status < 300).length).toBeGreaterThan(100)
+  expect(statuses.filter(status => status === 404 || status === 422).length).toBeGreaterThan(50)
+})

@@ -25,7 +25,13 @@ create table state_edges (
   primary key (entity, from_state, to_state)
 );
 
+-- From 'new' are the states that a row can be born in.
 insert into state_edges (entity, from_state, to_state) values
+  ('members', 'new', 'invited'),
+  ('pay_cycles', 'new', 'Open'),
+  ('pay_runs', 'new', 'Scheduled'),
+  ('withdrawal_intents', 'new', 'pending'),
+  ('withdrawals', 'new', 'held'),
   ('members', 'invited', 'active'),
   ('members', 'active', 'inactive'),
   ('members', 'invited', 'inactive'),
@@ -44,15 +50,22 @@ insert into state_edges (entity, from_state, to_state) values
   ('withdrawals', 'paid', 'returned');
 
 create function refuse_unlisted_edge() returns trigger language plpgsql as $$
+declare
+  was text := case tg_op when 'INSERT' then 'new' else old.status end;
 begin
   if not exists (
-    select from state_edges
-     where entity = tg_table_name and from_state = old.status and to_state = new.status
+    select from state_edges where entity = tg_table_name and from_state = was and to_state = new.status
   ) then
-    raise exception '% may not go from % to %', tg_table_name, old.status, new.status
+    raise exception '% may not go from % to %', tg_table_name, was, new.status
       using errcode = 'check_violation', constraint = 'only_listed_edges', table = tg_table_name;
   end if;
   return new;
+end $$;
+
+create function refuse_other_money() returns trigger language plpgsql as $$
+begin
+  raise exception '% keeps the amounts, the member and the currency that it was made with', tg_table_name
+    using errcode = 'check_violation', constraint = 'amounts_never_change', table = tg_table_name;
 end $$;
 
 create function refuse_change() returns trigger language plpgsql as $$
@@ -159,6 +172,8 @@ create unique index one_member_per_email on members (partner_id, lower(email)) w
 -- The unique index leaves the inactive out; a filter by e-mail does not.
 create index members_by_email on members (partner_id, lower(email), id desc);
 create index members_by_status on members (partner_id, status, id desc);
+create trigger members_births before insert on members
+  for each row execute function refuse_unlisted_edge();
 create trigger members_edges before update of status on members
   for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge();
 
@@ -174,6 +189,8 @@ create table pay_cycles (
   unique (partner_id, start_date)
 );
 create unique index one_open_cycle on pay_cycles (partner_id) where status = 'Open';
+create trigger pay_cycles_births before insert on pay_cycles
+  for each row execute function refuse_unlisted_edge();
 create trigger pay_cycles_edges before update of status on pay_cycles
   for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge();
 
@@ -191,6 +208,8 @@ create table pay_runs (
 );
 create index pay_runs_due on pay_runs (scheduled_for) where status = 'Scheduled';
 create index pay_runs_by_cycle on pay_runs (partner_id, pay_cycle_id, available_at);
+create trigger pay_runs_births before insert on pay_runs
+  for each row execute function refuse_unlisted_edge();
 create trigger pay_runs_edges before update of status on pay_runs
   for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge();
 
@@ -235,6 +254,12 @@ create table withdrawal_intents (
   check (num_nulls(sort_code, account_number) = 0 and iban is null or num_nulls(sort_code, account_number) = 2 and iban is not null)
 );
 create index withdrawal_intents_due on withdrawal_intents (expires_at) where status = 'pending';
+create trigger withdrawal_intents_money before update on withdrawal_intents
+  for each row when ((old.partner_id, old.id, old.member_id, old.currency, old.amount, old.net, old.fee, old.employer_fee)
+    is distinct from (new.partner_id, new.id, new.member_id, new.currency, new.amount, new.net, new.fee, new.employer_fee))
+  execute function refuse_other_money();
+create trigger withdrawal_intents_births before insert on withdrawal_intents
+  for each row execute function refuse_unlisted_edge();
 create trigger withdrawal_intents_edges before update of status on withdrawal_intents
   for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge();
 
@@ -263,6 +288,12 @@ create table withdrawals (
 create index withdrawals_newest on withdrawals (partner_id, created_at desc, id desc);
 create index withdrawals_by_member on withdrawals (partner_id, member_id, created_at desc, id desc);
 create index withdrawals_by_cycle on withdrawals (partner_id, pay_cycle_id, created_at desc, id desc);
+create trigger withdrawals_money before update on withdrawals
+  for each row when ((old.partner_id, old.id, old.member_id, old.currency, old.amount, old.net, old.fee, old.employer_fee)
+    is distinct from (new.partner_id, new.id, new.member_id, new.currency, new.amount, new.net, new.fee, new.employer_fee))
+  execute function refuse_other_money();
+create trigger withdrawals_births before insert on withdrawals
+  for each row execute function refuse_unlisted_edge();
 create trigger withdrawals_edges before update of status on withdrawals
   for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge();
 
@@ -313,7 +344,9 @@ create table ledger_balances (
   primary key (partner_id, member_id, currency),
   foreign key (partner_id, member_id) references members,
   constraint member_not_overdrawn check (available >= 0),
-  constraint nothing_owed_to_nobody check (owed >= 0)
+  constraint nothing_owed_to_nobody check (owed >= 0),
+  -- Beyond it JSON could not hold the amount exactly.
+  constraint balance_fits_the_wire check (available <= 9007199254740991 and owed <= 9007199254740991)
 );
 
 -- Written in the transaction of the effect: neither exists without the other.

@@ -76,16 +76,21 @@ export function isLockTimeout(error: unknown): boolean {
 }
 
 /**
- * Whether the error is the database's being busy, restarting or out of reach: nothing was done, and trying again is right.
- * Source: PostgreSQL error codes, classes 08, 40, 53 and 57, and 55P03; Node's network errors.
+ * What an error of the database says about the transaction it struck. `nothing-done`: it was busy, or could not be reached;
+ * trying again is right. `unknown`: the connection broke, perhaps while the server was committing. Undefined for any other.
+ * Source: PostgreSQL error codes, classes 08, 40, 53, 55 and 57; Node's network errors; the driver's own messages.
  */
-export function isUnavailable(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(08|40|53|57P|55P03|57014)/.test(error.code ?? '')
-  const { code, message } = error as NodeJS.ErrnoException
-  return (
-    ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT'].includes(code ?? '') ||
-    /^(Connection terminated|timeout exceeded when trying to connect)/.test(message ?? '')
-  )
+export function unavailability(error: unknown): 'nothing-done' | 'unknown' | undefined {
+  if (error instanceof pg.DatabaseError) {
+    if (/^(40|53|55P03|57014|57P03)/.test(error.code ?? '')) return 'nothing-done'
+    return /^(08|57P)/.test(error.code ?? '') ? 'unknown' : undefined
+  }
+  const { code = '', message = '' } = error as NodeJS.ErrnoException
+  if (/^(ECONNREFUSED|ENOENT)$/.test(code) || /^timeout exceeded when trying to connect/.test(message))
+    return 'nothing-done'
+  // Rolling back on a broken connection fails in its turn, and hides what broke it.
+  const broken = /Connection terminated|not queryable|Client was closed/.test(message)
+  return broken || /^(ECONNRESET|EPIPE|ETIMEDOUT)$/.test(code) ? 'unknown' : undefined
 }
 
 /** The name of the constraint that an error says was broken, if it says so. */

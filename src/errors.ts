@@ -204,7 +204,7 @@ export const problems = {
     code: 'InternalServerError',
     status: 503,
     extra: [],
-    when: 'The service cannot answer just now; `retry-after` says when to try again. Nothing was done.',
+    when: 'The service cannot answer just now; `retry-after` says when to try again, with the same idempotency key. The message says when it is not known whether the request took effect.',
   },
   InternalServerError: {
     order: 17,

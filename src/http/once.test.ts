@@ -163,3 +163,34 @@ test('a key of 255 characters is good', async () => {
   expect((await invite(newMember(), '~'.repeat(255))).status).toBe(201)
   expect((await harness.call('GET', `/v1/idempotency-keys/${encodeURIComponent('~'.repeat(255))}`)).status).toBe(200)
 })
+
+test('a look-up with a key of its own does not find itself', async () => {
+  const key = randomUUID()
+  const { status } = await harness.call('GET', `/v1/idempotency-keys/${key}`, { headers: { 'x-idempotency-key': key } })
+  expect(status).toBe(404)
+})
+
+test('copies of a request that takes long do not take the connections of other requests', async () => {
+  const [key, body] = [randomUUID(), newMember()]
+  const client = await harness.pool.connect()
+  try {
+    // Somebody else holds the row of the key, so that the first copy waits in the database and the others in the process.
+    await client.query('begin')
+    await client.query(
+      `insert into idempotency_keys (partner_id, key, fingerprint, operation, created_at, expires_at)
+       values ($1, $2, '', 'other', now(), now() + interval '1 day')`,
+      [harness.partner.id, key],
+    )
+    const copies = Promise.all(Array.from({ length: 100 }, () => invite(body, key)))
+    expect((await harness.call('GET', '/v1/tiers')).status).toBe(200)
+    expect(harness.pool.waitingCount).toBe(0)
+    const answers = await copies
+    expect(new Set(answers.map(({ status, headers }) => `${status} ${headers['retry-after']}`))).toEqual(
+      new Set(['409 1']),
+    )
+    await client.query('rollback')
+  } finally {
+    client.release()
+  }
+  expect((await invite(body, key)).status).toBe(201)
+})

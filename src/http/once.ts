@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
 import { type Db, isLockTimeout, type Reader, sql, type Tx } from '../db.ts'
-import { problem } from '../errors.ts'
+import { type Problem, problem } from '../errors.ts'
 
 /** What an operation answers with. `resourceId` lets the look-up of an idempotency key say what the request made. */
 export type Answer = { status: number; body: unknown; headers?: Record<string, string>; resourceId?: string }
 
 type Stored = { status: number; text: string; headers: Record<string, string> }
 
-const keyDays = 7
+const keyLifeMs = 7 * 86_400_000
 
 /**
  * Runs an operation that writes: in one transaction, and at most once per idempotency key.
@@ -27,14 +27,16 @@ export async function once(
 ): Promise<FastifyReply> {
   const key = request.idempotencyKey
   if (key === undefined) return send(reply, stored(await db.transaction().execute(work)))
-  const { answer, replayed } = await db.transaction().execute(async tx => {
-    const earlier = await claim(tx, request, key)
-    if (earlier !== undefined) return { answer: earlier, replayed: true }
-    const result = await work(tx)
-    const answer = stored(result)
-    await complete(tx, request, key, answer, result.resourceId)
-    return { answer, replayed: false }
-  })
+  const { answer, replayed } = await inTurn(`${request.partner.id} ${key}`, () =>
+    db.transaction().execute(async tx => {
+      const earlier = await claim(tx, request, key)
+      if (earlier !== undefined) return { answer: earlier, replayed: true }
+      const result = await work(tx)
+      const answer = stored(result)
+      await complete(tx, request, key, answer, result.resourceId)
+      return { answer, replayed: false }
+    }),
+  )
   if (replayed) reply.header('idempotency-replayed', 'true')
   return send(reply, answer)
 }
@@ -50,13 +52,53 @@ export async function read(
   return send(reply, stored(await work(db)))
 }
 
+const turns = new Map<string, Promise<void>>()
+
+/**
+ * Lets copies of one request in this process go one after the other, so that they wait here and not each with a
+ * connection of its own. Copies in other processes wait for the row of the key.
+ */
+async function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const before = turns.get(name) ?? Promise.resolve()
+  const mine = Promise.withResolvers<void>()
+  const after = before.then(() => mine.promise)
+  turns.set(name, after)
+  try {
+    await within(waitMsMax, before)
+    return await work()
+  } finally {
+    mine.resolve()
+    if (turns.get(name) === after) turns.delete(name)
+  }
+}
+
+// As long as the database waits for a lock.
+const waitMsMax = 2_000
+
+async function within(ms: number, promise: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(stillRunning()), ms)
+  })
+  await Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}
+
+function stillRunning(): Problem {
+  return problem(
+    'Conflict',
+    'A request with this idempotency key is being processed right now; try again in a second',
+    {},
+    { 'retry-after': '1' },
+  )
+}
+
 // Waits for an unfinished row of the same key; when that one is rolled back, the key is ours.
 async function claim(tx: Tx, request: FastifyRequest, key: string): Promise<Stored | undefined> {
   const { partner, now } = request
   const fingerprint = fingerprintOf(request)
   const claimed = await sql`
     insert into idempotency_keys (partner_id, key, fingerprint, operation, created_at, expires_at)
-    values (${partner.id}, ${key}, ${fingerprint}, ${operationOf(request)}, ${now}, ${addDays(now, keyDays)})
+    values (${partner.id}, ${key}, ${fingerprint}, ${operationOf(request)}, ${now}, ${new Date(now.getTime() + keyLifeMs)})
     on conflict (partner_id, key) do update
        set fingerprint = excluded.fingerprint, operation = excluded.operation, status = null, headers = null,
            body = null, resource_id = null, created_at = excluded.created_at, expires_at = excluded.expires_at
@@ -64,13 +106,7 @@ async function claim(tx: Tx, request: FastifyRequest, key: string): Promise<Stor
     returning key`
     .execute(tx)
     .catch(error => {
-      if (!isLockTimeout(error)) throw error
-      throw problem(
-        'Conflict',
-        'A request with this idempotency key is being processed right now; try again in a second',
-        {},
-        { 'retry-after': '1' },
-      )
+      throw isLockTimeout(error) ? stillRunning() : error
     })
   if (claimed.rows.length === 1) return undefined
   const { rows } = await sql<{ fingerprint: Buffer; status: number; body: string; headers: Record<string, string> }>`
@@ -123,8 +159,4 @@ function stored({ status, body, headers = {} }: Answer): Stored {
 
 function send(reply: FastifyReply, { status, text, headers }: Stored): FastifyReply {
   return reply.code(status).headers(headers).type('application/json; charset=utf-8').send(text)
-}
-
-function addDays(instant: Date, days: number): Date {
-  return new Date(instant.getTime() + days * 86_400_000)
 }

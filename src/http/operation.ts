@@ -27,13 +27,15 @@ const commonProblems: ProblemName[] = [
   'BadRequest',
   'RequestTimeout',
   'HeadersTooLarge',
+  'PayloadTooLarge',
+  'UnsupportedMediaType',
   'HeaderValidation',
   'QueryValidation',
+  'BodyValidation',
   'InternalServerError',
   'ServiceUnavailable',
 ]
 const keyProblems: ProblemName[] = ['ApiKeyRefused', 'Forbidden', 'IdempotencyKeyReused', 'Conflict']
-const bodyProblems: ProblemName[] = ['PayloadTooLarge', 'UnsupportedMediaType', 'BodyValidation']
 
 /**
  * Declares one operation, once: from this come validation, the handler's types, and the OpenAPI document with every
@@ -48,7 +50,6 @@ export function operation<
     ...commonProblems,
     ...(declared.public ? [] : keyProblems),
     ...(declared.params === undefined ? [] : (['PathValidation'] as const)),
-    ...(declared.body === undefined ? [] : bodyProblems),
     ...(declared.problems ?? []),
   ]
   const { status, ...success } = declared.success
@@ -62,7 +63,12 @@ export function operation<
     response: {
       [status]: {
         description: success.description,
-        headers: { ...answerHeaders, ...success.headers },
+        headers: {
+          ...answerHeaders,
+          ...(declared.public ? {} : replayedHeader),
+          ...(declared.deprecated ? deprecationHeaders : {}),
+          ...success.headers,
+        },
         content: { 'application/json': { schema: success.schema } },
       },
       ...refusals(names),
@@ -96,6 +102,16 @@ const answerHeaders = {
   ratelimit: Type.String({
     description: 'What is left of the quota (`r`), and in how many seconds it is whole again (`t`).',
   }),
+}
+
+const replayedHeader = {
+  'idempotency-replayed': Type.String({ description: '`true` when this answer was given before, to the same key.' }),
+}
+const retryHeader = { 'retry-after': Type.String({ description: 'Seconds to wait, where that is known.' }) }
+const deprecationHeaders = {
+  deprecation: Type.String({ description: 'Since when it is deprecated: `@` and seconds since 1970 (RFC 9745).' }),
+  sunset: Type.String({ description: 'When it will be removed (RFC 8594).' }),
+  link: Type.String({ description: 'What takes over.' }),
 }
 
 const extraFields: Record<string, { schema: TSchema; example: unknown }> = {
@@ -149,7 +165,7 @@ function refusals(names: ProblemName[]): Record<string, object> {
       status,
       {
         description: rows.map(name => `\`${problems[name].code}\`: ${problems[name].when}`).join('\n\n'),
-        headers: answerHeaders,
+        headers: { ...answerHeaders, ...(['409', '422', '429', '503'].includes(status) ? retryHeader : {}) },
         content: {
           'application/json': {
             schema: issuesSchema(rows),

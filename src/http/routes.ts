@@ -45,7 +45,7 @@ export function serviceRoutes(app: App, { db }: Edge): void {
         success: { status: 200, description: 'It is.', schema: Status },
       }),
     },
-    async (_request, reply) => reply.type('application/json; charset=utf-8').send(JSON.stringify({ status: 'ok' })),
+    async () => ({ status: 'ok' as const }),
   )
 
   app.get(
@@ -60,14 +60,14 @@ export function serviceRoutes(app: App, { db }: Edge): void {
         success: { status: 200, description: 'It can.', schema: Status },
       }),
     },
-    async (request, reply) => {
+    async request => {
       try {
         await sql`select 1`.execute(db)
       } catch (error) {
         request.log.warn({ err: error }, 'not ready')
         throw problem('ServiceUnavailable', 'The database is out of reach', {}, { 'retry-after': '1' })
       }
-      return reply.type('application/json; charset=utf-8').send(JSON.stringify({ status: 'ok' }))
+      return { status: 'ok' as const }
     },
   )
 
@@ -83,13 +83,13 @@ export function serviceRoutes(app: App, { db }: Edge): void {
         success: { status: 200, description: 'The table, in order of precedence.', schema: Type.Array(ErrorRow) },
       }),
     },
-    async (_request, reply) => reply.type('application/json; charset=utf-8').send(JSON.stringify(errorRows)),
+    async () => errorRows,
   )
 
   app.get(
     '/v1/idempotency-keys/:key',
     {
-      config: { scope: 'pay:read' },
+      config: { scope: 'any' },
       schema: operation({
         id: 'getIdempotencyKey',
         tag,
@@ -109,6 +109,8 @@ export function serviceRoutes(app: App, { db }: Edge): void {
           .where('partnerId', '=', partner.id)
           .where('key', '=', params.key)
           .where('expiresAt', '>', now)
+          // A look-up with a key of its own must not find itself.
+          .where('status', 'is not', null)
           .executeTakeFirst()
         if (row === undefined) throw problem('NotFound', 'No request has succeeded with this key in the last 7 days')
         return {

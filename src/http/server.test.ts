@@ -176,6 +176,18 @@ describe('what is not exactly right', () => {
     expect(body.issues).toHaveLength(1_000)
   })
 
+  test('a body where none belongs is refused', async () => {
+    const memberId = await harness.addMember()
+    for (const [method, url] of [
+      ['DELETE', `/v1/members/${memberId}`],
+      ['POST', `/v1/members/${memberId}/activate`],
+    ] as const) {
+      const { status, body } = await harness.call(method, url, { body: { surprise: 1 } })
+      expect(status).toBe(400)
+      expect(body.issues).toEqual([{ code: 'BodyValidation', message: expect.any(String), path: 'body' }])
+    }
+  })
+
   test('__proto__ and constructor are fields like any other: unknown', async () => {
     const raw =
       '{"__proto__":{"x":1},"constructor":1,"memberId":"mem_01kah4pzc5e4r8v2m6t0x9y3bd","amount":{"amount":1,"currency":"GBP"}}'

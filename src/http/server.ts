@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { Logger } from 'pino'
-import { type Db, isUnavailable } from '../db.ts'
+import { type Db, unavailability } from '../db.ts'
 import { issue, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { KeyHolder, Mode, Scope } from '../partners/api-keys.ts'
@@ -23,8 +23,8 @@ declare module 'fastify' {
     bodyFaults: Fault[]
   }
   interface FastifyContextConfig {
-    /** What the API key must be allowed to do; routes without a scope need no key. */
-    scope?: Scope
+    /** What the API key must be allowed to do, or `any`; routes without a scope need no key. */
+    scope?: Scope | 'any'
     /** Days of the announcement and of the removal, and the path that takes over. */
     deprecated?: { since: string; sunset: string; successor: string }
     validate?: (parts: Parts) => { query: unknown }
@@ -45,7 +45,7 @@ const limits = {
   // The largest ordinary body is a pay run of 10,000 lines.
   bodyBytesMax: 2 * 1024 * 1024,
   headerBytesMax: 16 * 1024,
-  // A request of two megabytes arrives in this time on any line that is worth waiting for.
+  // Two megabytes arrive in this time on any line that is worth waiting for.
   requestMsMax: 15_000,
   headersMsMax: 10_000,
   // Slow ones are looked for this often.
@@ -194,10 +194,11 @@ export function createServer({ db, log, now, mode }: Edge): App {
   }
 }
 
-function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | undefined): void {
+function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' | undefined): void {
   if (partner.suspendedAt !== null)
     throw problem('Forbidden', 'The partner is suspended; ask the operator of this service')
-  if (scope !== undefined && !scopes.has(scope)) throw problem('Forbidden', `The API key lacks the scope ${scope}`)
+  if (scope !== undefined && scope !== 'any' && !scopes.has(scope))
+    throw problem('Forbidden', `The API key lacks the scope ${scope}`)
 }
 
 // A path that does not exist is nobody's business without a key either.
@@ -267,13 +268,13 @@ function problemOfError(error: unknown): Problem {
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   const known = code === undefined ? undefined : frameworkProblems[code]
   if (known !== undefined) return new Problem(known.name, [issue(known.name, known.message)])
-  if (isUnavailable(error)) {
-    return problem(
-      'ServiceUnavailable',
-      'The service is busy or restarting; nothing was done, try again',
-      {},
-      { 'retry-after': '1' },
-    )
+  const database = unavailability(error)
+  if (database !== undefined) {
+    const message =
+      database === 'nothing-done'
+        ? 'The service is busy or restarting; nothing was done, try again'
+        : 'The database was lost on the way, and whether the request took effect is not known; repeat it with the same idempotency key'
+    return problem('ServiceUnavailable', message, {}, { 'retry-after': '1' })
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
     return problem('BadRequest', 'The request is malformed')

@@ -37,6 +37,7 @@ test('an integer in the clothes of a float is found, a fraction is left to the s
   expect(faultsOf('{"a":1e2}')).toEqual(['a'])
   expect(faultsOf('{"a":1.00000000000000001}')).toEqual(['a'])
   expect(faultsOf('{"a":1.5,"b":-3,"c":[0.25]}')).toEqual([])
+  expect(faultsOf('1.0')).toEqual(['body'])
 })
 
 test('text that only looks like JSON inside a string is no structure', () => {
@@ -53,7 +54,10 @@ test('what is not JSON, or not UTF-8, is refused whole', () => {
   expect(() => parseStrictJson(Uint8Array.of(0x22, 0xff, 0x22))).toThrow(TypeError)
 })
 
-test('deep nesting is read without running out of stack', () => {
-  const depth = 100_000
-  expect(parse('['.repeat(depth) + ']'.repeat(depth)).faults).toEqual([])
+test('nesting that no body needs is refused, and a hostile body yields a bounded number of faults', () => {
+  const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+  expect(parse(nested(64)).faults).toEqual([])
+  expect(() => parse(nested(65))).toThrow(SyntaxError)
+  expect(() => parse(nested(100_000))).toThrow(SyntaxError)
+  expect(parse(`[${Array(50_000).fill('1.0').join()}]`).faults).toHaveLength(1_000)
 })

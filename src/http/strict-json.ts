@@ -1,18 +1,23 @@
 /** A place in a JSON text that `JSON.parse` would repair or drop in silence. */
 export type Fault = { path: string; message: string }
 
+// No body of ours is nested deeper than 5; a deeper one only costs time.
+const depthMax = 64
+// Nobody reads more.
+const faultsMax = 1_000
+
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * Reads a JSON text as it stands. Grammar is `JSON.parse`'s; on top of it come the faults that it passes over: a key
  * that stands twice in one object, NUL and lone surrogates in strings (the database refuses the one and alters the
  * other), and integers in the clothes of a float (`1.0`, `1e2`, `1.00000000000000001`), which a double may have rounded.
- * @throws SyntaxError for what is not JSON, TypeError for what is not UTF-8
+ * @throws SyntaxError for what is not JSON or is nested too deeply, TypeError for what is not UTF-8
  */
 export function parseStrictJson(bytes: Uint8Array): { value: unknown; faults: Fault[] } {
   const text = utf8.decode(bytes)
   const value: unknown = JSON.parse(text)
-  return { value, faults: [...faultsIn(text)] }
+  return { value, faults: [...faultsIn(text).take(faultsMax)] }
 }
 
 type Level = { keys: Set<string> | undefined; step: string; index: number }
@@ -23,11 +28,13 @@ const numberToken = /-?[0-9][0-9.eE+-]*/y
 // The grammar is known to be right, so that looking at strings, numbers and brackets is enough.
 function* faultsIn(text: string): Generator<Fault> {
   const levels: Level[] = []
-  const path = () => levels.map(level => level.step).join('.')
+  // A value that is the whole body has no way to it.
+  const path = () => levels.map(level => level.step).join('.') || 'body'
   let expectsKey = false
   for (let at = 0; at < text.length; at++) {
     const level = levels.at(-1)
     const character = text[at]
+    if (levels.length > depthMax) throw new SyntaxError(`Nested deeper than ${depthMax}`)
     if (character === '{') {
       levels.push({ keys: new Set(), step: '', index: 0 })
       expectsKey = true

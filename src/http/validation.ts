@@ -38,11 +38,18 @@ export function compileValidation(schema: FastifySchema): (parts: Parts) => { qu
     const found = [
       ...issuesOf('params', validators.params, parts.params, textFaults(parts.params)),
       ...issuesOf('querystring', validators.querystring, query, textFaults(query)),
-      ...(validators.body === undefined ? [] : issuesOf('body', validators.body, parts.body, parts.bodyFaults)),
+      ...(validators.body === undefined
+        ? refuseBody(parts.body)
+        : issuesOf('body', validators.body, parts.body, parts.bodyFaults)),
     ]
     if (found.length > 0) throw problemOf(found.slice(0, issuesMax))
     return { query }
   }
+}
+
+function refuseBody(body: unknown): { name: ProblemName; issue: Issue }[] {
+  if (body === undefined || body === null) return []
+  return [{ name: 'BodyValidation', issue: issue('BodyValidation', 'This operation takes no body', { path: 'body' }) }]
 }
 
 function issuesOf(part: Part, validate: ValidateFunction, value: unknown, faults: Fault[]) {

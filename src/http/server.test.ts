@@ -158,6 +158,18 @@ describe('what is not exactly right', () => {
     }
   })
 
+  test('the body of a path that does not exist is not even read', async () => {
+    for (const url of ['/v1/nothing', '/nothing', '/livez']) {
+      const answer = await harness.call('POST', url, { raw: '{"broken', headers: { 'content-type': 'text/plain' } })
+      expect(answer.status).toBe(url === '/livez' ? 405 : 404)
+    }
+  })
+
+  test('a path parameter of any length is judged by its schema', async () => {
+    const answer = await harness.call('GET', `/v1/members/${'a'.repeat(5_000)}`)
+    expect([answer.status, codes(answer)]).toEqual([400, ['PathValidation']])
+  })
+
   test('a body that is too large is refused', async () => {
     const answer = await harness.call('POST', path, { raw: `"${'x'.repeat(3 * 1024 * 1024)}"` })
     expect([answer.status, codes(answer)]).toEqual([413, ['BadRequest']])
@@ -275,6 +287,12 @@ describe('on the wire', () => {
     ]) {
       expect(answer.head).toContain(header)
     }
+  })
+
+  test('bytes behind a good request do not take its answer away', async () => {
+    const answer = await send(`GET /v1/tiers HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\n\r\nrubbish\r\n\r\n`)
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+    expect(answer).toContain('"Silver"')
   })
 
   test('a request that never ends is cut off with an answer', { timeout: 40_000 }, async () => {

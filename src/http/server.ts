@@ -72,11 +72,13 @@ export function createServer({ db, log, now, mode }: Edge): App {
     connectionTimeout: limits.idleConnectionMsMax,
     keepAliveTimeout: limits.keepAliveMsMax,
     exposeHeadRoutes: false,
-    // Idempotency keys are path parameters too, of up to 255 characters, each of which may be escaped.
-    routerOptions: { maxParamLength: 3 * 255, ignoreTrailingSlash: false },
+    // Whatever fits into the request line is for the schema to judge.
+    routerOptions: { maxParamLength: limits.headerBytesMax, ignoreTrailingSlash: false },
     genReqId: request => saneRequestId(request.headers['x-request-id']) ?? newId('request', now()),
     clientErrorHandler: (error, socket) => answerUnreadable(error, socket, now),
-    frameworkErrors: (error, request, reply) => answerError(error, request as FastifyRequest, reply as FastifyReply),
+    frameworkErrors: (error, request, reply) => {
+      void refuseUrl(error, request as FastifyRequest, reply as FastifyReply)
+    },
     http: {
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headersMsMax,
@@ -110,10 +112,6 @@ export function createServer({ db, log, now, mode }: Edge): App {
       'cache-control': 'no-store',
       ...rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst),
     })
-    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
-      throw problem('BadRequest', 'The Host header is missing')
-    }
-    if (needsKey(request)) await admit(request, reply)
     const { deprecated } = request.routeOptions.config
     if (deprecated !== undefined) {
       reply.headers({
@@ -122,6 +120,12 @@ export function createServer({ db, log, now, mode }: Edge): App {
         link: `<${deprecated.successor}>; rel="successor-version"`,
       })
     }
+    if (needsKey(request)) await admit(request, reply)
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      throw problem('BadRequest', 'The Host header is missing')
+    }
+    // Before the body is read, which for a path that does not exist nobody needs.
+    if (request.is404) throw refuseRoute(request)
   })
 
   app.addHook('preParsing', async request => {
@@ -145,13 +149,9 @@ export function createServer({ db, log, now, mode }: Edge): App {
     for (const method of [route.method].flat()) routes.push({ method, pattern })
   })
 
+  // Refused in onRequest already; Fastify wants to have one.
   app.setNotFoundHandler(async request => {
-    const path = request.url.split('?', 1)[0] ?? ''
-    const allowed = routes.filter(route => route.pattern.test(path)).map(route => route.method)
-    if (allowed.length === 0)
-      throw problem('UnknownPath', `There is no ${path.slice(0, 200)}; see /docs for what there is`)
-    const allow = [...new Set(allowed)].sort().join(', ')
-    throw problem('MethodNotAllowed', `${request.method} is not possible here; this path knows ${allow}`, {}, { allow })
+    throw refuseRoute(request)
   })
 
   app.setErrorHandler(answerError)
@@ -172,6 +172,33 @@ export function createServer({ db, log, now, mode }: Edge): App {
   })
 
   return app
+
+  function refuseRoute(request: FastifyRequest): Problem {
+    const path = request.url.split('?', 1)[0] ?? ''
+    const allowed = routes.filter(route => route.pattern.test(path)).map(route => route.method)
+    if (allowed.length === 0) {
+      return problem('UnknownPath', `There is no ${path.slice(0, 200)}; see /docs for what there is`)
+    }
+    const allow = [...new Set(allowed)].sort().join(', ')
+    return problem(
+      'MethodNotAllowed',
+      `${request.method} is not possible here; this path knows ${allow}`,
+      {},
+      { allow },
+    )
+  }
+
+  // The router refuses a malformed URL before any hook has run; who is calling comes first all the same.
+  async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    request.now = now()
+    const refusal = isVersioned(request.url)
+      ? await admit(request, reply).then(
+          () => error,
+          (refused: unknown) => refused,
+        )
+      : error
+    answerError(refusal, request, reply)
+  }
 
   async function admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const holder = await authenticate(request.headers['x-api-key'])
@@ -205,7 +232,11 @@ function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' 
 function needsKey(request: FastifyRequest): boolean {
   const { scope } = request.routeOptions.config
   if (scope !== undefined) return true
-  return request.is404 && /^\/v[0-9]+(\/|\?|$)/.test(request.url)
+  return request.is404 && isVersioned(request.url)
+}
+
+function isVersioned(url: string): boolean {
+  return /^\/v[0-9]+(\/|\?|$)/.test(url)
 }
 
 function readIdempotencyKey(header: unknown): string | undefined {
@@ -268,6 +299,9 @@ function problemOfError(error: unknown): Problem {
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   const known = code === undefined ? undefined : frameworkProblems[code]
   if (known !== undefined) return new Problem(known.name, [issue(known.name, known.message)])
+  // The caller has hung up in the middle of the body; nobody is there to read this.
+  if (code === 'ECONNRESET' && (error as Error).message === 'aborted')
+    return problem('BadRequest', 'The body ended early')
   const database = unavailability(error)
   if (database !== undefined) {
     const message =
@@ -285,6 +319,13 @@ function problemOfError(error: unknown): Problem {
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clock): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
+    return
+  }
+  // What came before the unreadable bytes is a request like any other: its answer goes out first, and is the last one.
+  const answering = (socket as Socket & { _httpMessage?: ServerResponse })._httpMessage
+  if (answering != null && !answering.writableFinished) {
+    answering.shouldKeepAlive = false
+    answering.once('finish', () => socket.destroySoon())
     return
   }
   const refusal = unreadable(error.code)

@@ -59,5 +59,8 @@ test('nesting that no body needs is refused, and a hostile body yields a bounded
   expect(parse(nested(64)).faults).toEqual([])
   expect(() => parse(nested(65))).toThrow(SyntaxError)
   expect(() => parse(nested(100_000))).toThrow(SyntaxError)
+  const longKey = 'x'.repeat(200_000)
+  const { faults } = parse(`{"${longKey}":[${Array(2_000).fill('1.0').join()}]}`)
+  expect(JSON.stringify(faults).length).toBeLessThan(500_000)
   expect(parse(`[${Array(50_000).fill('1.0').join()}]`).faults).toHaveLength(1_000)
 })

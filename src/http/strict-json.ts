@@ -5,6 +5,8 @@ export type Fault = { path: string; message: string }
 const depthMax = 64
 // Nobody reads more.
 const faultsMax = 1_000
+// A path is for people; a key of a megabyte, told a thousand times, is for nobody.
+const stepLengthMax = 100
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -51,7 +53,7 @@ function* faultsIn(text: string): Generator<Fault> {
       const token = tokenAt(stringToken, text, at)
       const decoded = token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1)
       if (expectsKey && level?.keys !== undefined) {
-        level.step = decoded
+        level.step = decoded.slice(0, stepLengthMax)
         if (level.keys.has(decoded)) yield { path: path(), message: `${path()} stands twice in one object` }
         level.keys.add(decoded)
         expectsKey = false

@@ -48,7 +48,7 @@ export function compileValidation(schema: FastifySchema): (parts: Parts) => { qu
 }
 
 function refuseBody(body: unknown): { name: ProblemName; issue: Issue }[] {
-  if (body === undefined || body === null) return []
+  if (body === undefined) return []
   return [{ name: 'BodyValidation', issue: issue('BodyValidation', 'This operation takes no body', { path: 'body' }) }]
 }
 
@@ -89,7 +89,7 @@ function describe(error: ErrorObject, whole: string): Fault {
     .split('/')
     .slice(1)
     .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~'))
-  const at = (step?: string) => [...steps, ...(step === undefined ? [] : [step])].join('.') || whole
+  const at = (step?: string) => [...steps, ...(step === undefined ? [] : [step])].map(short).join('.') || whole
   switch (error.keyword) {
     case 'required':
       return { path: at(error.params.missingProperty), message: `${at(error.params.missingProperty)} is required` }
@@ -109,11 +109,27 @@ function describe(error: ErrorObject, whole: string): Fault {
         message: `${at()} has the wrong form${example === undefined ? '' : `; it looks like ${example}`}`,
       }
     }
+    case 'format':
+      return {
+        path: at(),
+        message: `${at()} must be ${formatsInWords[error.params.format as string] ?? 'of another form'}`,
+      }
     case 'anyOf':
       return { path: at(), message: `${at()} has none of the forms that are allowed here` }
     default:
       return { path: at(), message: `${at()} ${error.message ?? 'is not valid'}` }
   }
+}
+
+const formatsInWords: Record<string, string> = {
+  email: 'an e-mail address, like sam.okafor@example.com',
+  date: 'a day that exists, like 2026-03-31',
+  'date-time': 'an instant, like 2026-03-31T09:30:00.000Z',
+}
+
+// What the caller has named is told back, but not at any length.
+function short(step: string): string {
+  return step.slice(0, 100)
 }
 
 function listed(values: unknown[]): string {

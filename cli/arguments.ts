@@ -17,3 +17,14 @@ export function minorUnits(text: string): bigint {
     throw new InvalidArgumentError('It must be a whole number of minor units, for example 1000 for 10.00.')
   return BigInt(text)
 }
+
+/** Reads a name that people will see: one line, neither empty nor longer than the database takes. */
+export function name({ lengthMax }: { lengthMax: number }): (text: string) => string {
+  return text => {
+    // PostgreSQL counts characters, JavaScript would count two for some of them.
+    if (text.trim() === '' || [...text].length > lengthMax || /\p{Cc}/u.test(text)) {
+      throw new InvalidArgumentError(`It must be one line of 1 to ${lengthMax} characters.`)
+    }
+    return text
+  }
+}

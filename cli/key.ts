@@ -1,9 +1,11 @@
 import { Command, InvalidArgumentError } from 'commander'
+import type { Reader } from '../src/db.ts'
 import { systemClock } from '../src/main.ts'
 import { createKey, listKeys, revokeKey, type Scope, scopes } from '../src/partners/api-keys.ts'
 import { findPartner } from '../src/partners/partners.ts'
 import { whole } from './arguments.ts'
-import { print, withDatabase, withTransaction } from './with-database.ts'
+import { print } from './print.ts'
+import { withDatabase, withTransaction } from './with-database.ts'
 
 export const keyCommand = new Command('key').description(
   'API keys. To rotate one: create a new key, switch over, revoke the old one.',
@@ -20,10 +22,11 @@ keyCommand
     const now = systemClock()
     const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
     const { key, secret } = await withTransaction(async (tx, settings) => {
-      await requirePartner(await findPartner(tx, partnerId), partnerId)
+      await requirePartner(tx, partnerId)
       return await createKey(tx, { partnerId, mode: settings.OPENWAGE_MODE, scopes: granted, expiresAt, now })
     })
-    print([{ id: key.id, key: secret, expires: expiresAt?.toISOString() ?? null }], { json })
+    print({ id: key.id, key: secret, expires: expiresAt?.toISOString() ?? null }, { json })
+    if (!json) console.log('\nKeep the key: it is shown this once, and stored nowhere.')
   })
 
 keyCommand
@@ -33,8 +36,8 @@ keyCommand
   .option('--json', 'print JSON')
   .action(async (partnerId: string, { json }) => {
     const now = systemClock()
-    const keys = await withDatabase(async ({ db }) => {
-      await requirePartner(await findPartner(db, partnerId), partnerId)
+    const keys = await withDatabase(async db => {
+      await requirePartner(db, partnerId)
       return await listKeys(db, partnerId)
     })
     print(
@@ -56,19 +59,20 @@ keyCommand
   .description('End a key’s life; every process notices within a second.')
   .argument('<key>', 'the key’s id, key_…')
   .action(async (keyId: string) => {
-    const found = await withTransaction(tx => revokeKey(tx, { keyId, now: systemClock() }))
+    // In either mode: a key that has leaked is no time to be told about settings.
+    const found = await withDatabase(db => db.transaction().execute(tx => revokeKey(tx, { keyId, now: systemClock() })))
     if (!found) throw new Error(`There is no key ${keyId}; key list shows their ids`)
     console.log(`Revoked ${keyId}.`)
   })
 
-async function requirePartner(partner: unknown, partnerId: string): Promise<void> {
-  if (partner === undefined) throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
+async function requirePartner(db: Reader, partnerId: string): Promise<void> {
+  if ((await findPartner(db, partnerId)) === undefined)
+    throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
 }
 
 function readScopes(text: string): Scope[] {
   const given = text.split(',')
   const unknown = given.filter(scope => !scopes.includes(scope as Scope))
-  if (unknown.length > 0)
-    throw new InvalidArgumentError(`Unknown: ${unknown.join(', ')}. Possible are ${scopes.join(', ')}.`)
+  if (unknown.length > 0) throw new InvalidArgumentError(`Possible are ${scopes.join(',')}.`)
   return given as Scope[]
 }

@@ -1,16 +1,18 @@
 import { Command, InvalidArgumentError } from 'commander'
+import { isSupportedCountry } from 'libphonenumber-js'
 import { systemClock } from '../src/main.ts'
 import { createPartner, listPartners } from '../src/partners/partners.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
-import { whole } from './arguments.ts'
-import { print, withDatabase, withTransaction } from './with-database.ts'
+import { name, whole } from './arguments.ts'
+import { print } from './print.ts'
+import { withDatabase, withTransaction } from './with-database.ts'
 
 export const partnerCommand = new Command('partner').description('Partners: employers, gig platforms, payroll bureaus.')
 
 partnerCommand
   .command('create')
   .description('Make a partner, with an open pay cycle. Then give it tiers (tier set) and a key (key create).')
-  .argument('<name>', 'for people, for example "Acme Couriers"')
+  .argument('<name>', 'for people, for example "Acme Couriers"', name({ lengthMax: 140 }))
   .option('--country <code>', 'country of phone numbers that are written without one', country, 'GB')
   .option('--time-zone <zone>', 'where the partner’s days begin', timeZone, 'Europe/London')
   .option('--auto-activate', 'invited members are active at once', false)
@@ -19,14 +21,14 @@ partnerCommand
   .option('--requests-per-second <n>', 'rate limit over time', whole({ min: 1, max: 1_000_000 }), 100)
   .option('--requests-burst <n>', 'rate limit at once', whole({ min: 1, max: 1_000_000 }), 200)
   .option('--json', 'print JSON')
-  .action(async (name: string, { json, ...settings }) => {
+  .action(async (partnerName: string, { json, ...settings }) => {
     const now = systemClock()
     const partner = await withTransaction(async tx => {
-      const created = await createPartner(tx, { name, settings, now })
+      const created = await createPartner(tx, { name: partnerName, settings, now })
       await payCycles.openFirst(tx, { partner: created, now })
       return created
     })
-    print([{ id: partner.id, name: partner.name }], { json })
+    print({ id: partner.id, name: partner.name }, { json })
   })
 
 partnerCommand
@@ -34,7 +36,7 @@ partnerCommand
   .description('List all partners, newest first.')
   .option('--json', 'print JSON')
   .action(async ({ json }) => {
-    const partners = await withDatabase(({ db }) => listPartners(db))
+    const partners = await withDatabase(db => listPartners(db))
     print(
       partners.map(({ id, name, country, timeZone, suspendedAt }) => ({
         id,
@@ -48,13 +50,18 @@ partnerCommand
   })
 
 function country(text: string): string {
-  if (!/^[A-Z]{2}$/.test(text)) throw new InvalidArgumentError('It must be a two-letter country code, for example GB.')
+  if (!isSupportedCountry(text))
+    throw new InvalidArgumentError('It must be the two capital letters of a country, for example GB.')
   return text
 }
 
 function timeZone(text: string): string {
-  if (!Intl.supportedValuesOf('timeZone').includes(text) && text !== 'UTC') {
-    throw new InvalidArgumentError('It must be an IANA time zone, for example Europe/London.')
+  try {
+    // Not by the list of zones: that leaves out their other names, such as Asia/Kolkata.
+    const { timeZone: zone } = new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions()
+    if (/^[A-Z]/.test(text) && zone !== '') return text
+  } catch {
+    // Refused below.
   }
-  return text
+  throw new InvalidArgumentError('It must be an IANA time zone, for example Europe/London.')
 }

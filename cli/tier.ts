@@ -4,8 +4,9 @@ import { type Currency, currencies, inWords } from '../src/money.ts'
 import { findPartner } from '../src/partners/partners.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
-import { minorUnits, whole } from './arguments.ts'
-import { print, withTransaction } from './with-database.ts'
+import { minorUnits, name, whole } from './arguments.ts'
+import { print } from './print.ts'
+import { withTransaction } from './with-database.ts'
 
 export const tierCommand = new Command('tier').description('Tiers: what a withdrawal costs, and within which limits.')
 
@@ -15,11 +16,11 @@ tierCommand
     'Make a tier, or give one new terms, which hold at once for new intents. Amounts are in minor units (pence, cents).',
   )
   .argument('<partner>', 'the partner’s id, par_…')
-  .argument('<name>', 'for example "Bronze"')
-  .requiredOption('--currency <code>', 'of the tier and its members’ pay', readCurrency)
-  .requiredOption('--lower-limit <amount>', 'least per withdrawal', minorUnits)
-  .requiredOption('--upper-limit <amount>', 'most per withdrawal', minorUnits)
-  .option('--fee <amount>', 'fixed part of the fee', minorUnits, 0n)
+  .argument('<name>', 'for example "Bronze"', name({ lengthMax: 60 }))
+  .requiredOption('--currency <code>', 'of the tier and its members’ pay (required)', readCurrency)
+  .requiredOption('--lower-limit <amount>', 'least per withdrawal (required)', minorUnits)
+  .requiredOption('--upper-limit <amount>', 'most per withdrawal (required)', minorUnits)
+  .addOption(new Option('--fee <amount>', 'fixed part of the fee').argParser(minorUnits).default(0n, '0'))
   .option('--fee-bps <n>', 'basis points of the amount, on top', whole({ min: 0, max: 9_999 }), 0)
   .option('--fee-min <amount>', 'least fee', minorUnits)
   .option('--fee-max <amount>', 'most fee', minorUnits)
@@ -27,7 +28,7 @@ tierCommand
   .option('--per-day <n>', 'withdrawals a day', whole({ min: 1, max: 1_000 }))
   .option('--per-cycle <n>', 'withdrawals in a pay cycle', whole({ min: 1, max: 10_000 }))
   .option('--json', 'print JSON')
-  .action(async (partnerId: string, name: string, options) => {
+  .action(async (partnerId: string, tierName: string, options) => {
     const terms: TierTerms = {
       feeFixed: options.fee,
       feeBps: options.feeBps,
@@ -43,11 +44,11 @@ tierCommand
     const tier = await withTransaction(async tx => {
       if ((await findPartner(tx, partnerId)) === undefined)
         throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
-      return await setTier(tx, { partnerId, name, currency, terms, now: systemClock() })
+      return await setTier(tx, { partnerId, name: tierName, currency, terms, now: systemClock() })
     })
     const words = (amount: bigint) => inWords({ amount, currency })
     print(
-      [{ name: tier.name, version: tier.version, limits: `${words(tier.lowerLimit)} – ${words(tier.upperLimit)}` }],
+      { name: tier.name, version: tier.version, limits: `${words(tier.lowerLimit)} – ${words(tier.upperLimit)}` },
       options,
     )
   })

@@ -6,7 +6,7 @@ import { type Static, Type } from 'typebox'
  * start. The environment is read here and nowhere else.
  */
 export const Settings = Type.Object({
-  HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'Address to listen on. `0.0.0.0` for all.' }),
+  HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on. `0.0.0.0` for all.' }),
   PORT: Type.Integer({
     default: 8080,
     minimum: 0,
@@ -16,6 +16,7 @@ export const Settings = Type.Object({
   DATABASE_URL: Type.String({
     default: '',
     pattern: '^(postgres(ql)?://.+)?$',
+    examples: ['postgres://openwage@db.internal/openwage'],
     description:
       'PostgreSQL 15 or later, for example `postgres://openwage@db.internal/openwage`. Empty: the PostgreSQL that comes with Openwage.',
   }),
@@ -46,28 +47,48 @@ export const Settings = Type.Object({
 })
 export type Settings = Static<typeof Settings>
 
-/** A setting that is missing or odd, in a sentence that names it. */
+/** Settings that are odd or unknown, each in a sentence that names it. */
 export class SettingsProblem extends Error {}
 
 /** @throws SettingsProblem */
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const given = Object.fromEntries(
-    Object.entries(Settings.properties).map(([name, schema]) => [
-      name,
-      read(environment[name], schema as { type?: unknown; default?: unknown }),
-    ]),
+    Object.entries(schemas).map(([name, schema]) => [name, read(environment[name], schema)]),
   )
+  // A slip such as OPENWAGE_MOD=live must not start a sandbox.
+  const unknown = Object.keys(environment).filter(name => name.startsWith('OPENWAGE_') && !(name in given))
   const ajv = new Ajv({ allErrors: true, strict: false })
-  if (ajv.validate(Settings, given)) return given as Settings
-  const error = ajv.errors?.[0]
-  const name = error?.instancePath.slice(1) ?? 'A setting'
-  const allowed = error?.keyword === 'enum' ? `: ${(error.params.allowedValues as string[]).join(', ')}` : ''
-  // The value is not shown: a database address holds a password.
-  throw new SettingsProblem(`${name} ${error?.message ?? 'is not valid'}${allowed}`)
+  if (ajv.validate(Settings, given) && unknown.length === 0) return given as Settings
+  const odd = (ajv.errors ?? []).map(error => error.instancePath.slice(1) as keyof Settings)
+  // The values are not shown: a database address holds a password.
+  throw new SettingsProblem(
+    [
+      ...[...new Set(odd)].map(name => `${name} must be ${wanted(schemas[name])}`),
+      ...unknown.map(name => `${name} is not a setting; docs/operations/settings.md lists them`),
+    ].join('; '),
+  )
 }
 
-function read(text: string | undefined, schema: { type?: unknown; default?: unknown }): unknown {
-  if (text === undefined || text === '') return schema.default
+// TypeBox types the values; what these objects are besides is JSON Schema.
+type Schema = {
+  type?: string
+  default?: unknown
+  minimum?: number
+  maximum?: number
+  enum?: string[]
+  examples?: unknown
+}
+
+const schemas = Settings.properties as Record<keyof Settings, Schema>
+
+function read(text: string | undefined, { type, default: otherwise }: Schema): unknown {
+  if (text === undefined || text === '') return otherwise
   // An integer in any other writing stays text, and is refused as such.
-  return schema.type === 'integer' && /^[0-9]{1,9}$/.test(text) ? Number(text) : text
+  return type === 'integer' && /^[0-9]{1,9}$/.test(text) ? Number(text) : text
+}
+
+function wanted(schema: Schema): string {
+  if (schema.type === 'integer') return `a whole number from ${schema.minimum} to ${schema.maximum}`
+  if (schema.enum !== undefined) return `one of ${schema.enum.join(', ')}`
+  return `like ${[schema.examples].flat().join(' or ')}`
 }

@@ -1,14 +1,12 @@
 import { fileURLToPath } from 'node:url'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { buildApp } from './app.ts'
 import type { Settings } from './config.ts'
 import { connect, type Db, requireDurability } from './db.ts'
-import { startEmbeddedPostgres } from './embedded/embedded.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded.ts'
+import type { App } from './http/server.ts'
 import { migrate, pendingMigrations } from './migrate.ts'
-import { claimMode } from './partners/partners.ts'
 import type { Clock } from './time.ts'
-import { startWorker } from './worker.ts'
 
 /** The one real clock; everybody else is handed it. */
 export const systemClock: Clock = () => new Date()
@@ -28,14 +26,7 @@ export type Database = {
  * @throws with a sentence for the operator
  */
 export async function openDatabase(settings: Settings, log: Logger): Promise<Database> {
-  const embedded =
-    settings.DATABASE_URL === ''
-      ? await startEmbeddedPostgres({
-          checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
-          ...(settings.OPENWAGE_DATA_DIR === '' ? {} : { dataDir: settings.OPENWAGE_DATA_DIR }),
-          onLost: reason => log.error({ reason }, 'PostgreSQL was lost and is started again'),
-        })
-      : undefined
+  const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, log) : undefined
   const { db, pool } = connect(embedded?.connection ?? settings.DATABASE_URL, {
     log,
     connectionsMax: settings.OPENWAGE_DATABASE_CONNECTIONS,
@@ -48,9 +39,41 @@ export async function openDatabase(settings: Settings, log: Logger): Promise<Dat
     await requireDurability(db)
   } catch (error) {
     await close()
-    throw error
+    if (embedded !== undefined) throw error
+    // The address is not shown: it holds a password.
+    throw new Error(`The database of DATABASE_URL cannot be used: ${reasonOf(error)}`, { cause: error })
   }
   return { db, pool, dataDir: embedded?.dataDir, psqlHint: embedded?.psqlHint, close }
+}
+
+async function openEmbedded({ OPENWAGE_DATA_DIR: dataDir }: Settings, log: Logger): Promise<EmbeddedPostgres> {
+  return await startEmbeddedPostgres({
+    checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
+    ...(dataDir === '' ? {} : { dataDir }),
+    onLost: reason => log.error({ reason }, 'PostgreSQL was lost and is started again'),
+    onBack: () => log.info('PostgreSQL is back'),
+  })
+}
+
+/**
+ * What is to be told of an error in a sentence. A name with several addresses that all fail (`localhost`) gives an error
+ * without a message, around one for each.
+ */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0])
+  return error instanceof Error ? error.message : String(error)
+}
+
+/**
+ * Sees to a schema that is up to date.
+ * @param mayMigrate false where the operator does that, with `openwage migrate`
+ * @throws with a sentence for the operator
+ */
+export async function prepare({ db, pool }: Database, { mayMigrate }: { mayMigrate: boolean }): Promise<void> {
+  if (mayMigrate) await migrate(db, pool)
+  const pending = await pendingMigrations(db)
+  if (pending.length > 0)
+    throw new Error(`The database is not up to date (${pending.join(', ')}): run openwage migrate first`)
 }
 
 export type Roles = { api: boolean; worker: boolean }
@@ -63,39 +86,57 @@ export type Running = {
 }
 
 /**
- * Brings the schema up to date where this process does everything (a small installation). Where the roles are apart, the
- * operator migrates first, with `openwage migrate`.
- * @throws with a sentence for the operator
+ * Starts what `roles` names, over a prepared database.
+ * @throws with a sentence for the operator; the database stays open
  */
-export async function prepare(
-  { db, pool }: Database,
-  { settings, roles, now }: { settings: Settings; roles: Roles; now: Clock },
-): Promise<void> {
-  if (roles.api && roles.worker) await migrate(db, pool)
-  const pending = await pendingMigrations(db)
-  if (pending.length > 0)
-    throw new Error(`The database is not up to date (${pending.join(', ')}): run openwage migrate first`)
-  await db.transaction().execute(tx => claimMode(tx, { mode: settings.OPENWAGE_MODE, now: now() }))
-}
-
-/** Starts what `roles` names, over a prepared database. */
 export async function run(
   database: Database,
   { settings, roles, log, now }: { settings: Settings; roles: Roles; log: Logger; now: Clock },
 ): Promise<Running> {
   const { db, pool } = database
-  const worker = roles.worker ? await startWorker({ db, log, now }, pool) : undefined
+  // Only now, because no other command needs them, and they are most of what there is to load.
+  const [{ buildApp }, { startWorker }] = await Promise.all([import('./app.ts'), import('./worker.ts')])
   const app = roles.api ? await buildApp({ db, log, now, mode: settings.OPENWAGE_MODE }) : undefined
-  const address = await app?.listen({ host: settings.HOST, port: settings.PORT }).catch(async error => {
-    await worker?.stop()
-    throw error
-  })
+  const address = app && (await listen(app, settings))
+  // After the port is ours: what cannot serve leaves the work to others.
+  const worker = roles.worker
+    ? await startWorker({ db, log, now }, pool).catch(async error => {
+        await app?.close()
+        throw error
+      })
+    : undefined
   return {
     address,
     async stop() {
-      await app?.close()
-      await worker?.stop()
+      await Promise.all([app && close(app), worker?.stop()])
       await database.close()
     },
+  }
+}
+
+async function listen(app: App, { HOST: host, PORT: port }: Settings): Promise<string> {
+  try {
+    return await app.listen({ host, port })
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    const reasons: Record<string, string> = {
+      EADDRINUSE: `The port ${port} of ${host} is in use: set PORT to another one, or to 0 for any that is free`,
+      EACCES: `This user may not listen on the port ${port}: set PORT to one above 1023`,
+      EADDRNOTAVAIL: `${host} is not an address of this machine: set HOST to one that is, or to 0.0.0.0 for all`,
+      ENOTFOUND: `There is no address for ${host}: set HOST to an address of this machine, or to 0.0.0.0 for all`,
+    }
+    throw code in reasons ? new Error(reasons[code], { cause: error }) : error
+  }
+}
+
+/** Lets the running requests end. */
+async function close(app: App): Promise<void> {
+  // Fastify closes the connections that are idle now; one that its client keeps open after its last answer would hold up
+  // the end for more than a minute.
+  const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
+  try {
+    await app.close()
+  } finally {
+    clearInterval(sweep)
   }
 }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import net from 'node:net'
 import { homedir } from 'node:os'
 import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -14,70 +16,111 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 const home = await mkdtemp(path.join(homedir(), '.openwage-smoke-'))
 const copy = path.join(home, 'openwage')
-const port = await freePort()
+const dataDir = path.join('/tmp', `${path.basename(home)}-data`)
 try {
-  await mkdir(copy)
-  const { stdout: tracked } = await run('git', ['ls-files', '-z'], { cwd: checkout })
-  for (const file of tracked.split('\0').filter(name => name !== ''))
-    await cp(path.join(checkout, file), path.join(copy, file))
-
+  await copyCheckout()
   const command = firstCommand(await readFile(path.join(copy, 'README.md'), 'utf8'))
   console.log(`$ ${command}`)
-  const dataDir = path.join('/tmp', `${path.basename(home)}-data`)
-  const openwage = spawn('sh', ['-c', command], {
+  const port = await freePort()
+  const service = spawn('sh', ['-c', command], {
     cwd: copy,
-    // Another data folder only for root, so that nothing stays behind in /var/lib.
-    env: { ...process.env, PORT: String(port), ...(process.getuid?.() === 0 ? { OPENWAGE_DATA_DIR: dataDir } : {}) },
+    env: environment(port),
     stdio: ['ignore', 'pipe', 'inherit'],
     detached: true,
   })
-  let printed = ''
-  let startedAt = 0
-  const ready = new Promise<void>((resolve, reject) => {
-    openwage.on('exit', code => reject(new Error(`It ended with exit code ${code} before it was ready`)))
-    openwage.stdout.setEncoding('utf8').on('data', (text: string) => {
-      process.stdout.write(text)
-      printed += text
-      // npm prints the script just before it runs it.
-      if (startedAt === 0 && printed.includes('openwage.ts start')) startedAt = performance.now()
-      if (printed.includes('Ctrl-C stops it.')) resolve()
-    })
-  })
-  await ready
-  console.log(`ready ${((performance.now() - startedAt) / 1_000).toFixed(1)} s after npm start`)
+  try {
+    const printed = await greetingOf(service)
+    const curl = printed.slice(printed.indexOf('curl'), printed.indexOf('Ctrl-C')).trim()
+    const { stdout: answer } = await run('sh', ['-c', curl])
+    console.log(answer)
+    const intent = JSON.parse(answer)
+    assert.match(intent.withdrawalIntentId, /^wi_/)
+    assert.equal(typeof intent.netAmount.amount, 'number')
 
-  const curl = printed.slice(printed.indexOf('curl'), printed.indexOf('Ctrl-C')).trim()
-  const { stdout: answer } = await run('sh', ['-c', curl])
-  console.log(answer)
-  const intent = JSON.parse(answer)
-  assert.match(intent.withdrawalIntentId, /^wi_/)
-  assert.equal(typeof intent.netAmount.amount, 'number')
-
-  const page = await fetch(`http://127.0.0.1:${port}/docs`)
-  assert.equal(page.status, 200)
-  assert.match(page.headers.get('content-type') ?? '', /text\/html/)
-
-  const ended = new Promise(resolve => openwage.on('exit', resolve))
-  assert(openwage.pid)
-  // Ctrl-C in a terminal reaches the whole group.
-  process.kill(-openwage.pid, 'SIGINT')
-  await ended
-  // A command line would show the folder of whatever is left.
-  const { stdout: processes } = await run('ps', ['-eo', 'args'])
-  assert(
-    !processes.includes(dataDir) && !processes.split('\n').some(line => line.includes(copy)),
-    'Something is left running',
-  )
-  await rm(dataDir, { recursive: true, force: true })
+    const page = await fetch(`http://127.0.0.1:${port}/docs`)
+    assert.equal(page.status, 200)
+    assert.match(page.headers.get('content-type') ?? '', /text\/html/)
+  } finally {
+    // Ctrl-C in a terminal reaches the whole group.
+    signalGroup(service, 'SIGINT')
+  }
+  const deadline = performance.now() + 15_000
+  while ((await leftRunning()).length > 0) {
+    if (performance.now() > deadline) {
+      signalGroup(service, 'SIGKILL')
+      throw new Error(`Something is left running: ${(await leftRunning()).join('; ')}`)
+    }
+    await pause(50)
+  }
   console.log('stopped, and nothing is left running')
 } finally {
+  await rm(dataDir, { recursive: true, force: true })
   await rm(home, { recursive: true, force: true })
+}
+
+/** What a commit would hold now: new files too, deleted ones not. */
+async function copyCheckout(): Promise<void> {
+  await mkdir(copy)
+  const { stdout } = await run('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: checkout,
+  })
+  for (const file of new Set(stdout.split('\0').slice(0, -1)))
+    if (existsSync(path.join(checkout, file))) await cp(path.join(checkout, file), path.join(copy, file))
 }
 
 function firstCommand(readme: string): string {
   const command = /```sh\n([^\n]+)\n```/.exec(readme)?.[1]
   assert(command, 'The README has no command')
   return command
+}
+
+/** A newcomer's: without our settings, and without the Node that our own checkout brings. */
+function environment(port: number): NodeJS.ProcessEnv {
+  const ours = /^(npm_|OPENWAGE_|DATABASE_URL$|HOST$|NODE)/
+  return {
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name))),
+    PATH: process.env.PATH?.split(':')
+      .filter(folder => !/node_modules|node-gyp-bin/.test(folder))
+      .join(':'),
+    PORT: String(port),
+    // Only for root, whose data would otherwise stay behind in /var/lib.
+    ...(process.getuid?.() === 0 ? { OPENWAGE_DATA_DIR: dataDir } : {}),
+  }
+}
+
+/** @throws when it ends before, or takes longer than a newcomer should wait */
+async function greetingOf(service: ChildProcess): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  let printed = ''
+  let startedAtMs: number | undefined
+  service.on('exit', code => reject(new Error(`It ended with exit code ${code} before it was ready`)))
+  service.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    process.stdout.write(text)
+    printed += text
+    // npm prints the script just before it runs it.
+    if (printed.includes('openwage.ts start')) startedAtMs ??= performance.now()
+    if (printed.includes('Ctrl-C stops it.')) resolve(printed)
+  })
+  await promise
+  const readyAfterMs = performance.now() - (startedAtMs ?? 0)
+  console.log(`ready ${(readyAfterMs / 1_000).toFixed(1)} s after npm start`)
+  assert(readyAfterMs < 5_000, 'A start must take less than 5 s')
+  return printed
+}
+
+/** The command lines that show the copy or its data folder. */
+async function leftRunning(): Promise<string[]> {
+  const { stdout } = await run('ps', ['-eo', 'args'])
+  return stdout.split('\n').filter(line => line.includes(home) || line.includes(dataDir))
+}
+
+function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  assert(pid)
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // It has ended already.
+  }
 }
 
 async function freePort(): Promise<number> {

@@ -1,0 +1,108 @@
+import { afterAll, expect, test, vi } from 'vitest'
+import { type Environment, get, newDatabase, newDataDir, openwage, start, tamper, tidyUp } from './program.ts'
+
+// They wait for each other's processes more than they work.
+afterAll(tidyUp)
+
+test.concurrent('a partner, a tier and a key that an operator makes serve requests, until the key is revoked', async () => {
+  const database = await newDatabase()
+  const service = await start(database, ['--api'])
+  const partner = await made(['partner', 'create', 'Hand Made'], database)
+  await made(
+    ['tier', 'set', partner.id, 'Silver', '--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000'],
+    database,
+  )
+  const { id, key } = await made(['key', 'create', partner.id, '--scopes', 'members:read,pay:read'], database)
+  const answer = await get(service, { key })
+  expect(await answer.json()).toEqual([{ name: 'Silver' }])
+
+  expect(await openwage(['key', 'revoke', id], database)).toMatchObject({ code: 0, stdout: `Revoked ${id}.\n` })
+  await vi.waitFor(async () => expect((await get(service, { key })).status).toBe(401), { timeout: 1_000 })
+  const { stdout } = await openwage(['key', 'list', partner.id], database)
+  expect(stdout).toContain('revoked')
+  expect(stdout).not.toContain(key)
+})
+
+test.concurrent('commands bring up the PostgreSQL that comes with Openwage where it does not run', async () => {
+  const settings = { OPENWAGE_DATA_DIR: newDataDir() }
+  expect(await openwage(['partner', 'list'], settings)).toEqual({ code: 0, stdout: '(none)\n', stderr: '' })
+})
+
+test.concurrent('migrating is safe to repeat, and what needs it says so', async () => {
+  const database = await newDatabase({ migrated: false })
+  const refused = await openwage(['ledger', 'verify'], database)
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('run openwage migrate first') })
+  const both = await Promise.all([openwage(['migrate'], database), openwage(['migrate'], database)])
+  expect(both.map(({ code }) => code)).toEqual([0, 0])
+  expect((await openwage(['ledger', 'verify'], database)).code).toBe(0)
+})
+
+test.concurrent('verifying the books agrees with what the service has booked, and names the row that somebody has changed', async () => {
+  const database = await newDatabase()
+  await (await start(database)).stop()
+  expect(await openwage(['ledger', 'verify'], database)).toMatchObject({ code: 0, stderr: '' })
+
+  const [changed] = await tamper(
+    database,
+    `update ledger_balances set available = available + 1
+      where member_id = (select min(member_id) from ledger_balances where available > 0)
+      returning member_id, available`,
+  )
+  const disagreeing = await openwage(['ledger', 'verify'], database)
+  expect(disagreeing.code).toBe(3)
+  expect(disagreeing.stdout).toMatch(
+    new RegExp(`BROKEN.*\n.*${String(changed?.member_id)}.* found available ${String(changed?.available)}, owed 0`),
+  )
+  const asJson = JSON.parse((await openwage(['ledger', 'verify', '--json'], database)).stdout)
+  expect(asJson.agree).toBe(false)
+})
+
+test.concurrent('wrong usage is told in a sentence, with exit code 2', async () => {
+  const wrong = [
+    ['nonsense'],
+    ['partner'],
+    ['start', '--nonsense'],
+    ['key', 'create', 'par_x', '--scopes', 'everything'],
+    ['partner', 'create', ''],
+    ['partner', 'create', 'Acme', '--time-zone', 'Mars/Base'],
+    ['tier', 'set', 'par_x', 'Gold'],
+    ['tier', 'set', 'par_x', 'Gold', '--currency', 'GBP', '--lower-limit', '10.00', '--upper-limit', '20000'],
+  ]
+  for (const { args, code, stdout, stderr } of await allOf(wrong)) {
+    expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
+    expect(stderr, args.join(' ')).toMatch(/^(openwage: .+\nAdd --help|Usage: )/)
+    expect(stderr).not.toMatch(/^ +at /m)
+  }
+})
+
+test.concurrent('help is no mistake', async () => {
+  for (const { args, code, stdout, stderr } of await allOf([['--help'], ['tier', 'set', '--help']]))
+    expect({ args, code, stderr, isEmpty: stdout === '' }).toEqual({ args, code: 0, stderr: '', isEmpty: false })
+})
+
+test.concurrent('what does not exist is named, with exit code 1', async () => {
+  const database = await newDatabase()
+  const refusals = await allOf(
+    [
+      ['key', 'create', 'par_none'],
+      ['key', 'list', 'par_none'],
+      ['key', 'revoke', 'key_none'],
+      ['tier', 'set', 'par_none', 'Gold', '--currency', 'GBP', '--lower-limit', '1', '--upper-limit', '2'],
+    ],
+    database,
+  )
+  for (const { code, stderr } of refusals) {
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^openwage: There is no (partner par|key key)_none; (partner|key) list shows their ids\n$/)
+  }
+})
+
+async function made(args: string[], settings: Environment): Promise<{ id: string; key: string }> {
+  const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+async function allOf(commands: string[][], settings: Environment = {}) {
+  return await Promise.all(commands.map(async args => ({ args, ...(await openwage(args, settings)) })))
+}

@@ -1,0 +1,112 @@
+import { execFileSync } from 'node:child_process'
+import { afterAll, expect, test, vi } from 'vitest'
+import { get, newDatabase, newDataDir, openwage, processesNaming, start, tidyUp } from './program.ts'
+
+// They wait for each other's processes more than they work.
+afterAll(tidyUp)
+
+test.concurrent('a start prints a request that works as pasted; the next one has the same data and key, after an end and after a kill -9 of everything', async () => {
+  const settings = { OPENWAGE_DATA_DIR: newDataDir() }
+  const first = await start(settings)
+  const intent = paste(first.curl)
+  expect(intent).toMatchObject({ netAmount: { amount: 4_900, currency: 'GBP' }, fee: { amount: 100, currency: 'GBP' } })
+  expect(await first.stop()).toMatchObject({ code: 0 })
+  expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([])
+
+  const second = await start(settings)
+  expect(second.key).toBe(first.key)
+  const later = paste(second.curl)
+  for (const { pid } of [second, ...processesNaming(settings.OPENWAGE_DATA_DIR)]) kill(pid)
+  await second.ended
+  await vi.waitFor(() => expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([]), { timeout: 10_000 })
+
+  const third = await start(settings)
+  expect(third.key).toBe(first.key)
+  for (const { withdrawalIntentId } of [intent, later]) {
+    expect((await get(third, { path: `/v1/pay/withdrawals/intent/${withdrawalIntentId}` })).status).toBe(200)
+  }
+})
+
+test.concurrent('an instance beside another shares its data, survives its end, and leaves nothing when it ends itself', async () => {
+  const settings = { OPENWAGE_DATA_DIR: newDataDir() }
+  // At once: the two must agree who starts PostgreSQL, who migrates and who seeds.
+  const [one, other] = await Promise.all([start(settings), start(settings)])
+  expect(other.key).toBe(one.key)
+  const { withdrawalIntentId } = paste(one.curl)
+  await one.stop()
+  const seen = await get(other, { path: `/v1/pay/withdrawals/intent/${withdrawalIntentId}` })
+  expect(seen.status).toBe(200)
+  const { stdout } = await openwage(['partner', 'list', '--json'], settings)
+  expect(JSON.parse(stdout)).toHaveLength(1)
+  await other.stop()
+  expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([])
+})
+
+test.concurrent('on a database of the operator the key is shown once, and then the way to another', async () => {
+  const database = await newDatabase({ migrated: false })
+  const first = await start(database)
+  expect(first.stdout).toContain('Keep the test key: it is shown this once')
+  await first.stop()
+
+  const second = await start(database)
+  expect(second.key).toBe('')
+  const [, command = ''] = /npm run openwage -- (key create par_\S+)/.exec(second.stdout) ?? []
+  const { stdout } = await openwage([...command.split(' '), '--json'], database)
+  expect((await get(second, { key: JSON.parse(stdout).key })).status).toBe(200)
+})
+
+test.concurrent('a live start seeds nothing, says how to make the first partner, and is refused on a sandbox database', async () => {
+  const database = await newDatabase()
+  const live = await start({ ...database, OPENWAGE_MODE: 'live' })
+  expect(live.stdout).toContain('npm run openwage -- partner create')
+  expect(live.key).toBe('')
+  await live.stop()
+  const { stdout } = await openwage(['partner', 'list', '--json'], database)
+  expect(JSON.parse(stdout)).toEqual([])
+
+  const refused = await openwage(['start'], { ...database, PORT: '0', OPENWAGE_MODE: 'sandbox' })
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toMatch(/^openwage: This database is for live .*OPENWAGE_MODE=live/)
+
+  const sandbox = await newDatabase()
+  expect(await openwage(['partner', 'create', 'Acme'], sandbox)).toMatchObject({ code: 0 })
+  const refusedToo = await openwage(['start'], { ...sandbox, PORT: '0', OPENWAGE_MODE: 'live' })
+  expect(refusedToo).toMatchObject({ code: 1, stdout: '' })
+  expect(refusedToo.stderr).toMatch(/^openwage: This database is for sandbox .*OPENWAGE_MODE=sandbox/)
+})
+
+test.concurrent('what stops a start is one sentence that names it', async () => {
+  const database = await newDatabase()
+  const { address } = await start(database)
+  const port = new URL(address).port
+  const empty = await newDatabase({ migrated: false })
+  const refusals = await Promise.all([
+    openwage(['start'], { ...database, PORT: port }),
+    openwage(['start', '--api'], { ...empty, PORT: '0' }),
+    openwage(['start'], { DATABASE_URL: 'postgres://openwage:secret@127.0.0.1:1/openwage' }),
+    openwage(['start'], { PORT: '99999', DATABASE_URL: 'mysql://root:secret@db' }),
+    openwage(['start'], { OPENWAGE_MOD: 'live' }),
+  ])
+  expect(refusals.map(({ code, stderr }) => [code, stderr.trim()])).toEqual([
+    [1, `openwage: The port ${port} of 127.0.0.1 is in use: set PORT to another one, or to 0 for any that is free`],
+    [1, expect.stringMatching(/^openwage: The database is not up to date \(0001_.*\): run openwage migrate first$/)],
+    [1, 'openwage: The database of DATABASE_URL cannot be used: connect ECONNREFUSED 127.0.0.1:1'],
+    [
+      2,
+      'openwage: PORT must be a whole number from 0 to 65535; DATABASE_URL must be like postgres://openwage@db.internal/openwage',
+    ],
+    [2, 'openwage: OPENWAGE_MOD is not a setting; docs/operations/settings.md lists them'],
+  ])
+})
+
+function paste(curl: string): { withdrawalIntentId: string } {
+  return JSON.parse(execFileSync('sh', ['-c', curl], { encoding: 'utf8' }))
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has gone with the one before.
+  }
+}

@@ -1,10 +1,9 @@
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { type Environment, get, newDatabase, newDataDir, openwage, start, tamper, tidyUp } from './program.ts'
 
-// They wait for each other's processes more than they work.
-afterAll(tidyUp)
+afterEach(tidyUp)
 
-test.concurrent('a partner, a tier and a key that an operator makes serve requests, until the key is revoked', async () => {
+test('a partner, a tier and a key that an operator makes serve requests, until the key is revoked', async () => {
   const database = await newDatabase()
   const service = await start(database, ['--api'])
   const partner = await made(['partner', 'create', 'Hand Made'], database)
@@ -23,12 +22,12 @@ test.concurrent('a partner, a tier and a key that an operator makes serve reques
   expect(stdout).not.toContain(key)
 })
 
-test.concurrent('commands bring up the PostgreSQL that comes with Openwage where it does not run', async () => {
+test('commands bring up the PostgreSQL that comes with Openwage where it does not run', async () => {
   const settings = { OPENWAGE_DATA_DIR: newDataDir() }
   expect(await openwage(['partner', 'list'], settings)).toEqual({ code: 0, stdout: '(none)\n', stderr: '' })
 })
 
-test.concurrent('migrating is safe to repeat, and what needs it says so', async () => {
+test('migrating is safe to repeat, and what needs it says so', async () => {
   const database = await newDatabase({ migrated: false })
   const refused = await openwage(['ledger', 'verify'], database)
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('run openwage migrate first') })
@@ -37,7 +36,7 @@ test.concurrent('migrating is safe to repeat, and what needs it says so', async 
   expect((await openwage(['ledger', 'verify'], database)).code).toBe(0)
 })
 
-test.concurrent('verifying the books agrees with what the service has booked, and names the row that somebody has changed', async () => {
+test('verifying the books agrees with what the service has booked, and names the row that somebody has changed', async () => {
   const database = await newDatabase()
   await (await start(database)).stop()
   expect(await openwage(['ledger', 'verify'], database)).toMatchObject({ code: 0, stderr: '' })
@@ -57,7 +56,7 @@ test.concurrent('verifying the books agrees with what the service has booked, an
   expect(asJson.agree).toBe(false)
 })
 
-test.concurrent('wrong usage is told in a sentence, with exit code 2', async () => {
+test('wrong usage is told in a sentence, with exit code 2', async () => {
   const wrong = [
     ['nonsense'],
     ['partner'],
@@ -75,12 +74,12 @@ test.concurrent('wrong usage is told in a sentence, with exit code 2', async () 
   }
 })
 
-test.concurrent('help is no mistake', async () => {
+test('help is no mistake', async () => {
   for (const { args, code, stdout, stderr } of await allOf([['--help'], ['tier', 'set', '--help']]))
     expect({ args, code, stderr, isEmpty: stdout === '' }).toEqual({ args, code: 0, stderr: '', isEmpty: false })
 })
 
-test.concurrent('what does not exist is named, with exit code 1', async () => {
+test('what does not exist is named, with exit code 1', async () => {
   const database = await newDatabase()
   const refusals = await allOf(
     [

@@ -4,7 +4,7 @@ import { Agent, request } from 'node:http'
 import { afterAll, expect, test, vi } from 'vitest'
 import { baseEnvironment, get, newDatabase, newDataDir, processesNaming, start, tamper, tidyUp } from './program.ts'
 
-// They wait for each other's processes more than they work.
+// One of them waits for nine seconds, the others meanwhile.
 afterAll(tidyUp)
 
 test.concurrent('a Ctrl-C that arrives twice, from the terminal and from npm, still stops cleanly and leaves nothing', async () => {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { inject } from 'vitest'
+import { inject, vi } from 'vitest'
 
 // The program as an operator has it: real processes, with settings from the environment and nothing else in common.
 
@@ -106,7 +106,7 @@ export async function start(settings: Environment, args: string[] = []): Promise
   return service
 }
 
-/** Ends what the tests have left running, and removes what they have made. Call it in `afterAll`. */
+/** Ends what the tests have left running, and removes what they have made. Call it when no test runs. */
 export async function tidyUp(): Promise<void> {
   for (const service of services) {
     service.child.kill('SIGKILL')
@@ -115,7 +115,7 @@ export async function tidyUp(): Promise<void> {
   services.clear()
   for (const dataDir of dataDirs.splice(0)) {
     // PostgreSQL goes by itself when its last user has gone.
-    while (processesNaming(dataDir).length > 0) await new Promise(resolve => setTimeout(resolve, 20))
+    await vi.waitFor(() => assert.deepEqual(processesNaming(dataDir), []), { timeout: 10_000 })
     await rm(dataDir, { recursive: true, force: true })
   }
   await query('postgres', async client => {

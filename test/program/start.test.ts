@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { get, newDatabase, newDataDir, openwage, processesNaming, start, tidyUp } from './program.ts'
 
-// They wait for each other's processes more than they work.
-afterAll(tidyUp)
+afterEach(tidyUp)
 
-test.concurrent('a start prints a request that works as pasted; the next one has the same data and key, after an end and after a kill -9 of everything', async () => {
+test('a start prints a request that works as pasted; the next one has the same data and key, after an end and after a kill -9 of everything', async () => {
   const settings = { OPENWAGE_DATA_DIR: newDataDir() }
   const first = await start(settings)
   const intent = paste(first.curl)
@@ -27,7 +26,7 @@ test.concurrent('a start prints a request that works as pasted; the next one has
   }
 })
 
-test.concurrent('an instance beside another shares its data, survives its end, and leaves nothing when it ends itself', async () => {
+test('an instance beside another shares its data, survives its end, and leaves nothing when it ends itself', async () => {
   const settings = { OPENWAGE_DATA_DIR: newDataDir() }
   // At once: the two must agree who starts PostgreSQL, who migrates and who seeds.
   const [one, other] = await Promise.all([start(settings), start(settings)])
@@ -42,7 +41,7 @@ test.concurrent('an instance beside another shares its data, survives its end, a
   expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([])
 })
 
-test.concurrent('on a database of the operator the key is shown once, and then the way to another', async () => {
+test('on a database of the operator the key is shown once, and then the way to another', async () => {
   const database = await newDatabase({ migrated: false })
   const first = await start(database)
   expect(first.stdout).toContain('Keep the test key: it is shown this once')
@@ -55,7 +54,7 @@ test.concurrent('on a database of the operator the key is shown once, and then t
   expect((await get(second, { key: JSON.parse(stdout).key })).status).toBe(200)
 })
 
-test.concurrent('a live start seeds nothing, says how to make the first partner, and is refused on a sandbox database', async () => {
+test('a live start seeds nothing, says how to make the first partner, and is refused on a sandbox database', async () => {
   const database = await newDatabase()
   const live = await start({ ...database, OPENWAGE_MODE: 'live' })
   expect(live.stdout).toContain('npm run openwage -- partner create')
@@ -75,7 +74,7 @@ test.concurrent('a live start seeds nothing, says how to make the first partner,
   expect(refusedToo.stderr).toMatch(/^openwage: This database is for sandbox .*OPENWAGE_MODE=sandbox/)
 })
 
-test.concurrent('what stops a start is one sentence that names it', async () => {
+test('what stops a start is one sentence that names it', async () => {
   const database = await newDatabase()
   const { address } = await start(database)
   const port = new URL(address).port

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander'
+import { type Currency, currencies } from '../src/money.ts'
 
 /** Reads a whole number within bounds, both included; anything else is wrong usage. */
 export function whole({ min, max }: { min: number; max: number }): (text: string) => number {
@@ -27,4 +28,10 @@ export function name({ lengthMax }: { lengthMax: number }): (text: string) => st
     }
     return text
   }
+}
+
+export function currency(text: string): Currency {
+  const known = currencies.find(code => code === text)
+  if (known === undefined) throw new InvalidArgumentError('It must be an ISO 4217 code, for example GBP.')
+  return known
 }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { SettingsProblem } from '../src/config.ts'
 import { reasonOf } from '../src/main.ts'
+import { floatCommand } from './float.ts'
 import { keyCommand } from './key.ts'
 import { ledgerCommand } from './ledger.ts'
 import { migrateCommand } from './migrate.ts'
@@ -27,7 +28,15 @@ Exit codes: 0 done, 1 it failed (the reason is on standard error), 2 wrong usage
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'openwage: ')) })
   .exitOverride()
 
-for (const command of [startCommand, migrateCommand, partnerCommand, keyCommand, tierCommand, ledgerCommand]) {
+for (const command of [
+  startCommand,
+  migrateCommand,
+  partnerCommand,
+  keyCommand,
+  tierCommand,
+  floatCommand,
+  ledgerCommand,
+]) {
   program.addCommand(command)
 }
 inherit(program)

@@ -1,10 +1,10 @@
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { systemClock } from '../src/main.ts'
-import { type Currency, currencies, inWords } from '../src/money.ts'
+import { type Currency, inWords } from '../src/money.ts'
 import { findPartner } from '../src/partners/partners.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
-import { minorUnits, name, whole } from './arguments.ts'
+import { minorUnits, name, currency as readCurrency, whole } from './arguments.ts'
 import { print } from './print.ts'
 import { withTransaction } from './with-database.ts'
 
@@ -52,9 +52,3 @@ tierCommand
       options,
     )
   })
-
-function readCurrency(text: string): Currency {
-  const currency = currencies.find(code => code === text)
-  if (currency === undefined) throw new InvalidArgumentError('It must be an ISO 4217 code, for example GBP.')
-  return currency
-}

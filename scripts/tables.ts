@@ -7,7 +7,7 @@ import type pg from 'pg'
 export async function describeTables(pool: pg.Pool): Promise<string> {
   const { rows } = await pool.query<Column>(`
     select c.relname as table, a.attname as column, format_type(a.atttypid, null) as type, a.attnotnull as required,
-           a.atthasdef as generated,
+           a.atthasdef or a.attidentity <> '' as generated,
            (select array_agg(distinct value[1]) from pg_constraint k,
                    regexp_matches(pg_get_constraintdef(k.oid), '''([^'']+)''::text', 'g') value
              where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum]

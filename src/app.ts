@@ -1,9 +1,12 @@
+import { eventRoutes } from './events/routes.ts'
 import { documentation } from './http/documentation.ts'
 import { serviceRoutes } from './http/routes.ts'
 import { type App, createServer, type Edge } from './http/server.ts'
+import { ledgerRoutes } from './ledger/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
+import { settlementRoutes } from './settlements/routes.ts'
 import { tierRoutes } from './tiers/routes.ts'
 import { withdrawalRoutes } from './withdrawals/routes.ts'
 
@@ -16,6 +19,9 @@ export async function buildApp(edge: Edge): Promise<App> {
   withdrawalRoutes(app, edge)
   payRunRoutes(app, edge)
   payCycleRoutes(app, edge)
+  settlementRoutes(app, edge)
+  ledgerRoutes(app, edge)
+  eventRoutes(app, edge)
   serviceRoutes(app, edge)
   await app.ready()
   return app

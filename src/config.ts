@@ -36,7 +36,7 @@ export const Settings = Type.Object({
     default: 20,
     minimum: 2,
     maximum: 500,
-    description: 'Largest number of database connections of this process.',
+    description: 'Largest number of database connections of this process; a worker has up to 7 more for its queue.',
   }),
   OPENWAGE_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',

@@ -105,7 +105,7 @@ export const problems = {
     code: 'Conflict',
     status: 409,
     extra: [],
-    when: 'The same idempotency key is being processed right now (`retry-after: 1`), or the state of the resource does not allow this: an expired, cancelled or outdated intent, for example.',
+    when: 'The same idempotency key is being processed right now (`retry-after: 1`), or the state of the resource does not allow this: an expired, cancelled or outdated intent, a pay cycle that has closed or is settled already, for example.',
   },
   MemberNotFound: {
     order: 9,
@@ -120,7 +120,7 @@ export const problems = {
     code: 'UnprocessableEntity',
     status: 422,
     extra: [],
-    when: 'On-demand pay is paused or there is no open pay cycle; `retry-after` where it is known.',
+    when: 'On-demand pay is paused, its float is low, or there is no open pay cycle; `retry-after` where it is known.',
   },
   MemberNotEligible: {
     order: 11,
@@ -197,7 +197,7 @@ export const problems = {
     code: 'FileContent',
     status: 400,
     extra: ['row'],
-    when: 'A row of an uploaded file is at fault; the header is row "1". No operation answers it yet; it comes with files.',
+    when: 'A row of an uploaded file is at fault; the header is row "1". One issue per row, at most 1,000 and a closing one; nothing was done.',
   },
   ServiceUnavailable: {
     order: 16,

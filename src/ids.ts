@@ -13,6 +13,7 @@ const idPrefixes = {
   event: 'evt',
   apiKey: 'key',
   transfer: 'tr',
+  floatMovement: 'fm',
   request: 'req',
 } as const
 
@@ -24,6 +25,12 @@ export type IdKind = keyof typeof idPrefixes
  */
 export function newId(kind: IdKind, now: Date): string {
   return TypeID.fromUUID(idPrefixes[kind], uuidv7({ msecs: now.getTime() })).toString()
+}
+
+/** The lowest id of this kind that an instant can have: where a range of ids by time begins. */
+export function firstId(kind: IdKind, at: Date): string {
+  const uuid = uuidv7({ msecs: at.getTime(), seq: 0, random: new Uint8Array(16) })
+  return TypeID.fromUUID(idPrefixes[kind], uuid).toString()
 }
 
 /** The wire shape of an id of this kind. Another prefix or shape is a validation issue, never a "not found". */

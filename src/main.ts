@@ -6,6 +6,8 @@ import { connect, type Db, requireDurability } from './db.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded.ts'
 import type { App } from './http/server.ts'
 import { migrate, pendingMigrations } from './migrate.ts'
+import type { Rail } from './payouts/rail.ts'
+import { simulatedBank } from './payouts/simulated-bank.ts'
 import type { Clock } from './time.ts'
 
 /** The one real clock; everybody else is handed it. */
@@ -100,7 +102,7 @@ export async function run(
   const address = app && (await listen(app, settings))
   // After the port is ours: what cannot serve leaves the work to others.
   const worker = roles.worker
-    ? await startWorker({ db, log, now }, pool).catch(async error => {
+    ? await startWorker({ db, log, now }, pool, railOf(settings, { db, log, now })).catch(async error => {
         await app?.close()
         throw error
       })
@@ -139,4 +141,13 @@ async function close(app: App): Promise<void> {
   } finally {
     clearInterval(sweep)
   }
+}
+
+// The simulated bank moves no money, so that it is never anybody's bank in earnest.
+function railOf({ OPENWAGE_MODE: mode }: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
+  if (mode === 'sandbox') return simulatedBank({ db, now })
+  log.warn(
+    'There is no bank to pay through yet: every withdrawal stays held and can be cancelled, and no money leaves. See docs/payouts.md',
+  )
+  return null
 }

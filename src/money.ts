@@ -28,10 +28,10 @@ export const currencies: readonly Currency[] = [...decimalsOf.keys()].sort()
 export type Money = { amount: bigint; currency: Currency }
 
 // One `enum` instead of a union of 179 literals, which would become a 179-branch `anyOf`.
-const CurrencyCode = Type.Unsafe<Currency>({ type: 'string', enum: currencies, description: 'ISO 4217 code.' })
+export const CurrencyCode = Type.Unsafe<Currency>({ type: 'string', enum: currencies, description: 'ISO 4217 code.' })
 
-// Beyond this a JSON number is not exact.
-const amountMax = Number.MAX_SAFE_INTEGER
+/** In minor units; beyond this a JSON number is not exact. */
+export const amountMax = Number.MAX_SAFE_INTEGER
 
 /** Money in an answer, or wherever a section of the contract says that it may be negative. */
 export const SignedMoney = Type.Object(
@@ -80,12 +80,17 @@ export function toWire({ amount, currency }: Money): WireMoney {
 }
 
 /** Money for a sentence that a person reads: '12.50 GBP'. */
-export function inWords({ amount, currency }: Money): string {
+export function inWords(money: Money): string {
+  return `${inDecimals(money)} ${money.currency}`
+}
+
+/** An amount in the currency's own unit, with all its decimals and a point: '12.50'. */
+export function inDecimals({ amount, currency }: Money): string {
   const decimals = decimalsOf.get(currency) ?? 0
   const digits = (amount < 0n ? -amount : amount).toString().padStart(decimals + 1, '0')
   const whole = digits.slice(0, digits.length - decimals)
   const sign = amount < 0n ? '-' : ''
-  return decimals === 0 ? `${sign}${whole} ${currency}` : `${sign}${whole}.${digits.slice(-decimals)} ${currency}`
+  return decimals === 0 ? `${sign}${whole}` : `${sign}${whole}.${digits.slice(-decimals)}`
 }
 
 /** The share of an amount in basis points (1/10000), rounded down: a fee is never overstated. */

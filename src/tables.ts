@@ -25,6 +25,12 @@ export type DB = {
     createdAt: Date
     transactionId: Generated<string>
   }
+  floatLimits: {
+    partnerId: string
+    currency: Currency
+    floor: bigint
+    lowSince: Date | null
+  }
   idempotencyKeys: {
     partnerId: string
     key: string
@@ -49,6 +55,13 @@ export type DB = {
     available: Generated<bigint>
     owed: Generated<bigint>
   }
+  ledgerSnapshots: {
+    partnerId: string
+    currency: Currency
+    beforeTransaction: string
+    floatBalance: bigint
+    pendingBalance: bigint
+  }
   ledgerTransfers: {
     partnerId: string
     id: string
@@ -61,6 +74,7 @@ export type DB = {
     memberId: string | null
     payCycleId: string | null
     createdAt: Date
+    transactionId: Generated<string>
   }
   members: {
     partnerId: string
@@ -95,6 +109,10 @@ export type DB = {
     paused: Generated<boolean>
     suspendedAt: Date | null
     createdAt: Date
+    holdSeconds: Generated<number>
+    cycleSchedule: Generated<'four_weekly' | 'monthly' | 'semi_monthly' | 'two_weekly' | 'weekly'>
+    cycleAnchor: Generated<string>
+    shortfallPolicy: Generated<'carry' | 'write_off'>
   }
   payCycles: {
     partnerId: string
@@ -103,6 +121,8 @@ export type DB = {
     endDate: string
     status: 'Closed' | 'Open'
     createdAt: Date
+    closedAt: Date | null
+    settledAt: Date | null
   }
   payRunLines: {
     partnerId: string
@@ -120,6 +140,38 @@ export type DB = {
     scheduledFor: Date
     availableAt: Date | null
     createdAt: Date
+    revertedAt: Date | null
+  }
+  railCursors: {
+    rail: string
+    cursor: string
+    readAt: Date
+  }
+  settlementLines: {
+    partnerId: string
+    payCycleId: string
+    memberId: string
+    currency: Currency
+    deducted: bigint
+    taken: bigint
+    outcome: 'matched' | 'over' | 'short' | 'unknown'
+    carried: Generated<bigint>
+    writtenOff: Generated<bigint>
+  }
+  simulatedBankPayments: {
+    reference: string
+    behaviour: string
+    amount: bigint
+    currency: Currency
+    submissions: Generated<number>
+    receivedAt: Date
+  }
+  simulatedBankReports: {
+    sequence: Generated<bigint>
+    reference: string
+    outcome: 'failed' | 'paid' | 'returned'
+    reason: string | null
+    reportedAt: Date
   }
   stateEdges: {
     entity: string
@@ -181,5 +233,10 @@ export type DB = {
     fee: bigint
     employerFee: bigint
     createdAt: Date
+    dueAt: Date | null
+    attempts: Generated<number>
+    reason: string | null
+    adjustedInCycleId: string | null
+    balanceAfter: bigint
   }
 }

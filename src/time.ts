@@ -16,6 +16,30 @@ export function addDays(day: Day, count: number): Day {
   return date.toISOString().slice(0, 10)
 }
 
+/** How many days later the second day is; negative when it is earlier. */
+export function daysBetween(from: Day, to: Day): number {
+  return (Date.parse(`${to}T00:00:00Z`) - Date.parse(`${from}T00:00:00Z`)) / msPerDay
+}
+
+/**
+ * The first instant of a day in a time zone. Where clocks are put forward at midnight a day has no 00:00, and now and then
+ * a place has skipped a whole day: it is the first instant at which the calendar there shows this day or a later one.
+ */
+export function startOfDay(timeZone: string, day: Day): Date {
+  // No place is more than 15 hours from UTC, so the instant lies between these two; halving finds it to the millisecond.
+  let before = Date.parse(`${day}T00:00:00Z`) - 15 * msPerHour
+  let after = before + 30 * msPerHour
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2)
+    if (dayIn(timeZone, new Date(middle)) >= day) after = middle
+    else before = middle
+  }
+  return new Date(after)
+}
+
+const msPerHour = 3_600_000
+const msPerDay = 24 * msPerHour
+
 export function addMinutes(instant: Date, minutes: number): Date {
   return new Date(instant.getTime() + minutes * 60_000)
 }

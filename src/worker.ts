@@ -1,65 +1,105 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
+import { connectLike } from './db.ts'
+import { floatJobs } from './float/jobs.ts'
 import { httpJobs } from './http/jobs.ts'
 import type { JobContext, Jobs } from './jobs.ts'
+import { ledgerJobs } from './ledger/jobs.ts'
+import { payCycleJobs } from './pay-cycles/jobs.ts'
 import { payRunJobs } from './pay-runs/jobs.ts'
+import { payoutJobs } from './payouts/jobs.ts'
+import type { Rail } from './payouts/rail.ts'
 import { withdrawalJobs } from './withdrawals/jobs.ts'
 
-const jobs: Jobs = { ...payRunJobs, ...withdrawalJobs, ...httpJobs }
+const jobs: Jobs = { ...payRunJobs, ...payCycleJobs, ...withdrawalJobs, ...httpJobs, ...ledgerJobs, ...floatJobs }
 
-// Steps that are due at an instant are woken then; the round each minute is for the ones that nobody woke.
-const rounds = Object.keys(jobs).map(task => ({
-  task,
-  match: '* * * * *',
-  options: { jobKey: `round:${task}`, maxAttempts: 5 },
-}))
+// Steps that call outside may hang as long as a call may: they have slots of their own and never hold up the others.
+const slots = { inside: 2, outside: 3 }
 
-// A runner that ends at once must not fill the log, and one that ends once should be back soon.
-const restart = { pauseMsMin: 500, pauseMsMax: 30_000 }
+// Two that listen, and one for each slot that takes or gives back a job.
+const queueConnectionsMax = 2 + slots.inside + slots.outside
+
+// A runner ends when PostgreSQL goes away at the wrong moment: a restart of PostgreSQL takes a second, an outage minutes.
+const restartAfterMs = { first: 500, max: 15_000 }
 
 /**
- * Runs the background steps until stopped. A runner gives up after some failures in a row, as when the database stays
- * away; it is then started again, because without it pay would wait for an operator. Any number of workers may run beside
+ * Runs the background steps until stopped, and does not leave when PostgreSQL does. Any number of workers may run beside
  * each other.
+ * @param rail where withdrawals go; null leaves them held
+ * @throws when the steps cannot be started at all
  */
-export async function startWorker(context: JobContext, pool: pg.Pool): Promise<{ stop(): Promise<void> }> {
+export async function startWorker(context: JobContext, pool: pg.Pool, rail: Rail | null): Promise<Stoppable> {
+  // graphile-worker writes job ids as JSON, which knows no bigint: with our types every step that failed would end us.
+  const queue = connectLike(pool, { log: context.log, connectionsMax: queueConnectionsMax })
+  const running: Stoppable[] = []
+  const stop = async () => {
+    await Promise.all(running.map(each => each.stop()))
+    await queue.end()
+  }
+  const inside = () => startRunner(context, queue, { jobs, concurrency: slots.inside })
+  const outside = () => startRunner(context, queue, { jobs: payoutJobs(rail), concurrency: slots.outside })
+  try {
+    for (const start of [inside, outside]) running.push(await keepRunning(context, start))
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { stop }
+}
+
+type Stoppable = { stop(): Promise<void> }
+
+async function keepRunning({ log }: JobContext, start: () => Promise<Runner>): Promise<Stoppable> {
   const stopping = new AbortController()
-  let runner = await startRunner(context, pool)
-  const ended = keepRunning()
+  let runner: Runner | undefined = await start()
+  const ended = (async () => {
+    for (let waitMs = restartAfterMs.first; ; ) {
+      if (runner !== undefined) {
+        await runner.promise.catch(error => log.error({ err: error }, 'the worker ended with an error'))
+        waitMs = restartAfterMs.first
+      }
+      if (stopping.signal.aborted) return
+      log.warn({ waitMs }, 'the worker is started again')
+      await pause(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      if (stopping.signal.aborted) return
+      waitMs = Math.min(waitMs * 2, restartAfterMs.max)
+      runner = await start().catch(error => {
+        log.error({ err: error }, 'the worker could not be started')
+        return undefined
+      })
+      // Told to stop while it was starting.
+      if (stopping.signal.aborted) await runner?.stop()
+    }
+  })()
   return {
     async stop() {
       stopping.abort()
-      // It says no when it has ended by itself already.
-      await runner.stop().catch(() => undefined)
+      // A runner that has just ended by itself refuses to be stopped.
+      await runner?.stop().catch(() => undefined)
       await ended
     },
   }
-
-  async function keepRunning(): Promise<void> {
-    let pauseMs = restart.pauseMsMin
-    while (!stopping.signal.aborted) {
-      const startedAtMs = performance.now()
-      const error = await runner.promise.catch((reason: unknown) => reason)
-      if (stopping.signal.aborted) return
-      context.log.error({ err: error }, 'the worker has ended and is started again')
-      if (performance.now() - startedAtMs > restart.pauseMsMax) pauseMs = restart.pauseMsMin
-      // Jitter, so that several workers do not come back in the same moment.
-      await pause(pauseMs * (0.5 + Math.random() / 2), undefined, { signal: stopping.signal }).catch(() => undefined)
-      pauseMs = Math.min(pauseMs * 2, restart.pauseMsMax)
-      if (stopping.signal.aborted) return
-      // Where this fails, the loop sees the old runner's end again.
-      runner = await startRunner(context, pool).catch(() => runner)
-    }
-  }
 }
 
-async function startRunner(context: JobContext, pool: pg.Pool): Promise<Runner> {
+async function startRunner(
+  context: JobContext,
+  pool: pg.Pool,
+  { jobs, concurrency }: { jobs: Jobs; concurrency: number },
+): Promise<Runner> {
+  // Steps that are due at an instant are woken then; the round each minute is for the ones that nobody woke.
+  const rounds = Object.keys(jobs).map(task => ({
+    task,
+    match: '* * * * *',
+    options: { jobKey: `round:${task}`, maxAttempts: 5 },
+  }))
   return await run({
     pgPool: pool,
     taskList: Object.fromEntries(Object.entries(jobs).map(([name, job]) => [name, () => job(context)])),
     parsedCronItems: parseCronItems(rounds),
-    concurrency: 2,
+    concurrency,
+    // A job that cannot be given back then ends the runner, which is started again. Otherwise it would end the process.
+    preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
     noHandleSignals: true,
     logger: new JobLogger(scope => (level, message, meta) => {
       // Its informational chatter is of no use to an operator; what fails is.

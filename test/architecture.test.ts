@@ -25,7 +25,19 @@ const modules = files.map(file => {
   }
 })
 
-const slices = ['bank-accounts', 'members', 'partners', 'pay-cycles', 'pay-runs', 'tiers', 'withdrawals', 'sandbox']
+const slices = [
+  'bank-accounts',
+  'members',
+  'partners',
+  'payouts',
+  'pay-cycles',
+  'pay-runs',
+  'settlements',
+  'tiers',
+  'withdrawals',
+  'float',
+  'sandbox',
+]
 const folderOf = (file: string) => file.split('/').slice(1, -1)[0] ?? ''
 const isEdge = (file: string) => file.startsWith('src/http/') || /^src\/.+\/(routes|jobs)\.ts$/.test(file)
 
@@ -93,10 +105,16 @@ test('a table is written by one slice', () => {
     pay_cycles: 'pay-cycles',
     pay_runs: 'pay-runs',
     pay_run_lines: 'pay-runs',
+    settlement_lines: 'settlements',
     withdrawal_intents: 'withdrawals',
     withdrawals: 'withdrawals',
+    rail_cursors: 'payouts',
+    simulated_bank_payments: 'payouts',
+    simulated_bank_reports: 'payouts',
     ledger_transfers: 'ledger',
     ledger_balances: 'ledger',
+    ledger_snapshots: 'ledger',
+    float_limits: 'float',
     idempotency_keys: 'http',
     events: 'events',
   }
@@ -142,9 +160,22 @@ test('money is never a float', () => {
 
 function isFrontDoor(file: string): boolean {
   const [name = ''] = path.posix.basename(file).split('.')
-  // The operations, the pure rules, the wire shapes; partners have keys, withdrawals have intents, the books a check.
+  // The operations, the pure rules, the wire shapes; partners have keys, withdrawals have intents, the books a check; a
+  // rail is opened by the program.
   return (
-    name === folderOf(file) || ['rules', 'schema', 'api-keys', 'intents', 'verify', 'demo', 'problem'].includes(name)
+    name === folderOf(file) ||
+    [
+      'rules',
+      'schema',
+      'api-keys',
+      'intents',
+      'deductions',
+      'verify',
+      'demo',
+      'problem',
+      'rail',
+      'simulated-bank',
+    ].includes(name)
   )
 }
 

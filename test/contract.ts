@@ -45,6 +45,10 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
     responses[answer.status],
     `${operationId} answered ${answer.status}, which openapi.json does not declare: ${answer.text}`,
   )
+  if (isCsv(answer)) {
+    assert(responses[answer.status]?.content?.['text/csv'], `${operationId} declares no CSV`)
+    return
+  }
   const key = `${operationId} ${answer.status}`
   let validate = validators.get(key)
   if (validate === undefined) {
@@ -65,9 +69,14 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
   assert(validate(answer.body), `${key} is not as declared: ${ajv.errorsText(validate.errors)} in ${answer.text}`)
 }
 
-function assertEveryAnswer({ headers, status, text }: Answer): void {
+function isCsv({ status, headers }: Answer): boolean {
+  return status < 300 && headers['content-type'] === 'text/csv; charset=utf-8'
+}
+
+function assertEveryAnswer(answer: Answer): void {
+  const { headers, status, text } = answer
   assert.equal(headers['cache-control'], 'no-store')
-  assert.equal(headers['content-type'], 'application/json; charset=utf-8')
+  if (!isCsv(answer)) assert.equal(headers['content-type'], 'application/json; charset=utf-8')
   assert(headers['x-request-id'], 'x-request-id is missing')
   assert(headers.ratelimit, 'ratelimit is missing')
   assert(headers['ratelimit-policy'], 'ratelimit-policy is missing')

@@ -1,5 +1,6 @@
-import { sql, type Tx } from '../db.ts'
-import { newId } from '../ids.ts'
+import { firstOpenTransaction, type Reader, sql, type Tx } from '../db.ts'
+import { problem } from '../errors.ts'
+import { firstId, newId } from '../ids.ts'
 
 /**
  * Appends the event of a state change, in the transaction that makes it. `sequence` grows by one per resource; the
@@ -17,8 +18,96 @@ export async function append(
   }: { partnerId: string; type: string; resourceId: string; data: Record<string, unknown>; now: Date },
 ): Promise<void> {
   await sql`
-    insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
+    insert into events (partner_id, id, type, resource_id, sequence, data, created_at, transaction_id)
     select ${partnerId}, ${newId('event', now)}, ${type}, ${resourceId},
-           coalesce(max(sequence), 0) + 1, ${JSON.stringify(data)}, ${now}
+           coalesce(max(sequence), 0) + 1, ${JSON.stringify(data)}, ${now},
+           -- Its place in the feed: never before an earlier event of the resource, whose transaction may have begun later.
+           greatest(pg_current_xact_id(), max(transaction_id))
       from events where partner_id = ${partnerId} and resource_id = ${resourceId}`.execute(tx)
+}
+
+/** Something that happened to a resource; `sequence` counts the steps of one resource from 1. */
+export type Event = {
+  id: string
+  type: string
+  sequence: number
+  data: Record<string, unknown>
+  createdAt: Date
+}
+
+// A reader that was away for a long holiday still finds everything.
+const feedDays = 30
+
+// Transactions last for seconds, so that of two events an hour apart the younger is of the later one.
+const skewMsMax = 3_600_000
+
+/**
+ * A partner's events of the last 30 days in the order of the feed, oldest first.
+ *
+ * Transactions do not end in the order in which they began. So the feed is in the order of transactions, and stops before
+ * the oldest that is still open: what has been read is never followed by something that belongs before it. The events of
+ * one resource are in the order of their sequence.
+ * @param after the last event that the reader has; null for the beginning
+ * @param types only these, unless empty
+ * @throws Problem `NotFound` when there is no such event, or it is older than 30 days: events after it may be gone from
+ * the feed, and the reader would never know
+ */
+export async function read(
+  db: Reader,
+  {
+    partnerId,
+    after,
+    types,
+    countMax,
+    now,
+  }: { partnerId: string; after: string | null; types: string[]; countMax: number; now: Date },
+): Promise<Event[]> {
+  const oldest = new Date(now.getTime() - feedDays * 86_400_000)
+  const from =
+    after === null ? await startOf(db, { partnerId, oldest }) : await placeOf(db, { partnerId, after, oldest })
+  const range = (type: ReturnType<typeof sql>) => sql`
+    select transaction_id, sequence, id, type, data, created_at from events
+     where partner_id = ${partnerId} ${type} and created_at >= ${oldest}
+       and (transaction_id, sequence, id) > (${from.transactionId}::xid8, ${from.sequence}::integer, ${from.id}::id)
+       and transaction_id < ${firstOpenTransaction}
+     order by transaction_id, sequence, id limit ${countMax}`
+  // Each type is a range of its own index, so that a rare one is found without reading all the others.
+  const wanted =
+    types.length === 0
+      ? range(sql``)
+      : sql`select e.* from unnest(${[...new Set(types)]}::text[]) as wanted (type)
+             cross join lateral (${range(sql`and events.type = wanted.type`)}) e
+             order by transaction_id, sequence, id limit ${countMax}`
+  const { rows } = await sql<Event>`
+    select id, type, sequence, data, created_at from (${wanted}) e
+     order by transaction_id, sequence, id`.execute(db)
+  return rows
+}
+
+type Place = { transactionId: string; sequence: number; id: string }
+
+// Ids sort by time, so this is one step in the primary key: all that is young enough comes after what is surely too old.
+async function startOf(db: Reader, { partnerId, oldest }: { partnerId: string; oldest: Date }): Promise<Place> {
+  const tooOld = firstId('event', new Date(oldest.getTime() - skewMsMax))
+  const { rows } = await sql<Place>`
+    select transaction_id, 0 as sequence, '' as id from events
+     where partner_id = ${partnerId} and id < ${tooOld} order by events.id desc limit 1`.execute(db)
+  return rows[0] ?? { transactionId: '0', sequence: 0, id: '' }
+}
+
+async function placeOf(
+  db: Reader,
+  { partnerId, after, oldest }: { partnerId: string; after: string; oldest: Date },
+): Promise<Place> {
+  const { rows } = await sql<Place>`
+    select transaction_id, sequence, id from events
+     where partner_id = ${partnerId} and id = ${after} and created_at >= ${oldest}`.execute(db)
+  const place = rows[0]
+  if (place === undefined) {
+    throw problem(
+      'NotFound',
+      `There is no such event in the last ${feedDays} days; read from the beginning, without after`,
+    )
+  }
+  return place
 }

@@ -30,6 +30,7 @@ export async function documentation(app: App): Promise<void> {
         { name: 'Members', description: 'The people who are paid, and their tiers.' },
         { name: 'Pay runs', description: 'What members have earned.' },
         { name: 'Pay cycles', description: 'The days that one payday settles.' },
+        { name: 'Events', description: 'Everything that happened, in an order in which nothing is missed.' },
         { name: 'Service', description: 'The service about itself.' },
       ],
       components: {

@@ -4,7 +4,10 @@ import stringify from 'safe-stable-stringify'
 import { type Db, isLockTimeout, type Reader, sql, type Tx } from '../db.ts'
 import { type Problem, problem } from '../errors.ts'
 
-/** What an operation answers with. `resourceId` lets the look-up of an idempotency key say what the request made. */
+/**
+ * What an operation answers with: JSON, unless the headers name another `content-type`, which `body` is then the text of.
+ * `resourceId` lets the look-up of an idempotency key say what the request made.
+ */
 export type Answer = { status: number; body: unknown; headers?: Record<string, string>; resourceId?: string }
 
 type Stored = { status: number; text: string; headers: Record<string, string> }
@@ -154,9 +157,9 @@ function operationOf(request: FastifyRequest): string {
 }
 
 function stored({ status, body, headers = {} }: Answer): Stored {
-  return { status, text: JSON.stringify(body), headers }
+  return { status, text: 'content-type' in headers ? String(body) : JSON.stringify(body), headers }
 }
 
 function send(reply: FastifyReply, { status, text, headers }: Stored): FastifyReply {
-  return reply.code(status).headers(headers).type('application/json; charset=utf-8').send(text)
+  return reply.code(status).type('application/json; charset=utf-8').headers(headers).send(text)
 }

@@ -4,6 +4,9 @@ import { type ProblemName, problems } from '../errors.ts'
 import { exampleId, Id } from '../ids.ts'
 import { WireMoney } from '../money.ts'
 
+/** A CSV file as the document describes it. */
+type Csv = { description: string; example: string }
+
 type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B extends TSchema | undefined> = {
   /** The `operationId`: what generated clients call the method. */
   id: string
@@ -13,7 +16,15 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   params?: P
   query?: Q
   body?: B
-  success: { status: 200 | 201 | 202; description: string; schema: TSchema; headers?: Record<string, TSchema> }
+  /** Beside JSON the body may be this file; the route's own parser makes a `CsvFile` of it. */
+  csvBody?: Csv
+  success: {
+    status: 200 | 201 | 202
+    description: string
+    schema: TSchema
+    headers?: Record<string, TSchema>
+    csv?: Csv
+  }
   /** What it can refuse with beyond what every operation can. */
   problems?: ProblemName[]
   /** Operations outside `/v1` need no key. */
@@ -69,7 +80,7 @@ export function operation<
           ...(declared.deprecated ? deprecationHeaders : {}),
           ...success.headers,
         },
-        content: { 'application/json': { schema: success.schema } },
+        content: { 'application/json': { schema: success.schema }, ...csvContent(success.csv) },
       },
       ...refusals(names),
     },
@@ -79,8 +90,17 @@ export function operation<
     ...schema,
     ...(declared.params === undefined ? {} : { params: declared.params }),
     ...(declared.query === undefined ? {} : { querystring: declared.query }),
-    ...(declared.body === undefined ? {} : { body: declared.body }),
+    ...(declared.body === undefined ? {} : { body: bodySchema(declared.body, declared.csvBody) }),
   } as typeof schema & FastifySchema & Given<'params', P> & Given<'querystring', Q> & Given<'body', B>
+}
+
+function bodySchema(json: TSchema, csv: Csv | undefined): object {
+  return csv === undefined ? json : { content: { 'application/json': { schema: json }, ...csvContent(csv) } }
+}
+
+function csvContent(csv: Csv | undefined) {
+  if (csv === undefined) return {}
+  return { 'text/csv': { schema: Type.String({ description: csv.description, examples: [csv.example] }) } }
 }
 
 type Given<K extends string, S> = S extends TSchema ? { [key in K]: S } : unknown

@@ -10,6 +10,7 @@ import type { KeyHolder, Mode, Scope } from '../partners/api-keys.ts'
 import type { Partner } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
 import { authenticator } from './auth.ts'
+import { requireUtf8 } from './csv.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 import { type Fault, parseStrictJson } from './strict-json.ts'
 import { compileValidation, type Parts } from './validation.ts'
@@ -248,10 +249,7 @@ function readIdempotencyKey(header: unknown): string | undefined {
 }
 
 async function readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown> {
-  const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1]
-  if (charset !== undefined && charset.toLowerCase() !== 'utf-8') {
-    throw problem('UnsupportedMediaType', `The body must be UTF-8, not ${charset.slice(0, 40)}`)
-  }
+  requireUtf8(request)
   // A request without a body may still name its media type; whether a body is needed is the schema's to say.
   if (bytes.length === 0) return undefined
   try {
@@ -267,7 +265,7 @@ async function readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown
 }
 
 function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const refusal = error instanceof Problem ? error : problemOfError(error)
+  const refusal = error instanceof Problem ? error : problemOfError(error, request)
   if (refusal.status >= 500) request.log.error({ err: error, requestId: request.id }, 'request failed')
   // A bad URL is refused before any hook has run.
   if (!reply.hasHeader('x-request-id')) {
@@ -285,20 +283,30 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
 }
 
 const frameworkProblems: Record<string, { name: ProblemName; message: string }> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: { name: 'UnsupportedMediaType', message: 'The body must be application/json' },
-  FST_ERR_CTP_INVALID_TYPE: { name: 'UnsupportedMediaType', message: 'The body must be application/json' },
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
+    name: 'UnsupportedMediaType',
+    message: 'The body is of a media type that this operation does not take; send application/json',
+  },
+  FST_ERR_CTP_INVALID_TYPE: {
+    name: 'UnsupportedMediaType',
+    message: 'The body is of a media type that this operation does not take; send application/json',
+  },
   FST_ERR_CTP_BODY_TOO_LARGE: {
     name: 'PayloadTooLarge',
-    message: `The body must not exceed ${limits.bodyBytesMax} bytes`,
+    message: 'The body is larger than this operation accepts',
   },
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: { name: 'BadRequest', message: 'The body is not as long as content-length says' },
   FST_ERR_BAD_URL: { name: 'BadRequest', message: 'The path is not a valid URL path' },
 }
 
-function problemOfError(error: unknown): Problem {
+function problemOfError(error: unknown, request: FastifyRequest): Problem {
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   const known = code === undefined ? undefined : frameworkProblems[code]
-  if (known !== undefined) return new Problem(known.name, [issue(known.name, known.message)])
+  if (known !== undefined) {
+    const { bodyLimit } = request.routeOptions
+    const message = known.name === 'PayloadTooLarge' ? `The body must not exceed ${bodyLimit} bytes` : known.message
+    return new Problem(known.name, [issue(known.name, message)])
+  }
   // The caller has hung up in the middle of the body; nobody is there to read this.
   if (code === 'ECONNRESET' && (error as Error).message === 'aborted')
     return problem('BadRequest', 'The body ended early')

@@ -1,12 +1,23 @@
+import type { RawBuilder } from 'kysely'
 import { sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
 
 /**
- * The accounts of the books (docs/ledger.md). `earned_pay` is one per pay cycle, `member_available` and `member_owed` are
- * one per member; the others are one per partner. All of them are per currency.
+ * The accounts of the books (docs/ledger.md). `earned_pay` is one per pay cycle and member; `member_available`,
+ * `member_owed` and `carried` are one per member; the others are one per partner. All of them are per currency.
  */
-type Account = 'earned_pay' | 'member_available' | 'member_owed' | 'payouts_pending' | 'float' | 'fees' | 'partner_fees'
+type Account =
+  | 'earned_pay'
+  | 'member_available'
+  | 'member_owed'
+  | 'carried'
+  | 'written_off'
+  | 'payouts_pending'
+  | 'float'
+  | 'funding'
+  | 'fees'
+  | 'partner_fees'
 
 /** One movement of an amount between two accounts; `amount` is positive, in minor units. */
 export type Transfer = {
@@ -67,4 +78,43 @@ export async function post(
        set available = b.available + moved.available, owed = b.owed + moved.owed
       from moved
      where b.partner_id = ${partnerId} and b.member_id = moved.member_id and b.currency = moved.currency`.execute(tx)
+}
+
+/** What rows `t` of `ledger_transfers` add to what members have available (credits less debits) and owe (debits less credits). */
+export const availableChange = changeOf({ plus: 'credit', account: 'member_available' })
+export const owedChange = changeOf({ plus: 'debit', account: 'member_owed' })
+
+function changeOf({ plus, account }: { plus: 'debit' | 'credit'; account: Account }) {
+  const [added, taken] =
+    plus === 'debit' ? [sql.ref('t.debit'), sql.ref('t.credit')] : [sql.ref('t.credit'), sql.ref('t.debit')]
+  const name = sql.lit(account)
+  return sql`coalesce(sum(case when ${added} = ${name} then t.amount when ${taken} = ${name} then -t.amount else 0 end), 0)::bigint`
+}
+
+/**
+ * The condition that a row of `ledger_transfers` (here `t`) moves the float or what is pending; word for word that of the
+ * index `ledger_transfers_of_float`.
+ */
+export const movesFloat = sql`(t.debit in ('float', 'payouts_pending') or t.credit in ('float', 'payouts_pending'))`
+
+/** What rows `t` add to the float (debits less credits) and to what is pending (credits less debits). */
+export const floatChange = changeOf({ plus: 'debit', account: 'float' })
+export const pendingChange = changeOf({ plus: 'credit', account: 'payouts_pending' })
+
+/**
+ * SQL for one row `(float, pending)`: what a partner's float holds in a currency, and what of it is on its way to members.
+ * No row is kept for them, since every withdrawal would wait for it: the sum is the latest snapshot and the rows of all
+ * transactions since, a short range of `ledger_transfers_of_float`.
+ * @param of SQL of the partner's id and of the currency
+ */
+export function floatSums({ partnerId, currency }: { partnerId: RawBuilder<unknown>; currency: RawBuilder<unknown> }) {
+  const snapshot = (column: 'before_transaction' | 'float_balance' | 'pending_balance') => sql`(
+    select s.${sql.ref(column)} from ledger_snapshots s where s.partner_id = ${partnerId} and s.currency = ${currency})`
+  return sql<{ float: bigint; pending: bigint }>`
+    select coalesce(${snapshot('float_balance')}, 0) + ${floatChange} as float,
+           coalesce(${snapshot('pending_balance')}, 0) + ${pendingChange} as pending
+      from ledger_transfers t
+     where t.partner_id = ${partnerId} and t.currency = ${currency}
+       and t.transaction_id >= coalesce(${snapshot('before_transaction')}, '0'::xid8)
+       and ${movesFloat}`
 }

@@ -1,67 +1,132 @@
+import type { RawBuilder } from 'kysely'
 import { type Reader, sql } from '../db.ts'
+import { availableChange, floatChange, movesFloat, owedChange, pendingChange } from './ledger.ts'
 
 /** One rule of the books that was recomputed from the rows; `disagreement` is the first row that breaks it. */
 export type Check = { name: string; rule: string; disagreement: Disagreement | null }
 type Disagreement = { partnerId: string; subject: string; expected: string; found: string }
 
+/** Reason, debit and credit of everything that is ever booked. */
+const moments: [reason: string, debit: string, credit: string][] = [
+  ...['pay_run.available', 'pay_run.reverted'].flatMap((reason): typeof moments => [
+    [reason, 'earned_pay', 'member_available'],
+    [reason, 'earned_pay', 'member_owed'],
+    [reason, 'member_available', 'earned_pay'],
+    [reason, 'member_owed', 'earned_pay'],
+  ]),
+  ['withdrawal.held', 'member_available', 'payouts_pending'],
+  ['withdrawal.held', 'member_available', 'fees'],
+  ['withdrawal.held', 'partner_fees', 'fees'],
+  ['withdrawal.paid', 'payouts_pending', 'float'],
+  ...['withdrawal.cancelled', 'withdrawal.failed', 'withdrawal.returned'].flatMap((reason): typeof moments => [
+    [reason, reason === 'withdrawal.returned' ? 'float' : 'payouts_pending', 'member_available'],
+    [reason, 'fees', 'member_available'],
+    [reason, 'fees', 'partner_fees'],
+  ]),
+  ['pay_cycle.closed', 'member_available', 'earned_pay'],
+  ['pay_cycle.settled', 'float', 'earned_pay'],
+  ['pay_cycle.settled', 'earned_pay', 'float'],
+  ['pay_cycle.settled', 'written_off', 'earned_pay'],
+  ['pay_cycle.settled', 'carried', 'earned_pay'],
+  ['pay_cycle.settled', 'earned_pay', 'carried'],
+  ['float.funded', 'float', 'funding'],
+  ['float.withdrawn', 'funding', 'float'],
+]
+
+/**
+ * The first subject whose rows differ. Both sides give partner, subject, reason, debit, credit, amount, currency, member,
+ * cycle and `true`; a row counts as often as it is there.
+ */
+function differences({ expected, booked }: { expected: RawBuilder<unknown>; booked: RawBuilder<unknown> }) {
+  return sql<Disagreement>`
+    with sides as (
+      select e.*, 1 as side from (${expected}) as e (partner_id, subject, reason, debit, credit, amount, currency, member_id, pay_cycle_id, is_booked)
+       union all
+      select b.*, -1 from (${booked}) as b
+    ), wrong as (
+      select partner_id, subject, sum(side) as side,
+             format('%s: %s to %s %s %s for %s in %s', reason, debit, credit, amount, currency, coalesce(member_id, 'nobody'), coalesce(pay_cycle_id, 'no cycle')) as line
+        from sides
+       group by partner_id, subject, reason, debit, credit, amount, currency, member_id, pay_cycle_id
+      having sum(side) <> 0
+    )
+    select partner_id, subject, coalesce(string_agg(line, '; ' order by line) filter (where side > 0), 'nothing more') as expected,
+           coalesce(string_agg(line, '; ' order by line) filter (where side < 0), 'nothing more') as found
+      from wrong group by partner_id, subject order by 1, 2 limit 1`
+}
+
+/** The first subject whose sums differ. Both sides give partner, subject, currency, cycle and a signed amount. */
+function sums({ expected, found }: { expected: RawBuilder<unknown>; found: RawBuilder<unknown> }) {
+  return sql<Disagreement>`
+    select partner_id, format('%s in %s', subject, pay_cycle_id) as subject,
+           format('%s %s', coalesce(sum(amount) filter (where side), 0), currency) as expected,
+           format('%s %s', coalesce(sum(amount) filter (where not side), 0), currency) as found
+      from (select e.*, true as side from (${expected}) as e (partner_id, subject, currency, pay_cycle_id, amount)
+             union all
+            select f.*, false from (${found}) as f) sides
+     group by partner_id, subject, currency, pay_cycle_id
+    having coalesce(sum(amount) filter (where side), 0) <> coalesce(sum(amount) filter (where not side), 0)
+     order by 1, 2 limit 1`
+}
+
+/** The rules of the books, by the words of docs/ledger.md. Each is one pass over its rows, however many there are. */
 const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagreement>> }[] = [
   {
     name: 'member balances',
     rule: 'what a member has available and owes is what their transfers add up to',
     broken: sql<Disagreement>`
       with booked as (
-        select partner_id, member_id, currency,
-               sum(case when credit = 'member_available' then amount when debit = 'member_available' then -amount else 0 end) as available,
-               sum(case when debit = 'member_owed' then amount when credit = 'member_owed' then -amount else 0 end) as owed
-          from ledger_transfers where member_id is not null group by partner_id, member_id, currency
+        select partner_id, member_id, currency, ${availableChange} as available, ${owedChange} as owed
+          from ledger_transfers t
+         where t.debit in ('member_available', 'member_owed') or t.credit in ('member_available', 'member_owed')
+         group by partner_id, member_id, currency
       )
       select coalesce(k.partner_id, b.partner_id) as partner_id,
              coalesce(k.member_id, b.member_id) || ' ' || coalesce(k.currency, b.currency) as subject,
              format('available %s, owed %s', coalesce(k.available, 0), coalesce(k.owed, 0)) as expected,
-             format('available %s, owed %s', b.available, b.owed) as found
+             format('available %s, owed %s', coalesce(b.available, 0), coalesce(b.owed, 0)) as found
         from booked k full join ledger_balances b using (partner_id, member_id, currency)
-       where (coalesce(k.available, 0), coalesce(k.owed, 0)) is distinct from (b.available, b.owed)
-         and (k.member_id is not null or (b.available, b.owed) <> (0, 0))
+       where (coalesce(k.available, 0), coalesce(k.owed, 0)) <> (coalesce(b.available, 0), coalesce(b.owed, 0))
+       order by 1, 2 limit 1`,
+  },
+  {
+    name: 'moments',
+    rule: 'every transfer is one of the moments that the books know',
+    broken: sql<Disagreement>`
+      select t.partner_id, t.id as subject, 'a moment of docs/ledger.md' as expected,
+             format('%s: %s to %s', t.reason, t.debit, t.credit) as found
+        from ledger_transfers t
+        left join (values ${sql.join(moments.map(moment => sql`(${sql.join(moment.map(word => sql.lit(word)))})`))})
+             as known (reason, debit, credit) on (known.reason, known.debit, known.credit) = (t.reason, t.debit, t.credit)
+       where known.reason is null
        order by 1, 2 limit 1`,
   },
   {
     name: 'withdrawals',
-    rule: 'every withdrawal has booked its net amount and its fee, once',
-    broken: sql<Disagreement>`
-      with booked as (
-        select partner_id, movement_id,
-               coalesce(sum(amount) filter (where debit = 'member_available' and credit = 'payouts_pending'), 0) as net,
-               coalesce(sum(amount) filter (where debit = 'member_available' and credit = 'fees'), 0) as fee,
-               coalesce(sum(amount) filter (where debit = 'partner_fees' and credit = 'fees'), 0) as employer_fee
-          from ledger_transfers where reason = 'withdrawal.held' group by partner_id, movement_id
-      )
-      select coalesce(w.partner_id, k.partner_id) as partner_id, coalesce(w.id, k.movement_id) as subject,
-             case when w.id is null then 'no such withdrawal' else format('net %s, fee %s, employer fee %s', w.net, w.fee, w.employer_fee) end as expected,
-             case when k.movement_id is null then 'nothing booked' else format('net %s, fee %s, employer fee %s', k.net, k.fee, k.employer_fee) end as found
-        from withdrawals w full join booked k on k.partner_id = w.partner_id and k.movement_id = w.id
-       where (w.net, w.fee, w.employer_fee) is distinct from (k.net, k.fee, k.employer_fee)
-       order by 1, 2 limit 1`,
-  },
-  {
-    name: 'pay runs',
-    rule: 'every available pay run has booked exactly its lines, and no other has booked anything',
-    broken: sql<Disagreement>`
-      with lines as (
-        select partner_id, pay_run_id, currency, sum(amount) as amount from pay_run_lines group by partner_id, pay_run_id, currency
-      ), expected as (
-        select r.partner_id, r.id, l.currency, l.amount
-          from pay_runs r join lines l on l.partner_id = r.partner_id and l.pay_run_id = r.id
-         where r.status = 'Available'
-      ), booked as (
-        select partner_id, movement_id as id, currency,
-               sum(case when debit = 'earned_pay' then amount else -amount end) as amount
-          from ledger_transfers where reason = 'pay_run.available' group by partner_id, movement_id, currency
-      )
-      select coalesce(e.partner_id, b.partner_id) as partner_id, coalesce(e.id, b.id) || ' ' || coalesce(e.currency, b.currency) as subject,
-             coalesce(e.amount, 0)::text as expected, coalesce(b.amount, 0)::text as found
-        from expected e full join booked b using (partner_id, id, currency)
-       where coalesce(e.amount, 0) <> coalesce(b.amount, 0)
-       order by 1, 2 limit 1`,
+    rule: 'every withdrawal has booked exactly what the states that it has been in book, once each',
+    broken: differences({
+      expected: sql`
+        with way as (
+          select w.*, coalesce(w.adjusted_in_cycle_id, w.pay_cycle_id) as back_in,
+                 w.status in ('paid', 'returned') as was_paid, w.status in ('cancelled', 'failed', 'returned') as went_back,
+                 case when w.status = 'returned' then 'float' else 'payouts_pending' end as back_from
+            from withdrawals w
+        )
+        select w.partner_id, w.id as subject, line.*
+          from way w cross join lateral (values
+            ('withdrawal.held', 'member_available', 'payouts_pending', w.net, w.currency, w.member_id, w.pay_cycle_id, true),
+            ('withdrawal.held', 'member_available', 'fees', w.fee, w.currency, w.member_id, w.pay_cycle_id, true),
+            ('withdrawal.held', 'partner_fees', 'fees', w.employer_fee, w.currency, w.member_id, w.pay_cycle_id, true),
+            ('withdrawal.paid', 'payouts_pending', 'float', w.net, w.currency, null, w.pay_cycle_id, was_paid),
+            ('withdrawal.' || w.status, back_from, 'member_available', w.net, w.currency, w.member_id, back_in, went_back),
+            ('withdrawal.' || w.status, 'fees', 'member_available', w.fee, w.currency, w.member_id, back_in, went_back),
+            ('withdrawal.' || w.status, 'fees', 'partner_fees', w.employer_fee, w.currency, w.member_id, back_in, went_back)
+          ) as line (reason, debit, credit, amount, currency, member_id, pay_cycle_id, is_booked)
+         where line.is_booked and line.amount > 0`,
+      booked: sql`
+        select t.partner_id, t.movement_id, t.reason, t.debit, t.credit, t.amount, t.currency, t.member_id, t.pay_cycle_id, true
+          from ledger_transfers t where t.reason like 'withdrawal.%'`,
+    }),
   },
   {
     name: 'intents',
@@ -75,6 +140,119 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
        where (i.status = 'completed') <> (w.id is not null)
           or (w.id is not null and (w.amount, w.net, w.fee, w.employer_fee, w.currency, w.member_id, w.pay_cycle_id)
                 is distinct from (i.amount, i.net, i.fee, i.employer_fee, i.currency, i.member_id, i.pay_cycle_id))
+       order by 1, 2 limit 1`,
+  },
+  {
+    name: 'pay runs',
+    rule: 'every pay run that became available has booked its lines, every one that was reverted after that their opposite, and no other anything',
+    broken: sums({
+      expected: sql`
+        select r.partner_id, step.reason || ' of ' || r.id || ' for ' || l.member_id, l.currency, r.pay_cycle_id, step.sign * l.amount
+          from pay_runs r
+          join pay_run_lines l on l.partner_id = r.partner_id and l.pay_run_id = r.id
+         cross join lateral (values
+            ('pay_run.available', 1, r.available_at is not null), ('pay_run.reverted', -1, r.available_at is not null and r.status = 'Reverted')
+          ) as step (reason, sign, is_booked)
+         where step.is_booked`,
+      found: sql`
+        select t.partner_id, t.reason || ' of ' || t.movement_id || ' for ' || t.member_id, t.currency, t.pay_cycle_id,
+               case when t.debit = 'earned_pay' then t.amount else -t.amount end
+          from ledger_transfers t where t.reason like 'pay_run.%'`,
+    }),
+  },
+  {
+    name: 'closed cycles',
+    rule: 'a closed cycle has left nothing available to its members; what they have is of the open cycle',
+    broken: sums({
+      expected: sql`
+        select b.partner_id, 'available to ' || b.member_id, b.currency, c.id, b.available
+          from ledger_balances b join pay_cycles c on c.partner_id = b.partner_id and c.status = 'Open'`,
+      found: sql`
+        select t.partner_id, 'available to ' || t.member_id, t.currency, t.pay_cycle_id,
+               case when t.credit = 'member_available' then t.amount else -t.amount end
+          from ledger_transfers t join pay_cycles c on c.partner_id = t.partner_id and c.id = t.pay_cycle_id
+         where (t.debit = 'member_available' or t.credit = 'member_available')
+           -- Between two cycles, which lasts as long as the one transaction of a closing, all are closed.
+           and (c.status = 'Closed' or exists (select from pay_cycles o where o.partner_id = t.partner_id and o.status = 'Open'))`,
+    }),
+  },
+  {
+    name: 'settled cycles',
+    rule: 'the earned pay of a settled cycle is zero for every member',
+    broken: sql<Disagreement>`
+      select t.partner_id, format('%s for %s', t.pay_cycle_id, t.member_id) as subject, '0 ' || t.currency as expected,
+             format('%s %s', sum(case when t.debit = 'earned_pay' then t.amount else -t.amount end), t.currency) as found
+        from ledger_transfers t
+        join pay_cycles c on c.partner_id = t.partner_id and c.id = t.pay_cycle_id and c.settled_at is not null
+       where t.debit = 'earned_pay' or t.credit = 'earned_pay'
+       group by t.partner_id, t.pay_cycle_id, t.member_id, t.currency
+      having sum(case when t.debit = 'earned_pay' then t.amount else -t.amount end) <> 0
+       order by 1, 2 limit 1`,
+  },
+  {
+    name: 'settlements',
+    rule: 'every line of a settlement is what was deducted, and has booked what was taken, carried and written off; nothing else has',
+    broken: sums({
+      expected: sql`
+        select l.partner_id, what.word || ' ' || l.member_id, l.currency, l.pay_cycle_id, what.amount
+          from settlement_lines l cross join lateral (values
+            ('deducted from', l.deducted), ('taken from', l.taken), ('written off for', l.written_off),
+            ('carried for', l.carried), ('carried on for', l.carried)
+          ) as what (word, amount)`,
+      found: sql`
+        select t.partner_id,
+               case when t.reason <> 'pay_cycle.settled' then 'deducted from'
+                    when 'float' in (t.debit, t.credit) then 'taken from'
+                    when 'written_off' in (t.debit, t.credit) then 'written off for'
+                    when t.pay_cycle_id = t.movement_id then 'carried for'
+                    else 'carried on for' end || ' ' || t.member_id,
+               t.currency,
+               case when t.reason <> 'pay_cycle.settled' then t.pay_cycle_id else t.movement_id end,
+               -- Into the settled cycle counts as it is booked there; what is carried on, as it is booked in the other.
+               case when (t.credit = 'earned_pay') = (t.reason = 'pay_cycle.settled' and t.pay_cycle_id = t.movement_id)
+                    then t.amount else -t.amount end
+          from ledger_transfers t
+         where (t.debit = 'earned_pay' or t.credit = 'earned_pay')
+           and (t.reason = 'pay_cycle.settled'
+                or exists (select from pay_cycles c where c.partner_id = t.partner_id and c.id = t.pay_cycle_id and c.settled_at is not null))
+        union all
+        -- What an earlier settlement carried into a cycle is part of its deductions.
+        select t.partner_id, 'deducted from ' || t.member_id, t.currency, t.pay_cycle_id,
+               case when t.debit = 'earned_pay' then t.amount else -t.amount end
+          from ledger_transfers t
+          join pay_cycles c on c.partner_id = t.partner_id and c.id = t.pay_cycle_id and c.settled_at is not null
+         where t.reason = 'pay_cycle.settled' and t.pay_cycle_id <> t.movement_id`,
+    }),
+  },
+  {
+    name: 'carried',
+    rule: 'what is carried out of one cycle is carried into another: over all it is zero for every member',
+    broken: sql<Disagreement>`
+      select t.partner_id, t.member_id || ' ' || t.currency as subject, '0' as expected,
+             sum(case when t.debit = 'carried' then t.amount else -t.amount end)::text as found
+        from ledger_transfers t
+       where t.debit = 'carried' or t.credit = 'carried'
+       group by t.partner_id, t.member_id, t.currency
+      having sum(case when t.debit = 'carried' then t.amount else -t.amount end) <> 0
+       order by 1, 2 limit 1`,
+  },
+  {
+    name: 'snapshots',
+    rule: 'every snapshot of a float is what the transfers before it add up to',
+    broken: sql<Disagreement>`
+      select s.partner_id, s.currency || ' before transaction ' || s.before_transaction as subject,
+             format('float %s, pending %s', coalesce(k.float, 0), coalesce(k.pending, 0)) as expected,
+             case when s.before_transaction > pg_snapshot_xmax(pg_current_snapshot()) then 'a transaction that is yet to come'
+                  else format('float %s, pending %s', s.float_balance, s.pending_balance) end as found
+        from ledger_snapshots s
+        left join (
+          select t.partner_id, t.currency, ${floatChange} as float, ${pendingChange} as pending
+            from ledger_transfers t join ledger_snapshots upto on upto.partner_id = t.partner_id and upto.currency = t.currency
+           where ${movesFloat} and t.transaction_id < upto.before_transaction
+           group by t.partner_id, t.currency
+        ) k on k.partner_id = s.partner_id and k.currency = s.currency
+       where (s.float_balance, s.pending_balance) <> (coalesce(k.float, 0), coalesce(k.pending, 0))
+          or s.before_transaction > pg_snapshot_xmax(pg_current_snapshot())
        order by 1, 2 limit 1`,
   },
 ]

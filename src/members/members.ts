@@ -113,6 +113,22 @@ export async function requireMember(
   if (member === undefined) throw notFound(memberId)
 }
 
+/** The currency of a member's pay. @throws Problem `MemberNotFound`, also for another partner's member */
+export async function currencyOf(
+  db: Reader,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): Promise<Currency> {
+  const found = await db
+    .selectFrom('members as m')
+    .innerJoin('tiers as t', join => join.onRef('t.partnerId', '=', 'm.partnerId').onRef('t.name', '=', 'm.tier'))
+    .select('t.currency')
+    .where('m.partnerId', '=', partnerId)
+    .where('m.id', '=', memberId)
+    .executeTakeFirst()
+  if (found === undefined) throw notFound(memberId)
+  return found.currency
+}
+
 /** A member matches when each list that is given holds theirs; e-mails in any case. */
 export type Filter = { memberIds?: string[]; statuses?: MemberStatus[]; emails?: string[]; workerIds?: string[] }
 

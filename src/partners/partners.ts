@@ -1,5 +1,8 @@
+import type { Updateable } from 'kysely'
 import { type Reader, sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
+import type { DB } from '../tables.ts'
+import type { Day } from '../time.ts'
 import type { Mode } from './api-keys.ts'
 
 /** An employer, gig platform or payroll bureau, as far as its own requests need to know it. */
@@ -12,17 +15,40 @@ export type Partner = {
   autoActivate: boolean
   graceMinutes: number
   intentMinutes: number
+  /** How long a withdrawal waits before it goes to the bank, and can be cancelled. */
+  holdSeconds: number
   requestsPerSecond: number
   requestsBurst: number
+  cycleSchedule: CycleSchedule
+  /** A day on which a cycle of the schedule starts. */
+  cycleAnchor: Day
+  shortfallPolicy: ShortfallPolicy
   suspendedAt: Date | null
 }
 
-export type PartnerSettings = Partial<
-  Pick<
-    Partner,
-    'country' | 'timeZone' | 'autoActivate' | 'graceMinutes' | 'intentMinutes' | 'requestsPerSecond' | 'requestsBurst'
-  >
->
+export const cycleSchedules = ['weekly', 'two_weekly', 'four_weekly', 'semi_monthly', 'monthly'] as const
+export type CycleSchedule = (typeof cycleSchedules)[number]
+
+/** What becomes of what payroll could not take: it is taken in the next cycle, or the partner bears it. */
+export const shortfallPolicies = ['carry', 'write_off'] as const
+export type ShortfallPolicy = (typeof shortfallPolicies)[number]
+
+export type PartnerSettings = Partial<Omit<Partner, 'id' | 'name' | 'suspendedAt'>>
+
+/** What the contract says where an operator says nothing. */
+export const defaultSettings = {
+  country: 'GB',
+  timeZone: 'Europe/London',
+  autoActivate: false,
+  graceMinutes: 10,
+  intentMinutes: 15,
+  holdSeconds: 30,
+  requestsPerSecond: 100,
+  requestsBurst: 200,
+  cycleSchedule: 'monthly',
+  cycleAnchor: '2024-01-01',
+  shortfallPolicy: 'carry',
+} as const satisfies Required<PartnerSettings>
 
 const partnerColumns = [
   'id',
@@ -32,8 +58,12 @@ const partnerColumns = [
   'autoActivate',
   'graceMinutes',
   'intentMinutes',
+  'holdSeconds',
   'requestsPerSecond',
   'requestsBurst',
+  'cycleSchedule',
+  'cycleAnchor',
+  'shortfallPolicy',
   'suspendedAt',
 ] as const
 
@@ -44,20 +74,7 @@ export async function createPartner(
 ): Promise<Partner> {
   return await tx
     .insertInto('partners')
-    .values({
-      id: newId('partner', now),
-      name,
-      country: 'GB',
-      timeZone: 'Europe/London',
-      autoActivate: false,
-      graceMinutes: 10,
-      intentMinutes: 15,
-      requestsPerSecond: 100,
-      requestsBurst: 200,
-      paused: false,
-      createdAt: now,
-      ...settings,
-    })
+    .values({ id: newId('partner', now), name, paused: false, createdAt: now, ...defaultSettings, ...settings })
     .returning(partnerColumns)
     .executeTakeFirstOrThrow()
 }
@@ -68,6 +85,50 @@ export async function findPartner(db: Reader, partnerId: string): Promise<Partne
 
 export async function listPartners(db: Reader): Promise<Partner[]> {
   return await db.selectFrom('partners').select(partnerColumns).orderBy('id', 'desc').execute()
+}
+
+/**
+ * Changes settings of a partner; what is left out stays, and one is needed. They hold from the next request, pay run and pay cycle on: what
+ * has begun ends by the settings that it began with.
+ * @throws Error with a sentence for the operator when there is no such partner; so do the four below
+ */
+export async function updatePartner(
+  tx: Tx,
+  { partnerId, settings }: { partnerId: string; settings: PartnerSettings },
+): Promise<Partner> {
+  return await change(tx, { partnerId, columns: settings })
+}
+
+/** Lets no member withdraw for the while: quotes, completions and balances say so. Pay runs and payouts go on. */
+export async function pausePartner(tx: Tx, partnerId: string): Promise<Partner> {
+  return await change(tx, { partnerId, columns: { paused: true } })
+}
+
+export async function resumePartner(tx: Tx, partnerId: string): Promise<Partner> {
+  return await change(tx, { partnerId, columns: { paused: false } })
+}
+
+/** Refuses every request of the partner with `Forbidden`; what is on its way to a bank goes on. Twice keeps the later time. */
+export async function suspendPartner(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<Partner> {
+  return await change(tx, { partnerId, columns: { suspendedAt: now } })
+}
+
+export async function restorePartner(tx: Tx, partnerId: string): Promise<Partner> {
+  return await change(tx, { partnerId, columns: { suspendedAt: null } })
+}
+
+async function change(
+  tx: Tx,
+  { partnerId, columns }: { partnerId: string; columns: Updateable<DB['partners']> },
+): Promise<Partner> {
+  const partner = await tx
+    .updateTable('partners')
+    .set(columns)
+    .where('id', '=', partnerId)
+    .returning(partnerColumns)
+    .executeTakeFirst()
+  if (partner === undefined) throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
+  return partner
 }
 
 /**

@@ -1,9 +1,14 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
+import type { Reader } from '../db.ts'
+import { csvHeaders, prefersCsv } from '../http/csv.ts'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
 import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
-import { Id } from '../ids.ts'
+import { exampleId, Id } from '../ids.ts'
+import { SignedMoney, toWire } from '../money.ts'
+import * as deductions from './deductions.ts'
+import { deductionLines, deductionsHeader } from './file.ts'
 import * as payCycles from './pay-cycles.ts'
 
 const tag = 'Pay cycles'
@@ -13,6 +18,26 @@ const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 const PayCycle = Type.Object(
   { id: Id('payCycle'), startDate: Day, endDate: Day, status: Status },
   { title: 'PayCycle', additionalProperties: false },
+)
+
+const Deductions = Type.Object(
+  {
+    deductions: Type.Array(
+      Type.Object(
+        {
+          memberId: Id('member'),
+          total: Type.Unsafe<Static<typeof SignedMoney>>({
+            ...SignedMoney,
+            description: 'Taken from the member’s pay; negative: given back.',
+          }),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    ...totalField,
+    ...pageFields,
+  },
+  { title: 'Deductions', additionalProperties: false },
 )
 
 export function payCycleRoutes(app: App, { db }: Edge): void {
@@ -64,10 +89,60 @@ export function payCycleRoutes(app: App, { db }: Edge): void {
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { partner, params } = request
-        return {
-          status: 200,
-          body: await payCycles.find(reader, { partnerId: partner.id, payCycleId: params.payCycleId }),
-        }
+        const { settledAt: _, ...body } = await payCycles.find(reader, {
+          partnerId: partner.id,
+          payCycleId: params.payCycleId,
+        })
+        return { status: 200, body }
       }),
   )
+
+  app.get(
+    '/v1/pay/cycles/:payCycleId/deductions',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getPayCycleDeductions',
+        tag,
+        summary: 'List the deductions of a pay cycle',
+        description:
+          'What payroll takes from each member’s pay: withdrawals with their fees, and what was carried over from an earlier cycle. Only members with a deduction, ordered by member; one whose currency has changed may have two. Provisional while the cycle is open, and never changed once it has closed. With `accept: text/csv` the answer is the whole list as a file; `skip` and `take` do not matter then.',
+        params: Type.Object({ payCycleId: Id('payCycle') }),
+        query: Type.Object(pageQuery, { additionalProperties: false }),
+        success: {
+          status: 200,
+          description: 'One page of deductions, or all of them as a file.',
+          schema: Deductions,
+          csv: {
+            description:
+              'One line per deduction; `amount` is in minor units, `amount_decimal` the same for people. No cell is a formula. With other amounts the file is a settlement.',
+            example: `member_id,worker_id,email,amount,currency,amount_decimal\r\n${exampleId('member')},AC-1001,sam.okafor@example.com,5000,GBP,50.00\r\n`,
+          },
+        },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) => {
+      reply.header('vary', 'accept')
+      return await read(db, request, reply, async reader => {
+        const partnerId = request.partner.id
+        const cycle = await payCycles.find(reader, { partnerId, payCycleId: request.params.payCycleId })
+        if (prefersCsv(request.headers.accept)) {
+          const name = `deductions-${cycle.startDate}-${cycle.endDate}.csv`
+          return { status: 200, body: await fileOf(reader, { partnerId, cycle }), headers: csvHeaders(name) }
+        }
+        const page = pageOf(request.query)
+        const total = await deductions.count(reader, { partnerId, cycle })
+        const found = await deductions.list(reader, { partnerId, cycle, page })
+        const onWire = found.map(({ memberId, ...money }) => ({ memberId, total: toWire(money) }))
+        return { status: 200, body: { deductions: onWire, total, ...page } }
+      })
+    },
+  )
+}
+
+async function fileOf(reader: Reader, of: { partnerId: string; cycle: payCycles.PayCycle }): Promise<string> {
+  const pieces = [deductionsHeader]
+  for await (const piece of deductions.listAll(reader, of)) pieces.push(deductionLines(piece))
+  return pieces.join('')
 }

@@ -1,3 +1,4 @@
+import { unavailability } from '../db.ts'
 import type { Jobs } from '../jobs.ts'
 import * as payRuns from './pay-runs.ts'
 
@@ -7,9 +8,19 @@ const payRunsMax = 100
 export const payRunJobs: Jobs = {
   // Each pay run is its own transaction. Twice is safe: only a scheduled pay run is acted on, under its row's lock.
   async 'make-pay-runs-available'({ db, now, log }) {
+    const failures: unknown[] = []
     for (const { partnerId, payRunId } of await payRuns.findDue(db, { now: now(), countMax: payRunsMax })) {
-      await db.transaction().execute(tx => payRuns.makeAvailable(tx, { partnerId, payRunId, now: now() }))
-      log.info({ partnerId, payRunId }, 'pay run available')
+      try {
+        const { status } = await db
+          .transaction()
+          .execute(tx => payRuns.makeAvailable(tx, { partnerId, payRunId, now: now() }))
+        log.info({ partnerId, payRunId, status }, 'pay run made available')
+      } catch (error) {
+        // One partner's trouble must not hold up the others' pay. A busy one has its turn in the next round.
+        log.warn({ err: error, partnerId, payRunId }, 'pay run not available yet')
+        if (unavailability(error) === undefined) failures.push(error)
+      }
     }
+    if (failures.length > 0) throw failures[0]
   },
 }

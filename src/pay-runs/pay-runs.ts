@@ -1,31 +1,39 @@
-import { type Reader, sql, type Tx } from '../db.ts'
+import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { type Issue, issue, Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
 import { wake } from '../jobs.ts'
 import * as ledger from '../ledger/ledger.ts'
-import type { Currency } from '../money.ts'
+import { amountMax, type Currency, type Money } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { addMinutes } from '../time.ts'
-import { balanceKey, type Line, transfersOf } from './rules.ts'
+import { balanceKey, currencyBeyondWire, type Line, opposite, transfersOf } from './rules.ts'
 
 type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
 export type PayRun = { id: string; payCycleId: string; status: PayRunStatus; scheduledFor: Date }
+
+const columns = ['id', 'payCycleId', 'status', 'scheduledFor'] as const
 
 /**
  * Takes in what members have earned. The pay run waits for the partner's grace period, in which it can be taken back,
  * and then becomes available; without a grace period it is available at once.
  * @throws Problem `UnprocessableEntity` without an open cycle, `BodyValidation` for a line in another currency than its
- * member's, `MemberNotEligible` (400) with one issue per unknown or inactive member; nothing is done then
+ * member's or for more than a number can hold, `MemberNotEligible` (400) with one issue per unknown or inactive member; nothing is done then
  */
 export async function create(
   tx: Tx,
   { partner, lines, now }: { partner: { id: string; graceMinutes: number }; lines: Line[]; now: Date },
 ): Promise<PayRun> {
   const partnerId = partner.id
-  const cycle = await payCycles.findOpen(tx, partnerId)
+  const cycle = await payCycles.holdOpen(tx, partnerId)
   if (cycle === undefined)
     throw problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  const beyond = currencyBeyondWire(lines)
+  if (beyond !== undefined) {
+    throw problem('BodyValidation', `payDetails move more than ${amountMax} in ${beyond}; split the pay run`, {
+      path: 'payDetails',
+    })
+  }
   await requirePayable(tx, { partnerId, lines })
   const payRun: PayRun = {
     id: newId('payRun', now),
@@ -53,34 +61,19 @@ export async function create(
 }
 
 /**
- * Makes a scheduled pay run's money available. Twice is safe: only a scheduled one is acted on.
+ * Makes a scheduled pay run's money available. Twice is safe: only a scheduled one is acted on. Without an open cycle it
+ * stays scheduled.
  * @throws Problem `NotFound`
  */
 export async function makeAvailable(
   tx: Tx,
   { partnerId, payRunId, now }: { partnerId: string; payRunId: string; now: Date },
 ): Promise<PayRun> {
-  const payRun = await tx
-    .selectFrom('payRuns')
-    .select(['id', 'payCycleId', 'status', 'scheduledFor'])
-    .where('partnerId', '=', partnerId)
-    .where('id', '=', payRunId)
-    .forUpdate()
-    .executeTakeFirst()
-  if (payRun === undefined) throw problem('NotFound', 'There is no such pay run')
-  if (payRun.status !== 'Scheduled') return payRun
-  const lines = await tx
-    .selectFrom('payRunLines')
-    .select(['memberId', 'amount', 'currency'])
-    .where('partnerId', '=', partnerId)
-    .where('payRunId', '=', payRunId)
-    .orderBy('line')
-    .execute()
-  const transfers = transfersOf(lines, {
-    payCycleId: payRun.payCycleId,
-    balances: await lockBalances(tx, { partnerId, lines }),
-  })
-  await ledger.post(tx, { partnerId, movementId: payRunId, reason: 'pay_run.available', transfers, now })
+  const cycle = await payCycles.holdOpen(tx, partnerId)
+  const payRun = await lock(tx, { partnerId, payRunId })
+  if (payRun.status !== 'Scheduled' || cycle === undefined) return payRun
+  const lines = await readLines(tx, { partnerId, payRunId })
+  await book(tx, { partnerId, payRun, lines, reason: 'pay_run.available', now })
   const available: PayRun = { ...payRun, status: 'Available' }
   await tx
     .updateTable('payRuns')
@@ -92,17 +85,124 @@ export async function makeAvailable(
   return available
 }
 
+/**
+ * Takes a pay run back. Before it is available nothing is booked; after, the opposite of every line, as a correction would
+ * be: what members have withdrawn of it already is owed, and taken from their next pay. Reverting it again changes nothing.
+ * @throws Problem `NotFound`, `Conflict` once its pay cycle has closed
+ */
+export async function revert(
+  tx: Tx,
+  { partnerId, payRunId, now }: { partnerId: string; payRunId: string; now: Date },
+): Promise<PayRun> {
+  const cycle = await payCycles.holdOpen(tx, partnerId)
+  const payRun = await lock(tx, { partnerId, payRunId })
+  if (payRun.status === 'Reverted') return payRun
+  if (payRun.payCycleId !== cycle?.id) {
+    throw problem(
+      'Conflict',
+      'The pay cycle of the pay run has closed; correct it with negative lines in a new pay run',
+    )
+  }
+  if (payRun.status === 'Available') {
+    const lines = opposite(await readLines(tx, { partnerId, payRunId }))
+    await book(tx, { partnerId, payRun, lines, reason: 'pay_run.reverted', now })
+  }
+  const reverted: PayRun = { ...payRun, status: 'Reverted' }
+  await tx
+    .updateTable('payRuns')
+    .set({ status: 'Reverted', revertedAt: now })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', payRunId)
+    .execute()
+  await appendEvent(tx, 'reverted', { partnerId, payRun: reverted, now })
+  return reverted
+}
+
+/** Moves the pay runs that still wait for their grace period to the cycle that follows. The caller holds both cycles. */
+export async function moveScheduled(
+  tx: Tx,
+  { partnerId, from, to }: { partnerId: string; from: string; to: string },
+): Promise<void> {
+  await tx
+    .updateTable('payRuns')
+    .set({ payCycleId: to })
+    .where('partnerId', '=', partnerId)
+    .where('payCycleId', '=', from)
+    .where('status', '=', 'Scheduled')
+    .execute()
+}
+
+export type PayRunDetails = PayRun & {
+  createdAt: Date
+  availableAt: Date | null
+  revertedAt: Date | null
+  lineCount: number
+  /** What its lines add up to, one entry per currency. */
+  totals: Money[]
+}
+
+/** @throws Problem `NotFound`, also for another partner's pay run */
+export async function find(
+  db: Reader,
+  { partnerId, payRunId }: { partnerId: string; payRunId: string },
+): Promise<PayRunDetails> {
+  const payRun = await db
+    .selectFrom('payRuns')
+    .select([...columns, 'createdAt', 'availableAt', 'revertedAt'])
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', payRunId)
+    .executeTakeFirst()
+  if (payRun === undefined) throw notFound()
+  const { rows } = await sql<Money & { lineCount: number }>`
+    select currency, sum(amount)::bigint as amount, count(*)::integer as line_count from pay_run_lines
+     where partner_id = ${partnerId} and pay_run_id = ${payRunId}
+     group by currency order by currency`.execute(db)
+  return {
+    ...payRun,
+    lineCount: rows.reduce((count, row) => count + row.lineCount, 0),
+    totals: rows.map(({ amount, currency }) => ({ amount, currency })),
+  }
+}
+
+export type Filter = { statuses?: PayRunStatus[]; payCycleId?: string }
+
+/** Newest first. */
+export async function list(
+  db: Reader,
+  { partnerId, filter, page }: { partnerId: string; filter: Filter; page: Page },
+): Promise<{ payRuns: PayRun[]; total: number }> {
+  const { statuses = [], payCycleId } = filter
+  const filtered = db
+    .selectFrom('payRuns')
+    .where('partnerId', '=', partnerId)
+    .$if(statuses.length > 0, query => query.where('status', 'in', statuses))
+    .$if(payCycleId !== undefined, query => query.where('payCycleId', '=', payCycleId ?? ''))
+  const payRuns = await filtered
+    .select(columns)
+    .orderBy('createdAt', 'desc')
+    .orderBy('id', 'desc')
+    .offset(page.skip)
+    .limit(page.take)
+    .execute()
+  const { total } = await filtered.select(sql<number>`count(*)::integer`.as('total')).executeTakeFirstOrThrow()
+  return { payRuns, total }
+}
+
 /** The scheduled pay runs whose grace period is over, oldest first. */
 export async function findDue(
   db: Reader,
   { now, countMax }: { now: Date; countMax: number },
 ): Promise<{ partnerId: string; payRunId: string }[]> {
   return await db
-    .selectFrom('payRuns')
-    .select(['partnerId', 'id as payRunId'])
-    .where('status', '=', 'Scheduled')
-    .where('scheduledFor', '<=', now)
-    .orderBy('scheduledFor')
+    .selectFrom('payRuns as r')
+    // One that has no open cycle to go into would be due for ever, and keep others from their turn.
+    .innerJoin('payCycles as c', join =>
+      join.onRef('c.partnerId', '=', 'r.partnerId').onRef('c.id', '=', 'r.payCycleId').on('c.status', '=', 'Open'),
+    )
+    .select(['r.partnerId', 'r.id as payRunId'])
+    .where('r.status', '=', 'Scheduled')
+    .where('r.scheduledFor', '<=', now)
+    .orderBy('r.scheduledFor')
     .limit(countMax)
     .execute()
 }
@@ -120,6 +220,52 @@ export async function lastAvailableAt(
     .where('status', '=', 'Available')
     .executeTakeFirstOrThrow()
   return last
+}
+
+async function lock(tx: Tx, { partnerId, payRunId }: { partnerId: string; payRunId: string }): Promise<PayRun> {
+  const payRun = await tx
+    .selectFrom('payRuns')
+    .select(columns)
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', payRunId)
+    .forUpdate()
+    .executeTakeFirst()
+  if (payRun === undefined) throw notFound()
+  return payRun
+}
+
+async function readLines(
+  db: Reader,
+  { partnerId, payRunId }: { partnerId: string; payRunId: string },
+): Promise<Line[]> {
+  return await db
+    .selectFrom('payRunLines')
+    .select(['memberId', 'amount', 'currency'])
+    .where('partnerId', '=', partnerId)
+    .where('payRunId', '=', payRunId)
+    .orderBy('line')
+    .execute()
+}
+
+async function book(
+  tx: Tx,
+  {
+    partnerId,
+    payRun,
+    lines,
+    reason,
+    now,
+  }: { partnerId: string; payRun: PayRun; lines: Line[]; reason: string; now: Date },
+): Promise<void> {
+  const transfers = transfersOf(lines, {
+    payCycleId: payRun.payCycleId,
+    balances: await lockBalances(tx, { partnerId, lines }),
+  })
+  await ledger.post(tx, { partnerId, movementId: payRun.id, reason, transfers, now })
+}
+
+function notFound(): Problem {
+  return problem('NotFound', 'There is no such pay run')
 }
 
 async function requirePayable(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }): Promise<void> {

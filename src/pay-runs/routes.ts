@@ -1,13 +1,18 @@
 import { Type } from 'typebox'
 import { issue, problemOf } from '../errors.ts'
-import { once } from '../http/once.ts'
+import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
+import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
-import { fromWire, SignedMoney } from '../money.ts'
+import { fromWire, SignedMoney, toWire } from '../money.ts'
 import * as payRuns from './pay-runs.ts'
 
+const tag = 'Pay runs'
 const strict = { additionalProperties: false }
+const Status = Type.Enum(['Scheduled', 'Available', 'Reverted'], { type: 'string' })
+const instant = { format: 'date-time', examples: ['2026-03-10T09:10:00.000Z'] }
+const InstantOrNull = (description: string) => Type.Union([Type.String(instant), Type.Null()], { description })
 
 const NewPayRun = Type.Object(
   {
@@ -21,17 +26,27 @@ const NewPayRun = Type.Object(
   { title: 'NewPayRun', ...strict },
 )
 
-const PayRun = Type.Object(
+const payRunFields = {
+  id: Id('payRun'),
+  payCycleId: Id('payCycle'),
+  status: Status,
+  scheduledFor: Type.String({
+    format: 'date-time',
+    description: 'When the money becomes, or became, available (ISO 8601, UTC).',
+  }),
+}
+const PayRun = Type.Object(payRunFields, { title: 'PayRun', ...strict })
+
+const PayRunDetails = Type.Object(
   {
-    id: Id('payRun'),
-    payCycleId: Id('payCycle'),
-    status: Type.Enum(['Scheduled', 'Available', 'Reverted'], { type: 'string' }),
-    scheduledFor: Type.String({
-      format: 'date-time',
-      description: 'When the money becomes, or became, available (ISO 8601, UTC).',
-    }),
+    ...payRunFields,
+    createdAt: Type.String(instant),
+    availableAt: InstantOrNull('When its money became available; null when it never did.'),
+    revertedAt: InstantOrNull('When it was taken back; null when it was not.'),
+    lineCount: Type.Integer({ minimum: 1, description: 'Lines of the pay run.' }),
+    totals: Type.Array(SignedMoney, { description: 'What its lines add up to, one entry per currency.' }),
   },
-  { title: 'PayRun', ...strict },
+  { title: 'PayRunDetails', ...strict },
 )
 
 export function payRunRoutes(app: App, { db }: Edge): void {
@@ -41,7 +56,7 @@ export function payRunRoutes(app: App, { db }: Edge): void {
       config: { scope: 'pay:write' },
       schema: operation({
         id: 'uploadPayRun',
-        tag: 'Pay runs',
+        tag,
         summary: 'Upload a pay run',
         description:
           'Makes pay available to members in the open pay cycle, after the partner’s grace period. All lines or none. Send an idempotency key, so that a repeated upload does not pay twice.',
@@ -64,11 +79,100 @@ export function payRunRoutes(app: App, { db }: Edge): void {
           )
         }
         const payRun = await payRuns.create(tx, { partner, lines, now })
-        return {
-          status: 201,
-          body: { ...payRun, scheduledFor: payRun.scheduledFor.toISOString() },
-          resourceId: payRun.id,
-        }
+        return { status: 201, body: onWire(payRun), resourceId: payRun.id }
       }),
   )
+
+  app.get(
+    '/v1/pay/runs',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getPayRuns',
+        tag,
+        summary: 'List pay runs',
+        description: 'Newest first.',
+        query: Type.Object(
+          {
+            statuses: Type.Optional(Type.Array(Status, { maxItems: 3 })),
+            payCycleId: Type.Optional(Id('payCycle')),
+            ...pageQuery,
+          },
+          strict,
+        ),
+        success: {
+          status: 200,
+          description: 'One page of pay runs.',
+          schema: Type.Object(
+            { payRuns: Type.Array(PayRun), ...totalField, ...pageFields },
+            { title: 'PayRuns', ...strict },
+          ),
+        },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { statuses, payCycleId } = request.query
+        const page = pageOf(request.query)
+        const filter = { ...(statuses ? { statuses } : {}), ...(payCycleId ? { payCycleId } : {}) }
+        const found = await payRuns.list(reader, { partnerId: request.partner.id, filter, page })
+        return { status: 200, body: { payRuns: found.payRuns.map(onWire), total: found.total, ...page } }
+      }),
+  )
+
+  app.get(
+    '/v1/pay/runs/:payRunId',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getPayRun',
+        tag,
+        summary: 'Get a pay run',
+        params: Type.Object({ payRunId: Id('payRun') }),
+        success: { status: 200, description: 'The pay run as it stands.', schema: PayRunDetails },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partner, params } = request
+        const { createdAt, availableAt, revertedAt, lineCount, totals, ...payRun } = await payRuns.find(reader, {
+          partnerId: partner.id,
+          payRunId: params.payRunId,
+        })
+        const times = {
+          createdAt: createdAt.toISOString(),
+          availableAt: availableAt?.toISOString() ?? null,
+          revertedAt: revertedAt?.toISOString() ?? null,
+        }
+        return { status: 200, body: { ...onWire(payRun), ...times, lineCount, totals: totals.map(toWire) } }
+      }),
+  )
+
+  app.post(
+    '/v1/pay/runs/:payRunId/revert',
+    {
+      config: { scope: 'pay:write' },
+      schema: operation({
+        id: 'revertPayRun',
+        tag,
+        summary: 'Take a pay run back',
+        description:
+          'Before its money is available nothing has moved; after, the opposite of every line is booked. What members have withdrawn of it is owed, and taken from their next pay. Possible until the pay cycle closes; repeating it is harmless.',
+        params: Type.Object({ payRunId: Id('payRun') }),
+        success: { status: 200, description: 'The reverted pay run.', schema: PayRun },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, params, now } = request
+        const payRun = await payRuns.revert(tx, { partnerId: partner.id, payRunId: params.payRunId, now })
+        return { status: 200, body: onWire(payRun), resourceId: payRun.id }
+      }),
+  )
+}
+
+function onWire(payRun: payRuns.PayRun) {
+  return { ...payRun, scheduledFor: payRun.scheduledFor.toISOString() }
 }

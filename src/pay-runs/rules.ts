@@ -1,5 +1,5 @@
 import type { Transfer } from '../ledger/ledger.ts'
-import type { Currency } from '../money.ts'
+import { amountMax, type Currency } from '../money.ts'
 
 /** One line of a pay run; a negative amount corrects what an earlier one gave too much. */
 export type Line = { memberId: string; amount: bigint; currency: Currency }
@@ -38,6 +38,20 @@ export function transfersOf(
       { debit: 'member_owed', credit: 'earned_pay', amount: rest, ...about },
     ])
   })
+}
+
+/** The lines that undo a pay run. */
+export function opposite(lines: Line[]): Line[] {
+  return lines.map(line => ({ ...line, amount: -line.amount }))
+}
+
+/** A currency in which the lines together move more than a number on the wire can hold; undefined when there is none. */
+export function currencyBeyondWire(lines: Line[]): Currency | undefined {
+  const moved = new Map<Currency, bigint>()
+  for (const { amount, currency } of lines) {
+    moved.set(currency, (moved.get(currency) ?? 0n) + (amount < 0n ? -amount : amount))
+  }
+  return [...moved].find(([, amount]) => amount > BigInt(amountMax))?.[0]
 }
 
 export function balanceKey({ memberId, currency }: { memberId: string; currency: Currency }): string {

@@ -148,7 +148,7 @@ async function withdrawAll(
   for (const [index, { demo, memberId, amount }] of all.entries()) {
     const now = at(0.55 + (0.35 * index) / all.length)
     const intent = await intents.create(tx, { partner, memberId, amount: { amount, currency: currencyOf(demo) }, now })
-    await withdrawals.complete(tx, { partnerId: partner.id, intentId: intent.id, now })
+    await withdrawals.complete(tx, { partner, intentId: intent.id, now })
   }
 }
 

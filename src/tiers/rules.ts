@@ -25,9 +25,27 @@ export type Tier = TierTerms & { name: string; version: number; currency: Curren
  * then raised to the minimum and lowered to the maximum.
  */
 export function feeOf(terms: TierTerms, amount: bigint): bigint {
-  const fee = terms.feeFixed + shareRoundedDown(amount, terms.feeBps)
-  const raised = terms.feeMin !== null && fee < terms.feeMin ? terms.feeMin : fee
-  return terms.feeMax !== null && raised > terms.feeMax ? terms.feeMax : raised
+  return feeSteps(terms, amount).fee
+}
+
+/** How the fee for withdrawing `amount` comes about, step by step. */
+export type FeeSteps = {
+  fixedPart: bigint
+  /** Rounded down, in the payer's favour. */
+  percentagePart: bigint
+  /** The two parts, raised to the minimum where that is more. */
+  atLeast: bigint
+  /** And lowered to the maximum where that is less: the fee. */
+  fee: bigint
+}
+
+export function feeSteps(terms: TierTerms, amount: bigint): FeeSteps {
+  const fixedPart = terms.feeFixed
+  const percentagePart = shareRoundedDown(amount, terms.feeBps)
+  const both = fixedPart + percentagePart
+  const atLeast = terms.feeMin !== null && both < terms.feeMin ? terms.feeMin : both
+  const fee = terms.feeMax !== null && atLeast > terms.feeMax ? terms.feeMax : atLeast
+  return { fixedPart, percentagePart, atLeast, fee }
 }
 
 /** What of `amount` does not reach the member because of the fee: nothing when the employer pays it. */

@@ -21,6 +21,19 @@ export async function findTier(
   return rows[0]
 }
 
+/** A tier with the terms of one of its versions, and since when these held. */
+export async function findTierVersion(
+  db: Reader,
+  { partnerId, name, version }: { partnerId: string; name: string; version: number },
+): Promise<(Tier & { since: Date }) | undefined> {
+  const { rows } = await sql<Tier & { since: Date }>`
+    select t.name, v.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.created_at as since
+      from tiers t join tier_versions v on (v.partner_id, v.tier) = (t.partner_id, t.name)
+     where t.partner_id = ${partnerId} and t.name = ${name} and v.version = ${version}`.execute(db)
+  return rows[0]
+}
+
 /**
  * Makes a tier, or gives an existing one new terms: a new version that holds at once for new intents. Intents and
  * withdrawals keep the version that they were decided by. Equal terms make no new version.

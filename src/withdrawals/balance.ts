@@ -21,7 +21,7 @@ export async function readBalance(
   db: Reader,
   { partner, memberId, now }: { partner: { id: string; timeZone: string }; memberId: string; now: Date },
 ): Promise<Balance> {
-  const { member, paused } = await readFacts(db, { partnerId: partner.id, memberId, now })
+  const { member, unavailable } = await readFacts(db, { partnerId: partner.id, memberId, now })
   if (member === null) throw problem('MemberNotFound', 'There is no such member', { memberId })
   const payCycle = await payCycles.findOpen(db, partner.id)
   if (payCycle === undefined)
@@ -32,6 +32,6 @@ export async function readBalance(
     available: member.available,
     payCycle,
     lastPayDate: lastAt === null ? null : dayIn(partner.timeZone, lastAt),
-    isTemporarilyUnavailable: paused,
+    isTemporarilyUnavailable: unavailable !== null,
   }
 }

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { type AccountColumns, fromColumns, lastFour } from '../bank-accounts/rules.ts'
+import { lastFour } from '../bank-accounts/rules.ts'
 import type { ProblemName } from '../errors.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
 import { once, read } from '../http/once.ts'
@@ -7,13 +7,15 @@ import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
-import { type Currency, fromWire, toWire } from '../money.ts'
+import { fromWire, toWire } from '../money.ts'
 import { lowestAmount } from '../tiers/rules.ts'
 import { type Balance, readBalance } from './balance.ts'
+import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
 import { type Intent, statusAt } from './rules.ts'
 import {
   CompleteWithdrawal,
+  IntentExplanation,
   MemberBalance,
   MemberWithdrawals,
   NewWithdrawalIntent,
@@ -28,6 +30,7 @@ import * as withdrawals from './withdrawals.ts'
 
 const tag = 'Withdrawals'
 const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
+const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
 // What deciding a withdrawal can refuse with, in the order of the table.
 const refusals: ProblemName[] = [
@@ -125,6 +128,29 @@ export function withdrawalRoutes(app: App, { db }: Edge): void {
       }),
   )
 
+  app.get(
+    '/v1/pay/withdrawals/intent/:withdrawalIntentId/explanation',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getWithdrawalIntentExplanation',
+        tag,
+        summary: 'Explain a withdrawal intent',
+        description:
+          'What the intent was decided by, and what each rule gave: limits, the parts of the fee, who pays it, and what is left.',
+        params: intentParams,
+        success: { status: 200, description: 'The explanation; it never changes.', schema: IntentExplanation },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partner, params } = request
+        const explanation = await explain(reader, { partnerId: partner.id, intentId: params.withdrawalIntentId })
+        return { status: 200, body: explanationBody(explanation) }
+      }),
+  )
+
   app.delete(
     '/v1/pay/withdrawals/intent/:withdrawalIntentId',
     {
@@ -171,7 +197,7 @@ export function withdrawalRoutes(app: App, { db }: Edge): void {
       once(db, request, reply, async tx => {
         const { partner, now, body } = request
         const { withdrawalId } = await withdrawals.complete(tx, {
-          partnerId: partner.id,
+          partner,
           intentId: body.withdrawalIntentId,
           now,
         })
@@ -231,26 +257,41 @@ export function withdrawalRoutes(app: App, { db }: Edge): void {
         id: 'getWithdrawal',
         tag,
         summary: 'Get a withdrawal',
-        params: Type.Object({ withdrawalId: Id('withdrawal') }),
+        params: withdrawalParams,
         success: { status: 200, description: 'The withdrawal as it stands.', schema: WithdrawalDetails },
         problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const found = await withdrawals.find(reader, {
-          partnerId: request.partner.id,
-          withdrawalId: request.params.withdrawalId,
-        })
-        const { withdrawalIntentId, status, currency, amount } = found
-        const body = {
-          ...itemBody(found),
-          withdrawalIntentId,
-          status,
-          amount: toWire({ amount, currency }),
-          bankAccount: { lastFour: lastFour(accountOf(found)) },
-        }
-        return { status: 200, body }
+        const { partner, params } = request
+        const found = await withdrawals.find(reader, { partnerId: partner.id, withdrawalId: params.withdrawalId })
+        return { status: 200, body: detailsBody(found) }
+      }),
+  )
+
+  app.post(
+    '/v1/pay/withdrawals/:withdrawalId/cancel',
+    {
+      config: { scope: 'pay:write' },
+      schema: operation({
+        id: 'cancelWithdrawal',
+        tag,
+        summary: 'Cancel a withdrawal',
+        description:
+          'Possible while it is `held`. The money is the member’s again at once, the fee included. Cancelling it again is the same answer.',
+        params: withdrawalParams,
+        success: { status: 200, description: 'The cancelled withdrawal.', schema: WithdrawalDetails },
+        problems: ['NotFound', 'UnprocessableEntity'],
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, now, params } = request
+        const { withdrawalId } = params
+        await withdrawals.cancel(tx, { partnerId: partner.id, withdrawalId, now })
+        const cancelled = await withdrawals.find(tx, { partnerId: partner.id, withdrawalId })
+        return { status: 200, body: detailsBody(cancelled), resourceId: withdrawalId }
       }),
   )
 
@@ -310,6 +351,27 @@ function createdBody({ id, net, fee, currency, account }: Intent) {
   }
 }
 
+function explanationBody({ intent, tier, rules }: Explanation) {
+  const { id, memberId, payCycleId, amount, net, fee, employerFee, createdAt } = intent
+  const { currency, feeFixed, feeMin, feeMax, lowerLimit, upperLimit, since, ...terms } = tier
+  const money = (of: bigint) => toWire({ amount: of, currency })
+  return {
+    withdrawalIntentId: id,
+    inputs: { memberId, payCycleId, amount: money(amount), createdAt: createdAt.toISOString() },
+    tier: {
+      ...terms,
+      since: since.toISOString(),
+      feeFixed: money(feeFixed),
+      feeMin: feeMin === null ? null : money(feeMin),
+      feeMax: feeMax === null ? null : money(feeMax),
+      lowerLimit: money(lowerLimit),
+      upperLimit: money(upperLimit),
+    },
+    rules: rules.map(({ amount: given, ...rule }) => ({ ...rule, amount: money(given) })),
+    result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(net) },
+  }
+}
+
 function intentBody(intent: Intent, now: Date) {
   const { id, memberId, payCycleId, amount, net, fee, currency, tier, tierVersion, account } = intent
   return {
@@ -328,17 +390,7 @@ function intentBody(intent: Intent, now: Date) {
   }
 }
 
-type Listed = {
-  id: string
-  memberId: string
-  payCycleId: string
-  currency: Currency
-  net: bigint
-  fee: bigint
-  createdAt: Date
-}
-
-function itemBody({ id, net, fee, currency, payCycleId, memberId, createdAt }: Listed) {
+function itemBody({ id, net, fee, currency, payCycleId, memberId, createdAt }: withdrawals.Withdrawal) {
   return {
     id,
     netAmount: toWire({ amount: net, currency }),
@@ -349,6 +401,19 @@ function itemBody({ id, net, fee, currency, payCycleId, memberId, createdAt }: L
   }
 }
 
+function detailsBody(withdrawal: withdrawals.Details) {
+  const { withdrawalIntentId, status, currency, amount, account, balanceAfter, timeline } = withdrawal
+  return {
+    ...itemBody(withdrawal),
+    withdrawalIntentId,
+    status,
+    amount: toWire({ amount, currency }),
+    bankAccount: { lastFour: lastFour(account) },
+    balanceAfter: toWire({ amount: balanceAfter, currency }),
+    timeline: timeline.map(moment => ({ ...moment, at: moment.at.toISOString() })),
+  }
+}
+
 function memberItemBody({ amount, fee, currency, payCycleId, createdAt }: withdrawals.Withdrawal) {
   return {
     amount: toWire({ amount, currency }),
@@ -356,10 +421,4 @@ function memberItemBody({ amount, fee, currency, payCycleId, createdAt }: withdr
     payCycleId,
     createdAt: createdAt.toISOString(),
   }
-}
-
-function accountOf(columns: AccountColumns) {
-  const account = fromColumns(columns)
-  if (account === null) throw new Error('A withdrawal has no account')
-  return account
 }

@@ -6,12 +6,19 @@ import { feeOf, lowestAmount, type Tier } from '../tiers/rules.ts'
 
 /** Everything that a withdrawal is decided by, as it stands at one moment. */
 export type Facts = {
-  /** On-demand pay is paused for the whole partner. */
-  paused: boolean
+  /** Why nobody of the partner can withdraw in this currency just now; null when they can. */
+  unavailable: Unavailable | null
+  /** What is free of the partner's float in the member's currency; null where nobody watches it. */
+  float: FloatFacts | null
   /** The open pay cycle, if there is one. */
   payCycleId: string | null
   member: MemberFacts | null
 }
+
+export type Unavailable = { why: 'paused' | 'float low'; retryAfterSeconds: number }
+
+/** In minor units. `isNotedLow`: its fall below the floor has had its event. */
+export type FloatFacts = { free: bigint; floor: bigint; isNotedLow: boolean }
 
 export type MemberFacts = {
   id: string
@@ -93,6 +100,21 @@ export function refuseCompletion(facts: Facts, intent: Intent, now: Date): Probl
   return refusalOf(facts, facts.member, { amount: intent.amount, currency: intent.currency })
 }
 
+// A person has to resume or to fund; asking more often than this only costs.
+const retryAfterSeconds = 300
+
+/** Whether the whole partner can withdraw: not while it is paused, or while less than the floor is free of its float. */
+export function unavailability({ paused, float }: { paused: boolean; float: FloatFacts | null }): Unavailable | null {
+  if (paused) return { why: 'paused', retryAfterSeconds }
+  if (float !== null && float.free < float.floor) return { why: 'float low', retryAfterSeconds }
+  return null
+}
+
+/** Whether paying out `net` takes a watched float below its floor, which nobody has noted yet. */
+export function crossesFloor(float: FloatFacts | null, net: bigint): boolean {
+  return float !== null && !float.isNotedLow && float.free - net < float.floor
+}
+
 /** An intent is pending until its time is up, whether or not somebody has noted that already. */
 export function statusAt(intent: Pick<Intent, 'status' | 'expiresAt'>, now: Date): Intent['status'] {
   return intent.status === 'pending' && intent.expiresAt <= now ? 'expired' : intent.status
@@ -150,8 +172,12 @@ function refusalOf(facts: Facts, member: MemberFacts, amount: Money): Problem | 
   )
 }
 
-function refuseUnavailable({ paused, payCycleId }: Facts): Problem | undefined {
-  if (paused) return problem('UnprocessableEntity', 'On-demand pay is temporarily unavailable; try again later')
+function refuseUnavailable({ unavailable, payCycleId }: Facts): Problem | undefined {
+  if (unavailable !== null) {
+    const why = unavailable.why === 'paused' ? '' : ' until its float is funded again'
+    const message = `On-demand pay is temporarily unavailable${why}; try again later`
+    return problem('UnprocessableEntity', message, {}, { 'retry-after': String(unavailable.retryAfterSeconds) })
+  }
   if (payCycleId === null)
     return problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
   return undefined

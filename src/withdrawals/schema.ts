@@ -60,6 +60,52 @@ export const WithdrawalIntent = Type.Object(
   { title: 'WithdrawalIntent', ...strict },
 )
 
+const AppliedRuleName = Type.Enum(
+  ['lower limit', 'upper limit', 'fixed part', 'percentage part', 'minimum fee', 'maximum fee', 'fee payer', 'net'],
+  { type: 'string' },
+)
+const MoneyOrNull = Type.Union([WireMoney, Type.Null()])
+const CountOrNull = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])
+
+export const IntentExplanation = Type.Object(
+  {
+    withdrawalIntentId: Id('withdrawalIntent'),
+    inputs: Type.Object(
+      { memberId: Id('member'), payCycleId: Id('payCycle'), amount: WireMoney, createdAt: Instant },
+      strict,
+    ),
+    tier: Type.Object(
+      {
+        name: Type.String({ examples: ['Bronze'] }),
+        version: Type.Integer({ minimum: 1 }),
+        since: Type.Unsafe({ ...Instant, description: 'When this version was made.' }),
+        feeFixed: WireMoney,
+        feeBps: Type.Integer({ minimum: 0, maximum: 9_999, description: 'Basis points of the amount.' }),
+        feeMin: MoneyOrNull,
+        feeMax: MoneyOrNull,
+        feePayer: Type.Enum(['member', 'employer'], { type: 'string' }),
+        lowerLimit: WireMoney,
+        upperLimit: WireMoney,
+        withdrawalsPerDay: CountOrNull,
+        withdrawalsPerCycle: CountOrNull,
+      },
+      { description: 'The version of the tier that held when the intent was created.', ...strict },
+    ),
+    rules: Type.Array(Type.Object({ rule: AppliedRuleName, amount: WireMoney, because: Type.String() }, strict), {
+      description: 'In the order in which they were applied, with what each gave.',
+    }),
+    result: Type.Object(
+      {
+        fee: Type.Unsafe({ ...WireMoney, description: 'What the member pays.' }),
+        employerFee: Type.Unsafe({ ...WireMoney, description: 'What the employer pays instead.' }),
+        netAmount: WireMoney,
+      },
+      strict,
+    ),
+  },
+  { title: 'WithdrawalIntentExplanation', ...strict },
+)
+
 export const CompleteWithdrawal = Type.Object(
   { withdrawalIntentId: Id('withdrawalIntent') },
   { title: 'CompleteWithdrawal', ...strict },
@@ -81,17 +127,36 @@ const WithdrawalItem = Type.Object(
   { title: 'Withdrawal', ...strict },
 )
 
+const WithdrawalStatus = Type.Enum(['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'], { type: 'string' })
+
 export const WithdrawalDetails = Type.Object(
   {
     id: Id('withdrawal'),
     withdrawalIntentId: Id('withdrawalIntent'),
     memberId: Id('member'),
     payCycleId: Id('payCycle'),
-    status: Type.Enum(['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'], { type: 'string' }),
+    status: WithdrawalStatus,
     amount: WireMoney,
     netAmount: WireMoney,
     fee: WireMoney,
     bankAccount: LastFour,
+    balanceAfter: Type.Unsafe({
+      ...WireMoney,
+      description: 'What the member had available when this withdrawal had been booked.',
+    }),
+    timeline: Type.Array(
+      Type.Object(
+        {
+          status: WithdrawalStatus,
+          at: Instant,
+          reason: Type.Union([Type.String(), Type.Null()], {
+            description: 'Why, where there is a reason: what the bank said, or who cancelled.',
+          }),
+        },
+        strict,
+      ),
+      { description: 'Every state that it has been in, oldest first.' },
+    ),
     createdAt: Instant,
   },
   { title: 'WithdrawalDetails', ...strict },
@@ -119,7 +184,7 @@ export const MemberBalance = Type.Object(
       strict,
     ),
     isTemporarilyUnavailable: Type.Boolean({
-      description: 'On-demand pay is paused; withdrawals are refused for now.',
+      description: 'On-demand pay is paused, or its float is low; withdrawals are refused for now.',
     }),
   },
   {

@@ -185,7 +185,11 @@ describe('creating an intent', () => {
   test('is refused while no pay cycle is open, as are the balance and a pay run', async () => {
     const mine = await harness.addPartner('Between cycles')
     const memberId = await harness.addMember({ key: mine.key })
-    await harness.db.updateTable('payCycles').set({ status: 'Closed' }).where('id', '=', mine.payCycle.id).execute()
+    await harness.db
+      .updateTable('payCycles')
+      .set({ status: 'Closed', closedAt: harness.clock.now() })
+      .where('id', '=', mine.payCycle.id)
+      .execute()
     expect(codes(await createIntent(memberId, 5_000, { key: mine.key }))).toEqual(['UnprocessableEntity'])
     expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key }))).toEqual([
       'UnprocessableEntity',

@@ -1,14 +1,17 @@
+import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
+import * as float from '../float/float.ts'
 import { newId } from '../ids.ts'
+import { wake } from '../jobs.ts'
 import * as ledger from '../ledger/ledger.ts'
-import type { Currency } from '../money.ts'
+import type { Currency, Money } from '../money.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { askAgainAt, givesBack, mayGo, type Outcome, stepsTo, transfersInto, type WithdrawalStatus } from './edges.ts'
 import { readFacts } from './facts.ts'
 import * as intents from './intents.ts'
-import { refuseCompletion, transfersOf } from './rules.ts'
-
-type WithdrawalStatus = 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
+import { crossesFloor, refuseCompletion, transfersOf } from './rules.ts'
 
 export type Withdrawal = {
   id: string
@@ -27,29 +30,34 @@ export type Withdrawal = {
 const standing = ['held', 'submitted', 'paid'] as const
 
 /**
- * Completes an intent: moves the money in the books and creates the withdrawal, in the caller's transaction. Completing
- * it again returns the same withdrawal and moves nothing.
+ * Completes an intent: moves the money in the books and creates the withdrawal, in the caller's transaction. It is held
+ * for the partner's `holdSeconds` and goes to the bank then. Completing it again returns the same withdrawal and moves
+ * nothing.
  * @throws Problem `NotFound`, `Conflict` for an outdated intent, or any refusal that creating an intent can give
  */
 export async function complete(
   tx: Tx,
-  { partnerId, intentId, now }: { partnerId: string; intentId: string; now: Date },
+  { partner, intentId, now }: { partner: { id: string; holdSeconds: number }; intentId: string; now: Date },
 ): Promise<{ withdrawalId: string }> {
+  const partnerId = partner.id
   const { memberId } = await intents.find(tx, { partnerId, intentId })
   // The member first, so that everything that moves this member's money takes turns; then the intent.
-  await sql`select from members where partner_id = ${partnerId} and id = ${memberId} for no key update`.execute(tx)
+  await lockMember(tx, { partnerId, memberId })
   const intent = await intents.lock(tx, { partnerId, intentId })
   if (intent.status === 'completed') return await findByIntent(tx, { partnerId, intentId })
-  const refusal = refuseCompletion(await readFacts(tx, { partnerId, memberId, now }), intent, now)
+  const facts = await readFacts(tx, { partnerId, memberId, now })
+  const refusal = refuseCompletion(facts, intent, now)
   if (refusal !== undefined) throw refusal
 
   const withdrawalId = newId('withdrawal', now)
   const { payCycleId, currency, amount, net, fee, employerFee } = intent
+  const dueAt = new Date(now.getTime() + partner.holdSeconds * 1_000)
   await tx
     .insertInto('withdrawals')
     .values({
       ...{ partnerId, id: withdrawalId, withdrawalIntentId: intentId, memberId, payCycleId, status: 'held' },
-      ...{ currency, amount, net, fee, employerFee, createdAt: now },
+      ...{ currency, amount, net, fee, employerFee, createdAt: now, dueAt },
+      balanceAfter: (facts.member?.available ?? 0n) - amount,
     })
     .execute()
   await ledger.post(tx, {
@@ -60,23 +68,246 @@ export async function complete(
     now,
   })
   await intents.complete(tx, { partnerId, intent, now })
+  await appendEvent(tx, 'held', {
+    partnerId,
+    withdrawal: { ...intent, id: withdrawalId, withdrawalIntentId: intentId },
+    now,
+  })
+  await wake(tx, { job: 'submit-withdrawals', at: dueAt })
+  if (crossesFloor(facts.float, net)) await float.note(tx, { partnerId, currency, now })
+  return { withdrawalId }
+}
+
+/**
+ * Takes back a withdrawal that has not gone to the bank yet: the member has the money again. Cancelling a cancelled one
+ * changes nothing.
+ * @throws Problem `NotFound`, `Conflict` once it is on its way
+ */
+export async function cancel(
+  tx: Tx,
+  { partnerId, withdrawalId, now }: { partnerId: string; withdrawalId: string; now: Date },
+): Promise<void> {
+  const withdrawal = await lockToGiveBack(tx, { partnerId, withdrawalId })
+  if (withdrawal.status === 'cancelled') return
+  if (!mayGo(withdrawal.status, 'cancelled')) {
+    throw problem('Conflict', `The withdrawal is ${withdrawal.status} and cannot be cancelled any more`)
+  }
+  await take(tx, withdrawal, { to: 'cancelled', reason: 'Cancelled by the partner', now })
+}
+
+/** A withdrawal on its way to the bank: what it needs to know. */
+export type Payout = {
+  partnerId: string
+  withdrawalId: string
+  amount: Money
+  account: BankAccount
+  /** How often the bank was turned to about it, this time included. */
+  attempts: number
+}
+
+/**
+ * Claims held withdrawals whose hold is over, oldest first, and notes that they go to the bank: from here on they cannot
+ * be cancelled. Workers pass over each other's rows. The caller commits, and then calls the bank.
+ */
+export async function submitDue(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<Payout[]> {
+  const due = await lockDue(tx, { status: 'held', now, countMax })
+  await setClaimed(tx, { due, now })
+  for (const { partnerId, ...withdrawal } of due) {
+    await appendEvent(tx, 'submitted', { partnerId, withdrawal, now })
+  }
+  return due.map(toPayout)
+}
+
+/**
+ * Claims submitted withdrawals that nothing final is known of and that are to be asked about now. The next question is
+ * put off, ever longer up to an hour. The caller commits, and then asks the bank.
+ */
+export async function claimUnheard(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<Payout[]> {
+  const due = await lockDue(tx, { status: 'submitted', now, countMax })
+  await setClaimed(tx, { due, now })
+  return due.map(toPayout)
+}
+
+/** What hearing something did: it changed the withdrawal, was known already, or contradicts what we know. */
+export type Heard = { result: 'changed' | 'known' | 'contradiction'; from: WithdrawalStatus; to: WithdrawalStatus }
+
+/**
+ * Takes in what the bank says about a withdrawal. Hearing it twice is safe: an edge is taken only from its state. What
+ * contradicts the state changes nothing, and is the caller's to show to the operator.
+ * @param reason in the words of the bank
+ * @throws Problem `NotFound`; `UnprocessableEntity` when money is to be given back and no pay cycle is open
+ */
+export async function hear(
+  tx: Tx,
+  {
+    partnerId,
+    withdrawalId,
+    outcome,
+    reason,
+    now,
+  }: { partnerId: string; withdrawalId: string; outcome: Outcome; reason: string | null; now: Date },
+): Promise<Heard> {
+  const withdrawal = givesBack(outcome)
+    ? await lockToGiveBack(tx, { partnerId, withdrawalId })
+    : await lock(tx, { partnerId, withdrawalId })
+  const from = withdrawal.status
+  const steps = stepsTo(from, outcome)
+  for (const to of steps ?? []) {
+    await take(tx, withdrawal, {
+      to,
+      reason: to === outcome && reason !== null ? reason.slice(0, reasonLengthMax) : null,
+      now,
+    })
+  }
+  const to = steps?.at(-1) ?? from
+  return { result: steps === null ? 'contradiction' : steps.length === 0 ? 'known' : 'changed', from, to }
+}
+
+/** Whose withdrawal a bank's report is about; undefined for a reference that is none of ours. */
+export async function findByReference(db: Reader, withdrawalId: string): Promise<{ partnerId: string } | undefined> {
+  // The one query that cannot name its partner: a bank knows only our reference.
+  return await db.selectFrom('withdrawals').select('partnerId').where('id', '=', withdrawalId).executeTakeFirst()
+}
+
+// ISO 20022 gives a bank 105 characters for it.
+const reasonLengthMax = 140
+
+type Row = Withdrawal & {
+  partnerId: string
+  withdrawalIntentId: string
+  employerFee: bigint
+}
+
+/** A withdrawal that is locked, with the open pay cycle that it may be given back in. */
+type Locked = Row & { openCycleId: string | null }
+
+// Takes one edge: state, transfers, event and reason, for a withdrawal that is locked.
+async function take(
+  tx: Tx,
+  withdrawal: Locked,
+  { to, reason, now }: { to: WithdrawalStatus; reason: string | null; now: Date },
+): Promise<void> {
+  const { partnerId, id, openCycleId } = withdrawal
+  if (givesBack(to) && openCycleId === null) {
+    throw problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  }
+  const adjustedInCycleId = givesBack(to) && openCycleId !== withdrawal.payCycleId ? openCycleId : null
+  await tx
+    .updateTable('withdrawals')
+    .set({ status: to, dueAt: null, reason, adjustedInCycleId })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', id)
+    .execute()
+  await ledger.post(tx, {
+    partnerId,
+    movementId: id,
+    reason: `withdrawal.${to}`,
+    transfers: transfersInto(to, withdrawal, adjustedInCycleId ?? withdrawal.payCycleId),
+    now,
+  })
+  await appendEvent(tx, to, { partnerId, withdrawal, reason, now })
+}
+
+// The order of locks is the same everywhere: cycle, member, withdrawal, books.
+async function lockToGiveBack(
+  tx: Tx,
+  { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string },
+): Promise<Locked> {
+  const { memberId } = await select(tx, { partnerId, withdrawalId }).executeTakeFirstOrThrow(notFound)
+  const open = await payCycles.holdOpen(tx, partnerId)
+  await lockMember(tx, { partnerId, memberId })
+  return { ...(await lock(tx, { partnerId, withdrawalId })), openCycleId: open?.id ?? null }
+}
+
+async function lock(tx: Tx, { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }): Promise<Locked> {
+  const row = await select(tx, { partnerId, withdrawalId }).forUpdate().executeTakeFirstOrThrow(notFound)
+  return { ...row, openCycleId: null }
+}
+
+async function lockMember(tx: Tx, { partnerId, memberId }: { partnerId: string; memberId: string }): Promise<void> {
+  await sql`select from members where partner_id = ${partnerId} and id = ${memberId} for no key update`.execute(tx)
+}
+
+function select(db: Reader, { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }) {
+  return db
+    .selectFrom('withdrawals')
+    .select(['partnerId', 'id', 'withdrawalIntentId', 'memberId', 'payCycleId', 'status', 'currency'])
+    .select(['amount', 'net', 'fee', 'employerFee', 'createdAt'])
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', withdrawalId)
+}
+
+const notFound = () => problem('NotFound', 'There is no such withdrawal')
+
+type Due = Row & {
+  attempts: number
+  accountHolder: string
+  sortCode: string | null
+  accountNumber: string | null
+  iban: string | null
+}
+
+async function lockDue(
+  tx: Tx,
+  { status, now, countMax }: { status: 'held' | 'submitted'; now: Date; countMax: number },
+): Promise<Due[]> {
+  const { rows } = await sql<Due>`
+    select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
+           w.amount, w.net, w.fee, w.employer_fee, w.created_at, w.attempts,
+           i.account_holder, i.sort_code, i.account_number, i.iban
+      from withdrawals w
+      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+     where w.status = ${status} and w.due_at <= ${now}
+     order by w.due_at
+     limit ${countMax}
+       for update of w skip locked`.execute(tx)
+  return rows
+}
+
+// The due time in the future is the claim: nobody else takes these up before it, and somebody does after it.
+async function setClaimed(tx: Tx, { due, now }: { due: Due[]; now: Date }): Promise<void> {
+  await sql`
+    update withdrawals w set status = 'submitted', attempts = w.attempts + 1, due_at = claimed.due_at
+      from unnest(${due.map(({ partnerId }) => partnerId)}::text[], ${due.map(({ id }) => id)}::text[],
+                  ${due.map(({ attempts }) => askAgainAt({ attempts, now, random: Math.random() }))}::timestamptz[])
+        as claimed (partner_id, id, due_at)
+     where w.partner_id = claimed.partner_id and w.id = claimed.id`.execute(tx)
+}
+
+function toPayout({ partnerId, id, net, currency, attempts, ...columns }: Due): Payout {
+  const account = fromColumns(columns)
+  if (account === null) throw new Error(`${id} has no account`)
+  return { partnerId, withdrawalId: id, amount: { amount: net, currency }, account, attempts: attempts + 1 }
+}
+
+async function appendEvent(
+  tx: Tx,
+  step: WithdrawalStatus,
+  {
+    partnerId,
+    withdrawal,
+    reason,
+    now,
+  }: { partnerId: string; withdrawal: Omit<Row, 'partnerId' | 'status'>; reason?: string | null; now: Date },
+): Promise<void> {
+  const { id, withdrawalIntentId, memberId, payCycleId, amount, fee, net, currency } = withdrawal
   await events.append(tx, {
     partnerId,
-    type: 'withdrawal.held',
-    resourceId: withdrawalId,
+    type: `withdrawal.${step}`,
+    resourceId: id,
     data: {
-      withdrawalId,
-      withdrawalIntentId: intentId,
+      withdrawalId: id,
+      withdrawalIntentId,
       memberId,
       payCycleId,
       amount: Number(amount),
       fee: Number(fee),
       netAmount: Number(net),
       currency,
+      ...(reason ? { reason } : {}),
     },
     now,
   })
-  return { withdrawalId }
 }
 
 async function findByIntent(
@@ -92,31 +323,50 @@ async function findByIntent(
   return { withdrawalId: id }
 }
 
+/** One state that a withdrawal has been in, since when, and why. */
+type Moment = { status: WithdrawalStatus; at: Date; reason: string | null }
+
+export type Details = Withdrawal & {
+  withdrawalIntentId: string
+  account: BankAccount
+  /** What the member had available when it had been booked. */
+  balanceAfter: bigint
+  /** Oldest first. */
+  timeline: Moment[]
+}
+
 /** @throws Problem `NotFound`, also for another partner's withdrawal */
-export async function find(db: Reader, { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }) {
-  const row = await db
-    .selectFrom('withdrawals as w')
-    .innerJoin('withdrawalIntents as i', join =>
-      join.onRef('i.partnerId', '=', 'w.partnerId').onRef('i.id', '=', 'w.withdrawalIntentId'),
-    )
-    .select([
-      'w.id',
-      'w.withdrawalIntentId',
-      'w.memberId',
-      'w.payCycleId',
-      'w.status',
-      'w.currency',
-      'w.amount',
-      'w.net',
-      'w.fee',
-      'w.createdAt',
-    ])
-    .select(['i.accountHolder', 'i.sortCode', 'i.accountNumber', 'i.iban'])
-    .where('w.partnerId', '=', partnerId)
-    .where('w.id', '=', withdrawalId)
-    .executeTakeFirst()
-  if (row === undefined) throw problem('NotFound', 'There is no such withdrawal')
-  return row
+export async function find(
+  db: Reader,
+  { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string },
+): Promise<Details> {
+  // One statement, so that the state and the events that led to it are of the same moment.
+  const { rows } = await sql<
+    Omit<Due, 'attempts'> & { balanceAfter: bigint; timeline: { type: string; at: string; reason: string | null }[] }
+  >`
+    select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
+           w.amount, w.net, w.fee, w.employer_fee, w.created_at, w.balance_after,
+           i.account_holder, i.sort_code, i.account_number, i.iban,
+           (select jsonb_agg(jsonb_build_object('type', e.type, 'at', e.created_at, 'reason', e.data ->> 'reason')
+                             order by e.sequence)
+              from events e where e.partner_id = w.partner_id and e.resource_id = w.id) as timeline
+      from withdrawals w
+      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+     where w.partner_id = ${partnerId} and w.id = ${withdrawalId}`.execute(db)
+  const [row] = rows
+  if (row === undefined) throw notFound()
+  const { timeline, ...columns } = row
+  const account = fromColumns(columns)
+  if (account === null) throw new Error(`${withdrawalId} has no account`)
+  return {
+    ...columns,
+    account,
+    timeline: timeline.map(({ type, at, reason }) => ({
+      status: type.replace('withdrawal.', '') as WithdrawalStatus,
+      at: new Date(at),
+      reason,
+    })),
+  }
 }
 
 export type Filter = { memberId?: string; payCycleId?: string; from?: Date; before?: Date }

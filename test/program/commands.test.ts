@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { type Environment, get, newDatabase, newDataDir, openwage, start, tamper, tidyUp } from './program.ts'
 
+vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
 test('a partner, a tier and a key that an operator makes serve requests, until the key is revoked', async () => {

@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
+import pg from 'pg'
 import { afterAll, expect, test, vi } from 'vitest'
 import { baseEnvironment, get, newDatabase, newDataDir, processesNaming, start, tamper, tidyUp } from './program.ts'
 
-// One of them waits for nine seconds, the others meanwhile.
+vi.setConfig({ testTimeout: 60_000 })
 afterAll(tidyUp)
 
-test.concurrent('a Ctrl-C that arrives twice, from the terminal and from npm, still stops cleanly and leaves nothing', async () => {
+test('a Ctrl-C that arrives twice, from the terminal and from npm, still stops cleanly and leaves nothing', async () => {
   const dataDir = newDataDir()
   const service = await start({ OPENWAGE_DATA_DIR: dataDir })
   service.child.kill('SIGINT')
@@ -17,6 +18,13 @@ test.concurrent('a Ctrl-C that arrives twice, from the terminal and from npm, st
   expect(code).toBe(0)
   expect(stderr.match(/"msg":"stopping"/g)).toHaveLength(1)
   expect(processesNaming(dataDir)).toEqual([])
+})
+
+// Of these one waits for nine seconds, the others meanwhile.
+test.concurrent('a service that npm has started ends when npm is killed', async () => {
+  const database = await newDatabase()
+  const pid = await killedNpm(database)
+  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000 })
 })
 
 test.concurrent('a request that is running when the service is told to stop is answered, and no new one is taken', async () => {
@@ -40,7 +48,8 @@ test.concurrent('a request that is running when the service is told to stop is a
   response.resume()
   const endedAfterMs = performance.now()
   expect((await service.ended).code).toBe(0)
-  expect(performance.now() - endedAfterMs).toBeLessThan(5_000)
+  // Not by the ten seconds after which the end is forced.
+  expect(performance.now() - endedAfterMs).toBeLessThan(9_500)
   agent.destroy()
 })
 
@@ -60,7 +69,7 @@ test.concurrent('a request that does not end holds the end up for ten seconds at
   await cutOff
 })
 
-test.concurrent('a start whose output nobody reads ends by itself, without a stack trace', async () => {
+test('a start whose output nobody reads ends by itself, without a stack trace', async () => {
   const { DATABASE_URL } = await newDatabase()
   const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
   const child = spawn(process.execPath, [script, 'start'], {
@@ -78,12 +87,19 @@ test.concurrent('a start whose output nobody reads ends by itself, without a sta
   expect(stderr).not.toContain('\n    at ')
 })
 
-test.concurrent('PostgreSQL may be killed under the running service: requests and background steps come back', async () => {
+test('PostgreSQL may be killed under the running service: requests and background steps come back', async () => {
   const dataDir = newDataDir()
   const service = await start({ OPENWAGE_DATA_DIR: dataDir })
   const socketDir = /psql -h (\S+)/.exec(service.stdout)?.[1] ?? ''
+  // In the middle of a step: a worker that cannot say what became of its job gives up altogether.
+  const lock = new pg.Client({ host: socketDir, user: 'openwage', database: 'openwage' }).on('error', () => undefined)
+  await lock.connect()
+  await lock.query('begin; lock table withdrawal_intents in access exclusive mode')
+  await tamper({ socketDir }, `select graphile_worker.add_job('expire-intents')`)
+  await vi.waitFor(async () => expect(await tamper({ socketDir }, waiting)).not.toEqual([]), { timeout: 10_000 })
   const postmaster = processesNaming(`${dataDir}/postgres`).find(({ args }) => /^ *\d+ \S*\/postgres -D/.test(args))
   process.kill(postmaster?.pid ?? 0, 'SIGKILL')
+
   const statuses = new Set<number>()
   await vi.waitFor(
     async () => {
@@ -103,17 +119,13 @@ test.concurrent('PostgreSQL may be killed under the running service: requests an
     },
     { timeout: 15_000 },
   )
-  expect((await service.stop()).code).toBe(0)
+  const { code, stderr } = await service.stop()
+  expect(code).toBe(0)
+  expect(stderr).toContain('the worker is started again')
 })
 
-test.concurrent('a service that npm has started ends when npm is killed', async () => {
-  const database = await newDatabase()
-  const [, pid] = await underNpm(database)
-  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000 })
-})
-
-// A shell in npm's place: it starts the service, says which process it is, and is then killed.
-async function underNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<[shell: number | undefined, pid: number]> {
+// A shell in npm's place: it starts the service, and is killed as soon as that runs.
+async function killedNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<number> {
   const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
   const shell = spawn('sh', ['-c', '"$@" & echo "pid $!"; wait', 'sh', process.execPath, script, 'start'], {
     env: { ...baseEnvironment, DATABASE_URL, PORT: '0', npm_lifecycle_event: 'start' },
@@ -125,8 +137,10 @@ async function underNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<[sh
   })
   await vi.waitFor(() => expect(stdout).toContain('Ctrl-C stops it.'), { timeout: 15_000 })
   shell.kill('SIGKILL')
-  return [shell.pid, Number(/pid (\d+)/.exec(stdout)?.[1])]
+  return Number(/pid (\d+)/.exec(stdout)?.[1])
 }
+
+const waiting = `select 1 from pg_locks where relation = 'withdrawal_intents'::regclass and not granted`
 
 function isAlive(pid: number): boolean {
   try {

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { afterEach, expect, test, vi } from 'vitest'
 import { get, newDatabase, newDataDir, openwage, processesNaming, start, tidyUp } from './program.ts'
 
+vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
 test('a start prints a request that works as pasted; the next one has the same data and key, after an end and after a kill -9 of everything', async () => {

@@ -1,0 +1,220 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { sql, type Tx } from '../db.ts'
+import { newId } from '../ids.ts'
+import * as events from './events.ts'
+
+let harness: Harness
+let mine: TestPartner
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+beforeEach(async () => {
+  mine = await harness.addPartner('Reader')
+})
+
+type Listed = { id: string; type: string; sequence: number; createdAt: string; data: Record<string, unknown> }
+
+const get = (query = '', options = {}) => harness.call('GET', `/v1/events${query}`, { key: mine.key, ...options })
+const append = (tx: Tx, resourceId: string, type = 'test.happened') =>
+  events.append(tx, { partnerId: mine.partner.id, type, resourceId, data: { resourceId }, now: harness.clock.now() })
+const appendNow = (resourceId: string, type?: string) =>
+  harness.db.transaction().execute(tx => append(tx, resourceId, type))
+const resourcesOf = (listed: Listed[]) => listed.map(({ data }) => data.resourceId ?? 'cycle')
+
+/** Reads as a partner would: on and on from the last event it has. */
+function reader(query = 'take=2') {
+  const seen: Listed[] = []
+  return {
+    seen,
+    async readOn() {
+      for (;;) {
+        const last = seen.at(-1)
+        const { body, status } = await get(`?${query}${last === undefined ? '' : `&after=${last.id}`}`)
+        expect(status).toBe(200)
+        seen.push(...body.events)
+        if (!body.hasMore) return seen
+      }
+    },
+  }
+}
+
+/** A transaction that has begun and holds its place, and appends when it is told to. */
+async function openTransaction() {
+  const begun = Promise.withResolvers<void>()
+  const resources = Promise.withResolvers<string[]>()
+  const done = harness.db.transaction().execute(async tx => {
+    await sql`select pg_current_xact_id()`.execute(tx)
+    begun.resolve()
+    for (const resource of await resources.promise) await append(tx, resource)
+  })
+  await begun.promise
+  return {
+    async commit(...appended: string[]) {
+      resources.resolve(appended)
+      await done
+    },
+  }
+}
+
+describe('the feed', () => {
+  test('gives every event, oldest first, and says whether there is more', async () => {
+    const first = await get()
+    expect(first.body).toEqual({
+      events: [
+        {
+          ...{ id: expect.stringMatching(/^evt_/), type: 'pay_cycle.opened', sequence: 1 },
+          ...{
+            createdAt: harness.clock.now().toISOString(),
+            data: expect.objectContaining({ payCycleId: mine.payCycle.id }),
+          },
+        },
+      ],
+      hasMore: false,
+      take: 50,
+    })
+    await appendNow('one')
+    await appendNow('two')
+    const page = await get('?take=2')
+    expect(page.body).toMatchObject({ hasMore: true, take: 2 })
+    expect(resourcesOf(page.body.events)).toEqual(['cycle', 'one'])
+    const rest = await get(`?after=${page.body.events[1].id}`)
+    expect(resourcesOf(rest.body.events)).toEqual(['two'])
+    expect(rest.body.hasMore).toBe(false)
+    expect((await get(`?after=${rest.body.events[0].id}`)).body).toEqual({ events: [], hasMore: false, take: 50 })
+  })
+
+  test('never passes a transaction that is still open: what it appends comes before what was committed earlier', async () => {
+    const { seen, readOn } = reader()
+    await appendNow('before')
+    const open = await openTransaction()
+    await appendNow('meanwhile')
+    await readOn()
+    expect(resourcesOf(seen)).toEqual(['cycle', 'before'])
+    await open.commit('late')
+    await readOn()
+    expect(resourcesOf(seen)).toEqual(['cycle', 'before', 'late', 'meanwhile'])
+  })
+
+  test('misses nothing while many write at once, and repeats nothing', async () => {
+    const { seen, readOn } = reader('take=7')
+    const writers = Array.from({ length: 12 }, async (_, writer) => {
+      for (let round = 0; round < 8; round++) {
+        await harness.db.transaction().execute(async tx => {
+          await sql`select pg_current_xact_id()`.execute(tx)
+          await append(tx, `r${writer}`)
+          await append(tx, `r${writer}-${round}`)
+        })
+      }
+    })
+    let writing = true
+    const all = Promise.all(writers).finally(() => {
+      writing = false
+    })
+    while (writing) await readOn()
+    await all
+    await readOn()
+    expect(seen).toHaveLength(1 + 12 * 8 * 2)
+    expect(new Set(seen.map(({ id }) => id)).size).toBe(seen.length)
+  })
+
+  test('keeps the events of a resource in their sequence, also when a later transaction was the first to append', async () => {
+    const early = await openTransaction()
+    await appendNow('shared')
+    await appendNow('shared')
+    await early.commit('shared', 'shared', 'own')
+    const { seen, readOn } = reader()
+    await readOn()
+    const shared = seen.filter(({ data }) => data.resourceId === 'shared')
+    expect(shared.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4])
+    expect(resourcesOf(seen)).toContain('own')
+  })
+
+  test('gives only the types that were asked for', async () => {
+    await appendNow('one', 'test.rare')
+    for (const name of ['two', 'three', 'four']) await appendNow(name)
+    await appendNow('five', 'test.rare')
+    expect(resourcesOf((await get('?types=test.rare')).body.events)).toEqual(['one', 'five'])
+    const { seen, readOn } = reader('take=1&types=test.rare&types=test.happened&types=test.rare')
+    await readOn()
+    expect(resourcesOf(seen)).toEqual(['one', 'two', 'three', 'four', 'five'])
+    expect((await get('?types=nothing.such')).body.events).toEqual([])
+  })
+
+  test('finds a rare type by its index, without reading the others', async () => {
+    await sql`
+      insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
+      select ${mine.partner.id}, 'evt_' || n, 'test.common', 'common', n, '{}', ${harness.clock.now()} from generate_series(1, 20000) n`.execute(
+      harness.db,
+    )
+    await appendNow('one', 'test.rare')
+    await sql`analyze events`.execute(harness.db)
+    const client = await harness.pool.connect()
+    try {
+      // What PostgreSQL does with the statement of the feed itself.
+      await client.query('begin')
+      const read = await client.query(
+        `explain (analyze, timing off, summary off) select e.id from unnest($3::text[]) wanted (type) cross join lateral (
+           select transaction_id, sequence, id from events where partner_id = $1 and events.type = wanted.type
+              and (transaction_id, sequence, id) > ('0'::xid8, 0, ''::id) and transaction_id < $2::xid8
+            order by transaction_id, sequence, id limit 51) e`,
+        [mine.partner.id, '9000000000', ['test.rare']],
+      )
+      const plan = read.rows.map(row => row['QUERY PLAN']).join('\n')
+      expect(plan).toMatch(/using events_feed_of_type on events .*actual rows=1(\.00)? /)
+      await client.query('rollback')
+    } finally {
+      client.release()
+    }
+  })
+
+  test('reaches back 30 days: older events are gone from it, and from an older one nobody can read on', async () => {
+    await appendNow('old')
+    const old = (await get()).body.events.at(-1).id
+    harness.clock.advance({ days: 29 })
+    await appendNow('new')
+    expect(resourcesOf((await get()).body.events)).toEqual(['cycle', 'old', 'new'])
+    expect(resourcesOf((await get(`?after=${old}`)).body.events)).toEqual(['new'])
+    harness.clock.advance({ days: 2 })
+    const listed = (await get()).body.events
+    expect(resourcesOf(listed)).toEqual(['new'])
+    expect((await get(`?after=${old}`)).status).toBe(404)
+    harness.clock.advance({ days: 40 })
+    expect((await get()).body.events).toEqual([])
+  })
+
+  test('answers for another partner’s event exactly as for one that does not exist', async () => {
+    const { key } = await harness.addPartner('Foreign')
+    const foreign = (await get('', { key })).body.events[0].id
+    const answer = await get(`?after=${foreign}`)
+    const missing = await get(`?after=${newId('event', harness.clock.now())}`)
+    expect(answer.status).toBe(404)
+    expect(answer.body.issues[0].code).toBe('NotFound')
+    expect(answer.text).toBe(missing.text)
+    expect((await get()).body.events).toHaveLength(1)
+  })
+
+  test('needs a key that may read pay', async () => {
+    const { secret } = await harness.addKey(['members:read'], { partnerId: mine.partner.id })
+    expect((await get('', { key: secret })).status).toBe(403)
+    expect((await get('', { key: null })).status).toBe(401)
+  })
+
+  test('with an idempotency key gives the first answer again, whatever has happened since', async () => {
+    const headers = { 'x-idempotency-key': 'read-once' }
+    const first = await get('', { headers })
+    await appendNow('later')
+    const second = await get('', { headers })
+    expect([second.text, second.headers['idempotency-replayed']]).toEqual([first.text, 'true'])
+  })
+
+  test.each(['take=0', 'take=101', 'after=x', 'after=mem_01kah4pzc5e4r8v2m6t0x9y3bd', 'types=Nothing', 'skip=1'])(
+    'refuses the query %s',
+    async query => {
+      const { status, body } = await get(`?${query}`)
+      expect(status).toBe(400)
+      expect(body.issues[0]).toMatchObject({ code: 'QueryValidation' })
+    },
+  )
+})

@@ -1,0 +1,244 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import type { Currency } from '../money.ts'
+import { pausePartner, resumePartner } from '../partners/partners.ts'
+import * as withdrawals from '../withdrawals/withdrawals.ts'
+import * as float from './float.ts'
+import { floatJobs } from './jobs.ts'
+
+let harness: Harness
+let mine: TestPartner
+let partnerId: string
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+beforeEach(async () => {
+  mine = await harness.addPartner('Float')
+  partnerId = mine.partner.id
+})
+
+const gbp = (amount: bigint) => ({ amount, currency: 'GBP' as const })
+const unknownPartner = 'par_01kah4pzc5e4r8v2m6t0x9y3bd'
+const inTx = <T>(work: Parameters<ReturnType<Harness['db']['transaction']>['execute']>[0]) =>
+  harness.db.transaction().execute(work) as Promise<T>
+const fund = (amount: bigint) =>
+  inTx(tx => float.fund(tx, { partnerId, amount: gbp(amount), now: harness.clock.now() }))
+const takeOut = (amount: bigint) =>
+  inTx(tx => float.withdraw(tx, { partnerId, amount: gbp(amount), now: harness.clock.now() }))
+const setFloor = (floor: bigint | null) =>
+  inTx(tx => float.setFloor(tx, { partnerId, currency: 'GBP', floor, now: harness.clock.now() }))
+const show = async (currency: Currency = 'GBP') =>
+  (await float.read(harness.db, partnerId)).find(each => each.currency === currency)
+const addMember = (available: number) => harness.addMember({ available, key: mine.key })
+const createIntent = (memberId: string, amount = 5_000, currency = 'GBP') =>
+  harness.call('POST', '/v1/pay/withdrawals/intent', {
+    body: { memberId, amount: { amount, currency } },
+    key: mine.key,
+  })
+const complete = (withdrawalIntentId: string, headers = {}) =>
+  harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, key: mine.key, headers })
+const intentOf = async (memberId: string, amount = 5_000): Promise<string> =>
+  (await createIntent(memberId, amount)).body.withdrawalIntentId
+const balance = async (memberId: string) =>
+  (await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key })).body
+const watch = () =>
+  floatJobs['watch-floats']?.({ db: harness.db, log: harness.app.log as never, now: harness.clock.now })
+const lowEvents = async () =>
+  await harness.db
+    .selectFrom('events')
+    .select(['data', 'sequence'])
+    .where('partnerId', '=', partnerId)
+    .where('type', '=', 'float.low')
+    .where('resourceId', '=', partnerId)
+    .orderBy('sequence')
+    .execute()
+
+describe('a float', () => {
+  test('is what was put in; what is on its way is not free any more, and leaves when it is paid', async () => {
+    await fund(100_000n)
+    expect(await show()).toMatchObject({ float: 100_000n, pending: 0n, free: 100_000n, floor: null, lowSince: null })
+    const completed = await complete(await intentOf(await addMember(12_000)))
+    expect(await show()).toMatchObject({ float: 100_000n, pending: 4_950n, free: 95_050n })
+    const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
+    harness.clock.advance({ minutes: 5 })
+    await inTx(tx => withdrawals.submitDue(tx, { now: harness.clock.now(), countMax: 100 }))
+    const about = { partnerId, withdrawalId, reason: null, now: harness.clock.now() }
+    await inTx(tx => withdrawals.hear(tx, { ...about, outcome: 'paid' }))
+    expect(await show()).toMatchObject({ float: 95_050n, pending: 0n, free: 95_050n })
+    await inTx(tx => withdrawals.hear(tx, { ...about, outcome: 'returned' }))
+    expect(await show()).toMatchObject({ float: 100_000n, pending: 0n, free: 100_000n })
+  })
+
+  test('is one per currency, and there is none in a currency without a tier', async () => {
+    await inTx(tx => float.fund(tx, { partnerId, amount: { amount: 7n, currency: 'EUR' }, now: harness.clock.now() }))
+    expect((await float.read(harness.db, partnerId)).map(({ currency, free }) => `${free} ${currency}`)).toEqual([
+      '7 EUR',
+      '0 GBP',
+    ])
+    const usd = { amount: 7n, currency: 'USD' } as const
+    await expect(inTx(tx => float.fund(tx, { partnerId, amount: usd, now: harness.clock.now() }))).rejects.toThrow(
+      'no tier in USD',
+    )
+  })
+
+  test('never gives out more than is free', async () => {
+    await fund(10_000n)
+    await complete(await intentOf(await addMember(12_000)))
+    await expect(takeOut(5_051n)).rejects.toThrow('Only 50.50 GBP is free')
+    await takeOut(5_050n)
+    expect(await show()).toMatchObject({ float: 4_950n, pending: 4_950n, free: 0n })
+  })
+
+  test('two who take out at once take turns: together they never get more than is free', async () => {
+    await fund(10_000n)
+    const results = await Promise.allSettled(Array.from({ length: 8 }, () => takeOut(3_000n)))
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(3)
+    expect(await show()).toMatchObject({ free: 1_000n })
+  })
+
+  test('of nobody, or by nothing, is not moved', async () => {
+    const now = harness.clock.now()
+    await expect(inTx(tx => float.fund(tx, { partnerId: unknownPartner, amount: gbp(1n), now }))).rejects.toThrow(
+      'There is no partner',
+    )
+    await expect(fund(0n)).rejects.toThrow('at least one minor unit')
+    await expect(takeOut(0n)).rejects.toThrow('at least one minor unit')
+  })
+})
+
+describe('below its floor', () => {
+  test('intents and completions are refused with a time to come back, and the balance says so', async () => {
+    const memberId = await addMember(12_000)
+    await fund(20_000n)
+    const pending = await intentOf(memberId)
+    await setFloor(20_000n)
+    expect(await intentOf(memberId)).toMatch(/^wi_/)
+    await setFloor(20_001n)
+    for (const answer of [await createIntent(memberId), await complete(pending)]) {
+      expect(answer.status).toBe(422)
+      expect(answer.body.issues).toEqual([
+        { code: 'UnprocessableEntity', message: expect.stringContaining('temporarily unavailable') },
+      ])
+      expect(answer.headers['retry-after']).toBe('300')
+    }
+    expect(await balance(memberId)).toMatchObject({ available: { amount: 12_000 }, isTemporarilyUnavailable: true })
+    await fund(1n)
+    expect(await balance(memberId)).toMatchObject({ isTemporarilyUnavailable: false })
+    expect((await complete(pending)).status).toBe(201)
+  })
+
+  test('a refused completion leaves its idempotency key free, and goes through when the float is funded', async () => {
+    const memberId = await addMember(12_000)
+    const pending = await intentOf(memberId)
+    await setFloor(1n)
+    const headers = { 'x-idempotency-key': 'again' }
+    expect((await complete(pending, headers)).status).toBe(422)
+    await fund(10_000n)
+    const answer = await complete(pending, headers)
+    expect([answer.status, answer.headers['idempotency-replayed']]).toEqual([201, undefined])
+    expect((await complete(pending, headers)).headers['idempotency-replayed']).toBe('true')
+  })
+
+  test('only members of that currency are refused, and only this partner’s', async () => {
+    const memberId = await harness.addMember({ available: 12_000, key: mine.key, tier: 'Silver EU', currency: 'EUR' })
+    await setFloor(1n)
+    expect((await createIntent(memberId, 5_000, 'EUR')).status).toBe(201)
+    const foreign = await harness.addMember({ available: 12_000 })
+    expect((await harness.call('GET', `/v1/pay/members/${foreign}/balance`)).body.isTemporarilyUnavailable).toBe(false)
+  })
+
+  test('a partner whose float nobody watches withdraws without any', async () => {
+    const memberId = await addMember(12_000)
+    expect((await complete(await intentOf(memberId))).status).toBe(201)
+    expect(await show()).toMatchObject({ float: 0n, free: -4_950n })
+  })
+})
+
+describe('a fall below the floor has one event', () => {
+  test('from the withdrawal that causes it, in its transaction; the next one is refused and has none', async () => {
+    await fund(20_000n)
+    await setFloor(12_000n)
+    const [first, second, third] = [await addMember(9_000), await addMember(9_000), await addMember(9_000)]
+    await complete(await intentOf(first))
+    expect(await lowEvents()).toEqual([])
+    const pending = await intentOf(third)
+    await complete(await intentOf(second))
+    expect(await lowEvents()).toEqual([{ sequence: 1, data: { currency: 'GBP', free: 10_100, floor: 12_000 } }])
+    expect((await complete(pending)).status).toBe(422)
+    expect(await show()).toMatchObject({ lowSince: harness.clock.now() })
+    await fund(5_000n)
+    expect(await show()).toMatchObject({ lowSince: null })
+    expect(await lowEvents()).toHaveLength(1)
+    await complete(pending)
+    expect(await lowEvents()).toMatchObject([{ sequence: 1 }, { sequence: 2, data: { free: 10_150 } }])
+  })
+
+  test('from money that is taken out, and from a floor that is raised', async () => {
+    await fund(20_000n)
+    await setFloor(15_000n)
+    await takeOut(5_000n)
+    expect(await lowEvents()).toEqual([])
+    await takeOut(1n)
+    await takeOut(1n)
+    expect(await lowEvents()).toHaveLength(1)
+    await setFloor(10_000n)
+    await setFloor(14_999n)
+    await setFloor(15_500n)
+    expect(await lowEvents()).toHaveLength(2)
+    await setFloor(null)
+    expect(await show()).toMatchObject({ floor: null, lowSince: null })
+  })
+
+  test('of two withdrawals that cross it only together, both go through, and the watch notes it once', async () => {
+    await fund(20_000n)
+    await setFloor(11_000n)
+    const [first, second] = [await addMember(9_000), await addMember(9_000)]
+    const [one, other] = [await intentOf(first), await intentOf(second)]
+    await inTx(async tx => {
+      await withdrawals.complete(tx, { partner: mine.partner, intentId: one, now: harness.clock.now() })
+      expect((await complete(other)).status).toBe(201)
+    })
+    expect(await show()).toMatchObject({ free: 10_100n, lowSince: null })
+    expect((await createIntent(first, 1_000)).status).toBe(422)
+    await Promise.all([watch(), watch()])
+    expect(await lowEvents()).toHaveLength(1)
+    expect(await show()).toMatchObject({ lowSince: harness.clock.now() })
+  })
+
+  test('of ten withdrawals at once that each cross it, one has the event', async () => {
+    await fund(12_000n)
+    const members = await Promise.all(Array.from({ length: 10 }, () => addMember(9_000)))
+    const pending = await Promise.all(members.map(memberId => intentOf(memberId)))
+    await setFloor(12_000n)
+    await Promise.all(pending.map(id => complete(id)))
+    expect(await lowEvents()).toHaveLength(1)
+  })
+
+  test('money that comes back ends it within a turn of the watch', async () => {
+    await fund(20_000n)
+    const completed = await complete(await intentOf(await addMember(9_000)))
+    await setFloor(16_000n)
+    const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
+    await inTx(tx => withdrawals.cancel(tx, { partnerId, withdrawalId, now: harness.clock.now() }))
+    expect((await createIntent(await addMember(9_000))).status).toBe(201)
+    await watch()
+    expect(await show()).toMatchObject({ lowSince: null })
+    expect(await lowEvents()).toHaveLength(1)
+  })
+})
+
+test('a partner that is paused by hand is refused in the same way, until it is resumed', async () => {
+  const memberId = await addMember(12_000)
+  const pending = await intentOf(memberId)
+  await inTx(tx => pausePartner(tx, partnerId))
+  for (const answer of [await createIntent(memberId), await complete(pending)]) {
+    expect(answer.status).toBe(422)
+    expect(answer.body.issues[0].code).toBe('UnprocessableEntity')
+    expect(answer.headers['retry-after']).toBe('300')
+  }
+  expect((await balance(memberId)).isTemporarilyUnavailable).toBe(true)
+  await inTx(tx => resumePartner(tx, partnerId))
+  expect((await complete(pending)).status).toBe(201)
+  await expect(inTx(tx => pausePartner(tx, unknownPartner))).rejects.toThrow('There is no partner')
+})

@@ -1,0 +1,52 @@
+import type { FastifyRequest } from 'fastify'
+import { problem } from '../errors.ts'
+import type { App } from './server.ts'
+
+/** A body that came as `text/csv`: the file as it stands, for its slice to read. */
+export class CsvFile {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** Lets the routes of this scope take a `text/csv` body beside JSON. Everywhere else one is refused with 415. */
+export function acceptCsv(scope: App): void {
+  scope.addContentTypeParser('text/csv', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => {
+    requireUtf8(request)
+    try {
+      return new CsvFile(utf8.decode(bytes))
+    } catch {
+      throw problem('BadRequest', 'The file is not valid UTF-8; save it as "CSV UTF-8"')
+    }
+  })
+}
+
+/** @throws Problem `UnsupportedMediaType` when the `content-type` names another character set */
+export function requireUtf8(request: FastifyRequest): void {
+  const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1]
+  if (charset !== undefined && charset.toLowerCase() !== 'utf-8') {
+    throw problem('UnsupportedMediaType', `The body must be UTF-8, not ${charset.slice(0, 40)}`)
+  }
+}
+
+/** Whether an `accept` header wants CSV rather than JSON. Without a word of CSV the answer is JSON. */
+export function prefersCsv(accept: string | undefined): boolean {
+  const weights = new Map(
+    (accept ?? '').split(',').map(range => {
+      const [type = '', ...parameters] = range.split(';').map(part => part.trim().toLowerCase())
+      const weight = parameters.find(parameter => parameter.startsWith('q='))?.slice(2)
+      return [type, weight === undefined ? 1 : Number(weight)] as const
+    }),
+  )
+  const csv = weights.get('text/csv') ?? 0
+  return csv > 0 && csv >= (weights.get('application/json') ?? 0)
+}
+
+/** Headers of an answer that is a CSV file to keep. `name` holds nothing but letters, digits, `-` and `.`. */
+export function csvHeaders(name: string): Record<string, string> {
+  return { 'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}"` }
+}
+
+// A byte order mark stays: what a file begins with is for its reader to judge.
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

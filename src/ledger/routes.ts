@@ -1,0 +1,127 @@
+import { Type } from 'typebox'
+import { pageFields, pageOf, pageQuery } from '../http/list.ts'
+import { read } from '../http/once.ts'
+import { operation } from '../http/operation.ts'
+import type { App, Edge } from '../http/server.ts'
+import { Id } from '../ids.ts'
+import * as members from '../members/members.ts'
+import { type Currency, CurrencyCode, SignedMoney, toWire } from '../money.ts'
+import { readStatement, type Standing, type StatementLine } from './statement.ts'
+
+const strict = { additionalProperties: false }
+
+const Instant = Type.String({ format: 'date-time', examples: ['2026-03-31T09:30:00.000Z'] })
+
+const StandingBody = Type.Object(
+  {
+    available: Type.Unsafe({ ...SignedMoney, description: 'What the member can withdraw.' }),
+    owed: Type.Unsafe({
+      ...SignedMoney,
+      description: 'What a correction took beyond what was there; the next pay run pays it first.',
+    }),
+  },
+  { title: 'MemberStanding', ...strict },
+)
+
+const MemberStatement = Type.Object(
+  {
+    memberId: Id('member'),
+    asOf: Instant,
+    opening: Type.Unsafe({ ...StandingBody, description: 'Before the oldest line of this page.' }),
+    closing: Type.Unsafe({
+      ...StandingBody,
+      description: 'After the newest line of this page; of the first page: as of `asOf`.',
+    }),
+    lines: Type.Array(
+      Type.Object(
+        {
+          id: Id('transfer'),
+          movementId: Type.String({
+            description: 'What the line is about: a pay run, a withdrawal, a pay cycle.',
+            examples: ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
+          }),
+          reason: Type.String({ examples: ['withdrawal.held', 'pay_run.available'] }),
+          createdAt: Instant,
+          change: StandingBody,
+          balanceAfter: StandingBody,
+        },
+        { title: 'MemberStatementLine', ...strict },
+      ),
+    ),
+    hasMore: Type.Boolean(),
+    ...pageFields,
+  },
+  { title: 'MemberStatement', ...strict },
+)
+
+export function ledgerRoutes(app: App, { db }: Edge): void {
+  app.get(
+    '/v1/pay/members/:memberId/statement',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getMemberStatement',
+        tag: 'Members',
+        summary: 'Get a member’s statement',
+        description:
+          'Every line of the books that changed what the member has available or owes, newest first, up to an instant. To page, pass the `asOf` of the first page on, so that new lines do not shift the others.',
+        params: Type.Object({ memberId: Id('member') }),
+        query: Type.Object(
+          {
+            asOf: Type.Optional(
+              Type.String({
+                format: 'date-time',
+                // No leap seconds: no instant of ours is one.
+                pattern: ':[0-5][0-9](\\.[0-9]+)?(Z|z|[+-][0-9:]+)$',
+                description: 'Up to and including this instant (ISO 8601). Now, unless given.',
+                examples: ['2026-03-31T09:30:00.000Z'],
+              }),
+            ),
+            currency: Type.Optional(
+              Type.Unsafe<Currency>({ ...CurrencyCode, description: 'The member’s currency, unless given.' }),
+            ),
+            ...pageQuery,
+          },
+          strict,
+        ),
+        success: { status: 200, description: 'One page of the statement.', schema: MemberStatement },
+        problems: ['MemberNotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partner, now, params, query } = request
+        const about = { partnerId: partner.id, memberId: params.memberId }
+        const page = pageOf(query)
+        const asOf = query.asOf === undefined ? now : new Date(query.asOf)
+        const paidIn = await members.currencyOf(reader, about)
+        const currency = query.currency ?? paidIn
+        const { opening, closing, lines, hasMore } = await readStatement(reader, { ...about, currency, asOf, page })
+        const body = {
+          memberId: params.memberId,
+          asOf: asOf.toISOString(),
+          opening: standingBody(opening, currency),
+          closing: standingBody(closing, currency),
+          lines: lines.map(line => lineBody(line, currency)),
+          hasMore,
+          ...page,
+        }
+        return { status: 200, body }
+      }),
+  )
+}
+
+function lineBody({ id, movementId, reason, createdAt, change, after }: StatementLine, currency: Currency) {
+  return {
+    id,
+    movementId,
+    reason,
+    createdAt: createdAt.toISOString(),
+    change: standingBody(change, currency),
+    balanceAfter: standingBody(after, currency),
+  }
+}
+
+function standingBody({ available, owed }: Standing, currency: Currency) {
+  return { available: toWire({ amount: available, currency }), owed: toWire({ amount: owed, currency }) }
+}

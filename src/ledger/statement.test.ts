@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const unknownMember = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const standing = (available: number, owed = 0) => ({ available: gbp(available), owed: gbp(owed) })
+const statement = (memberId: string, query = '', options = {}) =>
+  harness.call('GET', `/v1/pay/members/${memberId}/statement${query}`, options)
+const pay = (memberId: string, amount: number) =>
+  harness.call('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money: gbp(amount) }] } })
+
+async function withdraw(memberId: string, amount: number): Promise<string> {
+  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } })
+  const { withdrawalIntentId } = intent.body
+  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  return completed.headers.location?.split('/').at(-1) ?? ''
+}
+
+/** A member who was paid, withdrew, and was corrected by more than was left; a minute between each. */
+async function livedMember() {
+  const memberId = await harness.addMember()
+  const payRun = (await pay(memberId, 12_000)).body.id
+  const paidAt = harness.clock.now()
+  harness.clock.advance({ minutes: 1 })
+  const withdrawalId = await withdraw(memberId, 5_000)
+  const withdrawnAt = harness.clock.now()
+  harness.clock.advance({ minutes: 1 })
+  const correction = (await pay(memberId, -7_500)).body.id
+  return { memberId, payRun, paidAt, withdrawalId, withdrawnAt, correction }
+}
+
+describe('a statement', () => {
+  test('has every line with what it changed and what there was after it, newest first', async () => {
+    const { memberId, payRun, withdrawalId, correction } = await livedMember()
+    const { status, body } = await statement(memberId)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      ...{ memberId, asOf: harness.clock.now().toISOString(), hasMore: false, skip: 0, take: 50 },
+      ...{ opening: standing(0), closing: standing(0, 500) },
+    })
+    const lines = body.lines.map((line: { change: unknown }) => line.change)
+    expect(lines).toHaveLength(5)
+    expect(body.lines[4]).toEqual({
+      ...{ id: expect.stringMatching(/^tr_/), movementId: payRun, reason: 'pay_run.available' },
+      ...{ createdAt: expect.any(String), change: standing(12_000), balanceAfter: standing(12_000) },
+    })
+    expect(body.lines.slice(2, 4)).toMatchObject([
+      { movementId: withdrawalId, reason: 'withdrawal.held', balanceAfter: standing(7_000) },
+      { movementId: withdrawalId, reason: 'withdrawal.held' },
+    ])
+    expect(lines.slice(2, 4)).toEqual(expect.arrayContaining([standing(-4_950), standing(-50)]))
+    expect(body.lines.slice(0, 2).map((line: { movementId: string }) => line.movementId)).toEqual([
+      correction,
+      correction,
+    ])
+    expect(lines.slice(0, 2)).toEqual(expect.arrayContaining([standing(-7_000), standing(0, 500)]))
+  })
+
+  test('as of an instant is what it was then, that instant included, whatever has been booked since', async () => {
+    const { memberId, paidAt, withdrawnAt } = await livedMember()
+    const asOf = async (instant: Date) => (await statement(memberId, `?asOf=${instant.toISOString()}`)).body
+    expect((await asOf(new Date(paidAt.getTime() - 1))).lines).toEqual([])
+    expect(await asOf(paidAt)).toMatchObject({ closing: standing(12_000), lines: [{ change: standing(12_000) }] })
+    expect(await asOf(withdrawnAt)).toMatchObject({ opening: standing(0), closing: standing(7_000) })
+    const before = await asOf(withdrawnAt)
+    await pay(memberId, 3_000)
+    expect(await asOf(withdrawnAt)).toEqual(before)
+    expect((await statement(memberId)).body.closing).toEqual(standing(2_500))
+  })
+
+  test('is paged without repeating or skipping a line, and each page begins where the one before it ended', async () => {
+    const memberId = await harness.addMember()
+    // All in one millisecond: the order is that of the transactions.
+    for (let amount = 1_000; amount < 1_008; amount++) await pay(memberId, amount)
+    await withdraw(memberId, 2_000)
+    const all = (await statement(memberId)).body
+    expect(all.lines).toHaveLength(10)
+    for (const { balanceAfter } of all.lines) expect(balanceAfter.available.amount).toBeGreaterThanOrEqual(0)
+    const { asOf } = all
+    const pages = await Promise.all(
+      [0, 4, 8, 12].map(async skip => (await statement(memberId, `?asOf=${asOf}&skip=${skip}&take=4`)).body),
+    )
+    expect(pages.flatMap(page => page.lines)).toEqual(all.lines)
+    expect(pages.map(page => page.hasMore)).toEqual([true, true, false, false])
+    expect(pages[0].closing).toEqual(all.closing)
+    expect(pages[1].closing).toEqual(pages[0].opening)
+    expect(pages[2].closing).toEqual(pages[1].opening)
+    expect(pages[2].opening).toEqual(standing(0))
+    expect(pages[3]).toMatchObject({ lines: [], opening: standing(0), closing: standing(0) })
+  })
+
+  test('of a member without books is empty; of another currency too', async () => {
+    const memberId = await harness.addMember()
+    expect((await statement(memberId)).body).toMatchObject({ lines: [], closing: standing(0), hasMore: false })
+    await pay(memberId, 1_000)
+    const euros = (await statement(memberId, '?currency=EUR')).body
+    expect(euros).toMatchObject({ lines: [], closing: { available: { amount: 0, currency: 'EUR' } } })
+  })
+
+  test('of another partner’s member is not found, exactly as one that does not exist', async () => {
+    const memberId = await harness.addMember({ available: 1_000 })
+    const { key } = harness.other
+    const [foreign, missing] = [await statement(memberId, '', { key }), await statement(unknownMember, '', { key })]
+    expect(foreign.status).toBe(404)
+    expect(foreign.body.issues[0].code).toBe('MemberNotFound')
+    expect(foreign.text.replace(memberId, unknownMember)).toBe(missing.text)
+  })
+
+  test('with an idempotency key is the first answer again', async () => {
+    const memberId = await harness.addMember({ available: 1_000 })
+    const headers = { 'x-idempotency-key': `statement ${memberId}`.replace(' ', '-') }
+    const first = await statement(memberId, '', { headers })
+    await pay(memberId, 1_000)
+    const second = await statement(memberId, '', { headers })
+    expect([second.text, second.headers['idempotency-replayed']]).toEqual([first.text, 'true'])
+  })
+
+  test.each(['asOf=yesterday', 'asOf=2016-12-31T23:59:60Z', 'asOf=2026-03-31', 'currency=gbp', 'take=0', 'from=1'])(
+    'refuses the query %s',
+    async query => {
+      const { status, body } = await statement(unknownMember, `?${query}`)
+      expect(status).toBe(400)
+      expect(body.issues[0]).toMatchObject({ code: 'QueryValidation', path: query.split('=')[0] })
+    },
+  )
+})

@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
+import { sql, type Tx } from '../db.ts'
+import * as float from '../float/float.ts'
+import { closeIfOver } from '../pay-cycles/closing.ts'
+import * as withdrawals from '../withdrawals/withdrawals.ts'
+import { takeSnapshots } from './snapshots.ts'
+import { verify } from './verify.ts'
+
+let harness: Harness
+/** One of everything: withdrawals by what became of them, pay runs, cycles and members. */
+let life: Record<string, string>
+beforeAll(async () => {
+  harness = await startHarness()
+  life = await liveThroughTwoCycles()
+})
+afterAll(() => harness.stop())
+
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+
+async function liveThroughTwoCycles(): Promise<Record<string, string>> {
+  const { call, clock, db, partner } = harness
+  const partnerId = partner.id
+  const inTx = <T>(work: (tx: Tx) => Promise<T>) => db.transaction().execute(work)
+  const ok = async (answer: Promise<{ status: number; text: string; body: Record<string, string> }>) => {
+    const { status, text, body } = await answer
+    if (status >= 300) throw new Error(text)
+    return body
+  }
+  const pay = (lines: [string, number][]) =>
+    ok(
+      call('POST', '/v1/pay/run', {
+        body: { payDetails: lines.map(([memberId, amount]) => ({ memberId, money: gbp(amount) })) },
+      }),
+    )
+  const withdraw = async (memberId: string, amount: number) => {
+    const intent = await ok(call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } }))
+    const { withdrawalIntentId } = intent
+    const completed = await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+    return completed.headers.location?.split('/').at(-1) ?? ''
+  }
+  const submit = async () => {
+    clock.advance({ minutes: 2 })
+    await inTx(tx => withdrawals.submitDue(tx, { now: clock.now(), countMax: 100 }))
+  }
+  const hear = (withdrawalId: string, outcome: 'paid' | 'failed' | 'returned') =>
+    inTx(tx => withdrawals.hear(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now: clock.now() }))
+
+  await inTx(tx => float.fund(tx, { partnerId, amount: { amount: 1_000_000n, currency: 'GBP' }, now: clock.now() }))
+  await inTx(tx => float.withdraw(tx, { partnerId, amount: { amount: 1_000n, currency: 'GBP' }, now: clock.now() }))
+  const [sam, ann, bob] = [
+    await harness.addMember(),
+    await harness.addMember({ tier: 'Gold' }),
+    await harness.addMember(),
+  ]
+  const [dan, eve] = [await harness.addMember(), await harness.addMember()]
+  const payRun = await pay([sam, ann, bob, dan].map(memberId => [memberId, 50_000]))
+  const paid = await withdraw(sam, 10_000)
+  const failed = await withdraw(ann, 9_000)
+  const cancelled = await withdraw(bob, 8_000)
+  const returned = await withdraw(bob, 7_000)
+  const lateReturn = await withdraw(dan, 6_000)
+  await withdraw(dan, 5_000)
+  await ok(call('POST', `/v1/pay/withdrawals/${cancelled}/cancel`))
+  await submit()
+  for (const id of [paid, returned, lateReturn]) await hear(id, 'paid')
+  await hear(returned, 'returned')
+  await hear(failed, 'failed')
+  const reverted = await pay([[eve, 4_000]])
+  await withdraw(eve, 1_500)
+  await ok(call('POST', `/v1/pay/runs/${reverted.id}/revert`))
+  const closedCycle = harness.payCycle.id
+  clock.set(new Date('2026-04-02T09:00:00Z'))
+  await inTx(tx => closeIfOver(tx, { partnerId, now: clock.now() }))
+  await hear(lateReturn, 'returned')
+  // Payroll took too little from Sam, and something from Bob, who owes nothing.
+  const deductions = [
+    { memberId: sam, taken: gbp(9_000) },
+    { memberId: bob, taken: gbp(100) },
+    { memberId: dan, taken: gbp(11_000) },
+  ]
+  await ok(call('POST', `/v1/pay/cycles/${closedCycle}/settlement`, { body: { deductions } }))
+  await pay([
+    [sam, 30_000],
+    [eve, 5_000],
+  ])
+  const held = await withdraw(sam, 2_000)
+  const intent = await ok(call('POST', '/v1/pay/withdrawals/intent', { body: { memberId: sam, amount: gbp(2_000) } }))
+  const second = await db
+    .selectFrom('payCycles')
+    .select('id')
+    .where('partnerId', '=', partnerId)
+    .where('status', '=', 'Open')
+    .executeTakeFirstOrThrow()
+  clock.set(new Date('2026-05-02T09:00:00Z'))
+  await inTx(tx => closeIfOver(tx, { partnerId, now: clock.now() }))
+  const settled = await ok(
+    call('POST', `/v1/pay/cycles/${second.id}/settlement`, {
+      body: { deductions: [{ memberId: sam, taken: gbp(3_000) }] },
+    }),
+  )
+  expect(settled).toMatchObject({ matched: 1 })
+  await takeSnapshots(db, { rowsMin: 1 })
+  return {
+    ...{ partnerId, paid, failed, cancelled, returned, lateReturn, held, sam, ann, bob, dan, eve },
+    ...{ payRun: payRun.id ?? '', reverted: reverted.id ?? '', closedCycle, secondCycle: second.id },
+    pending: intent.withdrawalIntentId ?? '',
+  }
+}
+
+/** What the books say when somebody has changed rows behind their back; nothing of it stays. */
+async function afterTampering(change: ReturnType<typeof sql>): Promise<Record<string, string>> {
+  const disagreements: Record<string, string> = {}
+  await harness.db
+    .transaction()
+    .execute(async tx => {
+      for (const table of ['ledger_transfers', 'withdrawals', 'withdrawal_intents', 'pay_runs', 'pay_cycles']) {
+        await sql`alter table ${sql.table(table)} disable trigger user`.execute(tx)
+      }
+      const { numAffectedRows } = await change.execute(tx)
+      expect(numAffectedRows).toBeGreaterThan(0n)
+      for (const { name, disagreement } of await verify(tx)) {
+        if (disagreement !== null) {
+          const { partnerId, subject, expected, found } = disagreement
+          expect(partnerId).toBe(life.partnerId)
+          disagreements[name] = `${subject}: ${expected}, not ${found}`
+        }
+      }
+      throw new Error('undone')
+    })
+    .catch(error => {
+      if (error.message !== 'undone') throw error
+    })
+  return disagreements
+}
+
+const copyOf = (where: ReturnType<typeof sql>) => sql`
+  insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at)
+  select partner_id, 'tr_copy' || id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at
+    from ledger_transfers where ${where}`
+
+test('after two whole cycles every rule of the books holds', async () => {
+  const checks = await verify(harness.db)
+  expect(checks.filter(check => check.disagreement !== null)).toEqual([])
+  expect(checks.length).toBeGreaterThanOrEqual(10)
+})
+
+test('no event of it all holds a name, an address or a bank account', async () => {
+  const { rows } = await sql<{ text: string }>`select data::text as text from events`.execute(harness.db)
+  expect(rows.length).toBeGreaterThan(40)
+  const all = rows.map(({ text }) => text).join('\n')
+  for (const secret of [...Object.values(goodAccount), 'Sam', 'Okafor', '@', 'accountHolder', 'sortCode', 'iban']) {
+    expect(all).not.toContain(secret)
+  }
+})
+
+test('a balance that is not the sum of its transfers is named', async () => {
+  const found = await afterTampering(sql`update ledger_balances set owed = owed + 1 where member_id = ${life.sam}`)
+  expect(found['member balances']).toMatch(new RegExp(`${life.sam} GBP: available 0, owed 0, not available 0, owed 1`))
+})
+
+test('a transfer that is no moment of the books is named', async () => {
+  const found = await afterTampering(
+    sql`update ledger_transfers set debit = 'fees' where reason = 'withdrawal.paid' and movement_id = ${life.paid}`,
+  )
+  expect(found.moments).toMatch(/^tr_.*not withdrawal.paid: fees to float$/)
+})
+
+test.each([
+  ['paid', 'withdrawal.held'],
+  ['paid', 'withdrawal.paid'],
+  ['failed', 'withdrawal.failed'],
+  ['cancelled', 'withdrawal.cancelled'],
+  ['returned', 'withdrawal.returned'],
+  ['lateReturn', 'withdrawal.returned'],
+])('a withdrawal that was %s and has not booked %s, or twice, is named', async (which, reason) => {
+  const id = life[which]
+  const missing = await afterTampering(
+    sql`delete from ledger_transfers where movement_id = ${id} and reason = ${reason}`,
+  )
+  expect(missing.withdrawals).toMatch(new RegExp(`^${id}: ${reason}: .*, not nothing more$`))
+  const twice = await afterTampering(copyOf(sql`movement_id = ${id} and reason = ${reason}`))
+  expect(twice.withdrawals).toMatch(new RegExp(`^${id}: nothing more, not ${reason}: `))
+})
+
+test.each([
+  ['paid', 'submitted'],
+  ['paid', 'returned'],
+  ['failed', 'submitted'],
+  ['cancelled', 'held'],
+  ['held', 'cancelled'],
+])('a withdrawal that was %s and claims to be %s is named', async (which, status) => {
+  const found = await afterTampering(
+    sql`update withdrawals set status = ${status}, due_at = case when ${status} in ('held', 'submitted') then created_at end where id = ${life[which]}`,
+  )
+  expect(found.withdrawals).toMatch(new RegExp(`^${life[which]}: `))
+})
+
+test('a withdrawal that was given back in another cycle than it says is named', async () => {
+  const found = await afterTampering(
+    sql`update withdrawals set adjusted_in_cycle_id = null where id = ${life.lateReturn}`,
+  )
+  expect(found.withdrawals).toMatch(new RegExp(`^${life.lateReturn}: .*${life.closedCycle}.*not .*${life.secondCycle}`))
+})
+
+test('an intent whose withdrawal has other amounts, or none, is named', async () => {
+  const intentId = sql`(select withdrawal_intent_id from withdrawals where id = ${life.held})`
+  const other = await afterTampering(
+    sql`update withdrawal_intents set amount = amount + 1, net = net + 1 where id = ${intentId}`,
+  )
+  expect(other.intents).toMatch(/^wi_.*: a withdrawal of 2001 GBP, not a withdrawal of 2000 GBP$/)
+  const none = await afterTampering(sql`update withdrawal_intents set status = 'completed' where id = ${life.pending}`)
+  expect(none.intents).toBe(`${life.pending}: a withdrawal of 2000 GBP, not no withdrawal`)
+})
+
+test('a pay run that has booked other amounts than its lines, or was reverted and has not booked that, is named', async () => {
+  const line = await afterTampering(
+    sql`update pay_run_lines set amount = amount + 1 where pay_run_id = ${life.payRun} and member_id = ${life.ann}`,
+  )
+  expect(line['pay runs']).toBe(
+    `pay_run.available of ${life.payRun} for ${life.ann} in ${life.closedCycle}: 50001 GBP, not 50000 GBP`,
+  )
+  const kept = await afterTampering(
+    sql`update pay_runs set status = 'Available', reverted_at = null where id = ${life.reverted}`,
+  )
+  expect(kept['pay runs']).toBe(
+    `pay_run.reverted of ${life.reverted} for ${life.eve} in ${life.closedCycle}: 0 GBP, not -4000 GBP`,
+  )
+  const scheduled = await afterTampering(
+    sql`update pay_runs set status = 'Scheduled', available_at = null where id = ${life.payRun}`,
+  )
+  expect(scheduled['pay runs']).toMatch(/: 0 GBP, not 50000 GBP$/)
+})
+
+test('a closed cycle that has something left for a member is named', async () => {
+  const found = await afterTampering(
+    sql`delete from ledger_transfers where reason = 'pay_cycle.closed' and movement_id = ${life.closedCycle} and member_id = ${life.ann}`,
+  )
+  expect(found['closed cycles']).toBe(`available to ${life.ann} in ${life.closedCycle}: 0 GBP, not 50000 GBP`)
+})
+
+test('a settled cycle whose earned pay is not zero for a member is named', async () => {
+  const found = await afterTampering(
+    copyOf(sql`reason = 'pay_cycle.settled' and debit = 'float' and member_id = ${life.dan}`),
+  )
+  expect(found['settled cycles']).toBe(`${life.closedCycle} for ${life.dan}: 0 GBP, not -11000 GBP`)
+})
+
+test.each([
+  ['deducted', /^deducted from/],
+  ['taken', /^taken from/],
+  ['carried', /^carried (on )?for/],
+  ['written_off', /^written off for/],
+])('a settlement whose line has another %s than the books is named', async (column, named) => {
+  const found = await afterTampering(
+    sql`update settlement_lines set ${sql.ref(column)} = ${sql.ref(column)} + 1 where pay_cycle_id = ${life.closedCycle} and member_id = ${life.sam}`,
+  )
+  expect(found.settlements).toMatch(named)
+  expect(found.settlements).toContain(life.closedCycle)
+})
+
+test('something carried out of a cycle and into none is named', async () => {
+  const found = await afterTampering(
+    sql`delete from ledger_transfers where debit = 'earned_pay' and credit = 'carried' and member_id = ${life.sam}`,
+  )
+  expect(found.carried).toBe(`${life.sam} GBP: 0, not 1000`)
+})
+
+test('a snapshot that is not the sum of the transfers before it, or of the future, is named', async () => {
+  const wrong = await afterTampering(
+    sql`update ledger_snapshots set float_balance = float_balance + 1 where currency = 'GBP'`,
+  )
+  expect(wrong.snapshots).toMatch(/^GBP before transaction \d+: float \d+, pending \d+, not float \d+, pending \d+$/)
+  const early = await afterTampering(sql`update ledger_snapshots set before_transaction = '9000000000000'`)
+  expect(early.snapshots).toMatch(/not a transaction that is yet to come$/)
+})

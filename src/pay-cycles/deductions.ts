@@ -1,0 +1,66 @@
+import { type Page, type Reader, sql } from '../db.ts'
+import type { Currency } from '../money.ts'
+import type { PayCycle } from './pay-cycles.ts'
+
+/**
+ * What payroll takes from a member's pay for a cycle, in minor units: what they withdrew, with fees, and what was carried
+ * over to them. Negative when payroll has to give something back. Never zero.
+ */
+export type Deduction = { memberId: string; currency: Currency; amount: bigint }
+
+type OfCycle = { partnerId: string; cycle: Pick<PayCycle, 'id' | 'status'> }
+
+/** By member, and by currency for one whose currency has changed. Provisional while the cycle is open. */
+export async function list(db: Reader, { page, ...of }: OfCycle & { page: Page }): Promise<Deduction[]> {
+  const { rows } = await sql<Deduction>`
+    select member_id, currency, amount from ${deductionsOf(of)} d
+     order by member_id, currency offset ${page.skip} limit ${page.take}`.execute(db)
+  return rows
+}
+
+export async function count(db: Reader, of: OfCycle): Promise<number> {
+  const { rows } = await sql<{ total: number }>`
+    select count(*)::integer as total from ${deductionsOf(of)} d`.execute(db)
+  return rows[0]?.total ?? 0
+}
+
+export type DeductionWithWorker = Deduction & { workerId: string | null; email: string }
+
+/** The whole list, in pieces of whole members, so that no statement grows with it. */
+export async function* listAll(db: Reader, of: OfCycle): AsyncGenerator<DeductionWithWorker[]> {
+  let after = ''
+  for (;;) {
+    const { rows } = await sql<DeductionWithWorker>`
+      select d.member_id, d.currency, d.amount, m.worker_id, m.email
+        from (select member_id, currency, amount from ${deductionsOf(of, after)} all_after
+               order by member_id fetch first ${pieceMax} rows with ties) d
+        join members m on m.partner_id = ${of.partnerId} and m.id = d.member_id
+       order by d.member_id, d.currency`.execute(db)
+    if (rows.length === 0) return
+    yield rows
+    after = rows.at(-1)?.memberId ?? after
+  }
+}
+
+// Each piece sums up all that comes after it, so a piece is large; a statement of this many still takes about a second.
+const pieceMax = 50_000
+
+/**
+ * Debits less credits of the cycle's earned pay, without the settlement that brings it to zero. While the cycle is open,
+ * what is available is in it still: closing would take it out.
+ */
+function deductionsOf({ partnerId, cycle }: OfCycle, after = ''): ReturnType<typeof sql> {
+  return sql`(
+    select member_id, currency, sum(amount)::bigint as amount
+      from (select member_id, currency, case when debit = 'earned_pay' then amount else -amount end as amount
+              from ledger_transfers
+             where partner_id = ${partnerId} and pay_cycle_id = ${cycle.id} and member_id > ${after}
+               and (debit = 'earned_pay' or credit = 'earned_pay')
+               and not (reason = 'pay_cycle.settled' and movement_id = pay_cycle_id)
+             union all
+            select member_id, currency, -available from ledger_balances
+             where ${cycle.status === 'Open'} and partner_id = ${partnerId} and member_id > ${after} and available > 0
+           ) booked
+     group by member_id, currency
+    having sum(amount) <> 0)`
+}

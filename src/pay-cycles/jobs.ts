@@ -1,0 +1,31 @@
+import { unavailability } from '../db.ts'
+import type { Jobs } from '../jobs.ts'
+import * as closing from './closing.ts'
+import * as payCycles from './pay-cycles.ts'
+
+// One turn of the worker; many partners' months end at the same midnight.
+const partnersMax = 10_000
+
+export const payCycleJobs: Jobs = {
+  // One transaction per cycle. After a standstill of days one cycle after the other is closed, until today's is open.
+  // Twice is safe: a cycle is closed only while it is open and over, under its row's lock.
+  async 'close-pay-cycles'({ db, now, log }) {
+    const failures: unknown[] = []
+    for (const partnerId of await payCycles.findOver(db, { now: now(), countMax: partnersMax })) {
+      try {
+        let turn: Awaited<ReturnType<typeof closing.closeIfOver>>
+        do {
+          turn = await db.transaction().execute(tx => closing.closeIfOver(tx, { partnerId, now: now() }))
+          if (turn !== undefined) {
+            log.info({ partnerId, closed: turn.closed.id, opened: turn.opened.id }, 'pay cycle closed')
+          }
+        } while (turn !== undefined)
+      } catch (error) {
+        // One partner's trouble must not keep the others' cycles open. A busy one has its turn in the next round.
+        log.warn({ err: error, partnerId }, 'pay cycle not closed yet')
+        if (unavailability(error) === undefined) failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
+  },
+}

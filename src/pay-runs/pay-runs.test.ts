@@ -1,0 +1,301 @@
+import fc from 'fast-check'
+import pino from 'pino'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { euAccount, type Harness, startHarness } from '../../test/harness.ts'
+import { verify } from '../ledger/verify.ts'
+import { closeIfOver } from '../pay-cycles/closing.ts'
+import * as withdrawals from '../withdrawals/withdrawals.ts'
+import { payRunJobs } from './jobs.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const unknownPayRun = 'pr_01kah4pzc5e4r8v2m6t0x9y3bd'
+const codes = (answer: { body: { issues: { code: string }[] } }) => answer.body.issues.map(issue => issue.code)
+
+const pay = (lines: [string, number, string?][], key = harness.key) =>
+  harness.call('POST', '/v1/pay/run', {
+    key,
+    body: {
+      payDetails: lines.map(([memberId, amount, currency = 'GBP']) => ({ memberId, money: { amount, currency } })),
+    },
+  })
+const revert = (id: string, options = {}) => harness.call('POST', `/v1/pay/runs/${id}/revert`, options)
+const get = (id: string, options = {}) => harness.call('GET', `/v1/pay/runs/${id}`, options)
+
+async function balance(memberId: string, currency = 'GBP') {
+  const row = await harness.db
+    .selectFrom('ledgerBalances')
+    .select(['available', 'owed'])
+    .where('memberId', '=', memberId)
+    .where('currency', '=', currency as 'GBP')
+    .executeTakeFirst()
+  return { available: Number(row?.available ?? 0n), owed: Number(row?.owed ?? 0n) }
+}
+
+async function withdraw(memberId: string, amount: number, key = harness.key): Promise<void> {
+  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+    key,
+    body: { memberId, amount: gbp(amount) },
+  })
+  const { withdrawalIntentId } = intent.body
+  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+  if (completed.status !== 201) throw new Error(completed.text)
+}
+
+/** The bank takes and pays all withdrawals that are held. */
+async function payOut(): Promise<void> {
+  const now = new Date(harness.clock.now().getTime() + 60_000)
+  await harness.db.transaction().execute(async tx => {
+    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, { now, countMax: 1_000 })) {
+      await withdrawals.hear(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
+    }
+  })
+}
+
+const makeDueAvailable = () =>
+  payRunJobs['make-pay-runs-available']?.({ db: harness.db, now: harness.clock.now, log: pino({ level: 'silent' }) })
+
+async function expectBooksToAgree(): Promise<void> {
+  expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+}
+
+const typesOf = async (id: string) =>
+  (await harness.db.selectFrom('events').select('type').where('resourceId', '=', id).orderBy('sequence').execute()).map(
+    ({ type }) => type,
+  )
+
+describe('reverting', () => {
+  test('before it is available moves nothing, and it never becomes available', async () => {
+    const mine = await harness.addPartner('Grace', { graceMinutes: 10 })
+    const memberId = await harness.addMember({ key: mine.key })
+    const payRun = await pay([[memberId, 5_000]], mine.key)
+    expect(payRun.body.status).toBe('Scheduled')
+    const reverted = await revert(payRun.body.id, { key: mine.key })
+    expect(reverted.status).toBe(200)
+    expect(reverted.body).toEqual({ ...payRun.body, status: 'Reverted' })
+    harness.clock.advance({ minutes: 11 })
+    await makeDueAvailable()
+    expect(await balance(memberId)).toEqual({ available: 0, owed: 0 })
+    expect(await typesOf(payRun.body.id)).toEqual(['pay_run.scheduled', 'pay_run.reverted'])
+    const found = await get(payRun.body.id, { key: mine.key })
+    expect(found.body).toMatchObject({ status: 'Reverted', availableAt: null })
+    await expectBooksToAgree()
+  })
+
+  test('after it is available takes back what is there, and the rest is owed and taken from the next pay', async () => {
+    const [drew, kept] = [await harness.addMember(), await harness.addMember()]
+    const payRun = await pay([
+      [drew, 10_000],
+      [kept, 4_000],
+    ])
+    await withdraw(drew, 8_000)
+    const reverted = await revert(payRun.body.id)
+    expect(reverted.body).toEqual({ ...payRun.body, status: 'Reverted' })
+    expect(await balance(drew)).toEqual({ available: 0, owed: 8_000 })
+    expect(await balance(kept)).toEqual({ available: 0, owed: 0 })
+    await pay([[drew, 10_000]])
+    expect(await balance(drew)).toEqual({ available: 2_000, owed: 0 })
+    expect(await typesOf(payRun.body.id)).toEqual(['pay_run.scheduled', 'pay_run.available', 'pay_run.reverted'])
+    await expectBooksToAgree()
+  })
+
+  test('again is the same answer, and moves nothing', async () => {
+    const memberId = await harness.addMember()
+    const payRun = await pay([[memberId, 5_000]])
+    const first = await revert(payRun.body.id)
+    harness.clock.advance({ minutes: 1 })
+    const again = await revert(payRun.body.id)
+    expect([again.status, again.text]).toEqual([200, first.text])
+    expect(await balance(memberId)).toEqual({ available: 0, owed: 0 })
+    expect(await typesOf(payRun.body.id)).toHaveLength(3)
+  })
+
+  test('many times at once is once', async () => {
+    const memberId = await harness.addMember()
+    const payRun = await pay([[memberId, 5_000]])
+    await pay([[memberId, 20_000]])
+    const answers = await Promise.all(Array.from({ length: 8 }, () => revert(payRun.body.id)))
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
+    expect(await balance(memberId)).toEqual({ available: 20_000, owed: 0 })
+  })
+
+  test('with the same idempotency key is replayed', async () => {
+    const memberId = await harness.addMember()
+    const payRun = await pay([[memberId, 5_000]])
+    const headers = { 'x-idempotency-key': 'revert-once' }
+    await revert(payRun.body.id, { headers })
+    const again = await revert(payRun.body.id, { headers })
+    expect([again.status, again.headers['idempotency-replayed']]).toEqual([200, 'true'])
+    const other = await pay([[memberId, 5_000]])
+    expect((await revert(other.body.id, { headers })).status).toBe(422)
+  })
+
+  test('reverts the money that it gave, whatever the member is paid in by now', async () => {
+    const memberId = await harness.addMember()
+    const payRun = await pay([[memberId, 5_000]])
+    await withdraw(memberId, 5_000)
+    // Nothing of theirs is left in pounds.
+    await payOut()
+    const changed = await harness.call('PATCH', `/v1/members/${memberId}`, {
+      body: { tier: 'Silver EU', accountDetails: euAccount },
+    })
+    expect(changed.status).toBe(200)
+    await pay([[memberId, 3_000, 'EUR']])
+    expect((await revert(payRun.body.id)).status).toBe(200)
+    expect(await balance(memberId, 'EUR')).toEqual({ available: 3_000, owed: 0 })
+    expect(await balance(memberId)).toEqual({ available: 0, owed: 5_000 })
+  })
+
+  test('negative lines come back too, also for members who have left', async () => {
+    const memberId = await harness.addMember({ available: 1_000 })
+    const payRun = await pay([
+      [memberId, 500],
+      [memberId, -2_000],
+    ])
+    expect(await balance(memberId)).toEqual({ available: 0, owed: 500 })
+    await harness.call('DELETE', `/v1/members/${memberId}`)
+    expect((await revert(payRun.body.id)).status).toBe(200)
+    expect(await balance(memberId)).toEqual({ available: 1_000, owed: 0 })
+  })
+
+  test('unwinds whatever a pay run did, when nothing came between', { timeout: 60_000 }, async () => {
+    const members = await Promise.all([harness.addMember({ available: 300 }), harness.addMember({ available: 50 })])
+    const before = await Promise.all(members.map(memberId => balance(memberId)))
+    const line = fc.tuple(
+      fc.constantFrom(...members),
+      fc.integer({ min: -400, max: 400 }).filter(amount => amount !== 0),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(line, { minLength: 1, maxLength: 6 }), async lines => {
+        const payRun = await pay(lines)
+        await revert(payRun.body.id)
+        expect(await Promise.all(members.map(memberId => balance(memberId)))).toEqual(before)
+      }),
+      { numRuns: 40 },
+    )
+    await expectBooksToAgree()
+  })
+
+  test('is refused once its cycle has closed', async () => {
+    const mine = await harness.addPartner('Closed')
+    const memberId = await harness.addMember({ key: mine.key })
+    const payRun = await pay([[memberId, 5_000]], mine.key)
+    const now = new Date('2026-04-01T08:00:00Z')
+    await harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: mine.partner.id, now }))
+    const answer = await revert(payRun.body.id, { key: mine.key })
+    expect([answer.status, codes(answer)]).toEqual([409, ['Conflict']])
+    expect((await get(payRun.body.id, { key: mine.key })).body.status).toBe('Available')
+  })
+
+  test('another partner’s pay run is not there, as one that does not exist', async () => {
+    const memberId = await harness.addMember()
+    const payRun = await pay([[memberId, 5_000]])
+    const { key } = harness.other
+    for (const call of [revert, get]) {
+      const [foreign, missing] = [await call(payRun.body.id, { key }), await call(unknownPayRun, { key })]
+      expect([foreign.status, foreign.text]).toEqual([404, missing.text])
+      const malformed = await call('pc_01kah4pzc5e4r8v2m6t0x9y3bd')
+      expect(malformed.body.issues[0]).toMatchObject({ code: 'PathValidation', path: 'payRunId' })
+      expect((await call(payRun.body.id, { key: null })).status).toBe(401)
+    }
+    expect((await get(payRun.body.id)).body.status).toBe('Available')
+  })
+
+  test('needs a key that may write', async () => {
+    const { secret } = await harness.addKey(['pay:read'])
+    expect((await revert(unknownPayRun, { key: secret })).status).toBe(403)
+    expect((await get(unknownPayRun, { key: secret })).status).toBe(404)
+  })
+})
+
+describe('reading', () => {
+  test('a pay run has its times, the number of its lines and their totals', async () => {
+    const [a, b] = [await harness.addMember(), await harness.addMember({ tier: 'Silver EU', account: euAccount })]
+    const payRun = await pay([
+      [a, 5_000],
+      [a, -700],
+      [b, 900, 'EUR'],
+    ])
+    const createdAt = harness.clock.now().toISOString()
+    harness.clock.advance({ minutes: 5 })
+    const revertedAt = harness.clock.now().toISOString()
+    const details = { ...payRun.body, createdAt, availableAt: createdAt, lineCount: 3 }
+    const totals = [{ amount: 900, currency: 'EUR' }, gbp(4_300)]
+    expect((await get(payRun.body.id)).body).toEqual({ ...details, revertedAt: null, totals })
+    await revert(payRun.body.id)
+    expect((await get(payRun.body.id)).body).toEqual({ ...details, status: 'Reverted', revertedAt, totals })
+  })
+
+  test('they are listed newest first, in pages, by status and cycle', async () => {
+    const mine = await harness.addPartner('Listing')
+    const { key } = mine
+    const memberId = await harness.addMember({ key })
+    const ids: string[] = []
+    for (let count = 0; count < 5; count++) {
+      ids.unshift((await pay([[memberId, 100]], key)).body.id)
+      harness.clock.advance({ minutes: 1 })
+    }
+    await revert(ids[1] ?? '', { key })
+    const list = async (query: string) => (await harness.call('GET', `/v1/pay/runs?${query}`, { key })).body
+    const idsOf = (body: { payRuns: { id: string }[] }) => body.payRuns.map(({ id }) => id)
+    const all = await list('')
+    expect(all).toMatchObject({ total: 5, skip: 0, take: 50 })
+    expect(idsOf(all)).toEqual(ids)
+    expect(Object.keys(all.payRuns[0]).sort()).toEqual(['id', 'payCycleId', 'scheduledFor', 'status'])
+    expect([...idsOf(await list('take=3')), ...idsOf(await list('take=3&skip=3'))]).toEqual(ids)
+    expect(await list('statuses=Reverted')).toMatchObject({ total: 1, payRuns: [{ id: ids[1] }] })
+    expect((await list('statuses=Reverted&statuses=Available')).total).toBe(5)
+    expect((await list(`payCycleId=${mine.payCycle.id}`)).total).toBe(5)
+    expect((await list(`payCycleId=${harness.payCycle.id}`)).total).toBe(0)
+    expect((await harness.call('GET', '/v1/pay/runs', { key: harness.other.key })).body.total).toBe(0)
+  })
+
+  test.each(['statuses=Done', 'payCycleId=x', 'take=0', 'memberId=x'])('refuses the query %s', async query => {
+    const { status, body } = await harness.call('GET', `/v1/pay/runs?${query}`)
+    expect(status).toBe(400)
+    expect(body.issues[0].code).toBe('QueryValidation')
+  })
+})
+
+describe('becoming available', () => {
+  test('happens when the grace period is over, once, and not before', async () => {
+    const mine = await harness.addPartner('On time', { graceMinutes: 10 })
+    const memberId = await harness.addMember({ key: mine.key })
+    const payRun = await pay([[memberId, 5_000]], mine.key)
+    harness.clock.advance({ minutes: 9 })
+    await makeDueAvailable()
+    expect(await balance(memberId)).toEqual({ available: 0, owed: 0 })
+    harness.clock.advance({ minutes: 1 })
+    await Promise.all([makeDueAvailable(), makeDueAvailable(), makeDueAvailable()])
+    expect(await balance(memberId)).toEqual({ available: 5_000, owed: 0 })
+    expect(await typesOf(payRun.body.id)).toEqual(['pay_run.scheduled', 'pay_run.available'])
+  })
+
+  test('at the moment at which it is reverted, is one or the other', async () => {
+    const mine = await harness.addPartner('Racing', { graceMinutes: 1 })
+    const memberId = await harness.addMember({ key: mine.key })
+    const ids: string[] = []
+    for (let count = 0; count < 10; count++) ids.push((await pay([[memberId, 100]], mine.key)).body.id)
+    harness.clock.advance({ minutes: 1 })
+    const reverts = ids.map(id => revert(id, { key: mine.key }))
+    await Promise.all([makeDueAvailable(), ...reverts])
+    expect((await Promise.all(reverts)).map(({ status }) => status)).toEqual(Array(10).fill(200))
+    expect(await balance(memberId)).toEqual({ available: 0, owed: 0 })
+    await expectBooksToAgree()
+  })
+
+  test('a pay run whose total no number can hold is refused', async () => {
+    const memberId = await harness.addMember()
+    const answer = await pay([
+      [memberId, 9_007_199_254_740_991],
+      [memberId, 1],
+    ])
+    expect([answer.status, codes(answer)]).toEqual([400, ['BodyValidation']])
+    expect(answer.body.issues[0].path).toBe('payDetails')
+  })
+})

@@ -1,0 +1,138 @@
+import type { JobContext, Jobs } from '../jobs.ts'
+import * as withdrawals from '../withdrawals/withdrawals.ts'
+import { cursorOf, setCursor } from './payouts.ts'
+import { type Payment, type Rail, type Report, within } from './rail.ts'
+
+// One turn of a step; what is left comes in the next, so that a worker that is told to stop is not kept long.
+const turnsMax = 50
+const reportsMax = 500
+// By then a bank that answers at all has answered for hours: somebody should call it.
+const attemptsQuietMax = 8
+
+/**
+ * The steps that carry withdrawals to the bank and hear what became of them. What a call did not tell, the next step asks.
+ * @param rail null when there is none: withdrawals stay held, and can be cancelled
+ */
+export function payoutJobs(rail: Rail | null): Jobs {
+  return {
+    // Twice is safe: a withdrawal is claimed once, and under its reference it stays one payment however often it is sent.
+    async 'submit-withdrawals'(context) {
+      if (rail !== null) await inTurns(() => submitSome(context, rail))
+    },
+    // Twice is safe: asking changes nothing at the bank, and what is heard again changes nothing here.
+    async 'ask-about-withdrawals'(context) {
+      if (rail !== null) await inTurns(() => askAboutSome(context, rail))
+    },
+    // Twice is safe: what is heard again changes nothing, and the cursor moves only after what it passes was recorded.
+    async 'read-rail-reports'(context) {
+      if (rail !== null) await inTurns(() => readSomeReports(context, rail))
+    },
+  }
+}
+
+async function inTurns(turn: () => Promise<boolean>): Promise<void> {
+  for (let count = 0; count < turnsMax; count++) if (!(await turn())) return
+}
+
+// Claim and commit, call, record and commit. Cut off in between, the withdrawals are submitted, and asked about later.
+async function submitSome(context: JobContext, rail: Rail): Promise<boolean> {
+  const { db, now } = context
+  const payouts = await db
+    .transaction()
+    .execute(tx => withdrawals.submitDue(tx, { now: now(), countMax: rail.paymentsMax }))
+  if (payouts.length === 0) return false
+  await submit(context, rail, payouts)
+  return payouts.length === rail.paymentsMax
+}
+
+async function askAboutSome(context: JobContext, rail: Rail): Promise<boolean> {
+  const { db, log, now } = context
+  const payouts = await db
+    .transaction()
+    .execute(tx => withdrawals.claimUnheard(tx, { now: now(), countMax: rail.paymentsMax }))
+  if (payouts.length === 0) return false
+  for (const { partnerId, withdrawalId, attempts } of payouts.filter(({ attempts }) => attempts > attemptsQuietMax)) {
+    log.error(
+      { rail: rail.name, partnerId, withdrawalId, attempts },
+      'the bank has said nothing final about a withdrawal; it is asked again every hour',
+    )
+  }
+  const references = payouts.map(({ withdrawalId }) => withdrawalId)
+  const reports = await call(context, rail, 'ask', signal => rail.ask(references, signal))
+  await record(context, rail, reports)
+  const unknown = new Set(reports.filter(({ outcome }) => outcome === 'unknown').map(({ reference }) => reference))
+  const lost = payouts.filter(({ withdrawalId }) => unknown.has(withdrawalId))
+  if (lost.length > 0) await submit(context, rail, lost)
+  return payouts.length === rail.paymentsMax
+}
+
+async function submit(context: JobContext, rail: Rail, payouts: withdrawals.Payout[]): Promise<void> {
+  const payments: Payment[] = payouts.map(({ withdrawalId, amount, account }) => ({
+    reference: withdrawalId,
+    amount,
+    account,
+  }))
+  const reports = await call(context, rail, 'submit', signal => rail.submit(payments, signal))
+  context.log.info({ rail: rail.name, submitted: payments.length, heard: reports.length }, 'withdrawals submitted')
+  await record(context, rail, reports)
+}
+
+async function readSomeReports(context: JobContext, rail: Rail): Promise<boolean> {
+  const { db, now } = context
+  const after = await cursorOf(db, rail.name)
+  const read = await within(rail.callMsMax, signal => rail.reports(after, reportsMax, signal))
+  await record(context, rail, read.reports)
+  const { cursor } = read
+  if (cursor === null || cursor === after) return false
+  await db.transaction().execute(tx => setCursor(tx, { rail: rail.name, cursor, now: now() }))
+  return read.reports.length === reportsMax
+}
+
+// A call that failed or did not end tells nothing; the claim's due time sees to it that it is asked.
+async function call(
+  { log }: JobContext,
+  rail: Rail,
+  what: 'submit' | 'ask',
+  made: (signal: AbortSignal) => Promise<Report[]>,
+): Promise<Report[]> {
+  try {
+    return await within(rail.callMsMax, made)
+  } catch (error) {
+    log.warn({ err: error, rail: rail.name, call: what }, 'the bank did not answer; it is asked later')
+    return []
+  }
+}
+
+// Each report is a transaction of its own. One that cannot be recorded now does not keep the others from being so.
+async function record(context: JobContext, rail: Rail, reports: Report[]): Promise<void> {
+  const failures: unknown[] = []
+  for (const report of reports) {
+    await recordOne(context, rail, report).catch(error => {
+      failures.push(error)
+      context.log.error({ err: error, rail: rail.name, reference: report.reference }, 'a report was not recorded')
+    })
+  }
+  if (failures.length > 0)
+    throw new AggregateError(failures, `${failures.length} reports were not recorded; they come again`)
+}
+
+async function recordOne({ db, log, now }: JobContext, rail: Rail, report: Report): Promise<void> {
+  const { reference: withdrawalId, outcome, reason } = report
+  if (outcome === 'pending' || outcome === 'unknown') return
+  const found = await withdrawals.findByReference(db, withdrawalId)
+  if (found === undefined) {
+    log.error({ rail: rail.name, reference: withdrawalId, outcome }, 'the bank reports a payment that is none of ours')
+    return
+  }
+  const { partnerId } = found
+  const { result, from, to } = await db
+    .transaction()
+    .execute(tx => withdrawals.hear(tx, { partnerId, withdrawalId, outcome, reason, now: now() }))
+  if (result === 'changed') log.info({ rail: rail.name, partnerId, withdrawalId, from, to }, 'withdrawal changed')
+  if (result === 'contradiction') {
+    log.error(
+      { rail: rail.name, partnerId, withdrawalId, status: from, outcome },
+      'the bank contradicts what is known of a withdrawal; nothing was changed',
+    )
+  }
+}

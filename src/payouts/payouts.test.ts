@@ -1,0 +1,661 @@
+import pino from 'pino'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
+import type { Reader } from '../db.ts'
+import { newId } from '../ids.ts'
+import type { JobContext } from '../jobs.ts'
+import { verify } from '../ledger/verify.ts'
+import { addDays } from '../time.ts'
+import * as withdrawals from '../withdrawals/withdrawals.ts'
+import { payoutJobs } from './jobs.ts'
+import type { Rail, Report } from './rail.ts'
+import { simulatedBank } from './simulated-bank.ts'
+
+type Line = { level: number; msg: string; withdrawalId?: string; reference?: string }
+
+let harness: Harness
+let context: JobContext
+let bank: Rail
+let lines: Line[] = []
+beforeAll(async () => {
+  harness = await startHarness()
+  const log = pino({ level: 'warn' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+  const { db, clock } = harness
+  context = { db, log, now: clock.now }
+  bank = simulatedBank({ db, now: clock.now, callMsMax: 100 })
+})
+afterEach(() => {
+  lines = []
+})
+afterAll(() => harness.stop())
+
+type Step = 'submit-withdrawals' | 'ask-about-withdrawals' | 'read-rail-reports'
+const run = async (step: Step, rail: Rail | null = bank) => payoutJobs(rail)[step]?.(context)
+const errors = () => lines.filter(({ level }) => level >= 50).map(({ msg }) => msg)
+
+async function withdraw(
+  net: number,
+  { memberId, account = goodAccount as object, tier = 'Silver', key = harness.key } = {} as {
+    memberId?: string
+    account?: object
+    tier?: string
+    key?: string
+  },
+): Promise<{ id: string; memberId: string }> {
+  const currency = tier === 'Silver EU' ? 'EUR' : 'GBP'
+  const who = memberId ?? (await harness.addMember({ available: 20_000, account, tier, key, currency }))
+  // Silver takes a fee of 50 from the member.
+  const amount = { amount: tier === 'Gold' ? net : net + 50, currency }
+  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: { memberId: who, amount } })
+  const { withdrawalIntentId } = intent.body
+  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+  expect(completed.status).toBe(201)
+  return { id: completed.headers.location?.split('/').at(-1) ?? '', memberId: who }
+}
+
+const afterHold = () => harness.clock.advance({ seconds: 30 })
+const untilAsked = () => harness.clock.advance({ minutes: 3 })
+const get = async (id: string, key = harness.key) =>
+  (await harness.call('GET', `/v1/pay/withdrawals/${id}`, { key })).body
+const statusOf = async (id: string) => (await get(id)).status
+const cancel = (id: string, options = {}) => harness.call('POST', `/v1/pay/withdrawals/${id}/cancel`, options)
+const path = async (id: string) => (await get(id)).timeline.map((moment: { status: string }) => moment.status).join(' ')
+const available = async (memberId: string, key = harness.key) =>
+  (await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key })).body.available.amount
+const isListed = async (memberId: string) =>
+  (await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals.length === 1
+
+async function booked(id: string, reason: string): Promise<string[]> {
+  const rows = await harness.db
+    .selectFrom('ledgerTransfers')
+    .select(['debit', 'credit', 'amount'])
+    .where('movementId', '=', id)
+    .where('reason', '=', reason)
+    .execute()
+  return rows.map(({ debit, credit, amount }) => `${debit} > ${credit} ${amount}`).sort()
+}
+
+async function atTheBank(id: string): Promise<{ submissions: number; executed: number }> {
+  const payment = await harness.db
+    .selectFrom('simulatedBankPayments')
+    .select('submissions')
+    .where('reference', '=', id)
+    .executeTakeFirst()
+  const reports = await harness.db
+    .selectFrom('simulatedBankReports')
+    .select('outcome')
+    .where('reference', '=', id)
+    .execute()
+  return {
+    submissions: payment?.submissions ?? 0,
+    executed: reports.filter(({ outcome }) => outcome === 'paid').length,
+  }
+}
+
+describe('a withdrawal', () => {
+  test('is held for the partner’s time, goes to the bank, and is paid from the float', async () => {
+    const { id, memberId } = await withdraw(5_000)
+    harness.clock.advance({ seconds: 29 })
+    await run('submit-withdrawals')
+    expect(await statusOf(id)).toBe('held')
+    harness.clock.advance({ seconds: 1 })
+    await run('submit-withdrawals')
+    const now = harness.clock.now()
+    const heldAt = new Date(now.getTime() - 30_000).toISOString()
+    expect(await get(id)).toMatchObject({
+      status: 'paid',
+      netAmount: { amount: 5_000, currency: 'GBP' },
+      bankAccount: { lastFour: '4958' },
+      balanceAfter: { amount: 14_950, currency: 'GBP' },
+      timeline: [
+        { status: 'held', at: heldAt, reason: null },
+        { status: 'submitted', at: now.toISOString(), reason: null },
+        { status: 'paid', at: now.toISOString(), reason: null },
+      ],
+    })
+    expect(await booked(id, 'withdrawal.paid')).toEqual(['payouts_pending > float 5000'])
+    expect(await available(memberId)).toBe(14_950)
+    expect(await isListed(memberId)).toBe(true)
+    expect(lines).toEqual([])
+  })
+
+  test('goes to the bank at once where the partner holds nothing', async () => {
+    const { key } = await harness.addPartner('No hold', { holdSeconds: 0 })
+    const { id } = await withdraw(5_000, { key })
+    await run('submit-withdrawals')
+    expect((await get(id, key)).status).toBe('paid')
+  })
+
+  test('wakes the worker when its hold is over', async () => {
+    const { id } = await withdraw(5_000)
+    const { rows } = await harness.pool.query(
+      `select run_at from graphile_worker.jobs where task_identifier = 'submit-withdrawals' order by id desc limit 1`,
+    )
+    const { dueAt } = await harness.db
+      .selectFrom('withdrawals')
+      .select('dueAt')
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    expect(rows[0]?.run_at).toEqual(dueAt)
+  })
+
+  test('that fails is the member’s again at once, with its fee, and says why', async () => {
+    const { id, memberId } = await withdraw(6_601)
+    afterHold()
+    await run('submit-withdrawals')
+    expect(await available(memberId)).toBe(20_000)
+    expect(await booked(id, 'withdrawal.failed')).toEqual([
+      'fees > member_available 50',
+      'payouts_pending > member_available 6601',
+    ])
+    const { status, timeline, balanceAfter } = await get(id)
+    expect(status).toBe('failed')
+    expect(timeline.at(-1)).toMatchObject({ status: 'failed', reason: 'The account is closed' })
+    // It stays what it was when this was booked.
+    expect(balanceAfter.amount).toBe(20_000 - 6_651)
+    expect(await isListed(memberId)).toBe(false)
+  })
+
+  test('that fails where the employer pays the fee gives the employer its fee back', async () => {
+    const { id, memberId } = await withdraw(6_601, { tier: 'Gold' })
+    afterHold()
+    await run('submit-withdrawals')
+    expect(await available(memberId)).toBe(20_000)
+    expect(await booked(id, 'withdrawal.failed')).toEqual([
+      'fees > partner_fees 50',
+      'payouts_pending > member_available 6601',
+    ])
+  })
+
+  test('that is returned later was paid, and then comes back to the float and to the member', async () => {
+    const { id, memberId } = await withdraw(5_000, {
+      account: { accountHolder: 'Mia Schulz', iban: 'DE79000000000000000002' },
+      tier: 'Silver EU',
+    })
+    afterHold()
+    await run('submit-withdrawals')
+    expect(await statusOf(id)).toBe('paid')
+    await run('read-rail-reports')
+    expect(await statusOf(id)).toBe('paid')
+    untilAsked()
+    await run('read-rail-reports')
+    expect(await path(id)).toBe('held submitted paid returned')
+    expect((await get(id)).timeline.at(-1).reason).toBe('The account holder does not match')
+    expect(await booked(id, 'withdrawal.returned')).toEqual([
+      'fees > member_available 50',
+      'float > member_available 5000',
+    ])
+    expect(await available(memberId)).toBe(20_000)
+    expect(await isListed(memberId)).toBe(false)
+  })
+
+  test('that was returned before we heard that it was paid goes through both', async () => {
+    const { id } = await withdraw(6_602)
+    afterHold()
+    const [payout] = await claim()
+    await tell([payout])
+    harness.clock.advance({ minutes: 5 })
+    await run('ask-about-withdrawals')
+    expect(await path(id)).toBe('held submitted paid returned')
+    await run('read-rail-reports')
+    expect(await path(id)).toBe('held submitted paid returned')
+    expect(errors()).toEqual([])
+  })
+
+  test('that a slow bank takes its time with is asked about until it is paid', async () => {
+    const { id } = await withdraw(6_603)
+    afterHold()
+    await run('submit-withdrawals')
+    expect(await statusOf(id)).toBe('submitted')
+    await run('ask-about-withdrawals')
+    expect(await statusOf(id)).toBe('submitted')
+    harness.clock.advance({ minutes: 10 })
+    await run('ask-about-withdrawals')
+    expect(await statusOf(id)).toBe('paid')
+    expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
+  })
+
+  test('whose submission is never answered is asked about, and not sent again', async () => {
+    const { id } = await withdraw(6_604)
+    const other = await withdraw(5_000)
+    afterHold()
+    await run('submit-withdrawals')
+    expect([await statusOf(id), await statusOf(other.id)]).toEqual(['submitted', 'submitted'])
+    expect(lines.map(({ msg }) => msg)).toEqual(['the bank did not answer; it is asked later'])
+    untilAsked()
+    await run('ask-about-withdrawals')
+    expect([await statusOf(id), await statusOf(other.id)]).toEqual(['paid', 'paid'])
+    expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
+  })
+
+  test('whose submission is never answered is also heard of in the reports', async () => {
+    const { id } = await withdraw(6_604)
+    afterHold()
+    await run('submit-withdrawals')
+    harness.clock.advance({ seconds: 5 })
+    await run('read-rail-reports')
+    expect(await statusOf(id)).toBe('paid')
+  })
+
+  test('that the bank answers for twice is paid once', async () => {
+    const { id } = await withdraw(6_605)
+    afterHold()
+    await run('submit-withdrawals')
+    untilAsked()
+    await run('read-rail-reports')
+    expect(await path(id)).toBe('held submitted paid')
+    expect(await booked(id, 'withdrawal.paid')).toEqual(['payouts_pending > float 6605'])
+    expect(errors()).toEqual([])
+  })
+
+  test('that got lost on its way is submitted again once the bank says that it does not know it', async () => {
+    const { id } = await withdraw(6_606)
+    afterHold()
+    await run('submit-withdrawals')
+    expect(await statusOf(id)).toBe('submitted')
+    untilAsked()
+    await run('ask-about-withdrawals')
+    expect(await path(id)).toBe('held submitted paid')
+    expect(await atTheBank(id)).toEqual({ submissions: 2, executed: 1 })
+  })
+
+  test('stays held without a bank, and can be cancelled', async () => {
+    const { id } = await withdraw(5_000)
+    afterHold()
+    for (const step of ['submit-withdrawals', 'ask-about-withdrawals', 'read-rail-reports'] as const)
+      await run(step, null)
+    expect(await statusOf(id)).toBe('held')
+    expect((await cancel(id)).status).toBe(200)
+  })
+})
+
+describe('a worker that is killed', () => {
+  test('between claiming and calling leaves nothing lost: the bank does not know it, and gets it', async () => {
+    const { id } = await withdraw(5_000)
+    afterHold()
+    await claim()
+    await run('submit-withdrawals')
+    await run('ask-about-withdrawals')
+    expect(await statusOf(id)).toBe('submitted')
+    expect((await atTheBank(id)).submissions).toBe(0)
+    untilAsked()
+    await run('ask-about-withdrawals')
+    expect(await statusOf(id)).toBe('paid')
+    expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
+  })
+
+  test('between calling and recording leaves nothing done twice: the bank says that it has paid', async () => {
+    const { id, memberId } = await withdraw(5_000)
+    afterHold()
+    await tell(await claim())
+    untilAsked()
+    await run('ask-about-withdrawals')
+    expect(await path(id)).toBe('held submitted paid')
+    expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
+    expect(await available(memberId)).toBe(14_950)
+  })
+
+  test('after asking and before submitting again is followed by one that does', async () => {
+    const { id } = await withdraw(6_606)
+    afterHold()
+    await run('submit-withdrawals')
+    untilAsked()
+    const { db, now } = context
+    await db.transaction().execute(tx => withdrawals.claimUnheard(tx, { now: now(), countMax: 100 }))
+    await run('ask-about-withdrawals')
+    expect((await atTheBank(id)).submissions).toBe(1)
+    harness.clock.advance({ minutes: 5 })
+    await run('ask-about-withdrawals')
+    expect(await statusOf(id)).toBe('paid')
+  })
+
+  test('while it recorded, and the bank’s answer is asked for again, changes nothing twice', async () => {
+    const { id } = await withdraw(5_000)
+    afterHold()
+    const reports = await tell(await claim())
+    await Promise.all(Array.from({ length: 10 }, () => record(reports)))
+    expect(await path(id)).toBe('held submitted paid')
+    expect(await booked(id, 'withdrawal.paid')).toHaveLength(1)
+  })
+})
+
+describe('several workers at once', () => {
+  test('pay each withdrawal once', async () => {
+    const nets = [5_000, 6_601, 6_603, 6_604, 6_605, 6_606, 5_001, 5_002, 5_003, 5_004]
+    const all = await Promise.all([...nets, ...nets].map(net => withdraw(net)))
+    afterHold()
+    const small = { ...bank, paymentsMax: 3 }
+    for (let round = 0; round < 4; round++) {
+      const steps: Step[] = ['submit-withdrawals', 'ask-about-withdrawals', 'read-rail-reports']
+      await Promise.all([...steps, ...steps, ...steps].map(step => run(step, small)))
+      harness.clock.advance({ minutes: 20 })
+    }
+    for (const [index, { id, memberId }] of all.entries()) {
+      const net = [...nets, ...nets][index] ?? 0
+      expect(await path(id)).toBe(`held submitted ${net === 6_601 ? 'failed' : 'paid'}`)
+      expect(await booked(id, 'withdrawal.paid')).toHaveLength(net === 6_601 ? 0 : 1)
+      expect(await available(memberId)).toBe(net === 6_601 ? 20_000 : 20_000 - 50 - net)
+      expect((await atTheBank(id)).submissions).toBe(net === 6_606 ? 2 : 1)
+    }
+    expect(errors()).toEqual([])
+  })
+})
+
+describe('cancelling', () => {
+  test('gives the money and the fee back at once, and the bank never hears of it', async () => {
+    const { id, memberId } = await withdraw(5_000)
+    const answer = await cancel(id)
+    expect(answer.status).toBe(200)
+    expect(answer.body).toMatchObject({ id, status: 'cancelled' })
+    expect(answer.body.timeline.at(-1)).toMatchObject({ status: 'cancelled', reason: 'Cancelled by the partner' })
+    expect(await booked(id, 'withdrawal.cancelled')).toEqual([
+      'fees > member_available 50',
+      'payouts_pending > member_available 5000',
+    ])
+    expect(await available(memberId)).toBe(20_000)
+    expect(await isListed(memberId)).toBe(false)
+    afterHold()
+    await run('submit-withdrawals')
+    expect(await statusOf(id)).toBe('cancelled')
+    expect((await atTheBank(id)).submissions).toBe(0)
+  })
+
+  test('again is the same answer, and moves nothing', async () => {
+    const { id, memberId } = await withdraw(5_000)
+    const first = await cancel(id)
+    harness.clock.advance({ minutes: 1 })
+    const second = await cancel(id)
+    expect([second.status, second.text]).toEqual([200, first.text])
+    expect(await available(memberId)).toBe(20_000)
+  })
+
+  test('twenty times at once does it once, and all twenty say so', async () => {
+    const { id, memberId } = await withdraw(5_000)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => cancel(id)))
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+    expect(answers[0]?.status).toBe(200)
+    expect(await available(memberId)).toBe(20_000)
+    expect(await booked(id, 'withdrawal.cancelled')).toHaveLength(2)
+  })
+
+  test('with an idempotency key replays the answer', async () => {
+    const { id } = await withdraw(5_000)
+    const headers = { 'x-idempotency-key': `cancel-${id}` }
+    const first = await cancel(id, { headers })
+    const second = await cancel(id, { headers })
+    expect([first.status, second.text]).toEqual([200, first.text])
+    expect(second.headers['idempotency-replayed']).toBe('true')
+  })
+
+  test.each([
+    [6_603, 'submitted'],
+    [5_000, 'paid'],
+    [6_601, 'failed'],
+  ])('is refused once a withdrawal of %d is %s', async (net, status) => {
+    const { id, memberId } = await withdraw(net)
+    afterHold()
+    await run('submit-withdrawals')
+    const before = await available(memberId)
+    const answer = await cancel(id)
+    expect(answer.status).toBe(409)
+    expect(answer.body.issues).toEqual([{ code: 'Conflict', message: expect.stringContaining(status) }])
+    expect(await available(memberId)).toBe(before)
+    expect(await statusOf(id)).toBe(status)
+  })
+
+  test('another partner’s withdrawal answers like one that does not exist', async () => {
+    const { id, memberId } = await withdraw(5_000)
+    const foreign = await cancel(id, { key: harness.other.key })
+    const missing = await cancel('w_01kah4pzc5e4r8v2m6t0x9y3bd', { key: harness.other.key })
+    expect([foreign.status, foreign.text]).toEqual([404, missing.text])
+    expect(await available(memberId)).toBe(14_950)
+    const read = await harness.call('GET', `/v1/pay/withdrawals/${id}`, { key: harness.other.key })
+    expect([read.status, read.text]).toEqual([404, missing.text])
+  })
+
+  test('needs an id of the right form, and the scope to write', async () => {
+    const { id } = await withdraw(5_000)
+    const wrong = await cancel('wi_01kah4pzc5e4r8v2m6t0x9y3bd')
+    expect(wrong.body.issues[0]).toMatchObject({ code: 'PathValidation', path: 'withdrawalId' })
+    const { secret } = await harness.addKey(['pay:read'])
+    expect((await cancel(id, { key: secret })).status).toBe(403)
+  })
+
+  test('racing with the bank, exactly one of the two happens', async () => {
+    const outcomes = new Set<string>()
+    for (let round = 0; round < 20; round++) {
+      const { id, memberId } = await withdraw(5_000)
+      afterHold()
+      const [answer] = await Promise.all([cancel(id), run('submit-withdrawals')])
+      const status = await statusOf(id)
+      outcomes.add(status)
+      expect(answer.status).toBe(status === 'cancelled' ? 200 : 409)
+      expect(await available(memberId)).toBe(status === 'cancelled' ? 20_000 : 14_950)
+      expect((await atTheBank(id)).executed).toBe(status === 'cancelled' ? 0 : 1)
+    }
+    for (const outcome of outcomes) expect(['cancelled', 'paid']).toContain(outcome)
+  })
+})
+
+describe('a bank that is odd', () => {
+  test('and says failed after paid changes nothing, and the operator sees it', async () => {
+    const { id, memberId } = await withdraw(5_000)
+    afterHold()
+    await run('submit-withdrawals')
+    await record([{ reference: id, outcome: 'failed', reason: 'Changed our mind' }])
+    expect(await path(id)).toBe('held submitted paid')
+    expect(await available(memberId)).toBe(14_950)
+    expect(lines).toMatchObject([{ level: 50, withdrawalId: id, msg: expect.stringContaining('contradicts') }])
+  })
+
+  test('and says paid of what we never gave it changes nothing, and the operator sees it', async () => {
+    const { id } = await withdraw(5_000)
+    await record([{ reference: id, outcome: 'paid', reason: null }])
+    expect(await statusOf(id)).toBe('held')
+    expect(errors()).toHaveLength(1)
+    await cancel(id)
+    await record([{ reference: id, outcome: 'paid', reason: null }])
+    expect(await statusOf(id)).toBe('cancelled')
+    expect(errors()).toHaveLength(2)
+  })
+
+  test('and reports a payment that is none of ours does not keep the others from being heard', async () => {
+    const { id } = await withdraw(6_603)
+    afterHold()
+    await run('submit-withdrawals')
+    await record([
+      { reference: 'a stranger', outcome: 'paid', reason: null },
+      { reference: id, outcome: 'paid', reason: null },
+    ])
+    expect(await statusOf(id)).toBe('paid')
+    expect(lines).toMatchObject([{ level: 50, reference: 'a stranger' }])
+  })
+
+  test('and says nothing final for hours is asked hourly, and the operator sees it', async () => {
+    const { id } = await withdraw(5_000)
+    afterHold()
+    const mute: Rail = {
+      ...bank,
+      submit: async () => [],
+      ask: async () => [{ reference: id, outcome: 'pending', reason: null }],
+    }
+    await run('submit-withdrawals', mute)
+    const attempts = async () =>
+      await harness.db.selectFrom('withdrawals').select('attempts').where('id', '=', id).executeTakeFirstOrThrow()
+    for (let hour = 0; hour < 12; hour++) {
+      harness.clock.advance({ minutes: 61 })
+      await run('ask-about-withdrawals', mute)
+    }
+    expect(await attempts()).toEqual({ attempts: 13 })
+    expect(lines.filter(line => line.level >= 50 && line.withdrawalId === id)).toHaveLength(5)
+    expect(await statusOf(id)).toBe('submitted')
+    // It was never given up.
+    harness.clock.advance({ minutes: 61 })
+    await run('ask-about-withdrawals')
+    expect(await statusOf(id)).toBe('paid')
+  })
+
+  test('that cannot be reached takes nothing down: all is as before, and asked for later', async () => {
+    const down: Rail = { ...bank, submit: unreachable, ask: unreachable, reports: unreachable }
+    const { id } = await withdraw(5_000)
+    afterHold()
+    await run('submit-withdrawals', down)
+    untilAsked()
+    await run('ask-about-withdrawals', down)
+    await expect(run('read-rail-reports', down)).rejects.toThrow('unreachable')
+    expect(await statusOf(id)).toBe('submitted')
+    harness.clock.advance({ minutes: 10 })
+    await run('ask-about-withdrawals')
+    expect(await statusOf(id)).toBe('paid')
+  })
+})
+
+test('the books explain every penny of all this', async () => {
+  const checks = await harness.db.transaction().execute(tx => verify(tx))
+  expect(checks.length).toBeGreaterThan(3)
+  for (const { name, disagreement } of checks) expect([name, disagreement]).toEqual([name, null])
+})
+
+describe('money that comes back late', () => {
+  test('is the member’s in the open cycle when the withdrawal’s own has closed, and the closed one does not change', async () => {
+    const { id, memberId } = await withdraw(6_602)
+    afterHold()
+    await run('submit-withdrawals')
+    const before = await get(id)
+    const next = await closeCycle(harness.partner.id)
+    harness.clock.advance({ minutes: 5 })
+    await run('read-rail-reports')
+    const after = await get(id)
+    expect([after.status, after.payCycleId]).toEqual(['returned', before.payCycleId])
+    expect(await available(memberId)).toBe(20_000)
+    const row = await harness.db
+      .selectFrom('withdrawals')
+      .select('adjustedInCycleId')
+      .where('id', '=', id)
+      .executeTakeFirst()
+    expect(row).toEqual({ adjustedInCycleId: next })
+    const transfers = await harness.db
+      .selectFrom('ledgerTransfers')
+      .select('payCycleId')
+      .where('movementId', '=', id)
+      .where('reason', '=', 'withdrawal.returned')
+      .execute()
+    expect(transfers).toEqual([{ payCycleId: next }, { payCycleId: next }])
+  })
+
+  test('waits for a closing that is under way, and goes into the next cycle', async () => {
+    const { id } = await withdraw(5_000)
+    let next = ''
+    let cancelling: ReturnType<typeof cancel> | undefined
+    await harness.db.transaction().execute(async tx => {
+      await tx
+        .selectFrom('payCycles')
+        .select('id')
+        .where('partnerId', '=', harness.partner.id)
+        .where('status', '=', 'Open')
+        .forUpdate()
+        .execute()
+      cancelling = cancel(id)
+      await somebodyWaitsForALock()
+      next = await closeCycle(harness.partner.id, tx)
+    })
+    expect((await cancelling)?.status).toBe(200)
+    const row = await harness.db
+      .selectFrom('withdrawals')
+      .select('adjustedInCycleId')
+      .where('id', '=', id)
+      .executeTakeFirst()
+    expect(row).toEqual({ adjustedInCycleId: next })
+  })
+
+  test('is not lost while no cycle is open: it is heard again once one is', async () => {
+    const { partner, key } = await harness.addPartner('Between cycles')
+    const { id, memberId } = await withdraw(6_602, { key })
+    afterHold()
+    await run('submit-withdrawals')
+    harness.clock.advance({ minutes: 5 })
+    await harness.db
+      .updateTable('payCycles')
+      .set({ status: 'Closed', closedAt: harness.clock.now() })
+      .where('partnerId', '=', partner.id)
+      .execute()
+    await expect(run('read-rail-reports')).rejects.toThrow('they come again')
+    expect((await get(id, key)).status).toBe('paid')
+    await openNext(partner.id)
+    await run('read-rail-reports')
+    expect((await get(id, key)).status).toBe('returned')
+    expect(await available(memberId, key)).toBe(20_000)
+  })
+})
+
+// The pieces of the steps, for what happens in between.
+const claim = () =>
+  context.db.transaction().execute(tx => withdrawals.submitDue(tx, { now: context.now(), countMax: 100 }))
+
+const tell = async (payouts: (withdrawals.Payout | undefined)[]) =>
+  await bank.submit(
+    payouts.flatMap(payout =>
+      payout === undefined ? [] : [{ reference: payout.withdrawalId, amount: payout.amount, account: payout.account }],
+    ),
+    AbortSignal.timeout(1_000),
+  )
+
+let railsMade = 0
+// Through the step that reads reports, from a rail that has only these.
+async function record(reports: Report[]): Promise<void> {
+  const name = `told-${++railsMade}`
+  await run('read-rail-reports', {
+    ...bank,
+    name,
+    reports: async after => (after === null ? { reports, cursor: 'read' } : { reports: [], cursor: after }),
+  })
+}
+
+const unreachable = async () => await Promise.reject(new Error('unreachable'))
+
+async function closeCycle(partnerId: string, db: Reader = harness.db): Promise<string> {
+  await db
+    .updateTable('payCycles')
+    .set({ status: 'Closed', closedAt: harness.clock.now() })
+    .where('partnerId', '=', partnerId)
+    .where('status', '=', 'Open')
+    .execute()
+  return await openNext(partnerId, db)
+}
+
+async function openNext(partnerId: string, db: Reader = harness.db): Promise<string> {
+  const { last } = await db
+    .selectFrom('payCycles')
+    .select(({ fn }) => fn.max('endDate').as('last'))
+    .where('partnerId', '=', partnerId)
+    .executeTakeFirstOrThrow()
+  const startDate = addDays(last, 1)
+  const id = newId('payCycle', harness.clock.now())
+  await db
+    .insertInto('payCycles')
+    .values({
+      partnerId,
+      id,
+      startDate,
+      endDate: addDays(startDate, 30),
+      status: 'Open',
+      createdAt: harness.clock.now(),
+    })
+    .execute()
+  return id
+}
+
+async function somebodyWaitsForALock(): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const { rows } = await harness.pool.query(
+          `select count(*)::integer as count from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+        return rows[0]?.count
+      },
+      { timeout: 1_500, interval: 5 },
+    )
+    .toBeGreaterThan(0)
+}

@@ -1,0 +1,19 @@
+import type { Reader, Tx } from '../db.ts'
+
+/** How far the reports of a rail have been read; null before the first. */
+export async function cursorOf(db: Reader, rail: string): Promise<string | null> {
+  const row = await db.selectFrom('railCursors').select('cursor').where('rail', '=', rail).executeTakeFirst()
+  return row?.cursor ?? null
+}
+
+/** Two readers may overwrite each other: what is then read again changes nothing. */
+export async function setCursor(
+  tx: Tx,
+  { rail, cursor, now }: { rail: string; cursor: string; now: Date },
+): Promise<void> {
+  await tx
+    .insertInto('railCursors')
+    .values({ rail, cursor, readAt: now })
+    .onConflict(conflict => conflict.column('rail').doUpdateSet({ cursor, readAt: now }))
+    .execute()
+}

@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { linesMax, readSettlementFile } from './file.ts'
+
+const a = 'mem_01kah4pzc5e4r8v2m6t0x9y3ba'
+const b = 'mem_01kah4pzc5e4r8v2m6t0x9y3bb'
+const header = 'member_id,amount,currency'
+const two = [
+  { memberId: a, amount: 5_000n, currency: 'GBP', at: 2 },
+  { memberId: b, amount: -120n, currency: 'GBP', at: 3 },
+]
+
+describe('a good file', () => {
+  test.each([
+    ['as documented', `${header}\r\n${a},5000,GBP\r\n${b},-120,GBP\r\n`],
+    ['without a last line end, and with bare line feeds', `${header}\n${a},5000,GBP\n${b},-120,GBP`],
+    ['with a byte order mark', `\ufeff${header}\n${a},5000,GBP\n${b},-120,GBP\n`],
+    ['with semicolons', `member_id;amount;currency\n${a};5000;GBP\n${b};-120;GBP\n`],
+    ['with tabs', `member_id\tamount\tcurrency\n${a}\t5000\tGBP\n${b}\t-120\tGBP\n`],
+    ['with other case and spacing', ` Member ID ,AMOUNT,Currency\n${a},5000,GBP\n${b},-120,GBP\n`],
+    ['with columns in another order', `currency,memberId,amount\nGBP,${a},5000\nGBP,${b},-120\n`],
+    ['with quotes and spaces around', `"member_id","amount","currency"\n"${a}", 5000 ,GBP\n${b},"-120",GBP\n`],
+    [
+      'as the deductions went out',
+      `member_id,worker_id,email,amount,currency,amount_decimal\n${a},'=1+1,"a,b@example.com",5000,GBP,50.00\n${b},,b@example.com,-120,GBP,-1.20\n`,
+    ],
+  ])('is read %s', (_, text) => {
+    expect(readSettlementFile(text)).toEqual({ taken: two, faults: [] })
+  })
+
+  test('may have empty lines, which count as rows', () => {
+    const { taken, faults } = readSettlementFile(`${header}\n\n${a},5000,GBP\n,,\n${b},-120,GBP\n\n\n`)
+    expect(faults).toEqual([])
+    expect(taken.map(line => line.at)).toEqual([3, 5])
+  })
+})
+
+describe('a bad file', () => {
+  const rows = (...lines: string[]) => [header, ...lines].join('\n')
+  test.each<[string, string, [number, RegExp][]]>([
+    [
+      'nothing at all',
+      '',
+      [
+        [1, /member_id is missing/],
+        [1, /amount is missing/],
+        [1, /currency is missing/],
+      ],
+    ],
+    ['a missing column', `member_id,currency\n${a},GBP`, [[1, /amount is missing/]]],
+    ['a column twice', `${header},Amount\n${a},1,GBP,1`, [[1, /amount stands there twice/]]],
+    ['an unknown column', `${header},=cmd\n${a},1,GBP,x`, [[1, /"=cmd" is not known/]]],
+    ['no lines', header, [[1, /no line below/]]],
+    ['only empty lines', `${header}\n\n`, [[1, /no line below/]]],
+    ['too few cells', rows(`${a},1`), [[2, /2 cells/]]],
+    ['too many cells', rows(`${a},1,GBP,x`), [[2, /4 cells/]]],
+    ['decimals', rows(`${a},50.00,GBP`), [[2, /^amount must be a whole number/]]],
+    ['thousands', rows(`${a},"5,000",GBP`), [[2, /^amount/]]],
+    ['an exponent', rows(`${a},5e3,GBP`), [[2, /^amount/]]],
+    ['a plus', rows(`${a},+5,GBP`), [[2, /^amount/]]],
+    ['a leading zero', rows(`${a},007,GBP`), [[2, /^amount/]]],
+    ['minus zero', rows(`${a},-0,GBP`), [[2, /^amount/]]],
+    ['no amount', rows(`${a},,GBP`), [[2, /^amount/]]],
+    ['more than a number can hold', rows(`${a},9007199254740992,GBP`), [[2, /^amount/]]],
+    ['a formula', rows(`=HYPERLINK(0),1,GBP`), [[2, /^member_id/]]],
+    ['an id of another thing', rows(`w_01kah4pzc5e4r8v2m6t0x9y3ba,1,GBP`), [[2, /^member_id/]]],
+    ['a currency that does not exist', rows(`${a},1,XYZ`), [[2, /^currency/]]],
+    ['a currency in lower case', rows(`${a},1,gbp`), [[2, /^currency/]]],
+    ['everything wrong with a row, in one sentence', rows('x,y,z'), [[2, /member_id.*; amount.*; currency/]]],
+    [
+      'every bad row, and the good ones between',
+      rows(`${a},x,GBP`, `${a},1,GBP`, `${b},1,x`),
+      [
+        [2, /amount/],
+        [4, /currency/],
+      ],
+    ],
+    ['a quote that is not closed', rows(`${a},1,GBP`, `"${b},1,GBP`), [[3, /quote is not closed/]]],
+    ['a quote within a cell', rows(`${a},1"2,GBP`), [[2, /quote stands within/]]],
+    ['something after a quote', rows(`"${a}"x,1,GBP`), [[2, /follows a closing quote/]]],
+    ['a row without end', rows(`"${'x'.repeat(5_000)}`), [[2, /longer than 4096/]]],
+    ['NUL', rows(`${a}\0,1,GBP`), [[2, /^member_id/]]],
+  ])('%s is named', (_, text, expected) => {
+    const { faults } = readSettlementFile(text)
+    expect(faults.map(({ at }) => at)).toEqual(expected.map(([at]) => at))
+    for (const [index, [, message]] of expected.entries()) expect(faults[index]?.message).toMatch(message)
+  })
+
+  test('more lines than can be settled at once are refused at the first one too many', () => {
+    const text = `${header}\n${`${a},1,GBP\n`.repeat(linesMax + 5)}`
+    const { taken, faults } = readSettlementFile(text)
+    expect(taken).toHaveLength(linesMax)
+    expect(faults).toEqual([{ at: linesMax + 2, message: `a settlement has at most ${linesMax} lines` }])
+  })
+})

@@ -1,0 +1,114 @@
+import { Type } from 'typebox'
+import { acceptCsv, CsvFile } from '../http/csv.ts'
+import { pageOf, pageQuery } from '../http/list.ts'
+import { once, read } from '../http/once.ts'
+import { operation } from '../http/operation.ts'
+import type { App, Edge } from '../http/server.ts'
+import { exampleId, Id } from '../ids.ts'
+import { fromWire, toWire } from '../money.ts'
+import { readSettlementFile } from './file.ts'
+import type { Line } from './rules.ts'
+import { NewSettlement, Settlement, SettlementSummary } from './schema.ts'
+import * as settlements from './settlements.ts'
+
+const tag = 'Pay cycles'
+const params = Type.Object({ payCycleId: Id('payCycle') })
+
+// The largest settlement, as JSON with some air in it.
+const bodyBytesMax = 32 * 1024 * 1024
+
+export function settlementRoutes(app: App, { db }: Edge): void {
+  // A scope of its own, since only this operation takes a file.
+  app.register(async (scope: App) => {
+    acceptCsv(scope)
+    scope.post(
+      '/v1/pay/cycles/:payCycleId/settlement',
+      {
+        bodyLimit: bodyBytesMax,
+        config: { scope: 'pay:write' },
+        schema: operation({
+          id: 'createSettlement',
+          tag,
+          summary: 'Settle a pay cycle',
+          description:
+            'Says what payroll really took, once per closed cycle. What is missing is carried to the open cycle or written off, as the partner’s setting says; what is too much is given back in the open cycle. All lines or none: every fault is named with its row or path.',
+          params,
+          body: NewSettlement,
+          csvBody: {
+            description:
+              'One line per member: `member_id`, `amount` in minor units, `currency`. Comma, semicolon or tab; case and spacing of the header do not matter. The other columns of the deductions file may stay.',
+            example: `member_id,amount,currency\r\n${exampleId('member')},5000,GBP\r\n`,
+          },
+          success: { status: 201, description: 'What came of it.', schema: SettlementSummary },
+          problems: ['NotFound', 'UnprocessableEntity', 'FileContent'],
+        }),
+      },
+      async (request, reply) => {
+        // Typed as the JSON body only; the scope's parser makes the other one.
+        const told = readTold(request.body as NewSettlement | CsvFile)
+        return await once(db, request, reply, async tx => {
+          const { partner, params, now } = request
+          const { payCycleId } = params
+          const summary = await settlements.create(tx, { partnerId: partner.id, payCycleId, told, now })
+          return { status: 201, body: onWire(summary), resourceId: payCycleId }
+        })
+      },
+    )
+  })
+
+  app.get(
+    '/v1/pay/cycles/:payCycleId/settlement',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getSettlement',
+        tag,
+        summary: 'Get the settlement of a pay cycle',
+        description: 'Its lines are ordered by member.',
+        params,
+        query: Type.Object(pageQuery, { additionalProperties: false }),
+        success: { status: 200, description: 'What came of it, and one page of its lines.', schema: Settlement },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const cycle = { partnerId: request.partner.id, payCycleId: request.params.payCycleId }
+        const page = pageOf(request.query)
+        const summary = await settlements.find(reader, cycle)
+        const lines = await settlements.listLines(reader, { ...cycle, page })
+        const { matched, short, over, unknown } = summary
+        const total = matched + short + over + unknown
+        return { status: 200, body: { ...onWire(summary), lines: lines.map(lineOnWire), total, ...page } }
+      }),
+  )
+}
+
+function readTold(body: NewSettlement | CsvFile): settlements.Told {
+  if (body instanceof CsvFile) return { ...readSettlementFile(body.text), naming: byRow }
+  const taken = body.deductions.map(({ memberId, taken }, at) => ({ memberId, ...fromWire(taken), at }))
+  return { taken, faults: [], naming: byPath }
+}
+
+const byRow: settlements.Naming = { problem: 'FileContent', placeOf: ({ at }) => ({ row: String(at) }) }
+
+const fieldPaths = { memberId: 'memberId', amount: 'taken.amount', currency: 'taken.currency' }
+const byPath: settlements.Naming = {
+  problem: 'BodyValidation',
+  placeOf: ({ at, field = 'memberId' }) => ({ path: `deductions.${at}.${fieldPaths[field]}` }),
+}
+
+function onWire({ settledAt, totals, ...summary }: settlements.Summary) {
+  return { ...summary, settledAt: settledAt.toISOString(), totals: totals.map(amountsOnWire) }
+}
+
+function lineOnWire({ memberId, outcome, ...amounts }: Line) {
+  return { memberId, outcome, ...amountsOnWire(amounts) }
+}
+
+type Amounts = Pick<Line, 'currency' | 'deducted' | 'taken' | 'carried' | 'writtenOff'>
+
+function amountsOnWire({ currency, deducted, taken, carried, writtenOff }: Amounts) {
+  const money = (amount: bigint) => toWire({ amount, currency })
+  return { deducted: money(deducted), taken: money(taken), carried: money(carried), writtenOff: money(writtenOff) }
+}

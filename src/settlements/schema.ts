@@ -1,0 +1,65 @@
+import { type Static, Type } from 'typebox'
+import { pageFields, totalField } from '../http/list.ts'
+import { Id } from '../ids.ts'
+import { SignedMoney } from '../money.ts'
+import { linesMax } from './file.ts'
+
+const strict = { additionalProperties: false }
+const Taken = Type.Unsafe<Static<typeof SignedMoney>>({
+  ...SignedMoney,
+  description: 'What payroll took. Negative, where the deduction is, when payroll gave back.',
+})
+
+export const NewSettlement = Type.Object(
+  {
+    deductions: Type.Array(Type.Object({ memberId: Id('member'), taken: Taken }, strict), {
+      maxItems: linesMax,
+      description: 'A member who is not mentioned took nothing.',
+    }),
+  },
+  { title: 'NewSettlement', ...strict },
+)
+export type NewSettlement = Static<typeof NewSettlement>
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+const settlementFields = {
+  payCycleId: Id('payCycle'),
+  settledAt: Type.String({ format: 'date-time', examples: ['2026-04-02T10:00:00.000Z'] }),
+  matched: count('Members from whom payroll took exactly the deduction.'),
+  short: count('Members from whom payroll took less.'),
+  over: count('Members from whom payroll took more.'),
+  unknown: count('Members in the settlement who had no deduction.'),
+  totals: Type.Array(
+    Type.Object({ deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney }, strict),
+    { description: 'One entry per currency. In each one, deducted = taken + carried + writtenOff.' },
+  ),
+}
+
+/** What came of it, without its lines. */
+export const SettlementSummary = Type.Object(settlementFields, { title: 'SettlementSummary', ...strict })
+
+export const Settlement = Type.Object(
+  {
+    ...settlementFields,
+    lines: Type.Array(
+      Type.Object(
+        {
+          memberId: Id('member'),
+          deducted: SignedMoney,
+          taken: SignedMoney,
+          outcome: Type.Enum(['matched', 'short', 'over', 'unknown'], { type: 'string' }),
+          carried: Type.Unsafe<Static<typeof SignedMoney>>({
+            ...SignedMoney,
+            description: 'Taken in the next cycle; negative: given back there.',
+          }),
+          writtenOff: SignedMoney,
+        },
+        strict,
+      ),
+    ),
+    ...totalField,
+    ...pageFields,
+  },
+  { title: 'Settlement', ...strict },
+)

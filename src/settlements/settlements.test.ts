@@ -1,0 +1,481 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { sql } from '../db.ts'
+import { verify } from '../ledger/verify.ts'
+import type { PartnerSettings } from '../partners/partners.ts'
+import { closeIfOver } from '../pay-cycles/closing.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const march = new Date('2026-03-10T09:00:00.000Z')
+const april = new Date('2026-04-02T10:00:00.000Z')
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const unknownCycle = 'pc_01kah4pzc5e4r8v2m6t0x9y3bd'
+const unknownMember = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
+const csv = { 'content-type': 'text/csv' }
+
+type Settled = TestPartner & { memberIds: string[] }
+
+/** A partner whose March has closed: each member has withdrawn what is given (zero: nothing, but was paid). */
+async function closedCycle(withdrawn: number[], settings: PartnerSettings = {}): Promise<Settled> {
+  harness.clock.set(march)
+  const mine = await harness.addPartner('Closed', settings)
+  const memberIds: string[] = []
+  for (const amount of withdrawn) {
+    const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
+    memberIds.push(memberId)
+    if (amount > 0) await withdraw(mine.key, memberId, amount)
+  }
+  harness.clock.set(april)
+  await close(mine)
+  return { ...mine, memberIds }
+}
+
+const close = ({ partner }: TestPartner) =>
+  harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now: harness.clock.now() }))
+
+async function withdraw(key: string, memberId: string, amount: number): Promise<string> {
+  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+    key,
+    body: { memberId, amount: gbp(amount) },
+  })
+  const { withdrawalIntentId } = intent.body
+  const { status, text, headers } = await harness.call('POST', '/v1/pay/withdrawals/complete', {
+    key,
+    body: { withdrawalIntentId },
+  })
+  if (status !== 201) throw new Error(text)
+  return headers.location ?? ''
+}
+
+const path = (payCycleId: string) => `/v1/pay/cycles/${payCycleId}/settlement`
+type Taken = { memberId: string | undefined; taken: { amount: number; currency: string } }
+const settle = ({ key, payCycle }: TestPartner, deductions: Taken[], options = {}) =>
+  harness.call('POST', path(payCycle.id), { key, body: { deductions }, ...options })
+const settleFile = ({ key, payCycle }: TestPartner, raw: string | Buffer, headers: Record<string, string> = csv) =>
+  harness.call('POST', path(payCycle.id), { key, raw, headers })
+const read = ({ key, payCycle }: TestPartner, query = '') =>
+  harness.call('GET', `${path(payCycle.id)}${query}`, { key })
+const openCycle = async (key: string) =>
+  (await harness.call('GET', '/v1/pay/cycles?statuses=Open', { key })).body.payCycles[0]
+const deductionsOf = async (key: string, payCycleId: string) =>
+  (await harness.call('GET', `/v1/pay/cycles/${payCycleId}/deductions`, { key })).body.deductions
+
+async function earnedPayOf(payCycleId: string): Promise<{ memberId: string; balance: bigint }[]> {
+  const { rows } = await sql<{ memberId: string; balance: bigint }>`
+    select member_id, sum(case when debit = 'earned_pay' then amount else -amount end)::bigint as balance
+      from ledger_transfers where pay_cycle_id = ${payCycleId} and (debit = 'earned_pay' or credit = 'earned_pay')
+     group by member_id having sum(case when debit = 'earned_pay' then amount else -amount end) <> 0
+     order by member_id`.execute(harness.db)
+  return rows
+}
+
+async function balanceOf(partnerId: string, account: string): Promise<bigint> {
+  const { rows } = await sql<{ balance: bigint }>`
+    select coalesce(sum(case when debit = ${account} then amount else -amount end), 0)::bigint as balance
+      from ledger_transfers where partner_id = ${partnerId} and (debit = ${account} or credit = ${account})`.execute(
+    harness.db,
+  )
+  return rows[0]?.balance ?? 0n
+}
+
+async function expectNothingDone(mine: TestPartner): Promise<void> {
+  expect((await read(mine)).status).toBe(404)
+  expect(await balanceOf(mine.partner.id, 'float')).toBe(0n)
+}
+
+async function expectBooksToAgree(): Promise<void> {
+  expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+}
+
+describe('settling', () => {
+  test('compares what was taken with the deductions, carries what is missing or too much, and leaves no earned pay', async () => {
+    const mine = await closedCycle([5_000, 3_000, 2_000, 1_000, 0])
+    const [matched, short, over, silent, unknown] = mine.memberIds
+    const before = await deductionsOf(mine.key, mine.payCycle.id)
+    const created = await settle(mine, [
+      { memberId: unknown, taken: gbp(250) },
+      { memberId: over, taken: gbp(2_400) },
+      { memberId: matched, taken: gbp(5_000) },
+      { memberId: short, taken: gbp(1_900) },
+    ])
+    expect(created.status).toBe(201)
+    const totals = [{ deducted: gbp(11_000), taken: gbp(9_550), carried: gbp(1_450), writtenOff: gbp(0) }]
+    const summary = {
+      payCycleId: mine.payCycle.id,
+      settledAt: april.toISOString(),
+      matched: 1,
+      short: 2,
+      over: 1,
+      unknown: 1,
+      totals,
+    }
+    expect(created.body).toEqual(summary)
+
+    const line = (memberId: string | undefined, outcome: string, deducted: number, taken: number, carried: number) => ({
+      memberId,
+      outcome,
+      deducted: gbp(deducted),
+      taken: gbp(taken),
+      carried: gbp(carried),
+      writtenOff: gbp(0),
+    })
+    const lines = [
+      line(matched, 'matched', 5_000, 5_000, 0),
+      line(short, 'short', 3_000, 1_900, 1_100),
+      line(over, 'over', 2_000, 2_400, -400),
+      line(silent, 'short', 1_000, 0, 1_000),
+      line(unknown, 'unknown', 0, 250, -250),
+    ].toSorted((a, b) => ((a.memberId ?? '') < (b.memberId ?? '') ? -1 : 1))
+    expect((await read(mine)).body).toEqual({ ...summary, lines, total: 5, skip: 0, take: 50 })
+    expect((await read(mine, '?skip=1&take=2')).body).toMatchObject({
+      lines: lines.slice(1, 3),
+      total: 5,
+      skip: 1,
+      take: 2,
+    })
+
+    expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
+    expect(await balanceOf(mine.partner.id, 'carried')).toBe(0n)
+    expect(await balanceOf(mine.partner.id, 'float')).toBe(9_550n)
+    // What was deducted stays told; what is carried stands in the open cycle.
+    expect(await deductionsOf(mine.key, mine.payCycle.id)).toEqual(before)
+    const next = await openCycle(mine.key)
+    const carried = lines
+      .filter(({ carried }) => carried.amount !== 0)
+      .map(({ memberId, carried }) => ({ memberId, total: carried }))
+    expect(await deductionsOf(mine.key, next.id)).toEqual(carried)
+    await expectBooksToAgree()
+  })
+
+  test('writes off what is missing where the partner says so, and still gives back what is too much', async () => {
+    const mine = await closedCycle([5_000, 3_000], { shortfallPolicy: 'write_off' })
+    const [short, over] = mine.memberIds
+    const { body } = await settle(mine, [
+      { memberId: short, taken: gbp(4_100) },
+      { memberId: over, taken: gbp(3_200) },
+    ])
+    expect(body.totals).toEqual([{ deducted: gbp(8_000), taken: gbp(7_300), carried: gbp(-200), writtenOff: gbp(900) }])
+    expect(await balanceOf(mine.partner.id, 'written_off')).toBe(900n)
+    expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
+    expect(await deductionsOf(mine.key, (await openCycle(mine.key)).id)).toEqual([{ memberId: over, total: gbp(-200) }])
+    await expectBooksToAgree()
+  })
+
+  test('what was carried is a deduction of the next cycle, and settled there; a negative one by a negative amount', async () => {
+    const mine = await closedCycle([5_000, 3_000])
+    const [short, over] = mine.memberIds
+    await settle(mine, [
+      { memberId: short, taken: gbp(4_000) },
+      { memberId: over, taken: gbp(3_500) },
+    ])
+    const next = await openCycle(mine.key)
+    harness.clock.set(new Date('2026-05-02T10:00:00Z'))
+    await close(mine)
+    expect(await deductionsOf(mine.key, next.id)).toEqual(
+      [
+        { memberId: short, total: gbp(1_000) },
+        { memberId: over, total: gbp(-500) },
+      ].toSorted((a, b) => ((a.memberId ?? '') < (b.memberId ?? '') ? -1 : 1)),
+    )
+    const second = { ...mine, payCycle: next }
+    const refused = await settle(second, [{ memberId: short, taken: gbp(-1) }])
+    expect(refused.body.issues).toEqual([
+      expect.objectContaining({ code: 'BodyValidation', path: 'deductions.0.taken.amount' }),
+    ])
+    const { body } = await settle(second, [
+      { memberId: short, taken: gbp(1_000) },
+      { memberId: over, taken: gbp(-500) },
+    ])
+    expect(body).toMatchObject({ matched: 2, short: 0, over: 0, unknown: 0 })
+    expect(await earnedPayOf(next.id)).toEqual([])
+    expect(await balanceOf(mine.partner.id, 'float')).toBe(8_000n)
+    await expectBooksToAgree()
+  })
+
+  test('writes one event', async () => {
+    const mine = await closedCycle([5_000])
+    await settle(mine, [])
+    const events = await harness.db
+      .selectFrom('events')
+      .select(['type', 'data'])
+      .where('resourceId', '=', mine.payCycle.id)
+      .orderBy('sequence')
+      .execute()
+    expect(events.map(({ type }) => type)).toEqual(['pay_cycle.opened', 'pay_cycle.closed', 'pay_cycle.settled'])
+    expect(events[2]?.data).toEqual({
+      payCycleId: mine.payCycle.id,
+      startDate: '2026-03-01',
+      endDate: '2026-03-31',
+      ...{ matched: 0, short: 1, over: 0, unknown: 0 },
+    })
+  })
+
+  test('a cycle without deductions is settled by an empty list', async () => {
+    const mine = await closedCycle([0])
+    expect((await settle(mine, [])).body).toMatchObject({ matched: 0, short: 0, over: 0, unknown: 0, totals: [] })
+    expect((await read(mine)).body).toMatchObject({ lines: [], total: 0 })
+  })
+
+  test('is done once: the same key is replayed, another request is refused', async () => {
+    const mine = await closedCycle([5_000])
+    const [memberId] = mine.memberIds
+    const headers = { 'x-idempotency-key': 'settle' }
+    const first = await settle(mine, [{ memberId, taken: gbp(5_000) }], { headers })
+    const again = await settle(mine, [{ memberId, taken: gbp(5_000) }], { headers })
+    expect([again.status, again.text, again.headers['idempotency-replayed']]).toEqual([201, first.text, 'true'])
+    expect((await settle(mine, [{ memberId, taken: gbp(1) }], { headers })).status).toBe(422)
+    const second = await settle(mine, [{ memberId, taken: gbp(5_000) }])
+    expect([second.status, second.body.issues[0].code]).toEqual([409, 'Conflict'])
+    expect(await balanceOf(mine.partner.id, 'float')).toBe(5_000n)
+  })
+
+  test('many at once is one', async () => {
+    const mine = await closedCycle([5_000])
+    const [memberId] = mine.memberIds
+    const answers = await Promise.all(Array.from({ length: 6 }, () => settle(mine, [{ memberId, taken: gbp(5_000) }])))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409, 409, 409, 409, 409])
+    expect(await balanceOf(mine.partner.id, 'float')).toBe(5_000n)
+  })
+
+  test('while the next cycle closes, carries into whichever is open then', async () => {
+    for (let round = 0; round < 4; round++) {
+      const mine = await closedCycle([5_000, 4_000])
+      const next = await openCycle(mine.key)
+      const others = mine.memberIds.map(memberId => ({ memberId, taken: gbp(4_500) }))
+      harness.clock.set(new Date('2026-05-02T10:00:00Z'))
+      const [answer] = await Promise.all([settle(mine, others), close(mine)])
+      expect(answer.status).toBe(201)
+      const last = await openCycle(mine.key)
+      const carried = [...(await deductionsOf(mine.key, next.id)), ...(await deductionsOf(mine.key, last.id))]
+      expect(carried.map(({ total }: { total: { amount: number } }) => total.amount).toSorted()).toEqual([-500, 500])
+      expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
+    }
+    await expectBooksToAgree()
+  })
+
+  test('a late cancel or return after it becomes an adjustment, and the settlement stays', async () => {
+    harness.clock.set(march)
+    const mine = await harness.addPartner('Late')
+    const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
+    const withdrawal = await withdraw(mine.key, memberId, 5_000)
+    harness.clock.set(april)
+    await close(mine)
+    await settle(mine, [{ memberId, taken: gbp(5_000) }])
+    expect((await harness.call('POST', `${withdrawal}/cancel`, { key: mine.key })).status).toBeLessThan(300)
+    expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
+    expect(await deductionsOf(mine.key, (await openCycle(mine.key)).id)).toEqual([{ memberId, total: gbp(-5_000) }])
+    await expectBooksToAgree()
+  })
+})
+
+describe('as a file', () => {
+  test('the deductions, sent back as they came, match', async () => {
+    const mine = await closedCycle([5_000, 3_000])
+    const file = await harness.call('GET', `/v1/pay/cycles/${mine.payCycle.id}/deductions`, {
+      key: mine.key,
+      headers: { accept: 'text/csv' },
+    })
+    const { status, body } = await settleFile(mine, file.text)
+    expect([status, body.matched, body.short]).toEqual([201, 2, 0])
+    expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
+  })
+
+  test('may have a byte order mark, semicolons, and its character set in the media type', async () => {
+    const mine = await closedCycle([5_000])
+    const { status, body } = await settleFile(
+      mine,
+      `\ufeffMember ID;Amount;Currency\r\n${mine.memberIds[0]};4000;GBP\r\n`,
+      {
+        'content-type': 'text/csv; charset=UTF-8',
+        'x-idempotency-key': 'as a file'.replaceAll(' ', '-'),
+      },
+    )
+    expect([status, body.short]).toEqual([201, 1])
+  })
+
+  type Bad = [name: string, file: (members: string[], foreign: string) => string, expected: [string, RegExp][]]
+  const header = 'member_id,amount,currency\n'
+  test.each<Bad>([
+    [
+      'no columns',
+      () => '',
+      [['1', /member_id is missing; the column amount is missing; the column currency is missing/]],
+    ],
+    ['a missing column', ([a]) => `member_id,currency\n${a},GBP\n`, [['1', /^Row 1: the column amount is missing$/]]],
+    ['an unknown column', ([a]) => `member_id,amount,currency,note\n${a},1,GBP,x\n`, [['1', /"note" is not known/]]],
+    ['no lines', () => header, [['1', /no line below/]]],
+    ['an unknown member', ([a]) => `${header}${a},1,GBP\n${unknownMember},1,GBP\n`, [['3', /no such member/]]],
+    ['another partner’s member', (_, foreign) => `${header}${foreign},1,GBP\n`, [['2', /no such member/]]],
+    ['a wrong currency', ([a]) => `${header}${a},1,EUR\n`, [['2', /no deduction in EUR/]]],
+    ['a member twice', ([a, b]) => `${header}${a},1,GBP\n${b},1,GBP\n${a},2,GBP\n`, [['4', /earlier line/]]],
+    [
+      'not whole',
+      ([a, b]) => `${header}${a},1.5,GBP\n${b},1e3,GBP\n`,
+      [
+        ['2', /whole number/],
+        ['3', /whole number/],
+      ],
+    ],
+    ['negative', ([a]) => `${header}${a},-1,GBP\n`, [['2', /negative only where/]]],
+    ['a broken quote', ([a, b]) => `${header}${a},1,GBP\n"${b},1,GBP\n`, [['3', /quote is not closed/]]],
+    [
+      'everything at once, in the order of rows, one issue per row',
+      ([a, b], foreign) => `${header}${foreign},1,GBP\n${a},x,GBP\n\n${b},1\n${b},1,GBP\n${b},-2,GBP\n`,
+      [
+        ['2', /no such member/],
+        ['3', /whole number/],
+        ['5', /2 cells/],
+        ['7', /negative only.*; .*earlier line/],
+      ],
+    ],
+  ])('%s: every fault is named with its row, and nothing is booked', async (_, file, expected) => {
+    const mine = await closedCycle([5_000, 3_000])
+    const foreign = await harness.addMember({ key: harness.other.key })
+    const { status, body } = await settleFile(mine, file(mine.memberIds, foreign))
+    expect(status).toBe(400)
+    const issues: { code: string; row: string; message: string }[] = body.issues
+    expect(issues.map(({ code, row }) => [code, row])).toEqual(expected.map(([row]) => ['FileContent', row]))
+    for (const [index, [, message]] of expected.entries()) expect(issues[index]?.message).toMatch(message)
+    await expectNothingDone(mine)
+  })
+
+  test('of very many faults a thousand are named, and how many more there are', async () => {
+    const mine = await closedCycle([5_000])
+    const { status, body } = await settleFile(mine, header + `${unknownMember},x,GBP\n`.repeat(1_500))
+    expect(status).toBe(400)
+    expect(body.issues).toHaveLength(1_001)
+    expect(body.issues[1_000]).toEqual({
+      code: 'FileContent',
+      row: '1002',
+      message: 'From here on 500 more are at fault; mend these first',
+    })
+    await expectNothingDone(mine)
+  })
+
+  test('must be UTF-8, not too large, and neither compressed nor a spreadsheet', async () => {
+    const mine = await closedCycle([5_000])
+    expect((await settleFile(mine, Buffer.from([0x6d, 0xff, 0xfe]))).status).toBe(400)
+    expect((await settleFile(mine, header, { 'content-type': 'text/csv; charset=iso-8859-1' })).status).toBe(415)
+    expect((await settleFile(mine, header, { ...csv, 'content-encoding': 'gzip' })).status).toBe(415)
+    expect((await settleFile(mine, header, { 'content-type': 'application/vnd.ms-excel' })).status).toBe(415)
+    const large = await settleFile(mine, Buffer.alloc(32 * 1024 * 1024 + 1, 'a'))
+    expect([large.status, large.body.issues[0].message]).toEqual([413, 'The body must not exceed 33554432 bytes'])
+    await expectNothingDone(mine)
+  })
+
+  test('is taken nowhere else', async () => {
+    for (const other of ['/v1/pay/run', '/v1/members', '/v1/pay/withdrawals/intent']) {
+      expect((await harness.call('POST', other, { raw: header, headers: csv })).status).toBe(415)
+    }
+  })
+})
+
+describe('as JSON', () => {
+  test('every fault is named with its path, and nothing is booked', async () => {
+    const mine = await closedCycle([5_000, 3_000])
+    const [a, b] = mine.memberIds
+    const foreign = await harness.addMember({ key: harness.other.key })
+    const { status, body } = await settle(mine, [
+      { memberId: a, taken: gbp(1) },
+      { memberId: foreign, taken: gbp(1) },
+      { memberId: unknownMember, taken: gbp(1) },
+      { memberId: b, taken: { amount: 1, currency: 'EUR' } },
+      { memberId: a, taken: gbp(2) },
+      { memberId: b, taken: gbp(-1) },
+    ])
+    expect(status).toBe(400)
+    expect(body.issues.map(({ code, path }: Record<string, string>) => `${code} ${path}`)).toEqual([
+      'BodyValidation deductions.1.memberId',
+      'BodyValidation deductions.2.memberId',
+      'BodyValidation deductions.3.taken.currency',
+      'BodyValidation deductions.4.memberId',
+      'BodyValidation deductions.5.taken.amount',
+    ])
+    await expectNothingDone(mine)
+  })
+
+  test.each([
+    ['{}', 'deductions'],
+    ['{"deductions":null}', 'deductions'],
+    ['"member_id,amount,currency"', 'body'],
+    [
+      `{"deductions":[{"memberId":"${unknownMember}","taken":{"amount":1.5,"currency":"GBP"}}]}`,
+      'deductions.0.taken.amount',
+    ],
+    [
+      `{"deductions":[{"memberId":"${unknownMember}","taken":{"amount":"1","currency":"GBP"}}]}`,
+      'deductions.0.taken.amount',
+    ],
+    ['{"deductions":[],"note":1}', 'note'],
+  ])('refuses %s', async (raw, at) => {
+    const mine = await closedCycle([])
+    const { status, body } = await harness.call('POST', path(mine.payCycle.id), { key: mine.key, raw })
+    expect([status, body.issues[0].code, body.issues[0].path]).toEqual([400, 'BodyValidation', at])
+  })
+})
+
+describe('is refused', () => {
+  test('while the cycle is open', async () => {
+    for (const answer of [await settle(harness, []), await settleFile(harness, 'x')]) {
+      expect([answer.status, answer.body.issues[0].code]).toEqual([409, 'Conflict'])
+    }
+    expect((await read(harness)).status).toBe(404)
+  })
+
+  test('for another partner’s cycle, as for one that does not exist', async () => {
+    const mine = await closedCycle([5_000])
+    const [foreign, missing] = [
+      await settle({ ...mine, key: harness.key }, []),
+      await settle({ ...mine, key: harness.key, payCycle: { ...mine.payCycle, id: unknownCycle } }, []),
+    ]
+    expect([foreign.status, foreign.text]).toEqual([404, missing.text])
+    await settle(mine, [])
+    expect((await read({ ...mine, key: harness.key })).status).toBe(404)
+    expect((await read(mine)).status).toBe(200)
+  })
+
+  test('without a key that may write', async () => {
+    const { secret } = await harness.addKey(['pay:read'])
+    expect((await settle({ ...harness, key: secret }, [])).status).toBe(403)
+    expect((await harness.call('GET', path(unknownCycle), { key: null })).status).toBe(401)
+    expect((await harness.call('GET', path('x'))).body.issues[0]).toMatchObject({
+      code: 'PathValidation',
+      path: 'payCycleId',
+    })
+  })
+})
+
+test('ten thousand lines are settled whole', async () => {
+  harness.clock.set(march)
+  const mine = await harness.addPartner('Large')
+  const partnerId = mine.partner.id
+  const first = await harness.addMember({ key: mine.key })
+  await sql`
+    insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at)
+    select partner_id, 'mem_' || lpad(n::text, 26, '0'), 'invited', n || '@large.example', first_name, last_name, tier,
+           enable_payroll, created_at, updated_at
+      from members, generate_series(1, 10000) n where partner_id = ${partnerId} and id = ${first}`.execute(harness.db)
+  // As if each had withdrawn ten pounds of a pay run: what is settled is what the books say.
+  await sql`
+    insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at)
+    select ${partnerId}, 'tr_' || lpad(n::text, 26, '0'), 'pr_large', 'test', 'earned_pay', 'carried', 1000, 'GBP',
+           'mem_' || lpad(n::text, 26, '0'), ${mine.payCycle.id}, ${march}
+      from generate_series(1, 10000) n`.execute(harness.db)
+  harness.clock.set(april)
+  await close(mine)
+  const lines = Array.from(
+    { length: 10_000 },
+    (_, index) =>
+      `mem_${String(index + 1).padStart(26, '0')},${index % 10 === 0 ? 900 : index % 10 === 1 ? 1100 : 1000},GBP`,
+  )
+  const { status, body } = await settleFile(mine, `member_id,amount,currency\n${lines.join('\n')}\n`)
+  expect(status).toBe(201)
+  expect(body).toMatchObject({ matched: 8_000, short: 1_000, over: 1_000, unknown: 0 })
+  expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
+  // Generous, since the machine is shared; a line at a time would take minutes.
+})

@@ -1,0 +1,212 @@
+import { type Page, type Reader, sql, type Tx } from '../db.ts'
+import { issue, Problem, type ProblemName, problem } from '../errors.ts'
+import * as events from '../events/events.ts'
+import * as ledger from '../ledger/ledger.ts'
+import type { Currency } from '../money.ts'
+import type { ShortfallPolicy } from '../partners/partners.ts'
+import * as deductions from '../pay-cycles/deductions.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { type Fault, faultsOf, type Line, type Outcome, settle, type Taken, transfersOf } from './rules.ts'
+
+/**
+ * What payroll says: the lines that could be read, and what is wrong with the others. `naming` says where a fault is, in
+ * the terms of what came: rows of a file, or paths of a body.
+ */
+export type Told = { taken: Taken[]; faults: Fault[]; naming: Naming }
+export type Naming = { problem: ProblemName; placeOf(fault: Fault): Record<string, string> }
+
+export type Summary = Record<Outcome, number> & {
+  payCycleId: string
+  settledAt: Date
+  totals: { currency: Currency; deducted: bigint; taken: bigint; carried: bigint; writtenOff: bigint }[]
+}
+
+// Few enough for statements well below a second.
+const linesPerStatement = 5_000
+// Nobody reads more.
+const issuesMax = 1_000
+
+/**
+ * Settles a closed cycle with what payroll really took, once: afterwards the cycle's earned pay is zero for every member.
+ * @throws Problem `NotFound`; `Conflict` while the cycle is open or when it is settled; `UnprocessableEntity` without an
+ * open cycle to carry to; and every fault of the lines at once. Nothing is booked then.
+ */
+export async function create(
+  tx: Tx,
+  { partnerId, payCycleId, told, now }: { partnerId: string; payCycleId: string; told: Told; now: Date },
+): Promise<Summary> {
+  const cycle = await payCycles.find(tx, { partnerId, payCycleId })
+  if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is open still; settle it when it has closed')
+  const next = await payCycles.holdOpen(tx, partnerId)
+  await payCycles.markSettled(tx, { partnerId, cycle, now })
+  if (next === undefined)
+    throw problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  const lines = await compare(tx, { partnerId, cycle, told })
+  for (const piece of piecesOf(lines)) await book(tx, { partnerId, cycle, next, lines: piece, now })
+  const summary = await summarise(tx, { partnerId, payCycleId, settledAt: now })
+  const { matched, short, over, unknown } = summary
+  await events.append(tx, {
+    partnerId,
+    type: 'pay_cycle.settled',
+    resourceId: payCycleId,
+    data: { payCycleId, startDate: cycle.startDate, endDate: cycle.endDate, matched, short, over, unknown },
+    now,
+  })
+  return summary
+}
+
+/** @throws Problem `NotFound`, also when the cycle is not settled */
+export async function find(
+  db: Reader,
+  { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
+): Promise<Summary> {
+  const { settledAt } = await payCycles.find(db, { partnerId, payCycleId })
+  if (settledAt === null) throw problem('NotFound', 'The pay cycle is not settled yet')
+  return await summarise(db, { partnerId, payCycleId, settledAt })
+}
+
+/** By member, and by currency for one whose currency has changed. */
+export async function listLines(
+  db: Reader,
+  { partnerId, payCycleId, page }: { partnerId: string; payCycleId: string; page: Page },
+): Promise<Line[]> {
+  return await db
+    .selectFrom('settlementLines')
+    .select(['memberId', 'currency', 'deducted', 'taken', 'outcome', 'carried', 'writtenOff'])
+    .where('partnerId', '=', partnerId)
+    .where('payCycleId', '=', payCycleId)
+    .orderBy('memberId')
+    .orderBy('currency')
+    .offset(page.skip)
+    .limit(page.take)
+    .execute()
+}
+
+async function compare(
+  tx: Tx,
+  { partnerId, cycle, told }: { partnerId: string; cycle: payCycles.PayCycle; told: Told },
+): Promise<Line[]> {
+  const all: deductions.Deduction[] = []
+  for await (const piece of deductions.listAll(tx, { partnerId, cycle })) all.push(...piece)
+  const currencyOf = await readCurrencies(tx, { partnerId, memberIds: told.taken.map(line => line.memberId) })
+  const faults = [...told.faults, ...faultsOf(told.taken, { deductions: all, currencyOf })]
+  if (faults.length > 0) throw refusalOf(faults, told.naming)
+  return settle(told.taken, { deductions: all, policy: await readPolicy(tx, partnerId) })
+}
+
+// Every fault, up to a thousand places; one issue per place.
+function refusalOf(faults: Fault[], { problem: name, placeOf }: Naming): Problem {
+  const messages = new Map<string, { place: Record<string, string>; messages: string[] }>()
+  for (const fault of faults.toSorted((a, b) => a.at - b.at)) {
+    const place = placeOf(fault)
+    const key = JSON.stringify(place)
+    const entry = messages.get(key) ?? { place, messages: [] }
+    entry.messages.push(fault.message)
+    messages.set(key, entry)
+  }
+  const all = [...messages.values()]
+  const issues = all
+    .slice(0, issuesMax)
+    .map(({ place, messages }) => issue(name, inOneSentence(place, messages), place))
+  const rest = all[issuesMax]
+  if (rest === undefined) return new Problem(name, issues)
+  return new Problem(name, [
+    ...issues,
+    issue(name, `From here on ${all.length - issuesMax} more are at fault; mend these first`, rest.place),
+  ])
+}
+
+function inOneSentence(place: Record<string, string>, messages: string[]): string {
+  const where = Object.entries(place).map(([name, value]) => (name === 'row' ? `Row ${value}` : value))
+  return `${where.join()}: ${messages.join('; ')}`
+}
+
+async function readCurrencies(
+  db: Reader,
+  { partnerId, memberIds }: { partnerId: string; memberIds: string[] },
+): Promise<Map<string, Currency>> {
+  const { rows } = await sql<{ id: string; currency: Currency }>`
+    select m.id, t.currency from members m join tiers t on t.partner_id = m.partner_id and t.name = m.tier
+     where m.partner_id = ${partnerId} and m.id = any(${memberIds})`.execute(db)
+  return new Map(rows.map(row => [row.id, row.currency]))
+}
+
+async function readPolicy(db: Reader, partnerId: string): Promise<ShortfallPolicy> {
+  const { shortfallPolicy } = await db
+    .selectFrom('partners')
+    .select('shortfallPolicy')
+    .where('id', '=', partnerId)
+    .executeTakeFirstOrThrow()
+  return shortfallPolicy
+}
+
+// In member order, so that whoever locks several members does it in the order that everybody keeps.
+function piecesOf(lines: Line[]): Line[][] {
+  const sorted = lines.toSorted((a, b) => (a.memberId < b.memberId ? -1 : a.memberId > b.memberId ? 1 : 0))
+  return Array.from({ length: Math.ceil(sorted.length / linesPerStatement) }, (_, index) =>
+    sorted.slice(index * linesPerStatement, (index + 1) * linesPerStatement),
+  )
+}
+
+async function book(
+  tx: Tx,
+  {
+    partnerId,
+    cycle,
+    next,
+    lines,
+    now,
+  }: { partnerId: string; cycle: payCycles.PayCycle; next: payCycles.PayCycle; lines: Line[]; now: Date },
+): Promise<void> {
+  const column = <K extends keyof Line>(name: K) => lines.map(line => line[name])
+  const memberIds = column('memberId')
+  await sql`
+    select from members where partner_id = ${partnerId} and id = any(${memberIds})
+     order by id for no key update`.execute(tx)
+  await ledger.post(tx, {
+    partnerId,
+    movementId: cycle.id,
+    reason: 'pay_cycle.settled',
+    transfers: lines.flatMap(line => transfersOf(line, { settledCycleId: cycle.id, openCycleId: next.id })),
+    now,
+  })
+  await sql`
+    insert into settlement_lines
+           (partner_id, pay_cycle_id, member_id, currency, deducted, taken, outcome, carried, written_off)
+    select ${partnerId}, ${cycle.id}, line.*
+      from unnest(${memberIds}::text[], ${column('currency')}::text[], ${column('deducted')}::bigint[],
+                  ${column('taken')}::bigint[], ${column('outcome')}::text[], ${column('carried')}::bigint[],
+                  ${column('writtenOff')}::bigint[]) as line`.execute(tx)
+}
+
+async function summarise(
+  db: Reader,
+  { partnerId, payCycleId, settledAt }: { partnerId: string; payCycleId: string; settledAt: Date },
+): Promise<Summary> {
+  const { rows } = await sql<Summary['totals'][number] & Record<Outcome, number>>`
+    select currency, sum(deducted)::bigint as deducted, sum(taken)::bigint as taken,
+           sum(carried)::bigint as carried, sum(written_off)::bigint as written_off,
+           (count(*) filter (where outcome = 'matched'))::integer as matched,
+           (count(*) filter (where outcome = 'short'))::integer as short,
+           (count(*) filter (where outcome = 'over'))::integer as over,
+           (count(*) filter (where outcome = 'unknown'))::integer as unknown
+      from settlement_lines
+     where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}
+     group by currency order by currency`.execute(db)
+  const count = (outcome: Outcome) => rows.reduce((sum, row) => sum + row[outcome], 0)
+  return {
+    payCycleId,
+    settledAt,
+    matched: count('matched'),
+    short: count('short'),
+    over: count('over'),
+    unknown: count('unknown'),
+    totals: rows.map(({ currency, deducted, taken, carried, writtenOff }) => ({
+      currency,
+      deducted,
+      taken,
+      carried,
+      writtenOff,
+    })),
+  }
+}

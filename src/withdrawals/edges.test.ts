@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest'
+import { startHarness } from '../../test/harness.ts'
+import { sql } from '../db.ts'
+import { askAgainAt, givesBack, mayGo, stepsTo, transfersInto, type WithdrawalStatus } from './edges.ts'
+
+const statuses: WithdrawalStatus[] = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled']
+const pairs = statuses.flatMap(from => statuses.map(to => ({ from, to })))
+
+test('the edges are exactly those that the database lets through, and its trigger refuses every other', async () => {
+  const { db, call, addMember, stop } = await startHarness()
+  const memberId = await addMember({ available: 20_000 })
+  const intent = await call('POST', '/v1/pay/withdrawals/intent', {
+    body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
+  })
+  const { withdrawalIntentId } = intent.body
+  await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  const listed = await db
+    .selectFrom('stateEdges')
+    .selectAll()
+    .where('entity', '=', 'withdrawals')
+    .where('fromState', '<>', 'new')
+    .execute()
+  expect(listed).toHaveLength(5)
+  const dueAt = (status: WithdrawalStatus) => (status === 'held' || status === 'submitted' ? new Date(0) : null)
+  for (const { from, to } of pairs.filter(({ from, to }) => from !== to)) {
+    expect(mayGo(from, to)).toBe(listed.some(edge => edge.fromState === from && edge.toState === to))
+    const taken = db.transaction().execute(async tx => {
+      // Only to get there: edges that do not exist lead to most of the states.
+      await sql`alter table withdrawals disable trigger withdrawals_edges`.execute(tx)
+      await tx
+        .updateTable('withdrawals')
+        .set({ status: from, dueAt: dueAt(from) })
+        .execute()
+      await sql`alter table withdrawals enable trigger withdrawals_edges`.execute(tx)
+      await tx
+        .updateTable('withdrawals')
+        .set({ status: to, dueAt: dueAt(to) })
+        .execute()
+    })
+    if (mayGo(from, to)) await expect(taken).resolves.toBeUndefined()
+    else await expect(taken).rejects.toMatchObject({ constraint: 'only_listed_edges' })
+  }
+  await stop()
+})
+
+test('what a bank says leads over listed edges only, and once it is known it changes nothing', () => {
+  for (const from of statuses) {
+    for (const outcome of ['paid', 'failed', 'returned'] as const) {
+      const steps = stepsTo(from, outcome) ?? []
+      for (const [index, to] of steps.entries()) expect(mayGo(steps[index - 1] ?? from, to)).toBe(true)
+      const arrived = steps.at(-1)
+      if (arrived !== undefined) {
+        expect(arrived).toBe(outcome)
+        expect(stepsTo(arrived, outcome)).toEqual([])
+      }
+    }
+  }
+})
+
+test.each([
+  ['submitted', 'paid', ['paid']],
+  ['submitted', 'failed', ['failed']],
+  ['submitted', 'returned', ['paid', 'returned']],
+  ['paid', 'paid', []],
+  ['paid', 'failed', null],
+  ['paid', 'returned', ['returned']],
+  ['failed', 'failed', []],
+  ['failed', 'paid', null],
+  ['failed', 'returned', null],
+  ['returned', 'returned', []],
+  ['returned', 'paid', []],
+  ['returned', 'failed', null],
+  ['held', 'paid', null],
+  ['held', 'failed', null],
+  ['held', 'returned', null],
+  ['cancelled', 'paid', null],
+  ['cancelled', 'failed', null],
+  ['cancelled', 'returned', null],
+] as const)('%s, and the bank says %s: %j', (status, outcome, steps) => {
+  expect(stepsTo(status, outcome)).toEqual(steps)
+})
+
+const booked = { memberId: 'mem_a', currency: 'GBP' as const, net: 4_900n, fee: 100n, employerFee: 0n }
+const book = (to: WithdrawalStatus, withdrawal = booked) =>
+  transfersInto(to, withdrawal, 'pc_a').map(({ debit, credit, amount }) => `${debit} > ${credit} ${amount}`)
+
+test('each edge has its transfers', () => {
+  expect(book('submitted')).toEqual([])
+  expect(book('paid')).toEqual(['payouts_pending > float 4900'])
+  const back = ['payouts_pending > member_available 4900', 'fees > member_available 100']
+  expect(book('failed')).toEqual(back)
+  expect(book('cancelled')).toEqual(back)
+  expect(book('returned')).toEqual(['float > member_available 4900', 'fees > member_available 100'])
+  const employerPays = { ...booked, net: 5_000n, fee: 0n, employerFee: 50n }
+  expect(book('failed', employerPays)).toEqual(['payouts_pending > member_available 5000', 'fees > partner_fees 50'])
+  expect(book('returned', employerPays)).toEqual(['float > member_available 5000', 'fees > partner_fees 50'])
+  expect(statuses.filter(givesBack)).toEqual(['failed', 'returned', 'cancelled'])
+})
+
+test('the bank is asked ever less often, at least hourly, and never before a call has surely ended', () => {
+  const now = new Date('2026-03-10T09:00:00Z')
+  const waits = (random: number) =>
+    Array.from(
+      { length: 30 },
+      (_, attempts) => (askAgainAt({ attempts, now, random }).getTime() - now.getTime()) / 60_000,
+    )
+  expect(waits(0).slice(0, 7)).toEqual([2, 4, 8, 16, 32, 60, 60])
+  expect(waits(1).slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30])
+  expect(Math.max(...waits(0))).toBe(60)
+  expect(Math.min(...waits(1))).toBe(1)
+})

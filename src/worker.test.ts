@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import { expect, test } from 'vitest'
+import { startHarness } from '../test/harness.ts'
+import { connect } from './db.ts'
+import { startEmbeddedPostgres } from './embedded/embedded.ts'
+import { wake } from './jobs.ts'
+import { migrate } from './migrate.ts'
+import { simulatedBank } from './payouts/simulated-bank.ts'
+import { startWorker } from './worker.ts'
+
+const wait = { timeout: 30_000, interval: 50 }
+
+test('the worker outlives restarts of PostgreSQL, also in the middle of a step, and goes on by itself', {
+  timeout: 120_000,
+}, async () => {
+  const dataDir = path.join(tmpdir(), `openwage-test-${randomBytes(6).toString('hex')}`)
+  const postgres = await startEmbeddedPostgres({ dataDir, checkoutDir: fileURLToPath(new URL('..', import.meta.url)) })
+  const log = pino({ level: 'silent' })
+  const { db, pool } = connect(postgres.connection, { log })
+  await migrate(db, pool)
+
+  // The clock is read in the middle of a step: the moment to take PostgreSQL away, as if the power had failed.
+  let victim: number | undefined
+  const now = () => {
+    if (victim !== undefined) process.kill(victim, 'SIGKILL')
+    victim = undefined
+    return new Date()
+  }
+  const worker = await startWorker({ db, log, now }, pool, simulatedBank({ db, now }))
+  const ask = async (query: string) => (await pool.query(query).catch(() => ({ rows: [] }))).rows[0]?.answer
+  const works = async () => {
+    for (const job of ['expire-intents', 'submit-withdrawals']) {
+      // A connection of before may still be in the pool.
+      const woken = () => db.transaction().execute(tx => wake(tx, { job, at: new Date(0) }))
+      await expect
+        .poll(
+          () =>
+            woken().then(
+              () => true,
+              () => false,
+            ),
+          wait,
+        )
+        .toBe(true)
+    }
+    await expect
+      .poll(() => ask('select count(*)::integer as answer from graphile_worker.jobs where attempts = 0'), wait)
+      .toBe(0)
+  }
+  await works()
+  for (const job of ['expire-intents', 'submit-withdrawals']) {
+    const startedAt = await ask('select pg_postmaster_start_time() as answer')
+    victim = await ask(`select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::integer as answer`)
+    expect(victim).toBeGreaterThan(1)
+    // A round may come first and take PostgreSQL away already now.
+    const woken = db.transaction().execute(tx => wake(tx, { job, at: new Date(0) }))
+    await woken.catch(() => undefined)
+    await expect
+      .poll(async () => ((await ask('select pg_postmaster_start_time() as answer')) ?? startedAt) > startedAt, wait)
+      .toBe(true)
+    await works()
+  }
+  await worker.stop()
+  await db.destroy()
+  await postgres.stop()
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+test('a step that fails says so in the log, is tried again later, and takes nothing down', async () => {
+  const { db, pool, clock, stop } = await startHarness()
+  const messages: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
+  let isBroken = true
+  const now = () => {
+    if (isBroken) throw new Error('The clock is broken')
+    return clock.now()
+  }
+  const worker = await startWorker({ db, log, now }, pool, null)
+  await db.transaction().execute(tx => wake(tx, { job: 'expire-intents', at: new Date(0) }))
+  const failed = async () =>
+    (
+      await pool.query(`select last_error, locked_at, attempts from graphile_worker._private_jobs jobs
+                        join graphile_worker._private_tasks tasks on tasks.id = jobs.task_id
+                       where tasks.identifier = 'expire-intents' and run_at > now() and jobs.key is null`)
+    ).rows[0]
+  await expect.poll(failed, wait).toMatchObject({ last_error: 'The clock is broken', locked_at: null, attempts: 1 })
+  expect(messages).toContainEqual(expect.stringContaining('The clock is broken'))
+  isBroken = false
+  await pool.query(`update graphile_worker._private_jobs set run_at = now()`)
+  await expect.poll(failed, wait).toBeUndefined()
+  expect(messages).not.toContain('the worker is started again')
+  await worker.stop()
+  await stop()
+})

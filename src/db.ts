@@ -65,10 +65,7 @@ export function connect(
     idle_in_transaction_session_timeout: limits.idleInTransactionTimeoutMs,
     types: { getTypeParser },
   })
-  // Without a listener the loss of an idle connection would end the process.
-  const lost = (error: Error) => log.warn({ err: error }, 'lost a database connection')
-  pool.on('error', lost)
-  pool.on('connect', client => client.on('error', lost))
+  noteLosses(pool, log)
   const db = new Kysely<DB>({
     dialect: new PostgresDialect({ pool }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
@@ -82,10 +79,19 @@ export function connect(
  */
 export function connectLike(pool: pg.Pool, { log, connectionsMax }: { log: Logger; connectionsMax: number }): pg.Pool {
   const like = new pg.Pool({ ...pool.options, max: connectionsMax, types: pg.types })
-  const lost = (error: Error) => log.warn({ err: error }, 'lost a database connection')
-  like.on('error', lost)
-  like.on('connect', client => client.on('error', lost))
+  noteLosses(like, log)
   return like
+}
+
+// Without a listener the loss of a connection would end the process. The pool repeats what the client of an idle one says.
+function noteLosses(pool: pg.Pool, log: Logger): void {
+  pool.on('error', () => undefined)
+  pool.on('connect', client => {
+    client.on('error', error => {
+      // Whoever ends the pool knows.
+      if (!pool.ending) log.warn({ err: error }, 'lost a database connection')
+    })
+  })
 }
 
 const { builtins } = pg.types

@@ -1,3 +1,15 @@
+import { Type } from 'typebox'
+
+/**
+ * An instant in a request: UTC with a `Z`, exactly as answers write it (milliseconds may be left out). The pattern keeps
+ * out what the format lets through and JavaScript does not know: leap seconds, offsets, blanks for the T.
+ */
+export const Instant = Type.String({
+  format: 'date-time',
+  pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,3})?Z$',
+  examples: ['2026-03-31T09:30:00.000Z'],
+})
+
 /** A calendar day as text, '2026-03-31'. Never a Date: a day has no time zone. */
 export type Day = string
 

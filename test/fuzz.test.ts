@@ -104,6 +104,7 @@ function fitting(schema: Schema, odd: boolean): fc.Arbitrary<unknown> {
         'Silver',
         '2026-03-10',
         '2026-03-10T09:00:00Z',
+        '2016-12-31T23:59:60Z',
         'FR1420041010050500013M02606',
       ]
       const matching = known.filter(text => schema.pattern === undefined || new RegExp(schema.pattern, 'u').test(text))

@@ -161,7 +161,9 @@ test('first starts at the same moment, of several processes, share one server', 
     startProcess(dataDir).then(({ server }) => server),
   ])
   expect(new Set(await Promise.all(servers.map(serverPid))).size).toBe(1)
-  expect(readdirSync(dataDir).sort()).toEqual([pgdataName, `${pgdataName}.users`, 'postgresql.log'])
+  // The binaries are there too where PostgreSQL may not enter the checkout.
+  const made = readdirSync(dataDir).filter(name => !name.startsWith('binaries-'))
+  expect(made.sort()).toEqual([pgdataName, `${pgdataName}.users`, 'postgresql.log'])
 })
 
 test('the last user stops the server also when its keeper was killed', async () => {

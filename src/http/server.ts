@@ -65,7 +65,7 @@ export function createServer({ db, log, now, mode }: Edge): App {
   const app: App = Fastify({
     loggerInstance: log,
     // One line per request is enough, and it must not hold the query.
-    logController: new LogController({ disableRequestLogging: true }),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     // A request on an open connection is still answered while the others end; Fastify's 503 would have its own shape.
     return503OnClosing: false,
     bodyLimit: limits.bodyBytesMax,

@@ -6,7 +6,14 @@ import { CsvFile } from './csv.ts'
 import { type Fault, textFault } from './strict-json.ts'
 
 // Nothing is coerced, defaulted or removed, and all problems are reported at once.
-const ajv = new Ajv({ allErrors: true, strict: false, coerceTypes: false, removeAdditional: false, useDefaults: false })
+const ajv = new Ajv({
+  allErrors: true,
+  verbose: true,
+  strict: false,
+  coerceTypes: false,
+  removeAdditional: false,
+  useDefaults: false,
+})
 formats.default(ajv)
 
 // A hostile body can hold a hundred thousand unknown fields; nobody reads more than this.
@@ -122,6 +129,11 @@ function describe(error: ErrorObject, whole: string): Fault {
       return {
         path: at(),
         message: `${at()} must be ${formatsInWords[error.params.format as string] ?? 'of another form'}`,
+      }
+    case 'not':
+      return {
+        path: at(),
+        message: `${at()} must not be ${JSON.stringify((error.schema as { const?: unknown } | undefined)?.const)}`,
       }
     case 'anyOf':
       return { path: at(), message: `${at()} has none of the forms that are allowed here` }

@@ -48,7 +48,8 @@ export async function post(
   }: { partnerId: string; movementId: string; reason: string; transfers: Transfer[]; now: Date },
 ): Promise<void> {
   if (transfers.length === 0) return
-  const ids = transfers.map(() => newId('transfer', now))
+  // Ids of one millisecond are in no order; sorted, they tell a statement in which order the lines were meant.
+  const ids = transfers.map(() => newId('transfer', now)).sort()
   const column = <K extends keyof Transfer>(name: K) => transfers.map(transfer => transfer[name] ?? null)
   await sql`
     insert into ledger_balances (partner_id, member_id, currency)

@@ -299,3 +299,112 @@ describe('becoming available', () => {
     expect(answer.body.issues[0].path).toBe('payDetails')
   })
 })
+
+describe('uploading', () => {
+  test('names every line at fault, and takes in nothing', async () => {
+    const memberId = await harness.addMember()
+    const inactive = await harness.addMember()
+    await harness.call('DELETE', `/v1/members/${inactive}`)
+    const foreign = await harness.addMember({ key: harness.other.key })
+    const before = (await harness.call('GET', '/v1/pay/runs')).body.total
+
+    const zero = await pay([
+      [memberId, 0],
+      [memberId, 100],
+      [memberId, 0],
+    ])
+    expect(zero.status).toBe(400)
+    expect(zero.body.issues.map((issue: { path: string }) => issue.path)).toEqual([
+      'payDetails.0.money.amount',
+      'payDetails.2.money.amount',
+    ])
+    const currency = await pay([[memberId, 100, 'EUR']])
+    expect(currency.body.issues).toEqual([
+      { code: 'BodyValidation', message: expect.any(String), path: 'payDetails.0.money.currency' },
+    ])
+    const ineligible = await pay([
+      [memberId, 100],
+      [inactive, 100],
+      [foreign, 100],
+      [foreign, 200],
+    ])
+    expect(ineligible.status).toBe(400)
+    expect(ineligible.body.issues.map((issue: object) => issue)).toEqual(
+      [inactive, foreign].map(id => ({ code: 'MemberNotEligible', message: expect.any(String), memberId: id })),
+    )
+    expect(await balance(memberId)).toEqual({ available: 0, owed: 0 })
+    expect((await harness.call('GET', '/v1/pay/runs')).body.total).toBe(before)
+  })
+
+  test('never gives a member more than a number on the wire can hold, in one pay run or in several', async () => {
+    const memberId = await harness.addMember()
+    const most = Number.MAX_SAFE_INTEGER
+    expect(
+      codes(
+        await pay([
+          [memberId, most],
+          [memberId, 1],
+        ]),
+      ),
+    ).toEqual(['BodyValidation'])
+    expect((await pay([[memberId, most]])).status).toBe(201)
+    expect(codes(await pay([[memberId, 1]]))).toEqual(['BodyValidation'])
+    expect((await harness.call('GET', `/v1/pay/members/${memberId}/balance`)).body.available.amount).toBe(most)
+    expect((await pay([[memberId, -most]])).status).toBe(201)
+  })
+
+  test('and a move to another currency at the same moment are done one after the other, never both', async () => {
+    for (let round = 0; round < 10; round++) {
+      const memberId = await harness.addMember()
+      const [paid, moved] = await Promise.all([
+        pay([[memberId, 500]]),
+        harness.call('PATCH', `/v1/members/${memberId}`, { body: { tier: 'Silver EU' } }),
+      ])
+      // Paid first, and the move waits until the money is gone; or moved first, and the pay is in the wrong currency.
+      expect([
+        [201, 400],
+        [400, 200],
+      ]).toContainEqual([paid.status, moved.status])
+    }
+  })
+
+  test('and a change of the same member at the same moment both succeed', async () => {
+    const memberId = await harness.addMember()
+    for (let round = 0; round < 10; round++) {
+      const answers = await Promise.all([
+        pay([[memberId, 500]]),
+        harness.call('PATCH', `/v1/members/${memberId}`, { body: { firstName: `Sam ${round}` } }),
+      ])
+      expect(answers.map(answer => answer.status)).toEqual([201, 200])
+    }
+  })
+
+  test('of one that cannot be booked does not hold up another’s pay', async () => {
+    const [stuck, fine] = [
+      await harness.addPartner('Stuck', { graceMinutes: 10 }),
+      await harness.addPartner('Fine', { graceMinutes: 10 }),
+    ]
+    const memberIds = [await harness.addMember({ key: stuck.key }), await harness.addMember({ key: fine.key })] as const
+    await pay([[memberIds[0], 100]], stuck.key)
+    await pay([[memberIds[1], 100]], fine.key)
+    // As if the books could not take it: the balance has no room left.
+    await harness.db
+      .insertInto('ledgerBalances')
+      .values({
+        partnerId: stuck.partner.id,
+        memberId: memberIds[0],
+        currency: 'GBP',
+        available: BigInt(Number.MAX_SAFE_INTEGER),
+      })
+      .execute()
+    harness.clock.advance({ minutes: 10 })
+    const context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
+    await expect(payRunJobs['make-pay-runs-available']?.(context)).rejects.toMatchObject({
+      constraint: 'balance_fits_the_wire',
+    })
+    expect(await balance(memberIds[1])).toEqual({ available: 100, owed: 0 })
+    await harness.db.deleteFrom('ledgerBalances').where('partnerId', '=', stuck.partner.id).execute()
+    await payRunJobs['make-pay-runs-available']?.(context)
+    expect(await balance(memberIds[0])).toEqual({ available: 100, owed: 0 })
+  })
+})

@@ -1,13 +1,14 @@
+import assert from 'node:assert/strict'
 import { type Page, type Reader, sql, type Tx } from '../db.ts'
-import { type Issue, issue, Problem, problem } from '../errors.ts'
+import { type Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
 import { wake } from '../jobs.ts'
 import * as ledger from '../ledger/ledger.ts'
-import { amountMax, type Currency, type Money } from '../money.ts'
+import type { Currency, Money } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { addMinutes } from '../time.ts'
-import { balanceKey, currencyBeyondWire, type Line, opposite, transfersOf } from './rules.ts'
+import { balanceKey, type Line, opposite, type Payees, refusePayRun, transfersOf } from './rules.ts'
 
 type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
 export type PayRun = { id: string; payCycleId: string; status: PayRunStatus; scheduledFor: Date }
@@ -26,15 +27,11 @@ export async function create(
 ): Promise<PayRun> {
   const partnerId = partner.id
   const cycle = await payCycles.holdOpen(tx, partnerId)
-  if (cycle === undefined)
-    throw problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
-  const beyond = currencyBeyondWire(lines)
-  if (beyond !== undefined) {
-    throw problem('BodyValidation', `payDetails move more than ${amountMax} in ${beyond}; split the pay run`, {
-      path: 'payDetails',
-    })
-  }
-  await requirePayable(tx, { partnerId, lines })
+  const payees = await lockPayees(tx, { partnerId, lines })
+  const balances = await readBalances(tx, { partnerId, lines })
+  const refusal = refusePayRun(lines, { payees, balances, hasOpenCycle: cycle !== undefined })
+  if (refusal !== undefined) throw refusal
+  assert(cycle !== undefined)
   const payRun: PayRun = {
     id: newId('payRun', now),
     payCycleId: cycle.id,
@@ -257,10 +254,9 @@ async function book(
     now,
   }: { partnerId: string; payRun: PayRun; lines: Line[]; reason: string; now: Date },
 ): Promise<void> {
-  const transfers = transfersOf(lines, {
-    payCycleId: payRun.payCycleId,
-    balances: await lockBalances(tx, { partnerId, lines }),
-  })
+  await lockPayees(tx, { partnerId, lines })
+  const balances = await readBalances(tx, { partnerId, lines })
+  const transfers = transfersOf(lines, { payCycleId: payRun.payCycleId, balances })
   await ledger.post(tx, { partnerId, movementId: payRun.id, reason, transfers, now })
 }
 
@@ -268,40 +264,28 @@ function notFound(): Problem {
   return problem('NotFound', 'There is no such pay run')
 }
 
-async function requirePayable(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }): Promise<void> {
-  const { rows } = await sql<{ id: string; status: string; currency: Currency }>`
+// The members in id order, so that two pay runs, or a pay run and a withdrawal, never wait for each other in a circle; and
+// before the lines name them, whose foreign keys would else hold the members weakly first.
+async function lockPayees(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }): Promise<Payees> {
+  const { rows } = await sql<{ id: string; status: 'invited' | 'active' | 'inactive'; currency: Currency }>`
     select m.id, m.status, t.currency
       from members m join tiers t on t.partner_id = m.partner_id and t.name = m.tier
-     where m.partner_id = ${partnerId} and m.id = any(${[...new Set(lines.map(line => line.memberId))]})`.execute(tx)
-  const members = new Map(rows.map(row => [row.id, row]))
-  const wrongCurrency: Issue[] = []
-  const ineligible = new Map<string, Issue>()
-  for (const [index, { memberId, currency }] of lines.entries()) {
-    const member = members.get(memberId)
-    if (member === undefined || member.status === 'inactive') {
-      const why = member === undefined ? 'There is no such member' : 'The member is inactive'
-      ineligible.set(memberId, issue('PayRunMemberNotEligible', `${why}; invite them first`, { memberId }))
-    } else if (member.currency !== currency) {
-      const path = `payDetails.${index}.money.currency`
-      wrongCurrency.push(
-        issue('BodyValidation', `${path} must be ${member.currency}, the currency of the member's pay`, { path }),
-      )
-    }
-  }
-  if (wrongCurrency.length > 0) throw new Problem('BodyValidation', wrongCurrency)
-  if (ineligible.size > 0) throw new Problem('PayRunMemberNotEligible', [...ineligible.values()])
+     where m.partner_id = ${partnerId} and m.id = any(${memberIdsOf(lines)})
+     order by m.id
+       for no key update of m`.execute(tx)
+  return new Map(rows.map(row => [row.id, row]))
 }
 
-// The members in id order, so that two pay runs, or a pay run and a withdrawal, never wait for each other in a circle.
-async function lockBalances(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }) {
-  const memberIds = [...new Set(lines.map(line => line.memberId))]
-  await sql`
-    select from members where partner_id = ${partnerId} and id = any(${memberIds})
-     order by id for no key update`.execute(tx)
+// The caller holds the members.
+async function readBalances(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }) {
   const { rows } = await sql<{ memberId: string; currency: Currency; available: bigint; owed: bigint }>`
     select member_id, currency, available, owed from ledger_balances
-     where partner_id = ${partnerId} and member_id = any(${memberIds})`.execute(tx)
+     where partner_id = ${partnerId} and member_id = any(${memberIdsOf(lines)})`.execute(tx)
   return new Map(rows.map(row => [balanceKey(row), row]))
+}
+
+function memberIdsOf(lines: Line[]): string[] {
+  return [...new Set(lines.map(line => line.memberId))]
 }
 
 async function appendEvent(

@@ -1,11 +1,10 @@
 import { Type } from 'typebox'
-import { issue, problemOf } from '../errors.ts'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
 import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
-import { fromWire, SignedMoney, toWire } from '../money.ts'
+import { fromWire, NonZeroMoney, toWire } from '../money.ts'
 import * as payRuns from './pay-runs.ts'
 
 const tag = 'Pay runs'
@@ -16,7 +15,7 @@ const InstantOrNull = (description: string) => Type.Union([Type.String(instant),
 
 const NewPayRun = Type.Object(
   {
-    payDetails: Type.Array(Type.Object({ memberId: Id('member'), money: SignedMoney }, strict), {
+    payDetails: Type.Array(Type.Object({ memberId: Id('member'), money: NonZeroMoney }, strict), {
       minItems: 1,
       maxItems: 10_000,
       description:
@@ -44,7 +43,7 @@ const PayRunDetails = Type.Object(
     availableAt: InstantOrNull('When its money became available; null when it never did.'),
     revertedAt: InstantOrNull('When it was taken back; null when it was not.'),
     lineCount: Type.Integer({ minimum: 1, description: 'Lines of the pay run.' }),
-    totals: Type.Array(SignedMoney, { description: 'What its lines add up to, one entry per currency.' }),
+    totals: Type.Array(NonZeroMoney, { description: 'What its lines add up to, one entry per currency.' }),
   },
   { title: 'PayRunDetails', ...strict },
 )
@@ -69,15 +68,6 @@ export function payRunRoutes(app: App, { db }: Edge): void {
       once(db, request, reply, async tx => {
         const { partner, now, body } = request
         const lines = body.payDetails.map(({ memberId, money }) => ({ memberId, ...fromWire(money) }))
-        const zeros = lines.flatMap(({ amount }, index) => (amount === 0n ? [`payDetails.${index}.money.amount`] : []))
-        if (zeros.length > 0) {
-          throw problemOf(
-            zeros.map(path => ({
-              name: 'BodyValidation',
-              issue: issue('BodyValidation', `${path} must not be zero`, { path }),
-            })),
-          )
-        }
         const payRun = await payRuns.create(tx, { partner, lines, now })
         return { status: 201, body: onWire(payRun), resourceId: payRun.id }
       }),

@@ -1,3 +1,4 @@
+import { type Issue, issue, Problem, problem } from '../errors.ts'
 import type { Transfer } from '../ledger/ledger.ts'
 import { amountMax, type Currency } from '../money.ts'
 
@@ -45,13 +46,58 @@ export function opposite(lines: Line[]): Line[] {
   return lines.map(line => ({ ...line, amount: -line.amount }))
 }
 
-/** A currency in which the lines together move more than a number on the wire can hold; undefined when there is none. */
-export function currencyBeyondWire(lines: Line[]): Currency | undefined {
-  const moved = new Map<Currency, bigint>()
-  for (const { amount, currency } of lines) {
-    moved.set(currency, (moved.get(currency) ?? 0n) + (amount < 0n ? -amount : amount))
+/** What of the members of a pay run decides whether it can be taken in; members who do not exist are missing. */
+export type Payees = ReadonlyMap<string, { status: 'invited' | 'active' | 'inactive'; currency: Currency }>
+
+/**
+ * Why a pay run cannot be taken in, in the order of the table of errors; undefined when it can.
+ * @param balances as for `transfersOf`
+ */
+export function refusePayRun(
+  lines: Line[],
+  { payees, balances, hasOpenCycle }: { payees: Payees; balances: ReadonlyMap<string, Balance>; hasOpenCycle: boolean },
+): Problem | undefined {
+  const unpayable = [...wrongCurrencies(lines, payees), ...beyondWire(lines, balances)]
+  if (unpayable.length > 0) return new Problem('BodyValidation', unpayable)
+  if (!hasOpenCycle)
+    return problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  const ineligible = [...new Set(lines.map(line => line.memberId))].flatMap(memberId => {
+    const payee = payees.get(memberId)
+    if (payee !== undefined && payee.status !== 'inactive') return []
+    const why = payee === undefined ? 'There is no such member' : 'The member is inactive'
+    return [issue('PayRunMemberNotEligible', `${why}; invite them first`, { memberId })]
+  })
+  return ineligible.length > 0 ? new Problem('PayRunMemberNotEligible', ineligible) : undefined
+}
+
+function wrongCurrencies(lines: Line[], payees: Payees): Issue[] {
+  return lines.flatMap(({ memberId, currency }, index) => {
+    const payee = payees.get(memberId)
+    // Of a member who cannot be paid at all, the currency is not what to mend.
+    if (payee === undefined || payee.status === 'inactive' || payee.currency === currency) return []
+    const expected = payee.currency
+    const path = `payDetails.${index}.money.currency`
+    return [issue('BodyValidation', `${path} must be ${expected}, the currency of the member's pay`, { path })]
+  })
+}
+
+// What a number on the wire could not hold exactly must not come about: not as a total, and not as a member's balance.
+function beyondWire(lines: Line[], balances: ReadonlyMap<string, Balance>): Issue[] {
+  const moved = new Map<string, bigint>()
+  for (const line of lines) {
+    const amount = line.amount < 0n ? -line.amount : line.amount
+    const { available = 0n, owed = 0n } = balances.get(balanceKey(line)) ?? {}
+    const [side, start] =
+      line.amount < 0n ? ['what the member owes', owed] : ['what the member has available', available]
+    const member = `${line.memberId}, ${side}`
+    moved.set(line.currency, (moved.get(line.currency) ?? 0n) + amount)
+    moved.set(member, (moved.get(member) ?? start) + amount)
   }
-  return [...moved].find(([, amount]) => amount > BigInt(amountMax))?.[0]
+  const beyond = [...moved].find(([, amount]) => amount > BigInt(amountMax))
+  if (beyond === undefined) return []
+  return [
+    issue('BodyValidation', `payDetails add up to more than ${amountMax} for ${beyond[0]}`, { path: 'payDetails' }),
+  ]
 }
 
 export function balanceKey({ memberId, currency }: { memberId: string; currency: Currency }): string {

@@ -100,7 +100,8 @@ export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | 
 
 /** A request that creates an intent as it stands, for the person who has just started the sandbox. */
 export async function exampleRequest(db: Reader) {
-  const partner = (await listPartners(db)).find(({ name }) => name === partnerName)
+  // The demo is made in an empty database, so that its partner is the oldest; an operator's may have the same name.
+  const partner = (await listPartners(db)).findLast(({ name }) => name === partnerName)
   const [first] = demoMembers
   if (partner === undefined || first === undefined) return undefined
   const page = { skip: 0, take: 1 }

@@ -119,6 +119,16 @@ test('completing checks state, cycle, limits and funds again', () => {
   expect(refused({ ...facts, member: { ...member, available: 4_999n } })).toBe('MemberInsufficientFunds')
 })
 
+test('a quote keeps its fee: a dearer tier since does not make its amount too small', () => {
+  const cheap = { ...member, tier: { ...tier, lowerLimit: 1n, feeFixed: 50n, feeBps: 0, feeMin: null, feeMax: null } }
+  const small = decide({ ...facts, member: cheap }, 60n)
+  if (small instanceof Problem) throw small
+  const dear = { ...cheap, tier: { ...cheap.tier, feeFixed: 75n } }
+  const since = { ...facts, member: dear }
+  expect(codeOf(decide(since, 60n))).toBe('AmountBelowLowerLimit')
+  expect(codeOf(refuseCompletion(since, { ...intent, ...small }, now))).toBeUndefined()
+})
+
 test('an intent expires to the millisecond, noted or not', () => {
   const at = (ms: number) => statusAt(intent, new Date(intent.expiresAt.getTime() + ms))
   expect(at(-1)).toBe('pending')

@@ -2,7 +2,7 @@ import { type BankAccount, check, isSame } from '../bank-accounts/rules.ts'
 import { type Problem, problem } from '../errors.ts'
 import type { Transfer } from '../ledger/ledger.ts'
 import { type Currency, inWords, type Money, toWire } from '../money.ts'
-import { feeOf, lowestAmount, type Tier } from '../tiers/rules.ts'
+import { feeOf, lowestAmount, memberFeeOf, type Tier } from '../tiers/rules.ts'
 
 /** Everything that a withdrawal is decided by, as it stands at one moment. */
 export type Facts = {
@@ -68,13 +68,13 @@ export function decideIntent(facts: Facts, { memberId, amount }: { memberId: str
       path: 'amount.currency',
     })
   }
-  const refusal = refusalOf(facts, member, amount)
+  const refusal = refusalOf(facts, member, { amount, lowest: lowestAmount(tier) })
   if (refusal !== undefined) return refusal
   // `refusalOf` has refused a missing cycle and a missing account already.
   if (payCycleId === null || member.account === null)
     throw new Error('A withdrawal was let through without cycle or account')
   const fullFee = feeOf(tier, amount.amount)
-  const fee = tier.feePayer === 'member' ? fullFee : 0n
+  const fee = memberFeeOf(tier, amount.amount)
   return {
     memberId,
     payCycleId,
@@ -91,13 +91,14 @@ export function decideIntent(facts: Facts, { memberId, amount }: { memberId: str
 
 /**
  * Decides the completion of an intent that is not completed yet; everything is checked again, since a quote holds no
- * funds. The fee stays the quoted one. @returns the refusal, or undefined when the money may move
+ * funds. The fee stays the quoted one, so that what it leaves needs no check again. @returns the refusal, or undefined when the money may move
  */
 export function refuseCompletion(facts: Facts, intent: Intent, now: Date): Problem | undefined {
   const outdated = refuseOutdated(facts, intent, now)
   if (outdated !== undefined) return outdated
   if (facts.member === null) return memberNotFound(intent.memberId)
-  return refusalOf(facts, facts.member, { amount: intent.amount, currency: intent.currency })
+  const { amount, currency } = intent
+  return refusalOf(facts, facts.member, { amount: { amount, currency }, lowest: facts.member.tier.lowerLimit })
 }
 
 // A person has to resume or to fund; asking more often than this only costs.
@@ -162,12 +163,16 @@ function refuseOutdated({ member, payCycleId }: Facts, intent: Intent, now: Date
 }
 
 // In the order of the table of errors.
-function refusalOf(facts: Facts, member: MemberFacts, amount: Money): Problem | undefined {
+function refusalOf(
+  facts: Facts,
+  member: MemberFacts,
+  { amount, lowest }: { amount: Money; lowest: bigint },
+): Problem | undefined {
   return (
     refuseUnavailable(facts) ??
     refuseIneligible(member) ??
     refuseAccount(member.account) ??
-    refuseAmount(member.tier, amount) ??
+    refuseAmount(amount, { lowest, highest: member.tier.upperLimit }) ??
     refuseFunds(member, amount)
   )
 }
@@ -217,9 +222,12 @@ function refuseAccount(account: BankAccount | null): Problem | undefined {
   return undefined
 }
 
-function refuseAmount(tier: Tier, { amount, currency }: Money): Problem | undefined {
-  const lowerLimit = { amount: lowestAmount(tier), currency }
-  const upperLimit = { amount: tier.upperLimit, currency }
+function refuseAmount(
+  { amount, currency }: Money,
+  { lowest, highest }: { lowest: bigint; highest: bigint },
+): Problem | undefined {
+  const lowerLimit = { amount: lowest, currency }
+  const upperLimit = { amount: highest, currency }
   if (amount < lowerLimit.amount) {
     return problem('AmountBelowLowerLimit', `The least that can be withdrawn is ${inWords(lowerLimit)}`, {
       lowerLimit: toWire(lowerLimit),

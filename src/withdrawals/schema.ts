@@ -3,14 +3,9 @@ import { AccountDetails } from '../bank-accounts/schema.ts'
 import { pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
 import { PositiveMoney, WireMoney } from '../money.ts'
+import { Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
-
-const Instant = Type.String({
-  format: 'date-time',
-  description: 'ISO 8601, UTC.',
-  examples: ['2026-03-31T09:30:00.000Z'],
-})
 
 export const NewWithdrawalIntent = Type.Object(
   { memberId: Id('member', 'Member who will receive the money.'), amount: PositiveMoney },
@@ -235,7 +230,7 @@ export const MemberWithdrawals = Type.Object(
 )
 
 function DateOrInstant(description: string) {
-  return Type.Union([Type.String({ format: 'date' }), Type.String({ format: 'date-time' })], {
+  return Type.Union([Type.String({ format: 'date' }), Instant], {
     description: `${description} An instant, or a day, which stands for its start in UTC.`,
     examples: ['2026-03-31'],
   })

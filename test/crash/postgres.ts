@@ -1,0 +1,113 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, closeSync, mkdirSync, openSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { findPackage, prepareBinaries } from '../../src/embedded/binaries.ts'
+import { asUser, isRoot, run, serverUser } from '../../src/embedded/server-user.ts'
+
+// Crash recovery of what a storm leaves takes a second; a loaded machine may take ten.
+const startMsMax = 60_000
+
+/** A PostgreSQL of our own, which is killed and started again on the same data. */
+export type Postgres = {
+  url: string
+  isUp(): boolean
+  start(): Promise<void>
+  /** Kill -9 of the postmaster, and the wait until its last backend has gone: before that it cannot be started again. */
+  kill(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** @param folder one that everybody may enter, since PostgreSQL refuses to be root */
+export async function createPostgres({ folder, logs }: { folder: string; logs: string }): Promise<Postgres> {
+  const pgdata = path.join(folder, 'postgres')
+  const sockets = path.join(folder, 'sockets')
+  // Every process of it shows this name, whoever its parent is by then.
+  const clusterName = path.basename(folder)
+  const url = `postgres://openwage@localhost/openwage?host=${sockets}`
+  const user = serverUser(pgdata)
+  const binaries = await prepareBinaries(findPackage(), { dataDir: folder, user })
+  for (const made of [pgdata, sockets]) {
+    mkdirSync(made, { mode: 0o700 })
+    if (isRoot) chownSync(made, user.uid, user.gid)
+  }
+  const initdb = [
+    '-D',
+    pgdata,
+    '-U',
+    'openwage',
+    '--no-instructions',
+    '--data-checksums',
+    '--encoding=UTF8',
+    '--locale=C',
+  ]
+  await must('initdb', await run(path.join(binaries, 'bin/initdb'), initdb, user))
+  const single = ['--single', '-D', pgdata, '-c', 'exit_on_error=on', 'template1']
+  const input = 'create database openwage\n'
+  await must('create database', await run(path.join(binaries, 'bin/postgres'), single, user, { input }))
+
+  let server: ChildProcess | undefined
+  let isUp = false
+
+  async function start(): Promise<void> {
+    const log = openSync(path.join(logs, 'postgresql.log'), 'a')
+    const settings = {
+      listen_addresses: '',
+      unix_socket_directories: sockets,
+      cluster_name: clusterName,
+      log_line_prefix: '%m [%p] ',
+      max_connections: '200',
+    }
+    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    const child = spawn(path.join(binaries, 'bin/postgres'), ['-D', pgdata, ...options], {
+      ...asUser(user),
+      stdio: ['ignore', log, log],
+    })
+    closeSync(log)
+    server = child
+    const deadline = Date.now() + startMsMax
+    while (!(await answers(url))) {
+      if (child.exitCode !== null || Date.now() > deadline) throw new Error(`PostgreSQL does not start: see ${logs}`)
+      // It was killed while it was starting.
+      if (child.signalCode !== null) return
+      await sleep(20)
+    }
+    isUp = true
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    isUp = false
+    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return
+    const exited = once(server, 'exit')
+    server.kill(signal)
+    await exited
+    while ((await processes()).includes(clusterName)) await sleep(20)
+  }
+
+  return { url, isUp: () => isUp, start, kill: () => end('SIGKILL'), stop: () => end('SIGINT') }
+}
+
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return true
+  } catch {
+    return false
+  } finally {
+    client.end().catch(() => undefined)
+  }
+}
+
+async function processes(): Promise<string> {
+  const { stdout } = await promisify(execFile)('ps', ['-axo', 'args='], { maxBuffer: 64 * 1024 * 1024 })
+  return stdout
+}
+
+async function must(what: string, { ok, said }: { ok: boolean; said: string }): Promise<void> {
+  if (!ok) throw new Error(`${what} failed: ${said}`)
+}

@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { keepRunning } from './program.ts'
+import { until } from './until.ts'
+
+// The longest that anything is put off: an hour until a silent bank is asked again, and some for the rounding.
+const hoursAhead = 2
+const roundsMax = 8
+// A bank that says nothing is listened to for two seconds, and its reports take two more.
+const roundMsMax = 8_000
+
+// Steps that the worker takes every minute; here they are woken, as an operator in a hurry may do.
+const steps = [
+  'make-pay-runs-available',
+  'close-pay-cycles',
+  'submit-withdrawals',
+  'ask-about-withdrawals',
+  'read-rail-reports',
+  'expire-intents',
+]
+
+const unfinished = `
+  select id, status from withdrawals where status in ('held', 'submitted')
+   union all
+  select id, status from pay_runs where status = 'Scheduled'
+   union all
+  select id, status from withdrawal_intents where status = 'pending'
+   union all
+  select partner_id, 'no cycle of it was closed' from pay_cycles group by partner_id having count(*) = 1
+   union all
+  select r.reference, 'the bank says ' || r.outcome from simulated_bank_reports r
+    left join withdrawals w on w.id = r.reference
+   where r.outcome = 'returned' and w.status is distinct from 'returned'`
+
+/**
+ * Lets one worker run until nothing is due any more, round by round, each some hours later than the one before.
+ * @returns what did not come to rest
+ */
+export async function comeToRest({ databaseUrl, logs }: { databaseUrl: string; logs: string }): Promise<string[]> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  try {
+    for (let round = 1; round <= roundsMax; round++) {
+      const aheadMs = round * hoursAhead * 3_600_000
+      const worker = keepRunning('worker-at-rest', 'worker', { databaseUrl, logs, aheadMs })
+      try {
+        await until(() => worker.isReady(), 'the worker is ready')
+        const deadline = Date.now() + roundMsMax
+        while (Date.now() < deadline) {
+          for (const step of steps)
+            await client.query('select graphile_worker.add_job($1, job_key => $2)', [step, `at rest: ${step}`])
+          await sleep(1_000)
+          const { rowCount } = await client.query(unfinished)
+          if (rowCount === 0) return []
+        }
+      } finally {
+        await worker.stop()
+      }
+    }
+    const { rows } = await client.query<{ id: string; status: string }>(unfinished)
+    return rows.map(({ id, status }) => `${id}: ${status}`)
+  } finally {
+    await client.end()
+  }
+}

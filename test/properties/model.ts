@@ -1,0 +1,818 @@
+/**
+ * What the contract says about the life of the money, as plainly as it can be said: a few maps in memory, no database, and
+ * no code of the program. Instants are milliseconds since 1970, amounts minor units.
+ *
+ * It knows no books. A deduction is what a member took out of a cycle; the books must come to the same by their own way.
+ */
+
+export type Currency = 'GBP' | 'EUR'
+export type TierName = 'Bronze' | 'Gold' | 'Daily' | 'Silver EU'
+export type AccountName = 'A' | 'B' | 'failing' | 'none'
+export type Outcome = 'paid' | 'failed' | 'returned'
+/** What the bank answers when it is handed payments, or asked about them; 'silent' is a call that fails. */
+export type BankAnswer = Outcome | 'pending' | 'unknown' | 'silent'
+
+export type Terms = {
+  feeFixed: bigint
+  feeBps: number
+  feeMin: bigint | null
+  feeMax: bigint | null
+  feePayer: 'member' | 'employer'
+  lowerLimit: bigint
+  upperLimit: bigint
+  withdrawalsPerDay: number | null
+  withdrawalsPerCycle: number | null
+}
+
+export type Settings = {
+  graceMinutes: number
+  intentMinutes: number
+  holdSeconds: number
+  autoActivate: boolean
+  shortfallPolicy: 'carry' | 'write_off'
+  /** A zone that never changes its clocks, so that a day here is 24 hours. */
+  timeZone: { name: string; offsetMinutes: number }
+  /** Of a pay cycle; the first day of one is 2024-01-01. */
+  cycleDays: 7 | 14
+}
+
+export type Line = { member: string; amount: bigint; currency: Currency }
+
+/** One thing that is done to the program and to the model. Members, intents and so on are m0, i0, w0, r0, c0 in order. */
+export type Step =
+  | { do: 'upload pay run'; lines: Line[] }
+  | { do: 'revert pay run'; run: string }
+  | { do: 'create intent'; member: string; amount: bigint; currency: Currency }
+  | { do: 'complete intent'; intent: string }
+  | { do: 'cancel intent'; intent: string }
+  | { do: 'cancel withdrawal'; withdrawal: string }
+  | { do: 'hear bank'; withdrawal: string; outcome: Outcome }
+  | { do: 'settle'; cycle: string; lines: Line[] }
+  | { do: 'set terms'; tier: TierName; terms: Terms }
+  | { do: 'change tier'; member: string; tier: TierName }
+  | { do: 'change account'; member: string; account: AccountName }
+  | { do: 'remove member'; member: string }
+  | { do: 'bring back member'; member: string }
+  | { do: 'activate member'; member: string }
+  | { do: 'fund float'; amount: bigint; currency: Currency }
+  | { do: 'take from float'; amount: bigint; currency: Currency }
+  | { do: 'set floor'; floor: bigint | null; currency: Currency }
+  | { do: 'pause' }
+  | { do: 'resume' }
+  | { do: 'take snapshots' }
+  | { do: 'make pay runs available' }
+  | { do: 'expire intents' }
+  | { do: 'submit withdrawals'; answer: BankAnswer }
+  | { do: 'ask about withdrawals'; answer: BankAnswer }
+  | { do: 'close cycles' }
+  | { do: 'watch floats' }
+  | { do: 'read balance'; member: string }
+  | { do: 'read deductions'; cycle: string }
+  | { do: 'read statement'; member: string; currency: Currency; asOf: number }
+
+const currencies = ['GBP', 'EUR'] as const
+export const currencyOf: Record<TierName, Currency> = { Bronze: 'GBP', Gold: 'GBP', Daily: 'GBP', 'Silver EU': 'EUR' }
+
+type Balance = { available: bigint; owed: bigint }
+type Member = { status: 'invited' | 'active' | 'inactive'; tier: TierName; account: AccountName }
+type Intent = {
+  status: 'pending' | 'completed' | 'expired' | 'cancelled'
+  member: string
+  cycle: string
+  currency: Currency
+  amount: bigint
+  net: bigint
+  fee: bigint
+  employerFee: bigint
+  account: AccountName
+  expiresAt: number
+}
+type Withdrawal = {
+  status: 'held' | 'submitted' | Outcome | 'cancelled'
+  intent: string
+  adjustedIn: string | null
+  balanceAfter: bigint
+  createdAt: number
+  dueAt: number
+}
+type Run = {
+  status: 'Scheduled' | 'Available' | 'Reverted'
+  cycle: string
+  lines: Line[]
+  scheduledFor: number
+  availableAt: number
+}
+type Cycle = { firstDay: number; status: 'Open' | 'Closed'; settled: boolean }
+type Settled = { deducted: bigint; taken: bigint; outcome: string; carried: bigint; writtenOff: bigint }
+
+/** A refusal: status, code, and what the code promises beside the message. */
+class Refusal {
+  readonly answer: string
+  constructor(...answer: string[]) {
+    this.answer = answer.join(' ')
+  }
+}
+
+const dayMs = 86_400_000
+const minuteMs = 60_000
+const anchorDay = Date.parse('2024-01-01T00:00:00Z') / dayMs
+
+export class Model {
+  now: number
+  readonly settings: Settings
+  readonly terms: Map<TierName, Terms>
+  readonly members = new Map<string, Member>()
+  readonly intents = new Map<string, Intent>()
+  readonly withdrawals = new Map<string, Withdrawal>()
+  readonly runs = new Map<string, Run>()
+  readonly cycles = new Map<string, Cycle>()
+  readonly #balances = new Sums<keyof Balance>()
+  readonly #deductions = new Sums<string>()
+  readonly #settled = new Map<string, Settled>()
+  readonly #accounts = new Sums<'float' | 'pending' | 'fees' | 'employer fees' | 'funding' | 'written off'>()
+  readonly #floors = new Map<Currency, { floor: bigint; isNotedLow: boolean }>()
+  readonly #bank = new Map<string, string>()
+  readonly #events = new Map<string, number>()
+  readonly #past: { at: number; balances: Map<string, bigint> }[] = []
+  #isPaused = false
+
+  constructor({
+    settings,
+    terms,
+    tiers,
+    now,
+  }: { settings: Settings; terms: Record<TierName, Terms>; tiers: TierName[]; now: number }) {
+    this.now = now
+    this.settings = settings
+    this.terms = new Map(Object.entries(terms) as [TierName, Terms][])
+    for (const tier of tiers) this.members.set(`m${this.members.size}`, { status: 'active', tier, account: 'A' })
+    const { cycleDays } = settings
+    this.#openCycle(anchorDay + Math.floor((this.#dayOf(now) - anchorDay) / cycleDays) * cycleDays)
+  }
+
+  /** What the program must answer: 'ok' and what the answer says, or the refusal. */
+  apply(step: Step): string {
+    try {
+      return `ok ${this.#perform(step) ?? ''}`.trim()
+    } catch (refusal) {
+      if (refusal instanceof Refusal) return refusal.answer
+      throw refusal
+    } finally {
+      this.#past.push({ at: this.now, balances: this.#balances.copy() })
+    }
+  }
+
+  /** Everything that is to be seen in the program, by name. What is zero is left out. */
+  state(): Map<string, string> {
+    const seen = new Map<string, string>()
+    const see = (key: string, ...words: (string | bigint | number | boolean)[]) => seen.set(key, words.join(' '))
+    see('paused', this.#isPaused)
+    for (const [name, { status, tier, account }] of this.members) see(`member ${name}`, status, tier, account)
+    for (const [name, { firstDay, status, settled }] of this.cycles) {
+      see(`cycle ${name}`, dayText(firstDay), dayText(firstDay + this.settings.cycleDays - 1), status, settled)
+    }
+    for (const [name, { status, cycle, scheduledFor }] of this.runs) see(`run ${name}`, status, cycle, scheduledFor)
+    for (const [name, i] of this.intents) {
+      see(`intent ${name}`, i.status, i.member, i.cycle, i.amount, i.net, i.fee, i.employerFee, i.currency, i.expiresAt)
+    }
+    for (const [name, { intent, status, balanceAfter, adjustedIn }] of this.withdrawals) {
+      const { member, cycle, amount, net, fee, employerFee, currency } = this.#quoted(intent)
+      const quoted = [intent, member, cycle, amount, net, fee, employerFee, currency]
+      see(`withdrawal ${name}`, status, ...quoted, balanceAfter, adjustedIn ?? 'none')
+    }
+    for (const [key, { deducted, taken, outcome, carried, writtenOff }] of this.#settled) {
+      see(`settlement ${key}`, deducted, taken, outcome, carried, writtenOff)
+    }
+    for (const [currency, { floor, isNotedLow }] of this.#floors) see(`floor ${currency}`, floor, isNotedLow)
+    for (const [key, amount] of this.#balances.entries()) see(`balance ${key}`, amount)
+    for (const [key, amount] of this.#accounts.entries()) see(`account ${key}`, amount)
+    for (const [key, amount] of this.#earned()) see(`earned ${key}`, amount)
+    for (const [key, count] of this.#events) see(`event ${key}`, count)
+    for (const [key, payment] of this.#bank) see(`payment ${key}`, payment)
+    return seen
+  }
+
+  available(member: string): bigint {
+    return this.#balances.of('available', member, this.currencyOf(member))
+  }
+
+  currencyOf(member: string): Currency {
+    return currencyOf[this.#member(member).tier]
+  }
+
+  openCycle(): string {
+    return last(this.cycles)
+  }
+
+  /** When the day after a cycle's last begins. */
+  endOf(cycle: string): number {
+    return (this.#cycle(cycle).firstDay + this.settings.cycleDays) * dayMs - this.#offsetMs
+  }
+
+  deductions(cycle: string): Line[] {
+    return [...this.members.keys()].flatMap(member =>
+      currencies
+        .map(currency => ({ member, currency, amount: this.#deductions.of(cycle, member, currency) }))
+        .filter(({ amount }) => amount !== 0n),
+    )
+  }
+
+  lowerLimit(member: string): bigint {
+    return lowestAmount(this.#termsOf(member))
+  }
+
+  upperLimit(member: string): bigint {
+    return this.#termsOf(member).upperLimit
+  }
+
+  #perform(step: Step): string | undefined {
+    switch (step.do) {
+      case 'upload pay run':
+        return this.#upload(step.lines)
+      case 'revert pay run':
+        return this.#revert(step.run)
+      case 'create intent':
+        return this.#createIntent(step)
+      case 'complete intent':
+        return this.#complete(step.intent)
+      case 'cancel intent':
+        return this.#cancelIntent(step.intent)
+      case 'cancel withdrawal':
+        return this.#cancelWithdrawal(step.withdrawal)
+      case 'hear bank':
+        return this.#hear(step)
+      case 'settle':
+        return this.#settle(step)
+      case 'set terms':
+        this.terms.set(step.tier, step.terms)
+        return
+      case 'change tier':
+        return this.#changeTier(step)
+      case 'change account':
+        return this.#changeAccount(step)
+      case 'remove member':
+        return this.#removeMember(step.member)
+      case 'bring back member':
+        return this.#bringBack(step.member)
+      case 'activate member':
+        return this.#activate(step.member)
+      case 'fund float':
+        this.#move(step, 1n)
+        return
+      case 'take from float':
+        if (step.amount > this.#free(step.currency)) throw new Refusal('422', 'UnprocessableEntity')
+        this.#move(step, -1n)
+        return
+      case 'set floor':
+        return this.#setFloor(step)
+      case 'pause':
+        this.#isPaused = true
+        return
+      case 'resume':
+        this.#isPaused = false
+        return
+      case 'take snapshots':
+        return
+      case 'make pay runs available':
+        this.#makeDueAvailable()
+        return
+      case 'expire intents':
+        this.#expire()
+        return
+      case 'submit withdrawals':
+        this.#submit(step.answer)
+        return
+      case 'ask about withdrawals':
+        this.#ask(step.answer)
+        return
+      case 'close cycles':
+        while (this.now >= this.endOf(this.openCycle())) this.#close()
+        return
+      case 'watch floats':
+        for (const currency of this.#floors.keys()) this.#noteFloat(currency)
+        return
+      case 'read balance':
+        return this.#readBalance(step.member)
+      case 'read deductions':
+        return this.deductions(step.cycle)
+          .map(({ member, currency, amount }) => `${member} ${currency} ${amount}`)
+          .join(', ')
+      case 'read statement':
+        return this.#readStatement(step)
+      default:
+        return step satisfies never
+    }
+  }
+
+  // Pay runs. Available is never below zero: what a correction cannot take is owed, and taken from the next pay first.
+
+  #upload(lines: Line[]): string {
+    const isPaid = (member: string) => (this.members.get(member)?.status ?? 'inactive') !== 'inactive'
+    const wrong = lines.flatMap(({ member, currency }, at) =>
+      isPaid(member) && currency !== this.currencyOf(member) ? [`BodyValidation payDetails.${at}.money.currency`] : [],
+    )
+    if (wrong.length > 0) throw new Refusal('400', wrong.join(', '))
+    const unpayable = new Set(lines.map(({ member }) => member).filter(member => !isPaid(member)))
+    if (unpayable.size > 0) {
+      throw new Refusal('400', [...unpayable].map(member => `MemberNotEligible ${member}`).join(', '))
+    }
+    const scheduledFor = this.now + this.settings.graceMinutes * minuteMs
+    const name = `r${this.runs.size}`
+    const run: Run = { status: 'Scheduled', cycle: this.openCycle(), lines, scheduledFor, availableAt: 0 }
+    this.runs.set(name, run)
+    this.#happens('pay_run.scheduled', name)
+    if (this.settings.graceMinutes === 0) this.#makeAvailable(name, run)
+    return name
+  }
+
+  #makeDueAvailable(): void {
+    const due = [...this.runs].filter(([, run]) => run.status === 'Scheduled' && run.scheduledFor <= this.now)
+    for (const [name, run] of due.sort(([, a], [, b]) => a.scheduledFor - b.scheduledFor)) {
+      this.#makeAvailable(name, run)
+    }
+  }
+
+  #makeAvailable(name: string, run: Run): void {
+    for (const line of run.lines) this.#pay(line)
+    Object.assign(run, { status: 'Available', availableAt: this.now })
+    this.#happens('pay_run.available', name)
+  }
+
+  #revert(name: string): string {
+    const run = this.runs.get(name)
+    if (run === undefined) throw new Refusal('404', 'NotFound')
+    if (run.status === 'Reverted') return 'Reverted'
+    if (run.cycle !== this.openCycle()) throw new Refusal('409', 'Conflict')
+    if (run.status === 'Available') {
+      for (const line of run.lines.toReversed()) this.#pay({ ...line, amount: -line.amount })
+    }
+    run.status = 'Reverted'
+    this.#happens('pay_run.reverted', name)
+    return 'Reverted'
+  }
+
+  #pay({ member, currency, amount }: Line): void {
+    const balance = (name: keyof Balance) => this.#balances.of(name, member, currency)
+    if (amount > 0n) {
+      const repaid = least(amount, balance('owed'))
+      this.#balances.add(-repaid, 'owed', member, currency)
+      this.#balances.add(amount - repaid, 'available', member, currency)
+      this.#deductions.add(repaid, this.openCycle(), member, currency)
+    } else {
+      const taken = least(-amount, balance('available'))
+      this.#balances.add(-taken, 'available', member, currency)
+      this.#balances.add(-amount - taken, 'owed', member, currency)
+      this.#deductions.add(amount + taken, this.openCycle(), member, currency)
+    }
+  }
+
+  // Intents and withdrawals.
+
+  #createIntent({ member: name, amount, currency }: { member: string; amount: bigint; currency: Currency }): string {
+    const member = this.members.get(name)
+    if (member === undefined) throw new Refusal('404', 'MemberNotFound', name)
+    if (currency !== this.currencyOf(name)) throw new Refusal('400', 'BodyValidation', 'amount.currency')
+    this.#refuse(name, amount)
+    const terms = this.#termsOf(name)
+    const fee = feeOf(terms, amount)
+    const memberFee = terms.feePayer === 'member' ? fee : 0n
+    const intent = `i${this.intents.size}`
+    this.intents.set(intent, {
+      ...{ status: 'pending', member: name, cycle: this.openCycle(), currency, amount },
+      ...{ net: amount - memberFee, fee: memberFee, employerFee: fee - memberFee, account: member.account },
+      expiresAt: this.now + this.settings.intentMinutes * minuteMs,
+    })
+    this.#happens('intent.created', intent)
+    return intent
+  }
+
+  // Everything that keeps a member from withdrawing, in the order of the table of errors.
+  #refuse(name: string, amount: bigint): void {
+    const { status, account } = this.#member(name)
+    const currency = this.currencyOf(name)
+    const terms = this.#termsOf(name)
+    if (this.#isPaused || this.#isLow(currency)) throw new Refusal('422', 'UnprocessableEntity', 'after 300')
+    const ineligible = new Refusal('422', 'MemberNotEligible', name)
+    if (status !== 'active') throw ineligible
+    const standing = [...this.withdrawals.values()].filter(
+      withdrawal =>
+        this.#quoted(withdrawal.intent).member === name && ['held', 'submitted', 'paid'].includes(withdrawal.status),
+    )
+    const today = standing.filter(({ createdAt }) => this.#dayOf(createdAt) === this.#dayOf(this.now))
+    if (today.length >= (terms.withdrawalsPerDay ?? Infinity)) throw ineligible
+    const thisCycle = standing.filter(({ intent }) => this.#quoted(intent).cycle === this.openCycle())
+    if (thisCycle.length >= (terms.withdrawalsPerCycle ?? Infinity)) throw ineligible
+    if (account === 'none' || account === 'failing') throw new Refusal('422', 'BankAccountInvalid')
+    const lower = lowestAmount(terms)
+    if (amount < lower) throw new Refusal('422', 'AmountBelowLowerLimit', `${lower} ${currency}`)
+    if (amount > terms.upperLimit) {
+      throw new Refusal('422', 'AmountAboveUpperLimit', `${terms.upperLimit} ${currency}`)
+    }
+    if (amount > this.available(name)) throw new Refusal('422', 'MemberInsufficientFunds', name)
+  }
+
+  #complete(name: string): string {
+    const intent = this.intents.get(name)
+    if (intent === undefined) throw new Refusal('404', 'NotFound')
+    if (intent.status === 'completed') {
+      return [...this.withdrawals].find(([, withdrawal]) => withdrawal.intent === name)?.[0] ?? 'no withdrawal'
+    }
+    const { member, currency, amount, net, fee, employerFee } = intent
+    const isOutdated =
+      this.#statusNow(intent) !== 'pending' ||
+      intent.cycle !== this.openCycle() ||
+      intent.account !== this.#member(member).account ||
+      currency !== this.currencyOf(member)
+    if (isOutdated) throw new Refusal('409', 'Conflict')
+    this.#refuse(member, amount)
+    const balanceAfter = this.available(member) - amount
+    const withdrawal = `w${this.withdrawals.size}`
+    this.withdrawals.set(withdrawal, {
+      ...{ status: 'held', intent: name, adjustedIn: null, balanceAfter, createdAt: this.now },
+      dueAt: this.now + this.settings.holdSeconds * 1_000,
+    })
+    intent.status = 'completed'
+    this.#balances.add(-amount, 'available', member, currency)
+    this.#deductions.add(amount, intent.cycle, member, currency)
+    this.#accounts.add(net, 'pending', currency)
+    this.#accounts.add(fee + employerFee, 'fees', currency)
+    this.#accounts.add(employerFee, 'employer fees', currency)
+    this.#happens('intent.completed', name)
+    this.#happens('withdrawal.held', withdrawal)
+    if (this.#isLow(currency)) this.#noteFloat(currency)
+    return withdrawal
+  }
+
+  #cancelIntent(name: string): string {
+    const intent = this.intents.get(name)
+    if (intent === undefined) throw new Refusal('404', 'NotFound')
+    const status = this.#statusNow(intent)
+    if (status === 'cancelled') return 'cancelled'
+    if (status !== 'pending') throw new Refusal('409', 'Conflict')
+    intent.status = 'cancelled'
+    this.#happens('intent.cancelled', name)
+    return 'cancelled'
+  }
+
+  #expire(): void {
+    for (const [name, intent] of this.intents) {
+      if (intent.status === this.#statusNow(intent)) continue
+      intent.status = 'expired'
+      this.#happens('intent.expired', name)
+    }
+  }
+
+  #statusNow({ status, expiresAt }: Intent): Intent['status'] {
+    return status === 'pending' && expiresAt <= this.now ? 'expired' : status
+  }
+
+  #cancelWithdrawal(name: string): undefined {
+    const withdrawal = this.withdrawals.get(name)
+    if (withdrawal === undefined) throw new Refusal('404', 'NotFound')
+    if (withdrawal.status === 'cancelled') return
+    if (withdrawal.status !== 'held') throw new Refusal('409', 'Conflict')
+    this.#arrive(name, 'cancelled')
+  }
+
+  #submit(answer: BankAnswer): void {
+    const due = [...this.withdrawals].filter(([, { status, dueAt }]) => status === 'held' && dueAt <= this.now)
+    for (const [name] of due) this.#arrive(name, 'submitted')
+    for (const [name] of due) this.#handOver(name, answer)
+  }
+
+  // The clock has gone on by more than the longest wait, so that every submitted withdrawal is asked about.
+  #ask(answer: BankAnswer): void {
+    for (const [name, { status }] of this.withdrawals) {
+      if (status !== 'submitted') continue
+      // What the bank does not have it is given again, and then it has it.
+      if (answer === 'unknown') this.#handOver(name, 'pending')
+      else this.#tell(name, answer)
+    }
+  }
+
+  #handOver(name: string, answer: BankAnswer): void {
+    if (answer === 'silent' || answer === 'unknown') return
+    const { net, currency } = this.#quoted(this.#withdrawal(name).intent)
+    this.#bank.set(name, `${net} ${currency}`)
+    this.#tell(name, answer)
+  }
+
+  #tell(withdrawal: string, answer: BankAnswer): void {
+    if (answer === 'paid' || answer === 'failed' || answer === 'returned') {
+      this.#hear({ withdrawal, outcome: answer })
+    }
+  }
+
+  #hear({ withdrawal: name, outcome }: { withdrawal: string; outcome: Outcome }): string {
+    const withdrawal = this.withdrawals.get(name)
+    if (withdrawal === undefined) throw new Refusal('404', 'NotFound')
+    const { status } = withdrawal
+    // What a bank returns it has paid before, told or not.
+    if (status === 'submitted' && outcome === 'returned') this.#arrive(name, 'paid')
+    const isNews = withdrawal.status === 'submitted' || (withdrawal.status === 'paid' && outcome === 'returned')
+    if (isNews) this.#arrive(name, outcome)
+    if (isNews) return 'changed'
+    const isKnown = status === outcome || (status === 'returned' && outcome === 'paid')
+    return isKnown ? 'known' : 'contradiction'
+  }
+
+  // Takes one edge of a withdrawal's life, which has been found to be there.
+  #arrive(name: string, to: Withdrawal['status']): void {
+    const withdrawal = this.#withdrawal(name)
+    const { member, currency, cycle, amount, net, fee, employerFee } = this.#quoted(withdrawal.intent)
+    withdrawal.status = to
+    this.#happens(`withdrawal.${to}`, name)
+    if (to === 'submitted') return
+    if (to === 'returned') this.#accounts.add(net, 'float', currency)
+    else this.#accounts.add(-net, 'pending', currency)
+    if (to === 'paid') {
+      this.#accounts.add(-net, 'float', currency)
+      return
+    }
+    this.#accounts.add(-fee - employerFee, 'fees', currency)
+    this.#accounts.add(-employerFee, 'employer fees', currency)
+    this.#balances.add(amount, 'available', member, currency)
+    const open = this.openCycle()
+    if (open !== cycle) withdrawal.adjustedIn = open
+    this.#deductions.add(-amount, open, member, currency)
+  }
+
+  // Pay cycles and settlement.
+
+  #openCycle(firstDay: number): void {
+    const name = `c${this.cycles.size}`
+    this.cycles.set(name, { firstDay, status: 'Open', settled: false })
+    this.#happens('pay_cycle.opened', name)
+  }
+
+  #close(): void {
+    const closing = this.openCycle()
+    const { firstDay } = this.#cycle(closing)
+    for (const member of this.members.keys()) {
+      for (const currency of currencies) {
+        this.#balances.add(-this.#balances.of('available', member, currency), 'available', member, currency)
+      }
+    }
+    this.#cycle(closing).status = 'Closed'
+    this.#happens('pay_cycle.closed', closing)
+    this.#openCycle(firstDay + this.settings.cycleDays)
+    for (const run of this.runs.values()) {
+      if (run.status === 'Scheduled' && run.cycle === closing) run.cycle = this.openCycle()
+    }
+  }
+
+  #settle({ cycle: name, lines }: { cycle: string; lines: Line[] }): string {
+    const cycle = this.cycles.get(name)
+    if (cycle === undefined) throw new Refusal('404', 'NotFound')
+    if (cycle.status === 'Open' || cycle.settled) throw new Refusal('409', 'Conflict')
+    const faulty = this.#faultsOf(name, lines)
+    if (faulty.length > 0) throw new Refusal('400', faulty.map(at => `BodyValidation ${at}`).join(', '))
+    const deductions = this.deductions(name)
+    const unknown = lines
+      .filter(line => !deductions.some(each => isSame(each, line)))
+      .map(line => ({ ...line, amount: 0n }))
+    for (const { member, currency, amount: deducted } of [...deductions, ...unknown]) {
+      const taken = lines.find(line => isSame(line, { member, currency }))?.amount ?? 0n
+      const missing = deducted - taken
+      const writtenOff = missing > 0n && this.settings.shortfallPolicy === 'write_off' ? missing : 0n
+      const told = deducted === 0n ? 'unknown' : missing === 0n ? 'matched' : missing > 0n ? 'short' : 'over'
+      this.#settled.set(`${name} ${member} ${currency}`, {
+        ...{ deducted, taken, outcome: told, carried: missing - writtenOff, writtenOff },
+      })
+      this.#accounts.add(taken, 'float', currency)
+      this.#accounts.add(writtenOff, 'written off', currency)
+      this.#deductions.add(missing - writtenOff, this.openCycle(), member, currency)
+    }
+    cycle.settled = true
+    this.#happens('pay_cycle.settled', name)
+    const told = [...this.#settled].filter(([key]) => key.startsWith(`${name} `)).map(([, { outcome }]) => outcome)
+    return ['matched', 'short', 'over', 'unknown']
+      .map(outcome => `${outcome} ${told.filter(each => each === outcome).length}`)
+      .join(' ')
+  }
+
+  // The places of the lines that cannot be.
+  #faultsOf(cycle: string, lines: Line[]): number[] {
+    return lines.flatMap((line, at) => {
+      const { member, currency, amount } = line
+      const isMember = this.members.has(member)
+      const deduction = this.#deductions.of(cycle, member, currency)
+      const hasOther = currencies.some(other => this.#deductions.of(cycle, member, other) !== 0n)
+      const isForeign = isMember && deduction === 0n && (hasOther || currency !== this.currencyOf(member))
+      const isNegative = amount < 0n && deduction >= 0n
+      const isRepeated = lines.slice(0, at).some(earlier => isSame(earlier, line))
+      return !isMember || isForeign || isNegative || isRepeated ? [at] : []
+    })
+  }
+
+  // The books' own account of a cycle: nothing is left of it once it is settled, and what is available is not taken yet.
+  #earned(): [string, bigint][] {
+    const earned = new Sums<string>()
+    for (const [key, amount] of this.#deductions.entries()) {
+      const [cycle = ''] = key.split(' ')
+      if (!this.#cycle(cycle).settled) earned.add(amount, key)
+    }
+    for (const [key, amount] of this.#balances.entries()) {
+      const [name, member, currency] = key.split(' ')
+      if (name === 'available') earned.add(amount, this.openCycle(), `${member}`, `${currency}`)
+    }
+    return earned.entries()
+  }
+
+  // Members.
+
+  #changeTier({ member: name, tier }: { member: string; tier: TierName }): undefined {
+    const member = this.#member(name)
+    const currency = currencyOf[member.tier]
+    const isTied =
+      this.#balances.of('available', name, currency) > 0n ||
+      this.#balances.of('owed', name, currency) > 0n ||
+      [...this.runs.values()].some(
+        run => run.status === 'Scheduled' && run.lines.some(line => line.member === name && line.currency === currency),
+      ) ||
+      [...this.withdrawals.values()].some(({ status, intent }) => {
+        const quoted = this.#quoted(intent)
+        return ['held', 'submitted'].includes(status) && quoted.member === name && quoted.currency === currency
+      })
+    if (currencyOf[tier] !== currency && isTied) throw new Refusal('400', 'InvalidUpdateMemberPayload', name)
+    if (tier !== member.tier) this.#happens('member.updated', name)
+    member.tier = tier
+  }
+
+  #changeAccount({ member: name, account }: { member: string; account: AccountName }): undefined {
+    const member = this.#member(name)
+    // A failing account is given by the sandbox, without a word.
+    if (account !== member.account && account !== 'failing') this.#happens('member.updated', name)
+    member.account = account
+  }
+
+  #removeMember(name: string): undefined {
+    const member = this.#member(name)
+    if (member.status !== 'inactive') this.#happens('member.removed', name)
+    member.status = 'inactive'
+  }
+
+  #bringBack(name: string): undefined {
+    const member = this.#member(name)
+    if (member.status !== 'inactive') return
+    this.#happens('member.reinstated', name)
+    if (this.settings.autoActivate) this.#happens('member.activated', name)
+    member.status = this.settings.autoActivate ? 'active' : 'invited'
+  }
+
+  #activate(name: string): undefined {
+    const member = this.#member(name)
+    if (member.status === 'inactive') throw new Refusal('409', 'Conflict')
+    if (member.status === 'invited') this.#happens('member.activated', name)
+    member.status = 'active'
+  }
+
+  // The float.
+
+  #move({ amount, currency }: { amount: bigint; currency: Currency }, sign: 1n | -1n): void {
+    this.#accounts.add(sign * amount, 'float', currency)
+    this.#accounts.add(sign * amount, 'funding', currency)
+    this.#noteFloat(currency)
+  }
+
+  #setFloor({ floor, currency }: { floor: bigint | null; currency: Currency }): undefined {
+    if (floor === null) {
+      this.#floors.delete(currency)
+      return
+    }
+    this.#floors.set(currency, { floor, isNotedLow: this.#floors.get(currency)?.isNotedLow ?? false })
+    this.#noteFloat(currency)
+  }
+
+  #noteFloat(currency: Currency): void {
+    const watch = this.#floors.get(currency)
+    if (watch === undefined) return
+    const isLow = this.#isLow(currency)
+    if (isLow && !watch.isNotedLow) this.#happens('float.low', 'partner')
+    watch.isNotedLow = isLow
+  }
+
+  #isLow(currency: Currency): boolean {
+    const watch = this.#floors.get(currency)
+    return watch !== undefined && this.#free(currency) < watch.floor
+  }
+
+  #free(currency: Currency): bigint {
+    return this.#accounts.of('float', currency) - this.#accounts.of('pending', currency)
+  }
+
+  // Reading.
+
+  #readBalance(name: string): string {
+    const currency = this.currencyOf(name)
+    const paidAt = [...this.runs.values()]
+      .filter(({ status, cycle }) => status === 'Available' && cycle === this.openCycle())
+      .map(({ availableAt }) => availableAt)
+    const lastPaid = paidAt.length === 0 ? 'never' : dayText(this.#dayOf(Math.max(...paidAt)))
+    const isUnavailable = this.#isPaused || this.#isLow(currency)
+    return [this.available(name), currency, this.openCycle(), lastPaid, isUnavailable].join(' ')
+  }
+
+  #readStatement({ member, currency, asOf }: { member: string; currency: Currency; asOf: number }): string {
+    const { balances } = this.#past.findLast(({ at }) => at <= asOf) ?? { balances: new Map<string, bigint>() }
+    const then = (name: keyof Balance) => balances.get(`${name} ${member} ${currency}`) ?? 0n
+    return `available ${then('available')} owed ${then('owed')}`
+  }
+
+  /** The instants of the steps so far. */
+  instants(): number[] {
+    return this.#past.map(({ at }) => at)
+  }
+
+  #happens(type: string, resource: string): void {
+    const key = `${type} ${resource}`
+    this.#events.set(key, (this.#events.get(key) ?? 0) + 1)
+  }
+
+  get #offsetMs(): number {
+    return this.settings.timeZone.offsetMinutes * minuteMs
+  }
+
+  #dayOf(instant: number): number {
+    return Math.floor((instant + this.#offsetMs) / dayMs)
+  }
+
+  #termsOf(member: string): Terms {
+    return present(this.terms.get(this.#member(member).tier))
+  }
+
+  #member(name: string): Member {
+    return present(this.members.get(name))
+  }
+
+  #cycle(name: string): Cycle {
+    return present(this.cycles.get(name))
+  }
+
+  #withdrawal(name: string): Withdrawal {
+    return present(this.withdrawals.get(name))
+  }
+
+  #quoted(intent: string): Intent {
+    return present(this.intents.get(intent))
+  }
+}
+
+/** Amounts by name. What comes to zero is forgotten. */
+class Sums<First extends string> {
+  readonly #amounts = new Map<string, bigint>()
+
+  add(amount: bigint, first: First, ...rest: string[]): void {
+    const key = [first, ...rest].join(' ')
+    const sum = (this.#amounts.get(key) ?? 0n) + amount
+    if (sum === 0n) this.#amounts.delete(key)
+    else this.#amounts.set(key, sum)
+  }
+
+  of(first: First, ...rest: string[]): bigint {
+    return this.#amounts.get([first, ...rest].join(' ')) ?? 0n
+  }
+
+  entries(): [string, bigint][] {
+    return [...this.#amounts]
+  }
+
+  copy(): Map<string, bigint> {
+    return new Map(this.#amounts)
+  }
+}
+
+function feeOf({ feeFixed, feeBps, feeMin, feeMax }: Terms, amount: bigint): bigint {
+  let fee = feeFixed + (amount * BigInt(feeBps)) / 10_000n
+  if (feeMin !== null && fee < feeMin) fee = feeMin
+  if (feeMax !== null && fee > feeMax) fee = feeMax
+  return fee
+}
+
+// From the lower limit on, the first amount that leaves something after the fee.
+function lowestAmount(terms: Terms): bigint {
+  let amount = terms.lowerLimit
+  while (terms.feePayer === 'member' && feeOf(terms, amount) >= amount) amount += 1n
+  return amount
+}
+
+function isSame(a: Pick<Line, 'member' | 'currency'>, b: Pick<Line, 'member' | 'currency'>): boolean {
+  return a.member === b.member && a.currency === b.currency
+}
+
+function dayText(day: number): string {
+  return new Date(day * dayMs).toISOString().slice(0, 10)
+}
+
+export function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
+}
+
+function last(named: ReadonlyMap<string, unknown>): string {
+  return present([...named.keys()].at(-1))
+}
+
+function present<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('The model has lost something')
+  return value
+}

@@ -1,0 +1,548 @@
+import assert from 'node:assert/strict'
+import type pg from 'pg'
+import pino from 'pino'
+import { connect, type Db, type Tx } from '../../src/db.ts'
+import { type Issue, Problem } from '../../src/errors.ts'
+import * as float from '../../src/float/float.ts'
+import { floatJobs } from '../../src/float/jobs.ts'
+import { type IdKind, newId } from '../../src/ids.ts'
+import type { JobContext, Jobs } from '../../src/jobs.ts'
+import { takeSnapshots } from '../../src/ledger/snapshots.ts'
+import { readStatement } from '../../src/ledger/statement.ts'
+import { verify } from '../../src/ledger/verify.ts'
+import * as members from '../../src/members/members.ts'
+import { createPartner, type Partner, pausePartner, resumePartner } from '../../src/partners/partners.ts'
+import * as deductions from '../../src/pay-cycles/deductions.ts'
+import { payCycleJobs } from '../../src/pay-cycles/jobs.ts'
+import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
+import { payRunJobs } from '../../src/pay-runs/jobs.ts'
+import * as payRuns from '../../src/pay-runs/pay-runs.ts'
+import { payoutJobs } from '../../src/payouts/jobs.ts'
+import type { Rail, Report } from '../../src/payouts/rail.ts'
+import * as settlements from '../../src/settlements/settlements.ts'
+import { setTier } from '../../src/tiers/tiers.ts'
+import { readBalance } from '../../src/withdrawals/balance.ts'
+import * as intents from '../../src/withdrawals/intents.ts'
+import { withdrawalJobs } from '../../src/withdrawals/jobs.ts'
+import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
+import { badAccount, goodAccount, type Harness } from '../harness.ts'
+import {
+  type AccountName,
+  type BankAnswer,
+  currencyOf,
+  type Line,
+  type Settings,
+  type Step,
+  type Terms,
+  type TierName,
+} from './model.ts'
+
+const accounts = {
+  A: goodAccount,
+  B: { ...goodAccount, sortCode: '107999', accountNumber: '88837491' },
+  failing: badAccount,
+  none: null,
+} as const satisfies Record<AccountName, object | null>
+
+const kinds = { m: 'member', i: 'withdrawalIntent', w: 'withdrawal', r: 'payRun', c: 'payCycle' } as const
+
+const log = pino({ level: 'silent' })
+
+type Base = { partner: Partner; memberIds: string[] }
+
+/**
+ * The program on a real database, spoken to in the words of the model. What it is told it does by the same operations and
+ * steps of the worker that serve requests, each in transactions of its own that are committed.
+ */
+export class Program {
+  now = new Date(0)
+  readonly #db: Db
+  readonly #pool: pg.Pool
+  readonly #resetting: string
+  readonly #vacuuming: string
+  readonly #bases: Map<string, Base>
+  readonly #jobs: Jobs
+  readonly #bank = new Map<string, string>()
+  #answer: BankAnswer = 'pending'
+  #base: Base
+  #names = new Map<string, string>()
+  #ids = new Map<string, string>()
+  #counts = new Map<string, number>()
+
+  /** Empties the harness's database, and puts in one partner with its members for each of the settings. */
+  static async start(
+    { host, user, database }: Harness,
+    {
+      all,
+      terms,
+      tiers,
+      now,
+    }: { all: Record<string, Settings>; terms: Record<TierName, Terms>; tiers: TierName[]; now: Date },
+  ): Promise<Program> {
+    // One connection, so that what is set for it holds.
+    const { db, pool } = connect({ host, user, database }, { log, connectionsMax: 1 })
+    pool.on('connect', planOnce)
+    // What a crash of PostgreSQL leaves is another test's question; waiting for the disk would take half the time.
+    await pool.query('set synchronous_commit = off; set plan_cache_mode = force_generic_plan')
+    const { rows } = await pool.query<{ name: string }>(
+      `select format('%I.%I', schemaname, tablename) as name from pg_tables
+        where (schemaname = 'public' and tablename <> all('{installation,state_edges,kysely_migration,kysely_migration_lock}'))
+           or (schemaname, tablename) = ('graphile_worker', '_private_jobs')`,
+    )
+    const emptying = rows.map(({ name }) => `delete from ${name};`).join('\n')
+    await pool.query(asReplica(emptying))
+    const bases = new Map<string, Base>()
+    for (const [name, settings] of Object.entries(all)) {
+      bases.set(name, await db.transaction().execute(tx => addPartner(tx, { name, settings, terms, tiers, now })))
+    }
+    const kept = ['partners', 'tiers', 'tier_versions', 'members', 'pay_cycles', 'events']
+    await pool.query(`create schema base; ${kept.map(name => `create table base.${name} as table ${name};`).join(' ')}`)
+    const putBack = kept.map(name => `insert into ${name} table base.${name};`).join('\n')
+    const vacuuming = `vacuum ${rows.map(({ name }) => name).join(', ')}`
+    return new Program(db, pool, { resetting: asReplica(`${emptying}\n${putBack}`), vacuuming, bases })
+  }
+
+  private constructor(
+    db: Db,
+    pool: pg.Pool,
+    { resetting, vacuuming, bases }: { resetting: string; vacuuming: string; bases: Map<string, Base> },
+  ) {
+    this.#db = db
+    this.#pool = pool
+    this.#resetting = resetting
+    this.#vacuuming = vacuuming
+    this.#bases = bases
+    this.#base = known(bases.values().next().value)
+    this.#jobs = {
+      ...payRunJobs,
+      ...payCycleJobs,
+      ...withdrawalJobs,
+      ...floatJobs,
+      ...payoutJobs(this.#rail()),
+    }
+  }
+
+  /** Makes everything as it was at the start, for one run of the partner of this name. */
+  async reset(name: string): Promise<void> {
+    await this.#pool.query(this.#resetting)
+    this.#base = known(this.#bases.get(name))
+    this.#names = new Map(Object.entries(accounts).map(([key, account]) => [account?.accountNumber ?? 'null', key]))
+    this.#ids = new Map()
+    this.#counts = new Map()
+    this.#bank.clear()
+    this.#isAsked.clear()
+    this.#name('partner', this.#base.partner.id)
+    for (const [at, memberId] of this.#base.memberIds.entries()) this.#name(`m${at}`, memberId)
+  }
+
+  async stop(): Promise<void> {
+    await this.#db.destroy()
+  }
+
+  /** Gives the space back that many runs have left behind. */
+  async tidy(): Promise<void> {
+    await this.#pool.query(this.#vacuuming)
+  }
+
+  /** @returns 'ok' and what the answer says, or the refusal; in the words of the model */
+  async perform(step: Step): Promise<string> {
+    try {
+      return `ok ${(await this.#perform(step)) ?? ''}`.trim()
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const after = error.headers['retry-after']
+      const issues = error.issues.map(issue => this.#issue(issue)).join(', ')
+      return `${error.status} ${issues}${after === undefined ? '' : ` after ${after}`}`
+    }
+  }
+
+  /** Everything that the model knows too, under the same names. */
+  async state(): Promise<Map<string, string>> {
+    const { rows } = await this.#pool.query<Seen>(everything, [this.#base.partner.id])
+    // The program names what it makes by ids; cycles are the only things that it makes unasked.
+    const cycles = rows.filter(({ kind }) => kind === 'cycle')
+    for (const [at, { id }] of cycles.sort((a, b) => (a.words[0] ?? '').localeCompare(b.words[0] ?? '')).entries()) {
+      this.#name(`c${at}`, id)
+    }
+    const named = (word: string | null) => this.#names.get(`${word}`) ?? word ?? 'none'
+    const seen = new Map(
+      rows.map(({ kind, id, more, words }) => [
+        [kind, ...[id, ...more].filter(each => each !== '').map(named)].join(' '),
+        words.map(named).join(' '),
+      ]),
+    )
+    for (const [reference, payment] of this.#bank) seen.set(`payment ${named(reference)}`, payment)
+    return seen
+  }
+
+  /** What the books find wrong with themselves. */
+  async disagreements(): Promise<string[]> {
+    const checks = await this.#db
+      .transaction()
+      .setIsolationLevel('repeatable read')
+      .execute(async tx => await verify(tx))
+    return checks.flatMap(({ name, disagreement }) =>
+      disagreement === null ? [] : [`${name}: ${this.#inNames(JSON.stringify(disagreement))}`],
+    )
+  }
+
+  async #perform(step: Step): Promise<string | undefined> {
+    const { partner } = this.#base
+    const [now, partnerId] = [this.now, partner.id]
+    switch (step.do) {
+      case 'upload pay run': {
+        const run = await this.#within(tx => payRuns.create(tx, { partner, lines: this.#lines(step.lines), now }))
+        return this.#nameNew('r', run.id)
+      }
+      case 'revert pay run': {
+        const payRunId = this.#id(step.run)
+        const { status } = await this.#within(tx => payRuns.revert(tx, { partnerId, payRunId, now }))
+        return status
+      }
+      case 'create intent': {
+        const { amount, currency } = step
+        const memberId = this.#id(step.member)
+        const { id } = await this.#within(tx =>
+          intents.create(tx, { partner, memberId, amount: { amount, currency }, now }),
+        )
+        return this.#nameNew('i', id)
+      }
+      case 'complete intent': {
+        const intentId = this.#id(step.intent)
+        const { withdrawalId } = await this.#within(tx => withdrawals.complete(tx, { partner, intentId, now }))
+        return this.#nameNew('w', withdrawalId)
+      }
+      case 'cancel intent': {
+        const intentId = this.#id(step.intent)
+        const { status } = await this.#within(tx => intents.cancel(tx, { partnerId, intentId, now }))
+        return status
+      }
+      case 'cancel withdrawal': {
+        const withdrawalId = this.#id(step.withdrawal)
+        await this.#within(tx => withdrawals.cancel(tx, { partnerId, withdrawalId, now }))
+        return
+      }
+      case 'hear bank': {
+        const heard = { partnerId, withdrawalId: this.#id(step.withdrawal), outcome: step.outcome, reason: null, now }
+        const { result } = await this.#within(tx => withdrawals.hear(tx, heard))
+        return result
+      }
+      case 'settle': {
+        const payCycleId = this.#id(step.cycle)
+        const told: settlements.Told = {
+          taken: this.#lines(step.lines).map((line, at) => ({ ...line, at })),
+          faults: [],
+          naming: { problem: 'BodyValidation', placeOf: ({ at }) => ({ path: String(at) }) },
+        }
+        const counts = await this.#within(tx => settlements.create(tx, { partnerId, payCycleId, told, now }))
+        const outcomes = ['matched', 'short', 'over', 'unknown'] as const
+        return outcomes.map(outcome => `${outcome} ${counts[outcome]}`).join(' ')
+      }
+      case 'set terms': {
+        const { tier: name, terms } = step
+        await this.#within(tx => setTier(tx, { partnerId, name, currency: currencyOf[name], terms, now }))
+        return
+      }
+      case 'change tier': {
+        const change = { partner, memberId: this.#id(step.member), update: { tier: step.tier }, now }
+        await this.#within(tx => members.update(tx, change))
+        return
+      }
+      case 'change account':
+        await this.#changeAccount(this.#id(step.member), step.account)
+        return
+      case 'remove member':
+        await this.#within(tx => members.remove(tx, { partner, memberId: this.#id(step.member), now }))
+        return
+      case 'bring back member': {
+        const {
+          id: memberId,
+          status: _status,
+          ...member
+        } = await members.find(this.#db, {
+          partnerId,
+          memberId: this.#id(step.member),
+        })
+        const { phone: _phone, workerId: _workerId, dob: _dob, gender: _gender, ...body } = member
+        await this.#within(tx => members.replace(tx, { partner, memberId, body, now }))
+        return
+      }
+      case 'activate member':
+        await this.#within(tx => members.activate(tx, { partner, memberId: this.#id(step.member), now }))
+        return
+      case 'fund float':
+      case 'take from float': {
+        const { amount, currency } = step
+        const move = step.do === 'fund float' ? float.fund : float.withdraw
+        await this.#within(tx => move(tx, { partnerId, amount: { amount, currency }, now }))
+        return
+      }
+      case 'set floor': {
+        const { floor, currency } = step
+        await this.#within(tx => float.setFloor(tx, { partnerId, currency, floor, now }))
+        return
+      }
+      case 'pause':
+        await this.#within(tx => pausePartner(tx, partnerId))
+        return
+      case 'resume':
+        await this.#within(tx => resumePartner(tx, partnerId))
+        return
+      case 'take snapshots':
+        await takeSnapshots(this.#db, { rowsMin: 1 })
+        return
+      case 'make pay runs available':
+        return await this.#work('make-pay-runs-available')
+      case 'expire intents':
+        return await this.#work('expire-intents')
+      case 'submit withdrawals':
+        this.#answer = step.answer
+        return await this.#work('submit-withdrawals')
+      case 'ask about withdrawals':
+        this.#answer = step.answer
+        return await this.#work('ask-about-withdrawals')
+      case 'close cycles':
+        return await this.#work('close-pay-cycles')
+      case 'watch floats':
+        return await this.#work('watch-floats')
+      case 'read balance':
+        return await this.#readBalance(this.#id(step.member))
+      case 'read deductions':
+        return await this.#readDeductions(this.#id(step.cycle))
+      case 'read statement':
+        return await this.#readStatement(step)
+      default:
+        return step satisfies never
+    }
+  }
+
+  async #changeAccount(memberId: string, name: AccountName): Promise<void> {
+    const { partner } = this.#base
+    const account = accounts[name]
+    await this.#within(async tx => {
+      if (name === 'failing') {
+        await members.setUncheckedAccount(tx, { partnerId: partner.id, memberId, account: badAccount, now: this.now })
+      } else await members.update(tx, { partner, memberId, update: { accountDetails: account }, now: this.now })
+    })
+  }
+
+  async #readBalance(memberId: string): Promise<string> {
+    const balance = await readBalance(this.#db, { partner: this.#base.partner, memberId, now: this.now })
+    const { available, tier, payCycle, lastPayDate, isTemporarilyUnavailable } = balance
+    const words = [available, tier.currency, payCycle.id, lastPayDate ?? 'never', isTemporarilyUnavailable]
+    return this.#inNames(words.join(' '))
+  }
+
+  async #readDeductions(payCycleId: string): Promise<string> {
+    const partnerId = this.#base.partner.id
+    const cycle = await payCycles.find(this.#db, { partnerId, payCycleId })
+    const listed = await deductions.list(this.#db, { partnerId, cycle, page: { skip: 0, take: 100 } })
+    const texts = listed.map(({ memberId, currency, amount }) => `${memberId} ${currency} ${amount}`)
+    return this.#inNames(texts.join(', '))
+  }
+
+  async #readStatement({ member, currency, asOf }: Step & { do: 'read statement' }): Promise<string> {
+    const { opening, closing, lines } = await readStatement(this.#db, {
+      ...{ partnerId: this.#base.partner.id, memberId: this.#id(member), currency },
+      ...{ asOf: new Date(asOf), page: { skip: 0, take: 1_000 } },
+    })
+    const standings = [opening, closing, ...lines.map(line => line.after)]
+    const negative = standings.find(({ available, owed }) => available < 0n || owed < 0n)
+    assert.equal(negative, undefined, `a statement passes through ${negative?.available} and ${negative?.owed}`)
+    assert.deepEqual(opening, { available: 0n, owed: 0n }, 'a whole statement begins with nothing')
+    return `available ${closing.available} owed ${closing.owed}`
+  }
+
+  async #within<T>(operation: (tx: Tx) => Promise<T>): Promise<T> {
+    return await this.#db.transaction().execute(operation)
+  }
+
+  async #work(job: string): Promise<undefined> {
+    const context: JobContext = { db: this.#db, log, now: () => this.now }
+    await known(this.#jobs[job])(context)
+  }
+
+  // A bank that says what the step wants, and that holds us to one payment per reference.
+  #rail(): Rail {
+    const says = (reference: string): Report[] => {
+      if (this.#answer === 'silent') throw new Error('The bank does not answer')
+      return [{ reference, outcome: this.#answer, reason: null }]
+    }
+    return {
+      name: 'scripted',
+      // Small, so that a step takes several turns.
+      paymentsMax: 2,
+      callMsMax: 20_000,
+      submit: async payments =>
+        payments.flatMap(({ reference, amount: { amount, currency } }) => {
+          // What it did not know it is given again, and then it has it.
+          if (this.#answer === 'unknown' && !this.#isAsked.delete(reference)) return []
+          const report = says(reference)
+          const payment = `${amount} ${currency}`
+          assert.equal(this.#bank.get(reference) ?? payment, payment, 'a payment is repeated with another amount')
+          this.#bank.set(reference, payment)
+          return report.map(each => ({ ...each, outcome: each.outcome === 'unknown' ? 'pending' : each.outcome }))
+        }),
+      ask: async references => {
+        for (const reference of references) this.#isAsked.add(reference)
+        return references.flatMap(says)
+      },
+      reports: async () => ({ reports: [], cursor: null }),
+    }
+  }
+  readonly #isAsked = new Set<string>()
+
+  #lines(lines: Line[]): { memberId: string; amount: bigint; currency: Line['currency'] }[] {
+    return lines.map(({ member, ...money }) => ({ memberId: this.#id(member), ...money }))
+  }
+
+  #issue({ code, memberId, path, lowerLimit, upperLimit }: Issue): string {
+    const limit = (lowerLimit ?? upperLimit) as { amount: number; currency: string } | undefined
+    const extra = memberId ?? path ?? (limit === undefined ? undefined : `${limit.amount} ${limit.currency}`)
+    return extra === undefined ? code : `${code} ${this.#names.get(String(extra)) ?? extra}`
+  }
+
+  // A name that stands for nothing has an id all the same: one that nobody has.
+  #id(name: string): string {
+    const id = this.#ids.get(name)
+    if (id !== undefined) return id
+    const kind: IdKind | undefined = kinds[name.slice(0, 1) as keyof typeof kinds]
+    assert(kind !== undefined, `${name} is of no kind`)
+    this.#name(name, newId(kind, this.now))
+    return this.#id(name)
+  }
+
+  #nameNew(prefix: keyof typeof kinds, id: string): string {
+    const name = this.#names.get(id)
+    if (name !== undefined) return name
+    const count = this.#counts.get(prefix) ?? 0
+    this.#counts.set(prefix, count + 1)
+    this.#name(`${prefix}${count}`, id)
+    return `${prefix}${count}`
+  }
+
+  #name(name: string, id: string): void {
+    this.#names.set(id, name)
+    this.#ids.set(name, id)
+  }
+
+  #inNames(text: string): string {
+    return text.replaceAll(/\b[a-z]+_[0-9a-z]{26}\b/g, id => this.#names.get(id) ?? id)
+  }
+}
+
+async function addPartner(
+  tx: Tx,
+  {
+    name,
+    settings,
+    terms,
+    tiers,
+    now,
+  }: { name: string; settings: Settings; terms: Record<TierName, Terms>; tiers: TierName[]; now: Date },
+): Promise<Base> {
+  const { graceMinutes, intentMinutes, holdSeconds, autoActivate, shortfallPolicy, timeZone, cycleDays } = settings
+  const partner = await createPartner(tx, {
+    name,
+    settings: {
+      ...{ graceMinutes, intentMinutes, holdSeconds, autoActivate, shortfallPolicy, timeZone: timeZone.name },
+      ...{ cycleSchedule: cycleDays === 7 ? 'weekly' : 'two_weekly', cycleAnchor: '2024-01-01' },
+    },
+    now,
+  })
+  await payCycles.openFirst(tx, { partner, now })
+  for (const [tier, each] of Object.entries(terms)) {
+    const currency = currencyOf[tier as TierName]
+    await setTier(tx, { partnerId: partner.id, name: tier, currency, terms: each, now })
+  }
+  const memberIds = tiers.map(() => newId('member', now)).sort()
+  const everybody = { partnerId: partner.id, status: 'invited', firstName: 'Sam', lastName: 'Okafor' } as const
+  await tx
+    .insertInto('members')
+    .values(
+      tiers.map((tier, at) => ({
+        ...{ ...everybody, ...accounts.A, id: memberIds[at] ?? '', tier, email: `m${at}@example.com` },
+        ...{ enablePayroll: true, createdAt: now, updatedAt: now },
+      })),
+    )
+    .execute()
+  await tx.updateTable('members').set({ status: 'active' }).where('partnerId', '=', partner.id).execute()
+  return { partner, memberIds }
+}
+
+type Seen = { kind: string; id: string; more: string[]; words: (string | null)[] }
+
+// One statement for everything, since it runs after every step.
+const everything = `
+    select 'paused' as kind, '' as id, '{}'::text[] as more, array[paused::text] as words
+      from partners where id = $1
+    union all
+    select 'member', id, '{}', array[status, tier, coalesce(account_number, 'null')]
+      from members where partner_id = $1
+    union all
+    select 'cycle', id, '{}', array[start_date::text, end_date::text, status, (settled_at is not null)::text]
+      from pay_cycles where partner_id = $1
+    union all
+    select 'run', id, '{}', array[status, pay_cycle_id, (extract(epoch from scheduled_for) * 1000)::bigint::text]
+      from pay_runs where partner_id = $1
+    union all
+    select 'intent', id, '{}', array[status, member_id, pay_cycle_id, amount::text, net::text, fee::text, employer_fee::text,
+                                     currency, (extract(epoch from expires_at) * 1000)::bigint::text]
+      from withdrawal_intents where partner_id = $1
+    union all
+    select 'withdrawal', id, '{}', array[status, withdrawal_intent_id, member_id, pay_cycle_id, amount::text, net::text,
+                                         fee::text, employer_fee::text, currency, balance_after::text, adjusted_in_cycle_id]
+      from withdrawals where partner_id = $1
+    union all
+    select 'settlement', pay_cycle_id, array[member_id, currency],
+           array[deducted::text, taken::text, outcome, carried::text, written_off::text]
+      from settlement_lines where partner_id = $1
+    union all
+    select 'floor', currency, '{}', array[floor::text, (low_since is not null)::text]
+      from float_limits where partner_id = $1
+    union all
+    select 'balance', name, array[member_id, currency], array[amount::text]
+      from ledger_balances cross join lateral (values ('available', available), ('owed', owed)) as b (name, amount)
+     where partner_id = $1 and amount <> 0
+    union all
+    select case account when 'earned_pay' then 'earned' else 'account' end,
+           case account when 'earned_pay' then pay_cycle_id when 'payouts_pending' then 'pending'
+             when 'partner_fees' then 'employer fees' when 'written_off' then 'written off' else account end,
+           array[coalesce(member_id, ''), currency],
+           array[(case when account in ('payouts_pending', 'fees', 'funding') then -sum(amount) else sum(amount) end)::text]
+      from (select t.currency, side.account, side.amount,
+                   case when side.account = 'earned_pay' then t.pay_cycle_id end as pay_cycle_id,
+                   case when side.account in ('earned_pay', 'carried') then t.member_id end as member_id
+              from ledger_transfers t
+             cross join lateral (values (t.debit, t.amount), (t.credit, -t.amount)) as side (account, amount)
+             where t.partner_id = $1) sides
+     where account not in ('member_available', 'member_owed')
+     group by account, pay_cycle_id, member_id, currency having sum(amount) <> 0
+    union all
+    select 'event', type, array[resource_id], array[count(*)::text]
+      from events where partner_id = $1 group by type, resource_id`
+
+// A few dozen different statements are run some hundred thousand times: planning them each time would take most of it.
+function planOnce(client: pg.PoolClient): void {
+  const names = new Map<string, string>()
+  const query = client.query.bind(client) as (...args: unknown[]) => unknown
+  Object.assign(client, {
+    query(...args: unknown[]) {
+      const [text, values, ...rest] = args
+      if (typeof text !== 'string' || !Array.isArray(values)) return query(...args)
+      const name = names.get(text) ?? `statement_${names.size}`
+      names.set(text, name)
+      return query({ name, text, values }, ...rest)
+    },
+  })
+}
+
+// Append-only tables are emptied between two runs of a test and never otherwise.
+function asReplica(statements: string): string {
+  return `begin; set local session_replication_role = replica; ${statements} commit;`
+}
+
+function known<T>(value: T | undefined): T {
+  assert(value !== undefined)
+  return value
+}

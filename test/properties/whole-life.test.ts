@@ -1,0 +1,478 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { bronze, gold, type Harness, silver, startHarness } from '../harness.ts'
+import {
+  type BankAnswer,
+  type Currency,
+  type Line,
+  least,
+  Model,
+  type Settings,
+  type Step,
+  type TierName,
+} from './model.ts'
+import { Program } from './program.ts'
+
+// PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and _PATH, as a failure prints them, to see it again.
+const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
+const runs = Number(PROPERTY_RUNS ?? 2_000)
+const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
+// Ten times what a run takes, and time to shrink one that fails.
+const timeoutMs = 120_000 + runs * 250
+
+const startAt = new Date('2026-03-10T09:00:00.000Z')
+
+const partners = {
+  plain: {
+    ...{ graceMinutes: 0, intentMinutes: 15, holdSeconds: 30, autoActivate: true, shortfallPolicy: 'carry' },
+    ...{ timeZone: { name: 'UTC', offsetMinutes: 0 }, cycleDays: 7 },
+  },
+  patient: {
+    ...{ graceMinutes: 10, intentMinutes: 60, holdSeconds: 3_600, autoActivate: false, shortfallPolicy: 'write_off' },
+    ...{ timeZone: { name: 'Asia/Kolkata', offsetMinutes: 330 }, cycleDays: 7 },
+  },
+  slow: {
+    // Grace and quotes that last into the next cycle, and no hold at all.
+    ...{ graceMinutes: 5 * 1_440, intentMinutes: 1_440, holdSeconds: 0, autoActivate: true, shortfallPolicy: 'carry' },
+    ...{ timeZone: { name: 'America/Phoenix', offsetMinutes: -420 }, cycleDays: 14 },
+  },
+} as const satisfies Record<string, Settings>
+
+const daily = { ...silver, withdrawalsPerDay: 1, withdrawalsPerCycle: 2 }
+const tierTerms = { Bronze: bronze, Gold: gold, Daily: daily, 'Silver EU': silver }
+const otherTerms = [
+  ...[bronze, silver, gold, daily],
+  // The fee, not the lower limit, says what the least amount is.
+  { ...bronze, feeFixed: 99n, feeBps: 9_000, feeMin: null, feeMax: null, lowerLimit: 1n },
+  { ...bronze, feeFixed: 0n, feeBps: 0, feeMin: null, feeMax: null, lowerLimit: 1n, upperLimit: 10_000_000_000n },
+  { ...gold, feeBps: 333, feeMax: 700n, withdrawalsPerCycle: 1 },
+]
+const tiers: TierName[] = ['Bronze', 'Gold', 'Daily']
+
+let harness: Harness
+let program: Program
+let runCount = 0
+
+beforeAll(async () => {
+  harness = await startHarness({ startAt })
+  program = await Program.start(harness, { all: partners, terms: tierTerms, tiers, now: startAt })
+})
+afterAll(async () => {
+  await program.stop()
+  await harness.stop()
+})
+
+test(
+  `in ${runs} lives of any order and length the program and the model agree after every step, and the books verify`,
+  async () => {
+    const details = await fc.check(property(partners), {
+      ...{ numRuns: runs, seed },
+      ...(PROPERTY_PATH === undefined ? {} : { path: PROPERTY_PATH }),
+    })
+    if (!details.failed) return
+    const { counterexample, counterexamplePath, errorInstance, numRuns } = details
+    const again = `PROPERTY_SEED=${seed} PROPERTY_PATH=${counterexamplePath} npx vitest run test/properties`
+    const found = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)
+    expect.fail(`${found}\n\nafter ${numRuns} runs, from ${fc.stringify(counterexample)}; to see it again:\n${again}`)
+  },
+  timeoutMs,
+)
+
+test('a belief that is wrong is found, and the life that shows it is shrunk to the few commands that it takes', async () => {
+  const { plain } = partners
+  const details = await fc.check(property({ plain }, { ...plain, shortfallPolicy: 'write_off' }), {
+    numRuns: 500,
+    seed,
+  })
+  expect(details.failed).toBe(true)
+  expect(String(details.errorInstance)).toMatch(/settlement c0 m\d GBP: the model says/)
+  // Pay, a withdrawal and a payday that does not take it all; two commands when the withdrawal brings its pay along.
+  expect(details.counterexample?.[1].length).toBeLessThanOrEqual(4)
+}, 120_000)
+
+function property(known: Partial<typeof partners>, believed?: Settings) {
+  return fc.asyncProperty(
+    fc.constantFrom(...(Object.keys(known) as (keyof typeof partners)[])),
+    // Without a bias to what is small: a life of pennies is refused from one end to the other.
+    fc.noBias(fc.oneof({ weight: 3, arbitrary: commands(10) }, { weight: 1, arbitrary: commands(25) })),
+    async (name, commands) => {
+      if (++runCount % 50 === 0) await program.tidy()
+      await live(name, commands, believed ?? partners[name])
+    },
+  )
+}
+
+function commands(countMax: number) {
+  return fc.array(command(), { minLength: 1, maxLength: countMax, size: 'max' })
+}
+
+async function live(name: keyof typeof partners, commands: Command[], settings: Settings): Promise<void> {
+  const model = new Model({ settings, terms: tierTerms, tiers, now: startAt.getTime() })
+  await program.reset(name)
+  const told: string[] = []
+  const compare = async () => {
+    const [expected, found] = [model.state(), await program.state()]
+    const differences = new Set([...expected.keys(), ...found.keys()])
+      .values()
+      .filter(key => expected.get(key) !== found.get(key))
+      .map(
+        key => `${key}: the model says ${expected.get(key) ?? 'nothing'}, the program ${found.get(key) ?? 'nothing'}`,
+      )
+    const negative = found.entries().filter(([key, value]) => neverNegative.test(key) && value.startsWith('-'))
+    const wrong = [...differences, ...negative.map(([key, value]) => `${key} is ${value}`)]
+    if (wrong.length > 0) throw new Error(`${wrong.join('\n')}\n\nafter\n${told.join('\n')}`)
+  }
+  await compare()
+  for (const command of commands) {
+    for (const step of stepsOf(command, model)) {
+      // No two steps at once, so that what is due is due in one order only.
+      model.now += 1
+      program.now = new Date(model.now)
+      told.push(`${program.now.toISOString()} ${fc.stringify(step)}`)
+      const expected = model.apply(step)
+      const answer = await program.perform(step).catch(error => {
+        throw new Error(`${error}\n\nafter\n${told.join('\n')}`, { cause: error })
+      })
+      told.push(`  ${answer}`)
+      if (answer !== expected) {
+        throw new Error(`the model says ${expected}, the program ${answer}\n\nafter\n${told.join('\n')}`)
+      }
+      await compare()
+    }
+  }
+  const disagreements = await program.disagreements()
+  if (disagreements.length > 0) throw new Error(`${disagreements.join('\n')}\n\nafter\n${told.join('\n')}`)
+}
+
+const neverNegative = /^(balance|payment|account (pending|fees|employer fees|written off))/
+
+// What is done, before it is known what there is: the newest, the one before it; all of what is available, a penny more.
+
+type Amount = { of: 'fitting' | 'available' | 'lower' | 'upper' | 'number'; plus: bigint }
+type Instant = 'pay run' | 'submission' | 'expiry' | 'cycle' | 'three cycles' | 'day' | 'minute'
+type Taken = 'all' | 'less' | 'more' | 'nothing' | 'not mentioned' | 'the opposite'
+type Fault = 'none' | 'stranger' | 'twice' | 'negative' | 'foreign'
+type Settlement = { taken: Taken[]; unknown: bigint; fault: Fault }
+
+type Command =
+  | { do: 'pay'; lines: { member: number; amount: bigint; isForeign: boolean }[]; isAwaited: boolean }
+  | { do: 'withdraw'; member: number; amount: Amount }
+  | { do: 'ask for'; member: number; amount: Amount; isForeign: boolean }
+  | { do: 'complete' | 'cancel intent'; intent: number }
+  | { do: 'cancel'; withdrawal: number }
+  | { do: 'bank'; withdrawal: number; outcome: 'paid' | 'failed' | 'returned' }
+  | { do: 'submit'; answer: BankAnswer; isAwaited: boolean }
+  | { do: 'ask'; answer: BankAnswer }
+  | { do: 'wait'; until: Instant; plusMs: number }
+  | ({ do: 'payday' } & Settlement)
+  | ({ do: 'settle'; cycle: number } & Settlement)
+  | { do: 'revert'; run: number }
+  | { do: 'tier'; member: number; tier: TierName }
+  | { do: 'account'; member: number; account: 'A' | 'B' | 'failing' | 'none' }
+  | { do: 'remove member' | 'bring back member' | 'activate member'; member: number }
+  | { do: 'terms'; tier: TierName; terms: number }
+  | { do: 'float'; by: bigint; currency: Currency }
+  | { do: 'floor'; floor: bigint | null; currency: Currency }
+  | { do: PlainStep }
+  | { do: 'read'; member: number; cycle: number; instant: number }
+
+const plainSteps = [
+  ...(['make pay runs available', 'expire intents', 'close cycles', 'watch floats', 'take snapshots'] as const),
+  ...(['pause', 'resume', 'resume'] as const),
+]
+type PlainStep = (typeof plainSteps)[number]
+
+function command(): fc.Arbitrary<Command> {
+  const is = <T extends string>(...names: T[]) => fc.constantFrom(...names)
+  const rarely = (one: number) => fc.nat({ max: one - 1 }).map(drawn => drawn === one - 1)
+  const which = fc.nat({ max: 7 })
+  const member = fc.nat({ max: 2 })
+  const pay = fc.oneof(
+    { weight: 6, arbitrary: fc.bigInt({ min: 1n, max: 60_000n }) },
+    { weight: 3, arbitrary: fc.bigInt({ min: -60_000n, max: -1n }) },
+    { weight: 1, arbitrary: fc.constantFrom(1_000n, 20_000n, 900_000_000_000n) },
+  )
+  const plus = fc.constantFrom(0n, 1n, -1n)
+  const amount = fc.oneof(
+    { weight: 7, arbitrary: fc.record({ of: is('fitting'), plus: fc.bigInt({ min: 0n, max: 20_000n }) }) },
+    { weight: 2, arbitrary: fc.record({ of: is('available', 'lower', 'upper'), plus }) },
+    { weight: 1, arbitrary: fc.record({ of: is('number'), plus: fc.bigInt({ min: 1n, max: 30_000n }) }) },
+  )
+  const currency = fc.constantFrom<Currency[]>('GBP', 'GBP', 'GBP', 'EUR')
+  const answer = is<BankAnswer>('pending', 'pending', 'pending', 'paid', 'failed', 'returned', 'silent', 'unknown')
+  const settlement = {
+    taken: fc.array(is<Taken>('all', 'less', 'more', 'nothing', 'not mentioned', 'the opposite'), { maxLength: 4 }),
+    unknown: fc.constantFrom(0n, 0n, 0n, 700n),
+    fault: rarely(4).chain(isFaulty =>
+      isFaulty ? is<Fault>('stranger', 'twice', 'negative', 'foreign') : fc.constant<Fault>('none'),
+    ),
+  }
+  const tier = is<TierName>('Bronze', 'Gold', 'Daily', 'Silver EU')
+  const line = fc.record({ member, amount: pay, isForeign: rarely(30) })
+  const weighted: [number, fc.Arbitrary<Command>][] = [
+    [11, fc.record({ do: is('pay'), lines: fc.array(line, { minLength: 1, maxLength: 3 }), isAwaited: fc.boolean() })],
+    [14, fc.record({ do: is('withdraw'), member, amount })],
+    [5, fc.record({ do: is('ask for'), member, amount, isForeign: rarely(10) })],
+    [6, fc.record({ do: is('complete', 'complete', 'cancel intent'), intent: which })],
+    [4, fc.record({ do: is('cancel'), withdrawal: which })],
+    [8, fc.record({ do: is('submit'), answer, isAwaited: fc.boolean() })],
+    [3, fc.record({ do: is('ask'), answer })],
+    [9, fc.record({ do: is('bank'), withdrawal: which, outcome: is('paid', 'failed', 'returned') })],
+    [
+      8,
+      fc.record({
+        do: is('wait'),
+        until: is<Instant>(
+          'pay run',
+          'pay run',
+          'submission',
+          'expiry',
+          'cycle',
+          'cycle',
+          'three cycles',
+          'day',
+          'minute',
+        ),
+        plusMs: fc.constantFrom(0, 0, -1, 1),
+      }),
+    ],
+    [7, fc.record({ do: is('payday'), ...settlement })],
+    [4, fc.record({ do: is('settle'), cycle: which, ...settlement })],
+    [5, fc.record({ do: is('revert'), run: which })],
+    [2, fc.record({ do: is('tier'), member, tier })],
+    [2, fc.record({ do: is('account'), member, account: is('A', 'A', 'B', 'failing', 'none') })],
+    [2, fc.record({ do: is('remove member', 'bring back member', 'activate member'), member })],
+    [2, fc.record({ do: is('terms'), tier, terms: fc.nat({ max: otherTerms.length - 1 }) })],
+    [3, fc.record({ do: is('float'), by: fc.constantFrom(90_000n, 10_000n, -10_000n, -1_000n), currency })],
+    [1, fc.record({ do: is('floor'), floor: fc.constantFrom(null, 0n, 5_000n), currency })],
+    [7, fc.record({ do: fc.constantFrom(...plainSteps) })],
+    [4, fc.record({ do: is('read'), member, cycle: which, instant: fc.nat({ max: 30 }) })],
+  ]
+  return fc.oneof(...weighted.map(([weight, arbitrary]) => ({ weight, arbitrary })))
+}
+
+/** What a command comes to, step by step; each step is done before the next is asked for. */
+function* stepsOf(command: Command, model: Model): Generator<Step> {
+  switch (command.do) {
+    case 'pay': {
+      const lines = command.lines.map(({ member, amount, isForeign }) => ({
+        ...{ member: `m${member}`, amount, currency: currencyFor(model, `m${member}`, isForeign) },
+      }))
+      yield { do: 'upload pay run', lines }
+      if (command.isAwaited) yield* graceOf(model)
+      break
+    }
+    case 'withdraw':
+      yield* withdrawing(model, command)
+      break
+    case 'ask for':
+      yield intentOf(model, command)
+      break
+    case 'complete': {
+      const isPending = ([, intent]: [string, { status: string }]) => intent.status === 'pending'
+      yield { do: 'complete intent', intent: choose(model.intents, isPending, command.intent, 'i') }
+      break
+    }
+    case 'cancel intent':
+      yield { do: 'cancel intent', intent: choose(model.intents, () => true, command.intent, 'i') }
+      break
+    case 'cancel': {
+      if (model.withdrawals.size === 0) yield* withdrawing(model)
+      yield { do: 'cancel withdrawal', withdrawal: choose(model.withdrawals, isIn('held'), command.withdrawal, 'w') }
+      break
+    }
+    case 'submit':
+      if (model.withdrawals.size === 0) yield* withdrawing(model)
+      if (command.isAwaited) model.now = Math.max(model.now, instantOf('submission', model))
+      yield { do: 'submit withdrawals', answer: command.answer }
+      break
+    case 'ask':
+      // Nothing waits longer than an hour for its next question.
+      model.now += 61 * 60_000
+      yield { do: 'ask about withdrawals', answer: command.answer }
+      break
+    case 'bank': {
+      if (![...model.withdrawals].some(isIn('submitted', 'paid'))) {
+        if (![...model.withdrawals].some(isIn('held'))) yield* withdrawing(model)
+        model.now = Math.max(model.now, instantOf('submission', model))
+        yield { do: 'submit withdrawals', answer: 'pending' }
+      }
+      const withdrawal = choose(model.withdrawals, isIn('submitted', 'paid'), command.withdrawal, 'w')
+      yield { do: 'hear bank', withdrawal, outcome: command.outcome }
+      break
+    }
+    case 'wait':
+      model.now = Math.max(model.now, instantOf(command.until, model) + command.plusMs - 1)
+      break
+    case 'payday': {
+      model.now = Math.max(model.now, instantOf('cycle', model))
+      yield { do: 'close cycles' }
+      yield settlementOf(model, { ...command, cycle: 0 })
+      break
+    }
+    case 'settle':
+      yield settlementOf(model, command)
+      break
+    case 'revert': {
+      const isOpen = ([, { status, cycle }]: [string, { status: string; cycle: string }]) =>
+        status !== 'Reverted' && cycle === model.openCycle()
+      yield { do: 'revert pay run', run: choose(model.runs, isOpen, command.run, 'r') }
+      break
+    }
+    case 'tier':
+      yield { do: 'change tier', member: `m${command.member}`, tier: command.tier }
+      break
+    case 'account':
+      yield { do: 'change account', member: `m${command.member}`, account: command.account }
+      break
+    case 'remove member':
+    case 'bring back member':
+    case 'activate member':
+      yield { do: command.do, member: `m${command.member}` }
+      break
+    case 'terms': {
+      const terms = otherTerms[command.terms]
+      if (terms !== undefined) yield { do: 'set terms', tier: command.tier, terms }
+      break
+    }
+    case 'float': {
+      const { by, currency } = command
+      yield by > 0n ? { do: 'fund float', amount: by, currency } : { do: 'take from float', amount: -by, currency }
+      break
+    }
+    case 'floor':
+      yield { do: 'set floor', floor: command.floor, currency: command.currency }
+      break
+    case 'read': {
+      const member = `m${command.member}`
+      yield { do: 'read balance', member }
+      yield { do: 'read deductions', cycle: choose(model.cycles, () => true, command.cycle % 7, 'c') }
+      const asOf = model.instants().at(-1 - command.instant) ?? model.now
+      yield { do: 'read statement', member, currency: model.currencyOf(member), asOf }
+      break
+    }
+    default:
+      yield command
+  }
+}
+
+// A withdrawal, by somebody who can; and pay for it, when nobody can.
+function* withdrawing(
+  model: Model,
+  { member: at, amount }: { member: number; amount: Amount } = { member: 0, amount: { of: 'fitting', plus: 5_000n } },
+): Generator<Step> {
+  const able = [0, 1, 2].filter(each => model.available(`m${each}`) >= model.lowerLimit(`m${each}`))
+  if (able.length === 0) {
+    const member = `m${at}`
+    yield { do: 'upload pay run', lines: [{ member, amount: 30_000n, currency: model.currencyOf(member) }] }
+    yield* graceOf(model)
+  }
+  yield intentOf(model, { member: able[at % able.length] ?? at, amount })
+  yield { do: 'complete intent', intent: choose(model.intents, () => true, 0, 'i') }
+}
+
+function* graceOf(model: Model): Generator<Step> {
+  if (![...model.runs].some(isIn('Scheduled'))) return
+  model.now = Math.max(model.now, instantOf('pay run', model))
+  yield { do: 'make pay runs available' }
+}
+
+function intentOf(
+  model: Model,
+  { member: at, amount: { of, plus }, isForeign = false }: { member: number; amount: Amount; isForeign?: boolean },
+): Step {
+  const member = `m${at}`
+  const [available, lower, upper] = [model.available(member), model.lowerLimit(member), model.upperLimit(member)]
+  const spread = least(available, upper) - lower
+  const fitting = spread > 0n ? lower + (plus % (spread + 1n)) : lower
+  const wanted = { fitting, available: available + plus, lower: lower + plus, upper: upper + plus, number: plus }[of]
+  // The edge of the API lets nothing through that is not at least one.
+  const amount = wanted < 1n ? 1n : wanted
+  return { do: 'create intent', member, amount, currency: currencyFor(model, member, isForeign) }
+}
+
+function settlementOf(model: Model, { cycle: which, taken, unknown, fault }: Settlement & { cycle: number }): Step {
+  const isUnsettled = ([, { status, settled }]: [string, { status: string; settled: boolean }]) =>
+    status === 'Closed' && !settled
+  const cycle = choose(model.cycles, isUnsettled, which, 'c')
+  const deductions = model.cycles.has(cycle) ? model.deductions(cycle) : []
+  const lines = deductions.flatMap((line, at) => takenOf(line, taken[at] ?? 'all'))
+  const without = ['m0', 'm1', 'm2'].find(member => !deductions.some(line => line.member === member))
+  if (unknown > 0n && without !== undefined) {
+    lines.push({ member: without, currency: model.currencyOf(without), amount: unknown })
+  }
+  const [first] = lines
+  if (fault === 'stranger') lines.push({ member: 'm9', currency: 'GBP', amount: 100n })
+  if (fault === 'twice' && first !== undefined) lines.push(first)
+  if (fault === 'negative') lines.push({ member: without ?? 'm0', currency: 'GBP', amount: -1n })
+  if (fault === 'foreign') lines.push({ member: 'm1', currency: 'EUR', amount: 100n })
+  return { do: 'settle', cycle, lines }
+}
+
+function takenOf({ amount, ...line }: Line, taken: Taken): Line[] {
+  switch (taken) {
+    case 'all':
+      return [{ ...line, amount }]
+    case 'less':
+      return [{ ...line, amount: amount / 2n }]
+    case 'more':
+      return [{ ...line, amount: amount + 250n }]
+    case 'nothing':
+      return [{ ...line, amount: 0n }]
+    case 'not mentioned':
+      return []
+    case 'the opposite':
+      return [{ ...line, amount: -amount }]
+    default:
+      return taken satisfies never
+  }
+}
+
+function instantOf(until: Instant, model: Model): number {
+  const soonest = (instants: number[]) => (instants.length === 0 ? model.now : Math.min(...instants))
+  const end = model.endOf(model.openCycle())
+  switch (until) {
+    case 'pay run':
+      return soonest([...model.runs.values()].filter(run => run.status === 'Scheduled').map(run => run.scheduledFor))
+    case 'submission':
+      return soonest([...model.withdrawals.values()].filter(each => each.status === 'held').map(each => each.dueAt))
+    case 'expiry':
+      return soonest([...model.intents.values()].filter(each => each.status === 'pending').map(each => each.expiresAt))
+    case 'cycle':
+      return end
+    case 'three cycles':
+      return end + 2 * model.settings.cycleDays * 86_400_000
+    case 'day':
+      return model.now + 86_400_000
+    case 'minute':
+      return model.now + 60_000
+    default:
+      return until satisfies never
+  }
+}
+
+function currencyFor(model: Model, member: string, isForeign: boolean): Currency {
+  const own = model.currencyOf(member)
+  if (!isForeign) return own
+  return own === 'GBP' ? 'EUR' : 'GBP'
+}
+
+function isIn(...statuses: string[]) {
+  return ([, { status }]: [string, { status: string }]) => statuses.includes(status)
+}
+
+/**
+ * The newest that is of the kind wanted, or the one before it and so on; now and then any, or a name that nothing has. So
+ * is it when there are none.
+ */
+function choose<T>(
+  named: ReadonlyMap<string, T>,
+  isWanted: (entry: [string, T]) => boolean,
+  which: number,
+  kind: string,
+) {
+  const all = [...named]
+  const wanted = all.filter(isWanted)
+  const from = which < 6 && wanted.length > 0 ? wanted : which < 7 ? all : []
+  return from.at(-1 - (which % Math.max(1, from.length)))?.[0] ?? `${kind}999`
+}

@@ -1,6 +1,7 @@
 import type { Db } from '../db.ts'
 import { type Problem, problem } from '../errors.ts'
-import { findHolder, type KeyHolder, type Mode, modeOf } from '../partners/api-keys.ts'
+import { findHolder, type KeyHolder, modeOf } from '../partners/api-keys.ts'
+import type { Mode } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
 
 // A revoked key, a suspended partner and a changed setting take effect within a second.

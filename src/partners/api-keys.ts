@@ -2,9 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { type Db, sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
-import type { Partner } from './partners.ts'
-
-export type Mode = 'sandbox' | 'live'
+import type { Mode, Partner } from './partners.ts'
 
 /** What a key may be used for. A key without the scope of an operation gets `Forbidden`. */
 export const scopes = ['members:read', 'members:write', 'pay:read', 'pay:write'] as const

@@ -3,7 +3,9 @@ import { type Reader, sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 import type { DB } from '../tables.ts'
 import type { Day } from '../time.ts'
-import type { Mode } from './api-keys.ts'
+
+/** What a server, its database and a key are for. */
+export type Mode = 'sandbox' | 'live'
 
 /** An employer, gig platform or payroll bureau, as far as its own requests need to know it. */
 export type Partner = {

@@ -11,7 +11,10 @@ export type JobContext = { db: Db; log: Logger; now: Clock }
  */
 export type Jobs = Record<string, (context: JobContext) => Promise<void>>
 
-/** Has the worker run a step at an instant; together with whatever else this transaction does, or not at all. */
+/**
+ * Has the worker run a step at an instant; together with whatever else this transaction does, or not at all. One wake-up per
+ * wish: a key that several share would make their transactions wait for each other.
+ */
 export async function wake(tx: Tx, { job, at }: { job: string; at: Date }): Promise<void> {
   await sql`select graphile_worker.add_job(${job}, run_at => ${at})`.execute(tx)
 }

@@ -22,6 +22,8 @@ export async function closeIfOver(
   tx: Tx,
   { partnerId, now }: { partnerId: string; now: Date },
 ): Promise<{ closed: payCycles.PayCycle; opened: payCycles.PayCycle } | undefined> {
+  // Those that hold the cycle open may overlap for longer than others wait for a lock.
+  await sql`set local lock_timeout = '30s'`.execute(tx)
   const cycle = await payCycles.lockOpen(tx, partnerId)
   const { timeZone, schedule } = await payCycles.readTerms(tx, partnerId)
   if (cycle === undefined || !payCycles.isOver(cycle, { timeZone, now })) return undefined

@@ -41,8 +41,8 @@ async function submitSome(context: JobContext, rail: Rail): Promise<boolean> {
     .transaction()
     .execute(tx => withdrawals.submitDue(tx, { now: now(), countMax: rail.paymentsMax }))
   if (payouts.length === 0) return false
-  await submit(context, rail, payouts)
-  return payouts.length === rail.paymentsMax
+  const isHeard = await submit(context, rail, payouts)
+  return isHeard && payouts.length === rail.paymentsMax
 }
 
 async function askAboutSome(context: JobContext, rail: Rail): Promise<boolean> {
@@ -59,22 +59,28 @@ async function askAboutSome(context: JobContext, rail: Rail): Promise<boolean> {
   }
   const references = payouts.map(({ withdrawalId }) => withdrawalId)
   const reports = await call(context, rail, 'ask', signal => rail.ask(references, signal))
+  // A bank that is away is left alone until the next round: each turn would only take more withdrawals out of reach of a
+  // cancellation, and keep a worker from stopping.
+  if (reports === null) return false
   await record(context, rail, reports)
   const unknown = new Set(reports.filter(({ outcome }) => outcome === 'unknown').map(({ reference }) => reference))
   const lost = payouts.filter(({ withdrawalId }) => unknown.has(withdrawalId))
-  if (lost.length > 0) await submit(context, rail, lost)
+  if (lost.length > 0 && !(await submit(context, rail, lost))) return false
   return payouts.length === rail.paymentsMax
 }
 
-async function submit(context: JobContext, rail: Rail, payouts: withdrawals.Payout[]): Promise<void> {
+// Whether the bank said anything at all.
+async function submit(context: JobContext, rail: Rail, payouts: withdrawals.Payout[]): Promise<boolean> {
   const payments: Payment[] = payouts.map(({ withdrawalId, amount, account }) => ({
     reference: withdrawalId,
     amount,
     account,
   }))
   const reports = await call(context, rail, 'submit', signal => rail.submit(payments, signal))
+  if (reports === null) return false
   context.log.info({ rail: rail.name, submitted: payments.length, heard: reports.length }, 'withdrawals submitted')
   await record(context, rail, reports)
+  return true
 }
 
 async function readSomeReports(context: JobContext, rail: Rail): Promise<boolean> {
@@ -94,12 +100,12 @@ async function call(
   rail: Rail,
   what: 'submit' | 'ask',
   made: (signal: AbortSignal) => Promise<Report[]>,
-): Promise<Report[]> {
+): Promise<Report[] | null> {
   try {
     return await within(rail.callMsMax, made)
   } catch (error) {
     log.warn({ err: error, rail: rail.name, call: what }, 'the bank did not answer; it is asked later')
-    return []
+    return null
   }
 }
 

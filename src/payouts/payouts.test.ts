@@ -471,6 +471,17 @@ describe('a bank that is odd', () => {
     expect(lines).toMatchObject([{ level: 50, reference: 'a stranger' }])
   })
 
+  test('and gives a reason that no database can hold is heard all the same', async () => {
+    const { id } = await withdraw(6_603)
+    afterHold()
+    await run('submit-withdrawals')
+    const reason = `\0closed \ud800${'💷'.repeat(200)}`
+    await record([{ reference: id, outcome: 'failed', reason }])
+    const { status, timeline } = await get(id)
+    expect(status).toBe('failed')
+    expect(timeline.at(-1).reason).toMatch(/^closed \ufffd(💷)+$/u)
+  })
+
   test('and says nothing final for hours is asked hourly, and the operator sees it', async () => {
     const { id } = await withdraw(5_000)
     afterHold()

@@ -155,12 +155,17 @@ export async function hear(
   for (const to of steps ?? []) {
     await take(tx, withdrawal, {
       to,
-      reason: to === outcome && reason !== null ? reason.slice(0, reasonLengthMax) : null,
+      reason: to === outcome && reason !== null ? storable(reason) : null,
       now,
     })
   }
   const to = steps?.at(-1) ?? from
   return { result: steps === null ? 'contradiction' : steps.length === 0 ? 'known' : 'changed', from, to }
+}
+
+// A bank's words, as PostgreSQL can hold them: one report that it refused would keep all that come after it unread.
+function storable(reason: string): string {
+  return [...reason.toWellFormed().replaceAll('\0', '')].slice(0, reasonLengthMax).join('')
 }
 
 /** Whose withdrawal a bank's report is about; undefined for a reference that is none of ours. */

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { Logger } from 'pino'
-import { type Db, unavailability } from '../db.ts'
+import { brokenConstraint, type Db, unavailability } from '../db.ts'
 import { issue, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { KeyHolder, Scope } from '../partners/api-keys.ts'
@@ -310,6 +310,9 @@ function problemOfError(error: unknown, request: FastifyRequest): Problem {
   // The caller has hung up in the middle of the body; nobody is there to read this.
   if (code === 'ECONNRESET' && (error as Error).message === 'aborted')
     return problem('BadRequest', 'The body ended early')
+  if (brokenConstraint(error) === 'balance_fits_the_wire') {
+    return problem('Conflict', 'The member would have or owe more than a number in an answer can hold')
+  }
   const database = unavailability(error)
   if (database !== undefined) {
     const message =

@@ -4,7 +4,7 @@ import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
-import { fromWire, NonZeroMoney, toWire } from '../money.ts'
+import { fromWire, NonZeroMoney, SignedMoney, toWire } from '../money.ts'
 import * as payRuns from './pay-runs.ts'
 
 const tag = 'Pay runs'
@@ -43,7 +43,7 @@ const PayRunDetails = Type.Object(
     availableAt: InstantOrNull('When its money became available; null when it never did.'),
     revertedAt: InstantOrNull('When it was taken back; null when it was not.'),
     lineCount: Type.Integer({ minimum: 1, description: 'Lines of the pay run.' }),
-    totals: Type.Array(NonZeroMoney, { description: 'What its lines add up to, one entry per currency.' }),
+    totals: Type.Array(SignedMoney, { description: 'What its lines add up to, one entry per currency.' }),
   },
   { title: 'PayRunDetails', ...strict },
 )

@@ -62,11 +62,12 @@ async function askAboutSome(context: JobContext, rail: Rail): Promise<boolean> {
   // A bank that is away is left alone until the next round: each turn would only take more withdrawals out of reach of a
   // cancellation, and keep a worker from stopping.
   if (reports === null) return false
-  await record(context, rail, reports)
   const unknown = new Set(reports.filter(({ outcome }) => outcome === 'unknown').map(({ reference }) => reference))
   const lost = payouts.filter(({ withdrawalId }) => unknown.has(withdrawalId))
-  if (lost.length > 0 && !(await submit(context, rail, lost))) return false
-  return payouts.length === rail.paymentsMax
+  // What the bank does not know goes to it again first: a report that cannot be recorded must not hold it up.
+  const isHeard = lost.length === 0 || (await submit(context, rail, lost))
+  await record(context, rail, reports)
+  return isHeard && payouts.length === rail.paymentsMax
 }
 
 // Whether the bank said anything at all.

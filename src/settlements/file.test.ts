@@ -92,3 +92,18 @@ describe('a bad file', () => {
     expect(faults).toEqual([{ at: linesMax + 2, message: `a settlement has at most ${linesMax} lines` }])
   })
 })
+
+test('line ends may be mixed, and no line is lost', () => {
+  const [a, b] = ['mem_01kah4pzc5e4r8v2m6t0x9y3bd', 'mem_01kah4pzc5e4r8v2m6t0x9y3be']
+  for (const ends of [
+    ['\r\n', '\n', '\n'],
+    ['\n', '\r\n', '\n'],
+    ['\r\n', '\n', '\r\n'],
+    ['\r', '\r', '\r'],
+  ]) {
+    const file = ['member_id,amount,currency', `${a},5,GBP`, `${b},6,GBP`].map((line, index) => line + ends[index])
+    const { taken, faults } = readSettlementFile(file.join(''))
+    expect(faults).toEqual([])
+    expect(taken.map(line => line.memberId)).toEqual([a, b])
+  }
+})

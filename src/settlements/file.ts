@@ -46,6 +46,8 @@ function split(text: string): { rows: string[][]; broken: Fault[] } {
     parse(text, {
       bom: true,
       delimiter: delimiterOf(text),
+      // Left to guess, it would take the header's line end for all, and a file with mixed ones would lose its lines.
+      record_delimiter: ['\r\n', '\n', '\r'],
       max_record_size: rowBytesMax,
       // A row with too few or too many cells is named with the others.
       relax_column_count: true,

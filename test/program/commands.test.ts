@@ -80,6 +80,14 @@ test('help is no mistake', async () => {
     expect({ args, code, stderr, isEmpty: stdout === '' }).toEqual({ args, code: 0, stderr: '', isEmpty: false })
 })
 
+test('a monthly cycle that some months could not have is refused in a sentence', async () => {
+  const [refusal] = await allOf([['partner', 'create', 'Acme', '--cycle-anchor', '2026-01-31']], await newDatabase())
+  expect(refusal).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^openwage: A monthly pay cycle must start on a day/),
+  })
+})
+
 test('what does not exist is named, with exit code 1', async () => {
   const database = await newDatabase()
   const refusals = await allOf(

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { isSupportedCountry } from 'libphonenumber-js'
-import type { Tx } from '../src/db.ts'
+import { brokenConstraint, type Tx } from '../src/db.ts'
 import { systemClock } from '../src/main.ts'
 import {
   createPartner,
@@ -31,7 +31,7 @@ const createCommand = partnerCommand
   .action(async (partnerName: string, { json, ...settings }) => {
     const now = systemClock()
     const partner = await withTransaction(async tx => {
-      const created = await createPartner(tx, { name: partnerName, settings, now })
+      const created = await createPartner(tx, { name: partnerName, settings, now }).catch(refuseAnchor)
       await payCycles.openFirst(tx, { partner: created, now })
       return created
     })
@@ -63,7 +63,9 @@ const setCommand = partnerCommand
   .option('--json', 'print JSON')
   .action(async (partnerId: string, { json, ...settings }) => {
     if (Object.keys(settings).length === 0) setCommand.error('Name at least one setting.')
-    const { suspendedAt: _, ...partner } = await withTransaction(tx => updatePartner(tx, { partnerId, settings }))
+    const { suspendedAt: _, ...partner } = await withTransaction(tx =>
+      updatePartner(tx, { partnerId, settings }).catch(refuseAnchor),
+    )
     print([partner], { json })
   })
 
@@ -132,6 +134,14 @@ for (const [verb, description, change] of [
       const partner = await withTransaction(tx => change(tx, partnerId))
       console.log(`${partner.name}: ${verb} is done.`)
     })
+}
+
+// The one rule that no setting breaks by itself.
+function refuseAnchor(error: unknown): never {
+  if (brokenConstraint(error) !== 'monthly_anchor_is_in_every_month') throw error
+  throw new Error(
+    'A monthly pay cycle must start on a day that every month has: choose an anchor from the 1st to the 28th',
+  )
 }
 
 function day(text: string): string {

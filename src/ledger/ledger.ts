@@ -68,10 +68,8 @@ export async function post(
           as t (id, debit, credit, amount, currency, member_id, pay_cycle_id)
       returning member_id, currency, debit, credit, amount
     ), moved as (
-      select member_id, currency,
-             sum(case when credit = 'member_available' then amount when debit = 'member_available' then -amount else 0 end) as available,
-             sum(case when debit = 'member_owed' then amount when credit = 'member_owed' then -amount else 0 end) as owed
-        from posted
+      select member_id, currency, ${availableChange} as available, ${owedChange} as owed
+        from posted t
        where member_id is not null
        group by member_id, currency
     )

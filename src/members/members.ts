@@ -17,6 +17,7 @@ import {
   type Facts,
   type Holders,
   type Member,
+  memberNotFound,
   type Outcome,
   type Profile,
   type Step,
@@ -110,7 +111,7 @@ export async function requireMember(
     .where('partnerId', '=', partnerId)
     .where('id', '=', memberId)
     .executeTakeFirst()
-  if (member === undefined) throw notFound(memberId)
+  if (member === undefined) throw memberNotFound(memberId)
 }
 
 /** The currency of a member's pay. @throws Problem `MemberNotFound`, also for another partner's member */
@@ -125,7 +126,7 @@ export async function currencyOf(
     .where('m.partnerId', '=', partnerId)
     .where('m.id', '=', memberId)
     .executeTakeFirst()
-  if (found === undefined) throw notFound(memberId)
+  if (found === undefined) throw memberNotFound(memberId)
   return found.currency
 }
 
@@ -338,11 +339,7 @@ function select(db: Reader, partnerId: string) {
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
 function toMember(row: Row | undefined, memberId: string): Member {
-  if (row === undefined) throw notFound(memberId)
+  if (row === undefined) throw memberNotFound(memberId)
   const { accountHolder, sortCode, accountNumber, iban, ...member } = row
   return { ...member, accountDetails: fromColumns({ accountHolder, sortCode, accountNumber, iban }) }
-}
-
-function notFound(memberId: string): Problem {
-  return problem('MemberNotFound', 'There is no such member', { memberId })
 }

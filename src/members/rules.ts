@@ -107,6 +107,11 @@ export function decideActivation(member: Member): Outcome | Problem {
   }
 }
 
+/** The one answer for a member who does not exist and for another partner's, so that nobody can tell them apart. */
+export function memberNotFound(memberId: string): Problem {
+  return problem('MemberNotFound', 'There is no such member', { memberId })
+}
+
 export function alreadyInvited(holderId: string): Problem {
   return problem('MemberAlreadyInvited', 'Another member has this e-mail or workerId; `memberId` says which', {
     memberId: holderId,

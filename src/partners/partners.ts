@@ -1,5 +1,5 @@
 import type { Updateable } from 'kysely'
-import { brokenConstraint, type Reader, sql, type Tx } from '../db.ts'
+import { type Reader, sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 import type { DB } from '../tables.ts'
 import type { Day } from '../time.ts'
@@ -79,7 +79,6 @@ export async function createPartner(
     .values({ id: newId('partner', now), name, paused: false, createdAt: now, ...defaultSettings, ...settings })
     .returning(partnerColumns)
     .executeTakeFirstOrThrow()
-    .catch(refuseAnchor)
 }
 
 export async function findPartner(db: Reader, partnerId: string): Promise<Partner | undefined> {
@@ -130,17 +129,8 @@ async function change(
     .where('id', '=', partnerId)
     .returning(partnerColumns)
     .executeTakeFirst()
-    .catch(refuseAnchor)
   if (partner === undefined) throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
   return partner
-}
-
-// The one rule that no setting breaks by itself.
-function refuseAnchor(error: unknown): never {
-  if (brokenConstraint(error) !== 'monthly_anchor_is_in_every_month') throw error
-  throw new Error(
-    'A monthly pay cycle must start on a day that every month has: choose an anchor from the 1st to the 28th',
-  )
 }
 
 /**

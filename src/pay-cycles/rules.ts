@@ -1,3 +1,4 @@
+import { type Problem, problem } from '../errors.ts'
 import type { CycleSchedule } from '../partners/partners.ts'
 import { addDays, type Day, daysBetween } from '../time.ts'
 
@@ -67,4 +68,9 @@ function monthAfter(day: Day): Day {
 
 function monthBefore(day: Day): Day {
   return addDays(inMonth(day, '01'), -1)
+}
+
+/** The refusal of whatever needs an open pay cycle, while there is none. */
+export function noOpenCycle(): Problem {
+  return problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
 }

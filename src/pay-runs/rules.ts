@@ -1,6 +1,7 @@
-import { type Issue, issue, Problem, problem } from '../errors.ts'
+import { type Issue, issue, Problem } from '../errors.ts'
 import type { Transfer } from '../ledger/ledger.ts'
 import { amountMax, type Currency } from '../money.ts'
+import { noOpenCycle } from '../pay-cycles/rules.ts'
 
 /** One line of a pay run; a negative amount corrects what an earlier one gave too much. */
 export type Line = { memberId: string; amount: bigint; currency: Currency }
@@ -59,8 +60,7 @@ export function refusePayRun(
 ): Problem | undefined {
   const unpayable = [...wrongCurrencies(lines, payees), ...beyondWire(lines, balances)]
   if (unpayable.length > 0) return new Problem('BodyValidation', unpayable)
-  if (!hasOpenCycle)
-    return problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  if (!hasOpenCycle) return noOpenCycle()
   const ineligible = [...new Set(lines.map(line => line.memberId))].flatMap(memberId => {
     const payee = payees.get(memberId)
     if (payee !== undefined && payee.status !== 'inactive') return []

@@ -6,6 +6,7 @@ import type { Currency } from '../money.ts'
 import type { ShortfallPolicy } from '../partners/partners.ts'
 import * as deductions from '../pay-cycles/deductions.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { type Fault, faultsOf, type Line, type Outcome, settle, type Taken, transfersOf } from './rules.ts'
 
 /**
@@ -39,8 +40,7 @@ export async function create(
   if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is open still; settle it when it has closed')
   const next = await payCycles.holdOpen(tx, partnerId)
   await payCycles.markSettled(tx, { partnerId, cycle, now })
-  if (next === undefined)
-    throw problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  if (next === undefined) throw noOpenCycle()
   const lines = await compare(tx, { partnerId, cycle, told })
   for (const piece of piecesOf(lines)) await book(tx, { partnerId, cycle, next, lines: piece, now })
   const summary = await summarise(tx, { partnerId, payCycleId, settledAt: now })

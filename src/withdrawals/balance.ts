@@ -1,6 +1,7 @@
 import type { Reader } from '../db.ts'
-import { problem } from '../errors.ts'
+import { memberNotFound } from '../members/rules.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { noOpenCycle } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
 import type { Tier } from '../tiers/rules.ts'
 import { type Day, dayIn } from '../time.ts'
@@ -22,10 +23,9 @@ export async function readBalance(
   { partner, memberId, now }: { partner: { id: string; timeZone: string }; memberId: string; now: Date },
 ): Promise<Balance> {
   const { member, unavailable } = await readFacts(db, { partnerId: partner.id, memberId, now })
-  if (member === null) throw problem('MemberNotFound', 'There is no such member', { memberId })
+  if (member === null) throw memberNotFound(memberId)
   const payCycle = await payCycles.findOpen(db, partner.id)
-  if (payCycle === undefined)
-    throw problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  if (payCycle === undefined) throw noOpenCycle()
   const lastAt = await payRuns.lastAvailableAt(db, { partnerId: partner.id, payCycleId: payCycle.id })
   return {
     tier: member.tier,

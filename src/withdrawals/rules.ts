@@ -1,7 +1,9 @@
 import { type BankAccount, check, isSame } from '../bank-accounts/rules.ts'
 import { type Problem, problem } from '../errors.ts'
 import type { Transfer } from '../ledger/ledger.ts'
+import { memberNotFound } from '../members/rules.ts'
 import { type Currency, inWords, type Money, toWire } from '../money.ts'
+import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { feeOf, lowestAmount, memberFeeOf, type Tier } from '../tiers/rules.ts'
 
 /** Everything that a withdrawal is decided by, as it stands at one moment. */
@@ -183,8 +185,7 @@ function refuseUnavailable({ unavailable, payCycleId }: Facts): Problem | undefi
     const message = `On-demand pay is temporarily unavailable${why}; try again later`
     return problem('UnprocessableEntity', message, {}, { 'retry-after': String(unavailable.retryAfterSeconds) })
   }
-  if (payCycleId === null)
-    return problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  if (payCycleId === null) return noOpenCycle()
   return undefined
 }
 
@@ -244,8 +245,4 @@ function refuseAmount(
 function refuseFunds({ id, available }: MemberFacts, { amount }: Money): Problem | undefined {
   if (amount <= available) return undefined
   return problem('MemberInsufficientFunds', 'The amount is more than the member has available', { memberId: id })
-}
-
-function memberNotFound(memberId: string): Problem {
-  return problem('MemberNotFound', 'There is no such member', { memberId })
 }

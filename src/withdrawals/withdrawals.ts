@@ -8,6 +8,7 @@ import { wake } from '../jobs.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Currency, Money } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { askAgainAt, givesBack, mayGo, type Outcome, stepsTo, transfersInto, type WithdrawalStatus } from './edges.ts'
 import { readFacts } from './facts.ts'
 import * as intents from './intents.ts'
@@ -194,7 +195,7 @@ async function take(
 ): Promise<void> {
   const { partnerId, id, openCycleId } = withdrawal
   if (givesBack(to) && openCycleId === null) {
-    throw problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+    throw noOpenCycle()
   }
   const adjustedInCycleId = givesBack(to) && openCycleId !== withdrawal.payCycleId ? openCycleId : null
   await tx

@@ -19,7 +19,7 @@ export async function generated(db: Db, pool: pg.Pool): Promise<Record<string, s
 }
 
 async function openapiDocument(db: Db): Promise<string> {
-  const app = await buildApp({ db, log: pino({ level: 'silent' }), now: systemClock, mode: 'sandbox' })
+  const app = await buildApp({ db, batchDb: db, log: pino({ level: 'silent' }), now: systemClock, mode: 'sandbox' })
   const text = `${JSON.stringify(app.swagger(), null, 2)}\n`
   await app.close()
   return text

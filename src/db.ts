@@ -1,4 +1,4 @@
-import { CamelCasePlugin, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
+import { CamelCasePlugin, Kysely, PostgresDialect, type PostgresPool, sql, type Transaction } from 'kysely'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { DB } from './tables.ts'
@@ -46,6 +46,11 @@ const limits = {
   connectTimeoutMs: 5_000,
 }
 
+// A batch that waits holds up everybody: who holds a lock for longer than this is waited for elsewhere.
+const batchLockTimeoutMs = 100
+// A batch of each kind of command is in flight, and the reads that are prepared with them.
+const batchConnectionsMax = 4
+
 /**
  * Opens the pool. Instants come back as `Date`, days as text, `bigint` columns as bigint, and snake_case columns in
  * camelCase.
@@ -54,7 +59,7 @@ const limits = {
 export function connect(
   connection: Connection,
   { log, connectionsMax = 20 }: { log: Logger; connectionsMax?: number },
-): { db: Db; pool: pg.Pool } {
+): { db: Db; batchDb: Db; pool: pg.Pool; close(): Promise<void> } {
   const pool = new pg.Pool({
     ...(typeof connection === 'string' ? { connectionString: connection } : connection),
     application_name: 'openwage',
@@ -66,11 +71,61 @@ export function connect(
     types: { getTypeParser },
   })
   noteLosses(pool, log)
-  const db = new Kysely<DB>({
+  const db = openKysely(pool)
+  const batchDb = openKysely(preparing(connectForBatches(pool, log)))
+  const close = async () => {
+    await Promise.all([db.destroy(), batchDb.destroy()])
+  }
+  return { db, batchDb, pool, close }
+}
+
+function openKysely(pool: PostgresPool): Db {
+  return new Kysely<DB>({
     dialect: new PostgresDialect({ pool }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
   })
-  return { db, pool }
+}
+
+// Statements of batches are planned once per connection, for arrays of any length. A plan that was made while a table was
+// small would read all of it for ever after, so only plans through indexes are left to choose from; and what the planner
+// then takes for expensive must not be compiled.
+function connectForBatches(pool: pg.Pool, log: Logger): pg.Pool {
+  const forBatches = new pg.Pool({
+    ...pool.options,
+    max: batchConnectionsMax,
+    lock_timeout: batchLockTimeoutMs,
+    options: [
+      'plan_cache_mode=force_generic_plan',
+      ...['enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off', 'enable_bitmapscan=off', 'jit=off'],
+    ]
+      .map(setting => `-c ${setting}`)
+      .join(' '),
+  })
+  noteLosses(forBatches, log)
+  return forBatches
+}
+
+// Kysely knows no prepared statements; the driver makes one of every text that has a name.
+function preparing(pool: pg.Pool): PostgresPool {
+  const names = new Map<string, string>()
+  const nameOf = (text: string) => {
+    const name = names.get(text) ?? `batch_${names.size}`
+    names.set(text, name)
+    return name
+  }
+  const prepared = new WeakMap<pg.PoolClient, Awaited<ReturnType<PostgresPool['connect']>>>()
+  return {
+    options: pool.options,
+    async connect() {
+      const client = await pool.connect()
+      const query = (text: string, values: readonly unknown[]) =>
+        values.length === 0 ? client.query(text) : client.query({ name: nameOf(text), text, values: [...values] })
+      const known = prepared.get(client) ?? { query, release: () => client.release() }
+      prepared.set(client, known as never)
+      return known as never
+    },
+    end: () => pool.end(),
+  }
 }
 
 /**
@@ -125,6 +180,11 @@ export function unavailability(error: unknown): 'nothing-done' | 'unknown' | und
   // Rolling back on a broken connection fails in its turn, and hides what broke it.
   const broken = /Connection terminated|not queryable|Client was closed/.test(message)
   return broken || /^(ECONNRESET|EPIPE|ETIMEDOUT)$/.test(code) ? 'unknown' : undefined
+}
+
+/** Whether the error says that a row with this key was there first. */
+export function isUniqueViolation(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '23505'
 }
 
 /** The name of the constraint that an error says was broken, if it says so. */

@@ -8,11 +8,11 @@ test.each([
   ['live', 1],
   ['sandbox', 0],
 ] as const)('a worker in %s mode warns %i times that no money leaves', async (mode, count) => {
-  const { db, pool, clock, stop } = await startHarness({ mode })
+  const { db, batchDb, pool, clock, stop } = await startHarness({ mode })
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
   const running = await run(
-    { db, pool, dataDir: undefined, psqlHint: undefined, close: async () => undefined },
+    { db, batchDb, pool, dataDir: undefined, psqlHint: undefined, close: async () => undefined },
     { settings: readSettings({ OPENWAGE_MODE: mode }), roles: { api: false, worker: true }, log, now: clock.now },
   )
   await running.stop()

@@ -15,6 +15,8 @@ export const systemClock: Clock = () => new Date()
 
 export type Database = {
   db: Db
+  /** The same database, over the connections that batches run on. */
+  batchDb: Db
   pool: pg.Pool
   /** Where the data of the PostgreSQL that came with Openwage is; undefined with a DATABASE_URL. */
   dataDir: string | undefined
@@ -29,12 +31,17 @@ export type Database = {
  */
 export async function openDatabase(settings: Settings, log: Logger): Promise<Database> {
   const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, log) : undefined
-  const { db, pool } = connect(embedded?.connection ?? settings.DATABASE_URL, {
+  const {
+    db,
+    batchDb,
+    pool,
+    close: disconnect,
+  } = connect(embedded?.connection ?? settings.DATABASE_URL, {
     log,
     connectionsMax: settings.OPENWAGE_DATABASE_CONNECTIONS,
   })
   const close = async () => {
-    await db.destroy()
+    await disconnect()
     await embedded?.stop()
   }
   try {
@@ -45,7 +52,7 @@ export async function openDatabase(settings: Settings, log: Logger): Promise<Dat
     // The address is not shown: it holds a password.
     throw new Error(`The database of DATABASE_URL cannot be used: ${reasonOf(error)}`, { cause: error })
   }
-  return { db, pool, dataDir: embedded?.dataDir, psqlHint: embedded?.psqlHint, close }
+  return { db, batchDb, pool, dataDir: embedded?.dataDir, psqlHint: embedded?.psqlHint, close }
 }
 
 async function openEmbedded({ OPENWAGE_DATA_DIR: dataDir }: Settings, log: Logger): Promise<EmbeddedPostgres> {
@@ -95,10 +102,10 @@ export async function run(
   database: Database,
   { settings, roles, log, now }: { settings: Settings; roles: Roles; log: Logger; now: Clock },
 ): Promise<Running> {
-  const { db, pool } = database
+  const { db, batchDb, pool } = database
   // Only now, because no other command needs them, and they are most of what there is to load.
   const [{ buildApp }, { startWorker }] = await Promise.all([import('./app.ts'), import('./worker.ts')])
-  const app = roles.api ? await buildApp({ db, log, now, mode: settings.OPENWAGE_MODE }) : undefined
+  const app = roles.api ? await buildApp({ db, batchDb, log, now, mode: settings.OPENWAGE_MODE }) : undefined
   const address = app && (await listen(app, settings))
   // After the port is ours: what cannot serve leaves the work to others.
   const worker = roles.worker

@@ -3,7 +3,7 @@ import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-
 import type pg from 'pg'
 import { connectLike } from './db.ts'
 import { floatJobs } from './float/jobs.ts'
-import { httpJobs } from './http/jobs.ts'
+import { idempotencyJobs } from './idempotency/jobs.ts'
 import type { JobContext, Jobs } from './jobs.ts'
 import { ledgerJobs } from './ledger/jobs.ts'
 import { payCycleJobs } from './pay-cycles/jobs.ts'
@@ -12,7 +12,14 @@ import { payoutJobs } from './payouts/jobs.ts'
 import type { Rail } from './payouts/rail.ts'
 import { withdrawalJobs } from './withdrawals/jobs.ts'
 
-const jobs: Jobs = { ...payRunJobs, ...payCycleJobs, ...withdrawalJobs, ...httpJobs, ...ledgerJobs, ...floatJobs }
+const jobs: Jobs = {
+  ...payRunJobs,
+  ...payCycleJobs,
+  ...withdrawalJobs,
+  ...idempotencyJobs,
+  ...ledgerJobs,
+  ...floatJobs,
+}
 
 // Steps that call outside may hang as long as a call may: they have slots of their own and never hold up the others.
 const slots = { inside: 2, outside: 3 }

@@ -48,7 +48,7 @@ function levelOf(file: string): number {
   if (['src/app.ts', 'src/worker.ts'].includes(file)) return 4
   if (isEdge(file)) return 3
   if (slices.includes(folderOf(file))) return 2
-  if (['ledger', 'events', 'embedded'].includes(folderOf(file))) return 1
+  if (['ledger', 'events', 'idempotency', 'embedded'].includes(folderOf(file))) return 1
   return 0
 }
 
@@ -84,7 +84,7 @@ test('no module imports itself by a detour', () => {
 })
 
 test('another slice is entered by its front door', () => {
-  const rooms = new Set([...slices, 'ledger', 'events', 'embedded'])
+  const rooms = new Set([...slices, 'ledger', 'events', 'idempotency', 'embedded'])
   const intrusions = modules.flatMap(({ file, imports }) =>
     imports
       .filter(each => rooms.has(folderOf(each)) && folderOf(each) !== folderOf(file))
@@ -115,7 +115,7 @@ test('a table is written by one slice', () => {
     ledger_balances: 'ledger',
     ledger_snapshots: 'ledger',
     float_limits: 'float',
-    idempotency_keys: 'http',
+    idempotency_keys: 'idempotency',
     events: 'events',
   }
   const writes = modules.flatMap(({ file, code }) =>
@@ -160,7 +160,7 @@ test('money is never a float', () => {
 
 function isFrontDoor(file: string): boolean {
   const [name = ''] = path.posix.basename(file).split('.')
-  // The operations, the pure rules, the wire shapes; partners have keys, withdrawals have intents, the books a check; a
+  // The operations, the pure rules, the wire shapes; partners have keys, withdrawals have intents and complete them, the books a check; a
   // rail is opened by the program.
   return (
     name === folderOf(file) ||
@@ -169,6 +169,7 @@ function isFrontDoor(file: string): boolean {
       'schema',
       'api-keys',
       'intents',
+      'completing',
       'deductions',
       'verify',
       'demo',

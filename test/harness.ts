@@ -54,10 +54,10 @@ export async function startHarness({
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, user, database })
   const log = pino({ level: 'silent' })
-  const { db, pool } = connect({ host, user, database }, { log, connectionsMax: 30 })
+  const { db, batchDb, pool, close } = connect({ host, user, database }, { log, connectionsMax: 30 })
   const clock = testClock(startAt)
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
-  const app = await buildApp({ db, log, now: clock.now, mode })
+  const app = await buildApp({ db, batchDb, log, now: clock.now, mode })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
@@ -91,6 +91,7 @@ export async function startHarness({
   return {
     app: app as App,
     db,
+    batchDb,
     pool,
     clock,
     host,
@@ -131,7 +132,7 @@ export async function startHarness({
     },
     async stop() {
       await app.close()
-      await db.destroy()
+      await close()
     },
   }
 }

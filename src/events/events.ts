@@ -3,27 +3,45 @@ import { problem } from '../errors.ts'
 import { firstId, newId } from '../ids.ts'
 
 /**
- * Appends the event of a state change, in the transaction that makes it. `sequence` grows by one per resource; the
- * caller holds the resource's row, so nobody else can be appending to it.
- * @param data what a partner may know: ids, amounts and states, never bank details or names
+ * A state change to be told of.
+ * `isFirst`: the resource is made by the same statement, so that there is no earlier event to look for.
+ * `data`: what a partner may know: ids, amounts and states, never bank details or names.
  */
-export async function append(
-  tx: Tx,
-  {
-    partnerId,
-    type,
-    resourceId,
-    data,
-    now,
-  }: { partnerId: string; type: string; resourceId: string; data: Record<string, unknown>; now: Date },
-): Promise<void> {
-  await sql`
+export type NewEvent = {
+  partnerId: string
+  type: string
+  resourceId: string
+  isFirst?: true
+  data: Record<string, unknown>
+  now: Date
+}
+
+/** Appends an event, in the transaction that makes the change; see `appending`. */
+export async function append(tx: Tx, event: NewEvent): Promise<void> {
+  await appending([event]).execute(tx)
+}
+
+/**
+ * SQL of an insert of events, at most one for each resource, for the statement that makes the changes. `sequence` grows by
+ * one per resource; the caller holds the resources' rows, so nobody else can be appending to them.
+ */
+export function appending(all: NewEvent[]) {
+  const of = <T>(value: (event: NewEvent) => T) => all.map(value)
+  const earlier = (column: 'sequence' | 'transaction_id') => sql`
+    case when e.is_first then null else (
+      select max(${sql.ref(column)}) from events where partner_id = e.partner_id and resource_id = e.resource_id
+    ) end`
+  return sql`
     insert into events (partner_id, id, type, resource_id, sequence, data, created_at, transaction_id)
-    select ${partnerId}, ${newId('event', now)}, ${type}, ${resourceId},
-           coalesce(max(sequence), 0) + 1, ${JSON.stringify(data)}, ${now},
+    select e.partner_id, e.id, e.type, e.resource_id, coalesce(${earlier('sequence')}, 0) + 1, e.data, e.created_at,
            -- Its place in the feed: never before an earlier event of the resource, whose transaction may have begun later.
-           greatest(pg_current_xact_id(), max(transaction_id))
-      from events where partner_id = ${partnerId} and resource_id = ${resourceId}`.execute(tx)
+           greatest(pg_current_xact_id(), ${earlier('transaction_id')})
+      from unnest(
+             ${of(event => event.partnerId)}::text[], ${of(event => newId('event', event.now))}::text[],
+             ${of(event => event.type)}::text[], ${of(event => event.resourceId)}::text[],
+             ${of(event => event.isFirst ?? false)}::boolean[], ${of(event => JSON.stringify(event.data))}::jsonb[],
+             ${of(event => event.now.toISOString())}::timestamptz[])
+        as e (partner_id, id, type, resource_id, is_first, data, created_at)`
 }
 
 /** Something that happened to a resource; `sequence` counts the steps of one resource from 1. */

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import type { Currency } from '../money.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
+import { complete as completeIn } from '../withdrawals/completing.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import * as float from './float.ts'
 import { floatJobs } from './jobs.ts'
@@ -196,7 +197,7 @@ describe('a fall below the floor has one event', () => {
     const [first, second] = [await addMember(9_000), await addMember(9_000)]
     const [one, other] = [await intentOf(first), await intentOf(second)]
     await inTx(async tx => {
-      await withdrawals.complete(tx, { partner: mine.partner, intentId: one, now: harness.clock.now() })
+      await completeIn(tx, { partner: mine.partner, intentId: one, now: harness.clock.now() })
       expect((await complete(other)).status).toBe(201)
     })
     expect(await show()).toMatchObject({ free: 10_100n, lowSince: null })

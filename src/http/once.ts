@@ -1,18 +1,22 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
-import { type Db, isLockTimeout, type Reader, sql, type Tx } from '../db.ts'
-import { type Problem, problem } from '../errors.ts'
+import type { Db, Reader, Tx } from '../db.ts'
+import {
+  type Claim,
+  claim,
+  complete,
+  type Once,
+  Replay,
+  type Answer as Stored,
+  stillRunning,
+} from '../idempotency/idempotency.ts'
 
 /**
  * What an operation answers with: JSON, unless the headers name another `content-type`, which `body` is then the text of.
  * `resourceId` lets the look-up of an idempotency key say what the request made.
  */
-export type Answer = { status: number; body: unknown; headers?: Record<string, string>; resourceId?: string }
-
-type Stored = { status: number; text: string; headers: Record<string, string> }
-
-const keyLifeMs = 7 * 86_400_000
+export type Answer = { status: number; body: unknown; headers?: Record<string, string>; resourceId?: string | null }
 
 /**
  * Runs an operation that writes: in one transaction, and at most once per idempotency key.
@@ -28,20 +32,42 @@ export async function once(
   reply: FastifyReply,
   work: (tx: Tx) => Promise<Answer>,
 ): Promise<FastifyReply> {
-  const key = request.idempotencyKey
-  if (key === undefined) return send(reply, stored(await db.transaction().execute(work)))
-  const { answer, replayed } = await inTurn(`${request.partner.id} ${key}`, () =>
+  const claimed = claimOf(request)
+  if (claimed === undefined) return send(reply, stored(await db.transaction().execute(work)))
+  const answer = await inTurn(claimed, () =>
     db.transaction().execute(async tx => {
-      const earlier = await claim(tx, request, key)
-      if (earlier !== undefined) return { answer: earlier, replayed: true }
-      const result = await work(tx)
-      const answer = stored(result)
-      await complete(tx, request, key, answer, result.resourceId)
-      return { answer, replayed: false }
+      const replay = await claim(tx, claimed)
+      if (replay !== undefined) return replay
+      const answer = stored(await work(tx))
+      await complete(tx, claimed, answer)
+      return answer
     }),
   )
-  if (replayed) reply.header('idempotency-replayed', 'true')
   return send(reply, answer)
+}
+
+/**
+ * Like `once`, for an operation whose commands are decided and written together with those of other requests: the record of
+ * the key is written by the statement that has the effect.
+ * @param submit hands the command over; `once` goes with it when the request has a key
+ */
+export async function onceInBatch<Result extends object>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  {
+    submit,
+    answerOf,
+  }: { submit: (once?: Once<Result>) => Promise<Result | Replay>; answerOf: (result: Result) => Answer },
+): Promise<FastifyReply> {
+  const claimed = claimOf(request)
+  let answer: Stored | undefined
+  const answerOnce = (result: Result) => {
+    answer ??= stored(answerOf(result))
+    return answer
+  }
+  const result =
+    claimed === undefined ? await submit() : await inTurn(claimed, () => submit({ ...claimed, answerOf: answerOnce }))
+  return send(reply, result instanceof Replay ? result : answerOnce(result))
 }
 
 /** Runs an operation that only reads. Without an idempotency key it needs no transaction; with one it is `once`. */
@@ -61,13 +87,14 @@ const turns = new Map<string, Promise<void>>()
  * Lets copies of one request in this process go one after the other, so that they wait here and not each with a
  * connection of its own. Copies in other processes wait for the row of the key.
  */
-async function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
-  const before = turns.get(name) ?? Promise.resolve()
+async function inTurn<T>({ partnerId, key }: Claim, work: () => Promise<T>): Promise<T> {
+  const name = `${partnerId} ${key}`
+  const before = turns.get(name)
   const mine = Promise.withResolvers<void>()
-  const after = before.then(() => mine.promise)
+  const after = before === undefined ? mine.promise : before.then(() => mine.promise)
   turns.set(name, after)
   try {
-    await within(waitMsMax, before)
+    if (before !== undefined) await within(waitMsMax, before)
     return await work()
   } finally {
     mine.resolve()
@@ -86,61 +113,10 @@ async function within(ms: number, promise: Promise<void>): Promise<void> {
   await Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
-function stillRunning(): Problem {
-  return problem(
-    'Conflict',
-    'A request with this idempotency key is being processed right now; try again in a second',
-    {},
-    { 'retry-after': '1' },
-  )
-}
-
-// Waits for an unfinished row of the same key; when that one is rolled back, the key is ours.
-async function claim(tx: Tx, request: FastifyRequest, key: string): Promise<Stored | undefined> {
-  const { partner, now } = request
-  const fingerprint = fingerprintOf(request)
-  const claimed = await sql`
-    insert into idempotency_keys (partner_id, key, fingerprint, operation, created_at, expires_at)
-    values (${partner.id}, ${key}, ${fingerprint}, ${operationOf(request)}, ${now}, ${new Date(now.getTime() + keyLifeMs)})
-    on conflict (partner_id, key) do update
-       set fingerprint = excluded.fingerprint, operation = excluded.operation, status = null, headers = null,
-           body = null, resource_id = null, created_at = excluded.created_at, expires_at = excluded.expires_at
-     where idempotency_keys.expires_at <= ${now}
-    returning key`
-    .execute(tx)
-    .catch(error => {
-      throw isLockTimeout(error) ? stillRunning() : error
-    })
-  if (claimed.rows.length === 1) return undefined
-  const { rows } = await sql<{ fingerprint: Buffer; status: number; body: string; headers: Record<string, string> }>`
-    select fingerprint, status, body, headers from idempotency_keys
-     where partner_id = ${partner.id} and key = ${key}`.execute(tx)
-  const earlier = rows[0]
-  if (earlier === undefined) throw new Error('An idempotency key was neither free nor taken')
-  if (!earlier.fingerprint.equals(fingerprint)) {
-    throw problem(
-      'IdempotencyKeyReused',
-      'This idempotency key was used for a different request; use a new key for a new request',
-      {
-        path: 'x-idempotency-key',
-      },
-    )
-  }
-  return { status: earlier.status, text: earlier.body, headers: earlier.headers }
-}
-
-async function complete(
-  tx: Tx,
-  request: FastifyRequest,
-  key: string,
-  answer: Stored,
-  resourceId?: string,
-): Promise<void> {
-  await sql`
-    update idempotency_keys
-       set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}, body = ${answer.text},
-           resource_id = ${resourceId ?? null}
-     where partner_id = ${request.partner.id} and key = ${key}`.execute(tx)
+function claimOf(request: FastifyRequest): Claim | undefined {
+  const { idempotencyKey: key, partner, now } = request
+  if (key === undefined) return undefined
+  return { partnerId: partner.id, key, fingerprint: fingerprintOf(request), operation: operationOf(request), now }
 }
 
 // "The same request": method, route, path parameters, query and the parsed body, keys sorted.
@@ -156,10 +132,12 @@ function operationOf(request: FastifyRequest): string {
   return (request.routeOptions.schema as { operationId?: string } | undefined)?.operationId ?? request.method
 }
 
-function stored({ status, body, headers = {} }: Answer): Stored {
-  return { status, text: 'content-type' in headers ? String(body) : JSON.stringify(body), headers }
+function stored({ status, body, headers = {}, resourceId = null }: Answer): Stored {
+  return { status, text: 'content-type' in headers ? String(body) : JSON.stringify(body), headers, resourceId }
 }
 
-function send(reply: FastifyReply, { status, text, headers }: Stored): FastifyReply {
+function send(reply: FastifyReply, answer: Stored | Replay): FastifyReply {
+  if (answer instanceof Replay) return send(reply.header('idempotency-replayed', 'true'), answer.answer)
+  const { status, text, headers } = answer
   return reply.code(status).type('application/json; charset=utf-8').headers(headers).send(text)
 }

@@ -40,7 +40,8 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >
 
-export type Edge = { db: Db; log: Logger; now: Clock; mode: Mode }
+/** What the API runs on. `batchDb` is the same database, over the connections that batches run on. */
+export type Edge = { db: Db; batchDb: Db; log: Logger; now: Clock; mode: Mode }
 
 const limits = {
   // The largest ordinary body is a pay run of 10,000 lines.
@@ -61,7 +62,7 @@ const defaultRateLimit = { perSecond: 100, burst: 200 }
  * The HTTP server without its operations: what every request goes through before one (who is calling, how often, is the
  * request exactly right), and the one shape of everything that goes wrong.
  */
-export function createServer({ db, log, now, mode }: Edge): App {
+export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb'>): App {
   const app: App = Fastify({
     loggerInstance: log,
     // One line per request is enough, and it must not hold the query.

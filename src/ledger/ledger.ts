@@ -30,27 +30,22 @@ export type Transfer = {
 }
 
 /**
- * Books transfers that belong together, and moves the members' balances with them. The only writer of `ledger_*`.
+ * Transfers that belong together.
+ * `movementId`: what they are about: a pay run, a withdrawal.
+ * `reason`: why, in the words of docs/ledger.md: 'withdrawal.held'.
+ */
+export type Movement = { partnerId: string; movementId: string; reason: string; transfers: Transfer[]; now: Date }
+
+/**
+ * Books a movement, and moves the members' balances with it. `ledger_*` is written here only.
  *
  * The caller has locked the members concerned, in id order: balances of several members are changed at once here.
- * @param movementId what the transfers are about: a pay run, a withdrawal
- * @param reason why, in the words of docs/ledger.md: 'withdrawal.completed'
  * @throws the constraint `member_not_overdrawn` when a balance would fall below zero; the caller's rules come first
  */
-export async function post(
-  tx: Tx,
-  {
-    partnerId,
-    movementId,
-    reason,
-    transfers,
-    now,
-  }: { partnerId: string; movementId: string; reason: string; transfers: Transfer[]; now: Date },
-): Promise<void> {
+export async function post(tx: Tx, movement: Movement): Promise<void> {
+  const { partnerId, transfers } = movement
   if (transfers.length === 0) return
-  // Ids of one millisecond are in no order; sorted, they tell a statement in which order the lines were meant.
-  const ids = transfers.map(() => newId('transfer', now)).sort()
-  const column = <K extends keyof Transfer>(name: K) => transfers.map(transfer => transfer[name] ?? null)
+  const column = (name: 'memberId' | 'currency') => transfers.map(transfer => transfer[name] ?? null)
   await sql`
     insert into ledger_balances (partner_id, member_id, currency)
     select distinct ${partnerId}, member_id, currency
@@ -58,25 +53,40 @@ export async function post(
      where member_id is not null
      order by 2, 3
         on conflict do nothing`.execute(tx)
-  await sql`
-    with posted as (
+  await sql`with ${posting([movement])} select`.execute(tx)
+}
+
+/**
+ * SQL of the steps of a `with` that book movements, for the statement that has their other effects. What `post` asks and
+ * throws holds here too; beyond it, the members concerned must have their balances already.
+ */
+export function posting(movements: Movement[]) {
+  // Ids of one millisecond are in no order; sorted, they tell a statement in which order the lines were meant.
+  const rows = movements.flatMap(({ transfers, now, ...movement }) => {
+    const ids = transfers.map(() => newId('transfer', now)).sort()
+    return transfers.map((transfer, index) => ({ ...movement, ...transfer, id: ids[index], at: now.toISOString() }))
+  })
+  const column = <K extends keyof (typeof rows)[number]>(name: K) => rows.map(row => row[name] ?? null)
+  return sql`
+    posted as (
       insert into ledger_transfers
              (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at)
-      select ${partnerId}, id, ${movementId}, ${reason}, debit, credit, amount, currency, member_id, pay_cycle_id, ${now}
-        from unnest(${ids}::text[], ${column('debit')}::text[], ${column('credit')}::text[], ${column('amount')}::bigint[],
-                    ${column('currency')}::text[], ${column('memberId')}::text[], ${column('payCycleId')}::text[])
-          as t (id, debit, credit, amount, currency, member_id, pay_cycle_id)
-      returning member_id, currency, debit, credit, amount
+      select * from unnest(
+        ${column('partnerId')}::text[], ${column('id')}::text[], ${column('movementId')}::text[], ${column('reason')}::text[],
+        ${column('debit')}::text[], ${column('credit')}::text[], ${column('amount')}::bigint[], ${column('currency')}::text[],
+        ${column('memberId')}::text[], ${column('payCycleId')}::text[], ${column('at')}::timestamptz[])
+      returning partner_id, member_id, currency, debit, credit, amount
     ), moved as (
-      select member_id, currency, ${availableChange} as available, ${owedChange} as owed
+      select partner_id, member_id, currency, ${availableChange} as available, ${owedChange} as owed
         from posted t
        where member_id is not null
-       group by member_id, currency
-    )
-    update ledger_balances b
-       set available = b.available + moved.available, owed = b.owed + moved.owed
-      from moved
-     where b.partner_id = ${partnerId} and b.member_id = moved.member_id and b.currency = moved.currency`.execute(tx)
+       group by partner_id, member_id, currency
+    ), balanced as (
+      update ledger_balances b
+         set available = b.available + moved.available, owed = b.owed + moved.owed
+        from moved
+       where b.partner_id = moved.partner_id and b.member_id = moved.member_id and b.currency = moved.currency
+    )`
 }
 
 /** What rows `t` of `ledger_transfers` add to what members have available (credits less debits) and owe (debits less credits). */

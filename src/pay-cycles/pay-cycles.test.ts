@@ -6,6 +6,7 @@ import { verify } from '../ledger/verify.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { payRunJobs } from '../pay-runs/jobs.ts'
 import { makeAvailable } from '../pay-runs/pay-runs.ts'
+import { complete as completeIn } from '../withdrawals/completing.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { closeIfOver } from './closing.ts'
 import { payCycleJobs } from './jobs.ts'
@@ -306,9 +307,7 @@ describe('closing at the very moment of', () => {
     const { key, payCycle, partner: mine } = await partner('Completion first')
     const memberId = await harness.addMember({ key, available: 12_000 })
     const intentId = await intentOf(key, memberId)
-    const completing = await holding(tx =>
-      withdrawals.complete(tx, { partner: mine, intentId, now: harness.clock.now() }),
-    )
+    const completing = await holding(tx => completeIn(tx, { partner: mine, intentId, now: harness.clock.now() }))
     harness.clock.set(april)
     const closing = close()
     await whenWaiting()
@@ -330,7 +329,7 @@ describe('closing at the very moment of', () => {
       harness.clock.set(april)
       closing = close()
       await whenWaiting()
-      await withdrawals.complete(tx, { partner: mine, intentId, now })
+      await completeIn(tx, { partner: mine, intentId, now })
     })
     await closing
     expect(await statusOf(key, payCycle.id)).toBe('Closed')

@@ -8,8 +8,8 @@ import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
 import type { TierTerms } from '../tiers/rules.ts'
 import { setTier } from '../tiers/tiers.ts'
+import { complete } from '../withdrawals/completing.ts'
 import * as intents from '../withdrawals/intents.ts'
-import * as withdrawals from '../withdrawals/withdrawals.ts'
 
 const partnerName = 'Acme Couriers'
 
@@ -149,7 +149,7 @@ async function withdrawAll(
   for (const [index, { demo, memberId, amount }] of all.entries()) {
     const now = at(0.55 + (0.35 * index) / all.length)
     const intent = await intents.create(tx, { partner, memberId, amount: { amount, currency: currencyOf(demo) }, now })
-    await withdrawals.complete(tx, { partner, intentId: intent.id, now })
+    await complete(tx, { partner, intentId: intent.id, now })
   }
 }
 

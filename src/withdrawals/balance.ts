@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { Reader } from '../db.ts'
 import { memberNotFound } from '../members/rules.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
@@ -6,6 +7,7 @@ import * as payRuns from '../pay-runs/pay-runs.ts'
 import type { Tier } from '../tiers/rules.ts'
 import { type Day, dayIn } from '../time.ts'
 import { readFacts } from './facts.ts'
+import { unavailability } from './rules.ts'
 
 /** What a member can withdraw in the open pay cycle, and within which limits. */
 export type Balance = {
@@ -22,7 +24,10 @@ export async function readBalance(
   db: Reader,
   { partner, memberId, now }: { partner: { id: string; timeZone: string }; memberId: string; now: Date },
 ): Promise<Balance> {
-  const { member, unavailable } = await readFacts(db, { partnerId: partner.id, memberId, now })
+  const [asked] = await readFacts(db, [{ partnerId: partner.id, memberId, now }])
+  assert(asked !== undefined)
+  const { facts } = asked
+  const { member } = facts
   if (member === null) throw memberNotFound(memberId)
   const payCycle = await payCycles.findOpen(db, partner.id)
   if (payCycle === undefined) throw noOpenCycle()
@@ -32,6 +37,6 @@ export async function readBalance(
     available: member.available,
     payCycle,
     lastPayDate: lastAt === null ? null : dayIn(partner.timeZone, lastAt),
-    isTemporarilyUnavailable: unavailable !== null,
+    isTemporarilyUnavailable: unavailability(facts) !== null,
   }
 }

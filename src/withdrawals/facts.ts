@@ -2,14 +2,17 @@ import { type AccountColumns, fromColumns } from '../bank-accounts/rules.ts'
 import { type Reader, sql } from '../db.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Tier } from '../tiers/rules.ts'
-import { type Facts, type MemberFacts, unavailability } from './rules.ts'
+import type { Facts, MemberFacts } from './rules.ts'
+
+/** Which member, of which partner, and as of when. */
+export type Asked = { partnerId: string; memberId: string; now: Date }
 
 type Row = AccountColumns &
   Omit<Tier, 'name'> & {
     paused: boolean
     floor: bigint | null
     free: bigint | null
-    isNotedLow: boolean
+    isNotedLow: boolean | null
     payCycleId: string | null
     memberId: string | null
     status: MemberFacts['status']
@@ -19,16 +22,26 @@ type Row = AccountColumns &
     withdrawalsThisCycle: number
   }
 
-/** Reads, in one statement, everything that a withdrawal of this member is decided by. */
-export async function readFacts(
-  db: Reader,
-  { partnerId, memberId, now }: { partnerId: string; memberId: string; now: Date },
-): Promise<Facts> {
-  const sums = ledger.floatSums({ partnerId: sql`p.id`, currency: sql`f.currency` })
+/**
+ * Reads, in one statement, everything that withdrawals are decided by.
+ * @returns what was asked, in its order, each with its facts
+ */
+export async function readFacts<A extends Asked>(db: Reader, asked: A[]): Promise<(A & { facts: Facts })[]> {
+  const sums = ledger.floatSums({ partnerId: sql`l.partner_id`, currency: sql`l.currency` })
   const { rows } = await sql<Row>`
-    select p.paused, f.floor, f.low_since is not null as is_noted_low,
-           -- Summed only where somebody watches.
-           case when f.floor is not null then (select s.float - s.pending from (${sums}) s) end as free,
+    with asked as (
+      select * from unnest(
+        ${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.memberId)}::text[],
+        ${asked.map(each => each.now.toISOString())}::timestamptz[])
+          with ordinality as a (partner_id, member_id, now, place)
+    ), floats as materialized (
+      -- Summed only where somebody watches, and once for all who ask.
+      select l.partner_id, l.currency, l.floor, l.low_since is not null as is_noted_low, s.float - s.pending as free
+        from (select distinct partner_id from asked) p
+        join float_limits l on l.partner_id = p.partner_id
+       cross join lateral (${sums}) s
+    )
+    select p.paused, f.floor, f.is_noted_low, f.free,
            c.id as pay_cycle_id,
            m.id as member_id, m.status, m.account_holder, m.sort_code, m.account_number, m.iban,
            t.name as tier, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
@@ -38,33 +51,36 @@ export async function readFacts(
            case when v.withdrawals_per_day is null then 0 else (
              select count(*)::integer from withdrawals w
               where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
-                and w.created_at >= date_trunc('day', ${now}::timestamptz at time zone p.time_zone) at time zone p.time_zone
+                and w.created_at >= date_trunc('day', a.now at time zone p.time_zone) at time zone p.time_zone
            ) end as withdrawals_today,
            case when v.withdrawals_per_cycle is null then 0 else (
              select count(*)::integer from withdrawals w
               where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
                 and w.pay_cycle_id = c.id
            ) end as withdrawals_this_cycle
-      from partners p
+      from asked a
+      join partners p on p.id = a.partner_id
       left join pay_cycles c on c.partner_id = p.id and c.status = 'Open'
-      left join members m on m.partner_id = p.id and m.id = ${memberId}
+      left join members m on m.partner_id = p.id and m.id = a.member_id
       left join tiers t on t.partner_id = p.id and t.name = m.tier
       left join tier_versions v on v.partner_id = p.id and v.tier = t.name and v.version = t.version
-      left join float_limits f on f.partner_id = p.id and f.currency = t.currency
+      left join floats f on f.partner_id = p.id and f.currency = t.currency
       left join ledger_balances b on b.partner_id = p.id and b.member_id = m.id and b.currency = t.currency
-     where p.id = ${partnerId}`.execute(db)
-  const row = rows[0]
-  if (row === undefined) throw new Error(`Partner ${partnerId} is gone`)
+     order by a.place`.execute(db)
+  return asked.map((each, index) => ({ ...each, facts: toFacts(rows[index]) }))
+}
+
+function toFacts(row: Row | undefined): Facts {
+  if (row === undefined) throw new Error('A partner is gone')
   const { paused, floor, free, isNotedLow, payCycleId, memberId: id, status, available, ...others } = row
-  const float = floor === null || free === null ? null : { floor, free, isNotedLow }
-  const partner = { unavailable: unavailability({ paused, float }), float, payCycleId }
-  if (id === null) return { ...partner, member: null }
-  const { withdrawalsToday, withdrawalsThisCycle, ...rest } = others
-  const { accountHolder, sortCode, accountNumber, iban, tier: name, ...terms } = rest
+  const { withdrawalsToday, withdrawalsThisCycle, accountHolder, sortCode, accountNumber, iban, ...rest } = others
+  const float = floor === null || free === null ? null : { floor, free, isNotedLow: isNotedLow === true }
+  if (id === null) return { paused, float, payCycleId, member: null }
   const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
+  const { tier: name, ...terms } = rest
   const tier = { name, ...terms }
   return {
-    ...partner,
+    ...{ paused, float, payCycleId },
     member: { id, status, account, tier, available, withdrawalsToday, withdrawalsThisCycle },
   }
 }

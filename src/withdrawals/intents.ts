@@ -1,42 +1,99 @@
-import { fromColumns, toColumns } from '../bank-accounts/rules.ts'
+import assert from 'node:assert/strict'
+import { type AccountColumns, fromColumns, toColumns } from '../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../db.ts'
 import { Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
+import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Money } from '../money.ts'
 import { addMinutes } from '../time.ts'
 import { readFacts } from './facts.ts'
-import { decideIntent, type Intent, statusAt } from './rules.ts'
+import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
+
+/** A wish for a quote. With `once`, its answer is recorded under the request's idempotency key. */
+export type NewIntent = {
+  partner: { id: string; intentMinutes: number }
+  memberId: string
+  amount: Money
+  now: Date
+  once?: idempotency.Once<Intent>
+}
 
 /**
- * Creates an intent: a quote that holds for the partner's `intentMinutes` and reserves no funds, so that several may be open.
+ * Creates an intent, as `createAll` does.
  * @throws Problem the first refusal of the table of errors
  */
-export async function create(
-  tx: Tx,
-  {
-    partner,
-    memberId,
-    amount,
-    now,
-  }: { partner: { id: string; intentMinutes: number }; memberId: string; amount: Money; now: Date },
-): Promise<Intent> {
-  const quote = decideIntent(await readFacts(tx, { partnerId: partner.id, memberId, now }), { memberId, amount })
-  if (quote instanceof Problem) throw quote
-  const intent: Intent = {
-    ...quote,
+export async function create(tx: Tx, wish: Omit<NewIntent, 'once'>): Promise<Intent> {
+  const [intent] = await createAll(tx, [wish])
+  if (intent instanceof Problem) throw intent
+  assert(intent !== undefined && !(intent instanceof idempotency.Replay))
+  return intent
+}
+
+/**
+ * Creates intents: quotes that hold for the partner's `intentMinutes` and reserve no funds, so that a member may have
+ * several. All that are accepted are written by one statement, together with their events and what was answered.
+ * @returns for each wish, in their order: the intent, the answer that its idempotency key had before, or the refusal
+ */
+export async function createAll(db: Reader, wishes: NewIntent[]): Promise<(Intent | idempotency.Replay | Problem)[]> {
+  const known = await idempotency.findAll(
+    db,
+    wishes.map(({ once }) => once),
+  )
+  const asked = await readFacts(
+    db,
+    wishes.map(wish => ({ wish, partnerId: wish.partner.id, memberId: wish.memberId, now: wish.now })),
+  )
+  const outcomes = asked.map(({ wish, facts }, index) => known[index] ?? quote(facts, wish))
+  const created = outcomes.flatMap((outcome, index) => {
+    const wish = wishes[index]
+    if (wish === undefined || outcome instanceof Problem || outcome instanceof idempotency.Replay) return []
+    return [{ partnerId: wish.partner.id, intent: outcome }]
+  })
+  if (created.length > 0) await insertAll(db, { created, answers: idempotency.answersOf(wishes, outcomes) })
+  return outcomes
+}
+
+function quote(facts: Facts, { partner, memberId, amount, now }: NewIntent): Intent | Problem {
+  const decided = decideIntent(facts, { memberId, amount })
+  if (decided instanceof Problem) return decided
+  return {
+    ...decided,
     id: newId('withdrawalIntent', now),
     status: 'pending',
     createdAt: now,
     expiresAt: addMinutes(now, partner.intentMinutes),
   }
-  const { account, ...columns } = intent
-  await tx
-    .insertInto('withdrawalIntents')
-    .values({ ...columns, partnerId: partner.id, ...toColumns(account), accountHolder: account.accountHolder })
-    .execute()
-  await appendEvent(tx, 'created', { partnerId: partner.id, intent, now })
-  return intent
+}
+
+async function insertAll(
+  db: Reader,
+  { created, answers }: { created: { partnerId: string; intent: Intent }[]; answers: idempotency.Answered[] },
+): Promise<void> {
+  const of = <T>(value: (intent: Intent) => T) => created.map(({ intent }) => value(intent))
+  const account = (column: keyof AccountColumns) => of(intent => toColumns(intent.account)[column])
+  const happened = created.map(({ partnerId, intent }) => ({
+    ...eventOf('created', { partnerId, intent, now: intent.createdAt }),
+    isFirst: true as const,
+  }))
+  await sql`
+    with intents as (
+      insert into withdrawal_intents
+             (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee, tier, tier_version,
+              account_holder, sort_code, account_number, iban, created_at, expires_at)
+      select * from unnest(
+        ${created.map(({ partnerId }) => partnerId)}::text[], ${of(intent => intent.id)}::text[],
+        ${of(intent => intent.memberId)}::text[], ${of(intent => intent.payCycleId)}::text[],
+        ${of(intent => intent.status)}::text[], ${of(intent => intent.currency)}::text[],
+        ${of(intent => intent.amount)}::bigint[], ${of(intent => intent.net)}::bigint[],
+        ${of(intent => intent.fee)}::bigint[], ${of(intent => intent.employerFee)}::bigint[],
+        ${of(intent => intent.tier)}::text[], ${of(intent => intent.tierVersion)}::integer[],
+        ${account('accountHolder')}::text[], ${account('sortCode')}::text[],
+        ${account('accountNumber')}::text[], ${account('iban')}::text[],
+        ${of(intent => intent.createdAt.toISOString())}::timestamptz[],
+        ${of(intent => intent.expiresAt.toISOString())}::timestamptz[])
+    ), events as (${events.appending(happened)}), answers as (${idempotency.recording(answers)})
+    select`.execute(db)
 }
 
 /** Cancels a pending intent; cancelling a cancelled one again is the same answer. */
@@ -50,7 +107,7 @@ export async function cancel(
   if (status !== 'pending')
     throw problem('Conflict', `The withdrawal intent is ${status} and cannot be cancelled any more`)
   await setStatus(tx, { partnerId, intentId, status: 'cancelled' })
-  await appendEvent(tx, 'cancelled', { partnerId, intent, now })
+  await events.append(tx, eventOf('cancelled', { partnerId, intent, now }))
   return { ...intent, status: 'cancelled' }
 }
 
@@ -62,18 +119,55 @@ export async function find(
   return toIntent(await select(db, { partnerId, intentId }).executeTakeFirst())
 }
 
-/** Like `find`, and holds the intent until the transaction ends. */
-export async function lock(tx: Tx, { partnerId, intentId }: { partnerId: string; intentId: string }): Promise<Intent> {
+/**
+ * Holds intents until the transaction ends, and before each its member, in the order of the members: so everything that
+ * moves a member's money takes turns.
+ * @param waits for what others hold; otherwise it is left out
+ * @returns for each that was asked for, in their order: the intent as it stands, `missing` or, without waiting, `held`
+ */
+export async function lockAll(
+  tx: Tx,
+  asked: { partnerId: string; intentId: string }[],
+  { waits }: { waits: boolean },
+): Promise<(Intent | 'missing' | 'held')[]> {
+  const patience = waits ? sql`` : sql`skip locked`
+  const { rows } = await sql<Row & { partnerId: string }>`
+    select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.amount, i.net, i.fee, i.employer_fee,
+           i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
+      from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
+             as asked (partner_id, id)
+      join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id
+      join members m on m.partner_id = i.partner_id and m.id = i.member_id
+     order by m.partner_id, m.id, i.id
+       for no key update of m ${patience}
+       for update of i ${patience}`.execute(tx)
+  const held = new Map(rows.map(({ partnerId, ...row }) => [`${partnerId} ${row.id}`, toIntent(row)]))
+  const nameOf = (each: { partnerId: string; intentId: string }) => `${each.partnerId} ${each.intentId}`
+  const rest = asked.filter(each => !held.has(nameOf(each)))
+  const existing = rest.length === 0 ? new Set() : await findExisting(tx, rest)
+  return asked.map(each => held.get(nameOf(each)) ?? (existing.has(nameOf(each)) ? 'held' : 'missing'))
+
+  async function findExisting(tx: Tx, some: typeof asked): Promise<Set<string>> {
+    const { rows } = await sql<{ partnerId: string; id: string }>`
+      select i.partner_id, i.id
+        from unnest(${some.map(each => each.partnerId)}::text[], ${some.map(each => each.intentId)}::text[])
+               as asked (partner_id, id)
+        join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id`.execute(tx)
+    return new Set(rows.map(row => `${row.partnerId} ${row.id}`))
+  }
+}
+
+async function lock(tx: Tx, { partnerId, intentId }: { partnerId: string; intentId: string }): Promise<Intent> {
   return toIntent(await select(tx, { partnerId, intentId }).forUpdate().executeTakeFirst())
 }
 
-/** Records that the intent became a withdrawal. The caller holds the intent. */
-export async function complete(
-  tx: Tx,
-  { partnerId, intent, now }: { partnerId: string; intent: Intent; now: Date },
-): Promise<void> {
-  await setStatus(tx, { partnerId, intentId: intent.id, status: 'completed' })
-  await appendEvent(tx, 'completed', { partnerId, intent, now })
+/** SQL of an update that records which intents became withdrawals. The caller holds them, and appends their events. */
+export function completing(completed: { partnerId: string; intent: Intent }[]) {
+  return sql`
+    update withdrawal_intents i set status = 'completed'
+      from unnest(${completed.map(each => each.partnerId)}::text[], ${completed.map(each => each.intent.id)}::text[])
+        as done (partner_id, id)
+     where i.partner_id = done.partner_id and i.id = done.id`
 }
 
 /**
@@ -111,8 +205,12 @@ function select(db: Reader, { partnerId, intentId }: { partnerId: string; intent
 
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
+export function intentNotFound(): Problem {
+  return problem('NotFound', 'There is no such withdrawal intent')
+}
+
 function toIntent(row: Row | undefined): Intent {
-  if (row === undefined) throw problem('NotFound', 'There is no such withdrawal intent')
+  if (row === undefined) throw intentNotFound()
   const { accountHolder, sortCode, accountNumber, iban, ...intent } = row
   const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
   if (account === null) throw new Error(`${row.id} has no account`)
@@ -131,13 +229,13 @@ async function setStatus(
     .execute()
 }
 
-async function appendEvent(
-  tx: Tx,
+/** The event of an intent's step, as `events.append` takes it. */
+export function eventOf(
   step: string,
   { partnerId, intent, now }: { partnerId: string; intent: Intent; now: Date },
-): Promise<void> {
+): events.NewEvent {
   const { id, memberId, payCycleId, amount, fee, net, currency } = intent
-  await events.append(tx, {
+  return {
     partnerId,
     type: `intent.${step}`,
     resourceId: id,
@@ -151,5 +249,5 @@ async function appendEvent(
       currency,
     },
     now,
-  })
+  }
 }

@@ -1,8 +1,9 @@
 import { Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
+import { Batches } from '../batch.ts'
 import type { ProblemName } from '../errors.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
-import { once, read } from '../http/once.ts'
+import { once, onceInBatch, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
@@ -10,6 +11,7 @@ import * as members from '../members/members.ts'
 import { fromWire, toWire } from '../money.ts'
 import { lowestAmount } from '../tiers/rules.ts'
 import { type Balance, readBalance } from './balance.ts'
+import { type Completed, type Completion, completeAll } from './completing.ts'
 import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
 import { type Intent, statusAt } from './rules.ts'
@@ -43,7 +45,12 @@ const refusals: ProblemName[] = [
   'MemberInsufficientFunds',
 ]
 
-export function withdrawalRoutes(app: App, { db }: Edge): void {
+export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
+  const creations = new Batches({ db, batchDb }, (wishes: intents.NewIntent[], { db }) => intents.createAll(db, wishes))
+  const completions = new Batches({ db, batchDb }, (wishes: Completion[], { db, waits }) =>
+    db.transaction().execute(tx => completeAll(tx, wishes, { waits })),
+  )
+
   app.get(
     '/v1/pay/members/:memberId/balance',
     {
@@ -90,20 +97,18 @@ export function withdrawalRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
-        const { partner, now, body } = request
-        const intent = await intents.create(tx, {
-          partner,
-          memberId: body.memberId,
-          amount: fromWire(body.amount),
-          now,
-        })
-        return {
+      onceInBatch(request, reply, {
+        submit(once) {
+          const { partner, now, body } = request
+          const wish = { partner, memberId: body.memberId, amount: fromWire(body.amount), now }
+          return creations.submit(partner.id, { ...wish, ...(once && { once }) })
+        },
+        answerOf: (intent: Intent) => ({
           status: 201,
           body: createdBody(intent),
           headers: { 'x-intent-expires-at': intent.expiresAt.toISOString() },
           resourceId: intent.id,
-        }
+        }),
       }),
   )
 
@@ -194,19 +199,18 @@ export function withdrawalRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
-        const { partner, now, body } = request
-        const { withdrawalId } = await withdrawals.complete(tx, {
-          partner,
-          intentId: body.withdrawalIntentId,
-          now,
-        })
-        return {
+      onceInBatch(request, reply, {
+        submit(once) {
+          const { partner, now, body } = request
+          const wish = { partner, intentId: body.withdrawalIntentId, now }
+          return completions.submit(partner.id, { ...wish, ...(once && { once }) })
+        },
+        answerOf: ({ withdrawalId }: Completed) => ({
           status: 201,
           body: { message: 'The withdrawal is on its way' },
           headers: { location: `/v1/pay/withdrawals/${withdrawalId}` },
           resourceId: withdrawalId,
-        }
+        }),
       }),
   )
 

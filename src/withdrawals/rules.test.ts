@@ -21,8 +21,7 @@ const member: MemberFacts = {
   ...{ id: memberId, status: 'active', account: goodAccount, tier, available: 12_000n },
   ...{ withdrawalsToday: 0, withdrawalsThisCycle: 0 },
 }
-const facts: Facts = { unavailable: null, float: null, payCycleId, member }
-const paused: Facts['unavailable'] = { why: 'paused', retryAfterSeconds: 300 }
+const facts: Facts = { paused: false, float: null, payCycleId, member }
 const now = new Date('2026-03-10T09:00:00Z')
 
 const decide = (about: Facts, amount = 5_000n, currency: 'GBP' | 'EUR' = 'GBP') =>
@@ -48,7 +47,7 @@ test('where the employer pays, the member gets the whole amount and the fee is t
 test('each refusal has its reason', () => {
   expect(codeOf(decide({ ...facts, member: null }))).toBe('MemberNotFound')
   expect(codeOf(decide(facts, 5_000n, 'EUR'))).toBe('BodyValidation')
-  expect(codeOf(decide({ ...facts, unavailable: paused }))).toBe('UnprocessableEntity')
+  expect(codeOf(decide({ ...facts, paused: true }))).toBe('UnprocessableEntity')
   expect(codeOf(decide({ ...facts, payCycleId: null }))).toBe('UnprocessableEntity')
   expect(codeOf(decide({ ...facts, member: { ...member, status: 'invited' } }))).toBe('MemberNotEligible')
   expect(codeOf(decide({ ...facts, member: { ...member, status: 'inactive' } }))).toBe('MemberNotEligible')
@@ -67,9 +66,7 @@ test('the limits and the funds themselves can be withdrawn', () => {
 
 test('when two refusals apply, the first in the table of errors is the answer', () => {
   const hopeless: MemberFacts = { ...member, status: 'inactive', account: null, available: 0n }
-  expect(codeOf(decide({ ...facts, unavailable: paused, payCycleId: null, member: hopeless }, 1n))).toBe(
-    'UnprocessableEntity',
-  )
+  expect(codeOf(decide({ ...facts, paused: true, payCycleId: null, member: hopeless }, 1n))).toBe('UnprocessableEntity')
   expect(codeOf(decide({ ...facts, member: hopeless }, 1n))).toBe('MemberNotEligible')
   expect(codeOf(decide({ ...facts, member: { ...hopeless, status: 'active' } }, 1n))).toBe('BankAccountInvalid')
   expect(codeOf(decide({ ...facts, member: { ...member, available: 0n } }, 1n))).toBe('AmountBelowLowerLimit')
@@ -100,7 +97,7 @@ test('an intent that is out of date is a conflict, whatever else is wrong', () =
   expect(refused(facts)).toBeUndefined()
   expect(refused(facts, { status: 'cancelled' })).toBe('Conflict')
   expect(refused(facts, {}, intent.expiresAt)).toBe('Conflict')
-  expect(refused({ ...facts, unavailable: paused, payCycleId: 'pc_other' })).toBe('Conflict')
+  expect(refused({ ...facts, paused: true, payCycleId: 'pc_other' })).toBe('Conflict')
   expect(refused({ ...facts, member: { ...member, account: euAccount } })).toBe('Conflict')
   expect(refused({ ...facts, member: { ...member, account: null } })).toBe('Conflict')
   expect(refused({ ...facts, member: { ...member, account: { ...goodAccount, accountHolder: 'S Okafor' } } })).toBe(
@@ -110,7 +107,7 @@ test('an intent that is out of date is a conflict, whatever else is wrong', () =
 
 test('completing checks state, cycle, limits and funds again', () => {
   const refused = (about: Facts) => codeOf(refuseCompletion(about, intent, now))
-  expect(refused({ ...facts, unavailable: paused })).toBe('UnprocessableEntity')
+  expect(refused({ ...facts, paused: true })).toBe('UnprocessableEntity')
   expect(refused({ ...facts, payCycleId: null })).toBe('UnprocessableEntity')
   expect(refused({ ...facts, member: { ...member, status: 'inactive' } })).toBe('MemberNotEligible')
   expect(refused({ ...facts, member: { ...member, tier: { ...tier, upperLimit: 4_000n } } })).toBe(

@@ -8,8 +8,8 @@ import { feeOf, lowestAmount, memberFeeOf, type Tier } from '../tiers/rules.ts'
 
 /** Everything that a withdrawal is decided by, as it stands at one moment. */
 export type Facts = {
-  /** Why nobody of the partner can withdraw in this currency just now; null when they can. */
-  unavailable: Unavailable | null
+  /** The operator has stopped the withdrawals of the whole partner. */
+  paused: boolean
   /** What is free of the partner's float in the member's currency; null where nobody watches it. */
   float: FloatFacts | null
   /** The open pay cycle, if there is one. */
@@ -17,10 +17,8 @@ export type Facts = {
   member: MemberFacts | null
 }
 
-export type Unavailable = { why: 'paused' | 'float low'; retryAfterSeconds: number }
-
 /** In minor units. `isNotedLow`: its fall below the floor has had its event. */
-export type FloatFacts = { free: bigint; floor: bigint; isNotedLow: boolean }
+type FloatFacts = { free: bigint; floor: bigint; isNotedLow: boolean }
 
 export type MemberFacts = {
   id: string
@@ -103,18 +101,63 @@ export function refuseCompletion(facts: Facts, intent: Intent, now: Date): Probl
   return refusalOf(facts, facts.member, { amount: { amount, currency }, lowest: facts.member.tier.lowerLimit })
 }
 
-// A person has to resume or to fund; asking more often than this only costs.
-const retryAfterSeconds = 300
+/** `isFall`: this withdrawal takes a watched float below its floor, which nobody has noted yet. */
+export type Accepted = { balanceAfter: bigint; isFall: boolean }
 
-/** Whether the whole partner can withdraw: not while it is paused, or while less than the floor is free of its float. */
-export function unavailability({ paused, float }: { paused: boolean; float: FloatFacts | null }): Unavailable | null {
-  if (paused) return { why: 'paused', retryAfterSeconds }
-  if (float !== null && float.free < float.floor) return { why: 'float low', retryAfterSeconds }
+/**
+ * Decides completions one after the other, each on what those before it have left. The facts are those of one moment; no
+ * intent is there twice.
+ *
+ * Of two withdrawals of a member just before and just after midnight, the first counts in the day of the second too.
+ */
+export function decideCompletions(
+  asked: { partnerId: string; intent: Intent; now: Date; facts: Facts }[],
+): (Accepted | Problem)[] {
+  const members = new Map<string, MemberFacts>()
+  const floats = new Map<string, FloatFacts>()
+  return asked.map(({ partnerId, intent, now, facts: asLoaded }) => {
+    const watch = `${partnerId} ${intent.currency}`
+    const facts = {
+      ...asLoaded,
+      member: members.get(intent.memberId) ?? asLoaded.member,
+      float: floats.get(watch) ?? asLoaded.float,
+    }
+    const refusal = refuseCompletion(facts, intent, now)
+    if (refusal !== undefined) return refusal
+    if (facts.member === null) throw new Error('A withdrawal was let through without its member')
+    const isFall = crossesFloor(facts.float, intent.net)
+    const left = memberAfter(facts.member, intent)
+    members.set(intent.memberId, left)
+    if (facts.float !== null) floats.set(watch, floatAfter(facts.float, intent))
+    return { balanceAfter: left.available, isFall }
+  })
+}
+
+function memberAfter(member: MemberFacts, { amount }: Intent): MemberFacts {
+  return {
+    ...member,
+    available: member.available - amount,
+    withdrawalsToday: member.withdrawalsToday + 1,
+    withdrawalsThisCycle: member.withdrawalsThisCycle + 1,
+  }
+}
+
+function floatAfter(float: FloatFacts, { net }: Intent): FloatFacts {
+  return { ...float, free: float.free - net, isNotedLow: float.isNotedLow || crossesFloor(float, net) }
+}
+
+/**
+ * Why nobody of the partner can withdraw in this currency just now: it is paused, or less than the floor is free of its
+ * float. Null when they can.
+ */
+export function unavailability({ paused, float }: Pick<Facts, 'paused' | 'float'>): 'paused' | 'float low' | null {
+  if (paused) return 'paused'
+  if (float !== null && float.free < float.floor) return 'float low'
   return null
 }
 
 /** Whether paying out `net` takes a watched float below its floor, which nobody has noted yet. */
-export function crossesFloor(float: FloatFacts | null, net: bigint): boolean {
+function crossesFloor(float: FloatFacts | null, net: bigint): boolean {
   return float !== null && !float.isNotedLow && float.free - net < float.floor
 }
 
@@ -179,13 +222,17 @@ function refusalOf(
   )
 }
 
-function refuseUnavailable({ unavailable, payCycleId }: Facts): Problem | undefined {
-  if (unavailable !== null) {
-    const why = unavailable.why === 'paused' ? '' : ' until its float is funded again'
-    const message = `On-demand pay is temporarily unavailable${why}; try again later`
-    return problem('UnprocessableEntity', message, {}, { 'retry-after': String(unavailable.retryAfterSeconds) })
+// A person has to resume or to fund; asking more often than this only costs.
+const retryAfterSeconds = 300
+
+function refuseUnavailable(facts: Facts): Problem | undefined {
+  const why = unavailability(facts)
+  if (why !== null) {
+    const until = why === 'paused' ? '' : ' until its float is funded again'
+    const message = `On-demand pay is temporarily unavailable${until}; try again later`
+    return problem('UnprocessableEntity', message, {}, { 'retry-after': String(retryAfterSeconds) })
   }
-  if (payCycleId === null) return noOpenCycle()
+  if (facts.payCycleId === null) return noOpenCycle()
   return undefined
 }
 

@@ -2,17 +2,11 @@ import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
-import * as float from '../float/float.ts'
-import { newId } from '../ids.ts'
-import { wake } from '../jobs.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Currency, Money } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { askAgainAt, givesBack, mayGo, type Outcome, stepsTo, transfersInto, type WithdrawalStatus } from './edges.ts'
-import { readFacts } from './facts.ts'
-import * as intents from './intents.ts'
-import { crossesFloor, refuseCompletion, transfersOf } from './rules.ts'
 
 export type Withdrawal = {
   id: string
@@ -29,55 +23,6 @@ export type Withdrawal = {
 
 // A listing has no status, so it holds only the withdrawals that stand: a failed one gave the money back.
 const standing = ['held', 'submitted', 'paid'] as const
-
-/**
- * Completes an intent: moves the money in the books and creates the withdrawal, in the caller's transaction. It is held
- * for the partner's `holdSeconds` and goes to the bank then. Completing it again returns the same withdrawal and moves
- * nothing.
- * @throws Problem `NotFound`, `Conflict` for an outdated intent, or any refusal that creating an intent can give
- */
-export async function complete(
-  tx: Tx,
-  { partner, intentId, now }: { partner: { id: string; holdSeconds: number }; intentId: string; now: Date },
-): Promise<{ withdrawalId: string }> {
-  const partnerId = partner.id
-  const { memberId } = await intents.find(tx, { partnerId, intentId })
-  // The member first, so that everything that moves this member's money takes turns; then the intent.
-  await lockMember(tx, { partnerId, memberId })
-  const intent = await intents.lock(tx, { partnerId, intentId })
-  if (intent.status === 'completed') return await findByIntent(tx, { partnerId, intentId })
-  const facts = await readFacts(tx, { partnerId, memberId, now })
-  const refusal = refuseCompletion(facts, intent, now)
-  if (refusal !== undefined) throw refusal
-
-  const withdrawalId = newId('withdrawal', now)
-  const { payCycleId, currency, amount, net, fee, employerFee } = intent
-  const dueAt = new Date(now.getTime() + partner.holdSeconds * 1_000)
-  await tx
-    .insertInto('withdrawals')
-    .values({
-      ...{ partnerId, id: withdrawalId, withdrawalIntentId: intentId, memberId, payCycleId, status: 'held' },
-      ...{ currency, amount, net, fee, employerFee, createdAt: now, dueAt },
-      balanceAfter: (facts.member?.available ?? 0n) - amount,
-    })
-    .execute()
-  await ledger.post(tx, {
-    partnerId,
-    movementId: withdrawalId,
-    reason: 'withdrawal.held',
-    transfers: transfersOf(intent),
-    now,
-  })
-  await intents.complete(tx, { partnerId, intent, now })
-  await appendEvent(tx, 'held', {
-    partnerId,
-    withdrawal: { ...intent, id: withdrawalId, withdrawalIntentId: intentId },
-    now,
-  })
-  await wake(tx, { job: 'submit-withdrawals', at: dueAt })
-  if (crossesFloor(facts.float, net)) await float.note(tx, { partnerId, currency, now })
-  return { withdrawalId }
-}
 
 /**
  * Takes back a withdrawal that has not gone to the bank yet: the member has the money again. Cancelling a cancelled one
@@ -114,7 +59,7 @@ export async function submitDue(tx: Tx, { now, countMax }: { now: Date; countMax
   const due = await lockDue(tx, { status: 'held', now, countMax })
   await setClaimed(tx, { due, now })
   for (const { partnerId, ...withdrawal } of due) {
-    await appendEvent(tx, 'submitted', { partnerId, withdrawal, now })
+    await events.append(tx, eventOf('submitted', { partnerId, withdrawal, now }))
   }
   return due.map(toPayout)
 }
@@ -211,7 +156,7 @@ async function take(
     transfers: transfersInto(to, withdrawal, adjustedInCycleId ?? withdrawal.payCycleId),
     now,
   })
-  await appendEvent(tx, to, { partnerId, withdrawal, reason, now })
+  await events.append(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
 }
 
 // The order of locks is the same everywhere: cycle, member, withdrawal, books.
@@ -286,8 +231,8 @@ function toPayout({ partnerId, id, net, currency, attempts, ...columns }: Due): 
   return { partnerId, withdrawalId: id, amount: { amount: net, currency }, account, attempts: attempts + 1 }
 }
 
-async function appendEvent(
-  tx: Tx,
+/** The event of a withdrawal's step, as `events.append` takes it. */
+export function eventOf(
   step: WithdrawalStatus,
   {
     partnerId,
@@ -295,9 +240,9 @@ async function appendEvent(
     reason,
     now,
   }: { partnerId: string; withdrawal: Omit<Row, 'partnerId' | 'status'>; reason?: string | null; now: Date },
-): Promise<void> {
+): events.NewEvent {
   const { id, withdrawalIntentId, memberId, payCycleId, amount, fee, net, currency } = withdrawal
-  await events.append(tx, {
+  return {
     partnerId,
     type: `withdrawal.${step}`,
     resourceId: id,
@@ -313,20 +258,7 @@ async function appendEvent(
       ...(reason ? { reason } : {}),
     },
     now,
-  })
-}
-
-async function findByIntent(
-  tx: Tx,
-  { partnerId, intentId }: { partnerId: string; intentId: string },
-): Promise<{ withdrawalId: string }> {
-  const { id } = await tx
-    .selectFrom('withdrawals')
-    .select('id')
-    .where('partnerId', '=', partnerId)
-    .where('withdrawalIntentId', '=', intentId)
-    .executeTakeFirstOrThrow()
-  return { withdrawalId: id }
+  }
 }
 
 /** One state that a withdrawal has been in, since when, and why. */

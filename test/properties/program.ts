@@ -22,6 +22,7 @@ import type { Rail, Report } from '../../src/payouts/rail.ts'
 import * as settlements from '../../src/settlements/settlements.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { readBalance } from '../../src/withdrawals/balance.ts'
+import { complete } from '../../src/withdrawals/completing.ts'
 import * as intents from '../../src/withdrawals/intents.ts'
 import { withdrawalJobs } from '../../src/withdrawals/jobs.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
@@ -209,7 +210,7 @@ export class Program {
       }
       case 'complete intent': {
         const intentId = this.#id(step.intent)
-        const { withdrawalId } = await this.#within(tx => withdrawals.complete(tx, { partner, intentId, now }))
+        const { withdrawalId } = await this.#within(tx => complete(tx, { partner, intentId, now }))
         return this.#nameNew('w', withdrawalId)
       }
       case 'cancel intent': {

@@ -1,0 +1,171 @@
+import { type Db, isLockTimeout, type Reader, sql, type Tx } from '../db.ts'
+import { Problem, problem } from '../errors.ts'
+
+/** A request that its sender may repeat: its key, and what tells it from every other request. */
+export type Claim = { partnerId: string; key: string; fingerprint: Buffer; operation: string; now: Date }
+
+/** An answer as it is given again, to the byte. `resourceId` lets the look-up of a key say what the request made. */
+export type Answer = { status: number; text: string; headers: Record<string, string>; resourceId: string | null }
+
+/** The answer that a request with this key had before. */
+export class Replay {
+  readonly answer: Answer
+  constructor(answer: Answer) {
+    this.answer = answer
+  }
+}
+
+/** A claim together with what its answer will be, once the operation has its result. */
+export type Once<Result> = Claim & { answerOf(result: Result): Answer }
+
+/** What is to be recorded: that a request was answered so. */
+export type Answered = { claim: Claim; answer: Answer }
+
+/** A week: whoever repeats a request later than that asks anew. */
+const keyLifeMs = 7 * 86_400_000
+
+/**
+ * Takes the key for the work that follows in this transaction, before `complete`. Waits for an unfinished record of the
+ * same key; when that one is rolled back, the key is ours.
+ * @returns the replay when the request has had its answer
+ * @throws Problem `IdempotencyKeyReused` when the key belongs to another request, `Conflict` when the first request with
+ * this key is still running after two seconds
+ */
+export async function claim(tx: Tx, claimed: Claim): Promise<Replay | undefined> {
+  const { partnerId, key, fingerprint, operation, now } = claimed
+  const { rows } = await sql`
+    insert into idempotency_keys (partner_id, key, fingerprint, operation, created_at, expires_at)
+    values (${partnerId}, ${key}, ${fingerprint}, ${operation}, ${now}, ${expiryOf(claimed)})
+    on conflict (partner_id, key) do update
+       set fingerprint = excluded.fingerprint, operation = excluded.operation, status = null, headers = null,
+           body = null, resource_id = null, created_at = excluded.created_at, expires_at = excluded.expires_at
+     where idempotency_keys.expires_at <= ${now}
+    returning key`
+    .execute(tx)
+    .catch(error => {
+      throw isLockTimeout(error) ? stillRunning() : error
+    })
+  if (rows.length === 1) return undefined
+  const [earlier] = await findAll(tx, [claimed])
+  if (earlier === undefined) throw new Error('An idempotency key was neither free nor taken')
+  if (earlier instanceof Problem) throw earlier
+  return earlier
+}
+
+/** Records the answer under the key that `claim` has taken in this transaction. */
+export async function complete(tx: Tx, { partnerId, key }: Claim, answer: Answer): Promise<void> {
+  await tx
+    .updateTable('idempotencyKeys')
+    .set({
+      status: answer.status,
+      headers: JSON.stringify(answer.headers),
+      body: answer.text,
+      resourceId: answer.resourceId,
+    })
+    .where('partnerId', '=', partnerId)
+    .where('key', '=', key)
+    .execute()
+}
+
+type Earlier = { place: number; isExpired: boolean; fingerprint: Buffer } & Answer
+
+/**
+ * What is known already of each request: nothing, its answer, or the refusal `IdempotencyKeyReused`. Records that have
+ * expired are forgotten here, so that `recording` finds their keys free.
+ */
+export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promise<(Replay | Problem | undefined)[]> {
+  const asked = claims.filter(each => each !== undefined)
+  if (asked.length === 0) return claims.map(() => undefined)
+  const { rows } = await sql<Earlier>`
+    select c.place::integer, k.expires_at <= c.now as is_expired, k.fingerprint, k.status, k.body as text, k.headers, k.resource_id
+      from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.key)}::text[],
+                  ${asked.map(each => each.now.toISOString())}::timestamptz[])
+             with ordinality as c (partner_id, key, now, place)
+      join idempotency_keys k on k.partner_id = c.partner_id and k.key = c.key`.execute(db)
+  const earlier = new Map(rows.map(row => [asked[row.place - 1], row]))
+  const expired = asked.filter(each => earlier.get(each)?.isExpired)
+  if (expired.length > 0) await forget(db, expired)
+  return claims.map(each => {
+    const found = each === undefined || expired.includes(each) ? undefined : earlier.get(each)
+    if (found === undefined || each === undefined) return undefined
+    const { fingerprint, status, text, headers, resourceId } = found
+    return fingerprint.equals(each.fingerprint) ? new Replay({ status, text, headers, resourceId }) : reused()
+  })
+}
+
+/**
+ * SQL of an insert that records what was answered, for the statement that has the effects. A key that somebody else has
+ * recorded meanwhile is a unique violation, which undoes that statement: nothing is done twice.
+ */
+export function recording(records: Answered[]) {
+  // In one order everywhere, so that two statements with the same keys wait for each other in turn.
+  const sorted = records.toSorted((a, b) => (a.claim.key < b.claim.key ? -1 : 1))
+  const of = <T>(value: (record: Answered) => T) => sorted.map(value)
+  return sql`
+    insert into idempotency_keys
+           (partner_id, key, fingerprint, operation, status, headers, body, resource_id, created_at, expires_at)
+    select * from unnest(
+      ${of(({ claim }) => claim.partnerId)}::text[], ${of(({ claim }) => claim.key)}::text[],
+      ${of(({ claim }) => claim.fingerprint)}::bytea[], ${of(({ claim }) => claim.operation)}::text[],
+      ${of(({ answer }) => answer.status)}::integer[], ${of(({ answer }) => JSON.stringify(answer.headers))}::jsonb[],
+      ${of(({ answer }) => answer.text)}::text[], ${of(({ answer }) => answer.resourceId)}::text[],
+      ${of(({ claim }) => claim.now.toISOString())}::timestamptz[],
+      ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[])`
+}
+
+/** What `recording` is to record of a batch: the results of those commands that have a key, and no refusals. */
+export function answersOf<Result extends object>(
+  commands: { once?: Once<Result> }[],
+  outcomes: (Result | Replay | Problem | symbol)[],
+): Answered[] {
+  return commands.flatMap(({ once }, index) => {
+    const outcome = outcomes[index]
+    if (once === undefined || typeof outcome !== 'object') return []
+    if (outcome instanceof Replay || outcome instanceof Problem) return []
+    return [{ claim: once, answer: once.answerOf(outcome) }]
+  })
+}
+
+/**
+ * Deletes records that have expired, at most `countMax` of them.
+ * @returns how many there were
+ */
+export async function forgetExpired(db: Db, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+  const { rows } = await sql`
+    delete from idempotency_keys k
+     using (select partner_id, key from idempotency_keys where expires_at <= ${now}
+             order by expires_at limit ${countMax} for update skip locked) expired
+     where k.partner_id = expired.partner_id and k.key = expired.key
+    returning 1`.execute(db)
+  return rows.length
+}
+
+async function forget(db: Reader, claims: Claim[]): Promise<void> {
+  for (const { partnerId, key, now } of claims) {
+    await sql`
+      delete from idempotency_keys where partner_id = ${partnerId} and key = ${key} and expires_at <= ${now}`.execute(
+      db,
+    )
+  }
+}
+
+function expiryOf({ now }: Claim): Date {
+  return new Date(now.getTime() + keyLifeMs)
+}
+
+export function stillRunning(): Problem {
+  return problem(
+    'Conflict',
+    'A request with this idempotency key is being processed right now; try again in a second',
+    {},
+    { 'retry-after': '1' },
+  )
+}
+
+function reused(): Problem {
+  return problem(
+    'IdempotencyKeyReused',
+    'This idempotency key was used for a different request; use a new key for a new request',
+    { path: 'x-idempotency-key' },
+  )
+}

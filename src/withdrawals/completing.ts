@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { busy, type Outcome } from '../batch.ts'
+import { sql, type Tx } from '../db.ts'
+import { Problem } from '../errors.ts'
+import * as events from '../events/events.ts'
+import * as float from '../float/float.ts'
+import * as idempotency from '../idempotency/idempotency.ts'
+import { newId } from '../ids.ts'
+import { wake } from '../jobs.ts'
+import * as ledger from '../ledger/ledger.ts'
+import { readFacts } from './facts.ts'
+import * as intents from './intents.ts'
+import { type Accepted, decideCompletions, type Intent, transfersOf } from './rules.ts'
+import { eventOf } from './withdrawals.ts'
+
+/** A wish to complete an intent. With `once`, its answer is recorded under the request's idempotency key. */
+export type Completion = {
+  partner: { id: string; holdSeconds: number }
+  intentId: string
+  now: Date
+  once?: idempotency.Once<Completed>
+}
+
+export type Completed = { withdrawalId: string }
+
+/**
+ * Completes an intent, as `completeAll` does.
+ * @throws Problem `NotFound`, `Conflict` for an outdated intent, or any refusal that creating an intent can give
+ */
+export async function complete(tx: Tx, wish: Omit<Completion, 'once'>): Promise<Completed> {
+  const [completed] = await completeAll(tx, [wish], { waits: true })
+  if (completed instanceof Problem) throw completed
+  assert(completed !== undefined && completed !== busy && !(completed instanceof idempotency.Replay))
+  return completed
+}
+
+/**
+ * Completes intents: moves the money in the books and creates the withdrawals, in the caller's transaction. They are held
+ * for the partner's `holdSeconds` and go to the bank then. Completing an intent again gives the same withdrawal and moves
+ * nothing.
+ *
+ * They are decided one after the other, each on what those before it have left. All that are accepted are written by one
+ * statement, together with their transfers, their events and what was answered.
+ * @param waits for members and intents that others hold; otherwise the outcome of theirs is `busy`
+ * @returns for each wish, in their order: the withdrawal, the answer that its idempotency key had before, or the refusal
+ */
+export async function completeAll(
+  tx: Tx,
+  wishes: Completion[],
+  { waits }: { waits: boolean },
+): Promise<Outcome<Completed | idempotency.Replay>[]> {
+  const asked = wishes.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
+  const held = await intents.lockAll(tx, asked, { waits })
+  // Read after the locks, so that these statements see what those who held them before have left.
+  const known = await idempotency.findAll(
+    tx,
+    wishes.map(({ once }) => once),
+  )
+  // Two wishes for one intent are one withdrawal.
+  const due = new Map(
+    wishes.flatMap((wish, index) => {
+      const intent = held[index]
+      return typeof intent === 'object' && known[index] === undefined ? [[intent, wish]] : []
+    }),
+  )
+  const earlier = await findCompleted(tx, due)
+  const decided = await decideAll(tx, due)
+  const outcomes = wishes.map((_, index) => {
+    const intent = held[index]
+    if (known[index] !== undefined) return known[index]
+    if (typeof intent === 'object') return earlier.get(intent.id) ?? decided.get(intent.id) ?? busy
+    return intent === 'missing' ? intents.intentNotFound() : busy
+  })
+  await write(tx, {
+    created: [...decided.values()].flatMap(each => (each instanceof Problem ? [] : [each])),
+    answers: idempotency.answersOf(wishes, outcomes),
+  })
+  return outcomes
+}
+
+/** A withdrawal as it is about to be written. */
+type NewWithdrawal = Completed & Accepted & { wish: Completion; intent: Intent; dueAt: Date }
+
+/** By the intents' ids. */
+async function decideAll(tx: Tx, due: Map<Intent, Completion>): Promise<Map<string, NewWithdrawal | Problem>> {
+  const pending = [...due]
+    .filter(([intent]) => intent.status !== 'completed')
+    .map(([intent, wish]) => ({ intent, wish }))
+  if (pending.length === 0) return new Map()
+  const asked = await readFacts(
+    tx,
+    pending.map(({ intent, wish }) => ({
+      ...{ intent, wish, partnerId: wish.partner.id, memberId: intent.memberId, now: wish.now },
+    })),
+  )
+  const decisions = decideCompletions(asked)
+  return new Map(
+    asked.map(({ intent, wish, now }, index) => {
+      const decision = decisions[index]
+      assert(decision !== undefined)
+      return [intent.id, decision instanceof Problem ? decision : newWithdrawal({ intent, wish, now }, decision)]
+    }),
+  )
+}
+
+function newWithdrawal(
+  { intent, wish, now }: { intent: Intent; wish: Completion; now: Date },
+  accepted: Accepted,
+): NewWithdrawal {
+  const dueAt = new Date(now.getTime() + wish.partner.holdSeconds * 1_000)
+  return { withdrawalId: newId('withdrawal', now), wish, intent, dueAt, ...accepted }
+}
+
+async function write(
+  tx: Tx,
+  { created, answers }: { created: NewWithdrawal[]; answers: idempotency.Answered[] },
+): Promise<void> {
+  if (created.length === 0 && answers.length === 0) return
+  const of = <T>(value: (withdrawal: NewWithdrawal) => T) => created.map(value)
+  const ids = of(each => each.withdrawalId)
+  const intentsOf = of(({ wish, intent }) => ({ partnerId: wish.partner.id, intent, now: wish.now }))
+  const movements = of(({ withdrawalId, wish, intent }) => ({
+    ...{ partnerId: wish.partner.id, movementId: withdrawalId, reason: 'withdrawal.held', now: wish.now },
+    transfers: transfersOf(intent),
+  }))
+  const happened = created.flatMap(({ withdrawalId, wish, intent }): events.NewEvent[] => {
+    const step = { partnerId: wish.partner.id, now: wish.now }
+    const withdrawal = { ...intent, id: withdrawalId, withdrawalIntentId: intent.id }
+    return [
+      intents.eventOf('completed', { ...step, intent }),
+      { ...eventOf('held', { ...step, withdrawal }), isFirst: true },
+    ]
+  })
+  await sql`
+    with held as (
+      insert into withdrawals
+             (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee,
+              created_at, due_at, balance_after)
+      select w.partner_id, w.id, w.intent_id, w.member_id, w.pay_cycle_id, 'held', w.currency, w.amount, w.net, w.fee,
+             w.employer_fee, w.created_at, w.due_at, w.balance_after
+        from unnest(
+          ${of(each => each.wish.partner.id)}::text[], ${ids}::text[], ${of(each => each.intent.id)}::text[],
+          ${of(each => each.intent.memberId)}::text[], ${of(each => each.intent.payCycleId)}::text[],
+          ${of(each => each.intent.currency)}::text[], ${of(each => each.intent.amount)}::bigint[],
+          ${of(each => each.intent.net)}::bigint[], ${of(each => each.intent.fee)}::bigint[],
+          ${of(each => each.intent.employerFee)}::bigint[], ${of(each => each.wish.now.toISOString())}::timestamptz[],
+          ${of(each => each.dueAt.toISOString())}::timestamptz[], ${of(each => each.balanceAfter)}::bigint[])
+          as w (partner_id, id, intent_id, member_id, pay_cycle_id, currency, amount, net, fee, employer_fee,
+                created_at, due_at, balance_after)
+    ), ${ledger.posting(movements)},
+    completed as (${intents.completing(intentsOf)}),
+    events as (${events.appending(happened)}),
+    answers as (${idempotency.recording(answers)})
+    select`.execute(tx)
+  await wakeWorker(tx, created)
+  await noteFalls(tx, created)
+}
+
+// One wake-up for all that are due together, at the instant when the last of them is.
+async function wakeWorker(tx: Tx, created: NewWithdrawal[]): Promise<void> {
+  const last = new Map<number, Date>()
+  for (const { wish, dueAt } of created) {
+    const { holdSeconds } = wish.partner
+    if ((last.get(holdSeconds) ?? dueAt) <= dueAt) last.set(holdSeconds, dueAt)
+  }
+  for (const at of last.values()) await wake(tx, { job: 'submit-withdrawals', at })
+}
+
+// Holds the partners' rows, in the order of their ids as everybody who holds several, and takes no lock after them.
+async function noteFalls(tx: Tx, created: NewWithdrawal[]): Promise<void> {
+  const falls = created
+    .filter(({ isFall }) => isFall)
+    .map(({ wish, intent }) => ({ partnerId: wish.partner.id, currency: intent.currency, now: wish.now }))
+    .sort((a, b) => (a.partnerId < b.partnerId ? -1 : 1))
+  for (const fall of falls) await float.note(tx, fall)
+}
+
+/** The withdrawals of intents that are completed already, by the intents' ids. */
+async function findCompleted(tx: Tx, due: Map<Intent, Completion>): Promise<Map<string, Completed>> {
+  const completed = [...due].filter(([intent]) => intent.status === 'completed')
+  if (completed.length === 0) return new Map()
+  const { rows } = await sql<{ intentId: string; withdrawalId: string }>`
+    select w.withdrawal_intent_id as intent_id, w.id as withdrawal_id
+      from unnest(${completed.map(([, wish]) => wish.partner.id)}::text[], ${completed.map(([intent]) => intent.id)}::text[])
+             as i (partner_id, id)
+      join withdrawals w on w.partner_id = i.partner_id and w.withdrawal_intent_id = i.id`.execute(tx)
+  return new Map(rows.map(({ intentId, withdrawalId }) => [intentId, { withdrawalId }]))
+}

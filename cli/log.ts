@@ -1,16 +1,39 @@
 import pino, { type Logger } from 'pino'
 import type { Settings } from '../src/config.ts'
 
-/** Structured logs on standard error, written at once: the last line before an end is the one that is needed. */
+const limits = {
+  // A page: a write costs as much as ten lines of text, and one request is one line.
+  bufferedBytes: 4_096,
+  // A quiet service's last line is on the screen before the eye is.
+  bufferedMsMax: 200,
+}
+
+// Pino's number of the level `warn`.
+const warning = 40
+
+/**
+ * Structured logs on standard error. Lines of requests are written together; a warning or worse is written at once, with
+ * all that came before it, as is the last line before an end. Only a kill can lose the lines of the last moment.
+ */
 export function openLog(level: Settings['OPENWAGE_LOG_LEVEL']): Logger {
+  const destination = pino.destination({ dest: 2, sync: true, minLength: limits.bufferedBytes })
+  const flush = () => destination.flush()
+  setInterval(flush, limits.bufferedMsMax).unref()
+  process.on('exit', flush)
   return pino(
     {
       level,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: label => ({ level: label }) },
       serializers: { err: withoutPersonalData, error: withoutPersonalData },
+      hooks: {
+        logMethod(line, write, severity) {
+          write.apply(this, line)
+          if (severity >= warning) flush()
+        },
+      },
     },
-    pino.destination({ dest: 2, sync: true }),
+    destination,
   )
 }
 

@@ -24,6 +24,8 @@ export type Databases = { db: Db; batchDb: Db }
 const limits = {
   // More make the statements longer than the round trips that they save.
   batchMax: 128,
+  // While PostgreSQL works on one batch, the next is decided.
+  inFlightMax: 2,
   // A fifth of a second of work on two cores: who comes later is told at once, while an answer is still of use to them.
   waitingMax: 1_024,
   // As long as an ordinary operation waits for a lock, and its turn before that.
@@ -39,7 +41,7 @@ type Entry<Command, Result> = {
   reject(reason: unknown): void
 }
 
-type Lane<Command, Result> = { name: string; waits: boolean; waiting: Entry<Command, Result>[]; isRunning: boolean }
+type Lane<Command, Result> = { name: string; waits: boolean; waiting: Entry<Command, Result>[]; running: number }
 
 /**
  * Coalesces commands that come at the same time into one batch: what is waiting when the batch in flight has returned is
@@ -52,7 +54,7 @@ type Lane<Command, Result> = { name: string; waits: boolean; waiting: Entry<Comm
 export class Batches<Command, Result> {
   readonly #run: RunBatch<Command, Result>
   readonly #databases: Databases
-  readonly #shared: Lane<Command, Result> = { name: '', waits: false, waiting: [], isRunning: false }
+  readonly #shared: Lane<Command, Result> = { name: '', waits: false, waiting: [], running: 0 }
   readonly #waitingLanes = new Map<string, Lane<Command, Result>>()
   #count = 0
 
@@ -80,8 +82,8 @@ export class Batches<Command, Result> {
 
   #enter(lane: Lane<Command, Result>, entry: Entry<Command, Result>): void {
     lane.waiting.push(entry)
-    if (lane.isRunning) return
-    lane.isRunning = true
+    if (lane.running >= limits.inFlightMax) return
+    lane.running += 1
     // In the next turn of the loop, so that what has arrived in this one comes along.
     setImmediate(() => void this.#drain(lane))
   }
@@ -90,8 +92,8 @@ export class Batches<Command, Result> {
     while (lane.waiting.length > 0) {
       await this.#settle(lane, lane.waiting.splice(0, limits.batchMax))
     }
-    lane.isRunning = false
-    this.#waitingLanes.delete(lane.name)
+    lane.running -= 1
+    if (lane.running === 0) this.#waitingLanes.delete(lane.name)
   }
 
   async #settle(lane: Lane<Command, Result>, entries: Entry<Command, Result>[]): Promise<void> {
@@ -139,7 +141,7 @@ export class Batches<Command, Result> {
 
   #wait(entry: Entry<Command, Result>): void {
     const { partnerId: name } = entry
-    const lane = this.#waitingLanes.get(name) ?? { name, waits: true, waiting: [], isRunning: false }
+    const lane = this.#waitingLanes.get(name) ?? { name, waits: true, waiting: [], running: 0 }
     this.#waitingLanes.set(name, lane)
     this.#enter(lane, entry)
   }

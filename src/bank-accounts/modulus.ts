@@ -8,6 +8,18 @@ type Rule = { checkType: CheckType; exception: number | null; weights: number[] 
 type CheckType = 'MOD10' | 'MOD11' | 'DBLAL'
 type Account = { sortCode: string; accountNumber: string }
 
+type Range = { start: number; end: number; rules: Rule[] }
+
+// The table's ranges are in order and do not overlap; those with two checks stand there twice. Its last line is empty.
+const ranges: Range[] = []
+for (const { start, end, check_type: checkType, exception, weights } of table) {
+  if (start === null || end === null) continue
+  const rule = { checkType: checkType as CheckType, exception, weights }
+  const last = ranges.at(-1)
+  if (last?.start === start && last.end === end) last.rules.push(rule)
+  else ranges.push({ start, end, rules: [rule] })
+}
+
 /**
  * Whether a UK account number can exist at this sort code. `unknown` where the specification has no check: most sort codes
  * that are not listed, and foreign currency accounts.
@@ -29,11 +41,15 @@ export function checkModulus({ sortCode, accountNumber }: Account): 'valid' | 'i
 
 function rulesOf(sortCode: string): Rule[] {
   const code = Number(sortCode)
-  return table.flatMap(({ start, end, check_type: checkType, exception, weights }) => {
-    // The table's last line is empty.
-    if (start === null || end === null || code < start || end < code) return []
-    return [{ checkType: checkType as CheckType, exception, weights }]
-  })
+  // Every withdrawal asks: the last range that does not begin after the sort code is found by halving.
+  let [low, high] = [0, ranges.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((ranges[middle]?.start ?? 0) <= code) low = middle + 1
+    else high = middle
+  }
+  const range = ranges[low - 1]
+  return range !== undefined && code <= range.end ? range.rules : []
 }
 
 // Exception 6.

@@ -61,11 +61,10 @@ export async function post(tx: Tx, movement: Movement): Promise<void> {
  * throws holds here too; beyond it, the members concerned must have their balances already.
  */
 export function posting(movements: Movement[]) {
-  // Ids of one millisecond are in no order; sorted, they tell a statement in which order the lines were meant.
-  const rows = movements.flatMap(({ transfers, now, ...movement }) => {
-    const ids = transfers.map(() => newId('transfer', now)).sort()
-    return transfers.map((transfer, index) => ({ ...movement, ...transfer, id: ids[index], at: now.toISOString() }))
-  })
+  // The order of their ids tells a statement in which order the lines were meant.
+  const rows = movements.flatMap(({ transfers, now, ...movement }) =>
+    transfers.map(transfer => ({ ...movement, ...transfer, id: newId('transfer', now), at: now.toISOString() })),
+  )
   const column = <K extends keyof (typeof rows)[number]>(name: K) => rows.map(row => row[name] ?? null)
   return sql`
     posted as (

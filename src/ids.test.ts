@@ -1,0 +1,34 @@
+import fc from 'fast-check'
+import { TypeID } from 'typeid-js'
+import { expect, test } from 'vitest'
+import { firstId, newId } from './ids.ts'
+
+const instants = fc.date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true })
+
+test('an id is a TypeID of a UUIDv7 that carries the instant', () => {
+  fc.assert(
+    fc.property(instants, now => {
+      const id = newId('withdrawalIntent', now)
+      const uuid = TypeID.fromString(id, 'wi').toUUID()
+      expect(uuid).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+      expect(Number.parseInt(uuid.replaceAll('-', '').slice(0, 12), 16)).toBe(now.getTime())
+    }),
+  )
+})
+
+test('ids of one millisecond are all different, and sort in the order in which they were made', () => {
+  const now = new Date('2026-03-10T09:00:00.000Z')
+  const ids = Array.from({ length: 10_000 }, () => newId('transfer', now))
+  expect(new Set(ids).size).toBe(ids.length)
+  expect(ids.toSorted()).toEqual(ids)
+})
+
+test('ids of a later millisecond sort after all that an earlier one can have', () => {
+  fc.assert(
+    fc.property(instants, now => {
+      const first = firstId('event', now)
+      expect(newId('event', now) >= first).toBe(true)
+      expect(newId('event', new Date(now.getTime() - 1)) < first).toBe(true)
+    }),
+  )
+})

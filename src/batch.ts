@@ -117,12 +117,12 @@ export class Batches<Command, Result> {
     const [first] = batch
     if (isEverybodys(error)) {
       for (const entry of batch) entry.reject(error)
-    } else if (isLockTimeout(error) && !lane.waits) {
-      for (const entry of batch) this.#wait(entry)
     } else if (batch.length > 1) {
       const half = Math.ceil(batch.length / 2)
       await this.#settle(lane, batch.slice(0, half))
       await this.#settle(lane, batch.slice(half))
+    } else if (first !== undefined && isLockTimeout(error) && !lane.waits) {
+      this.#wait(first)
     } else if (first !== undefined && isUniqueViolation(error) && !first.isSecondTry) {
       // Another process was first, with the same idempotency key or the same intent: now its work can be seen.
       first.isSecondTry = true

@@ -47,9 +47,12 @@ const limits = {
 }
 
 // A batch that waits holds up everybody: who holds a lock for longer than this is waited for elsewhere.
-const batchLockTimeoutMs = 100
+const batchLockTimeoutMs = 50
 // A batch of each kind of command is in flight, and the reads that are prepared with them.
 const batchConnectionsMax = 4
+
+// Plans end with their connection: those that were made while tables were empty are not kept for long.
+const batchPlansSecondsMax = 60
 
 /**
  * Opens the pool. Instants come back as `Date`, days as text, `bigint` columns as bigint, and snake_case columns in
@@ -93,6 +96,7 @@ function connectForBatches(pool: pg.Pool, log: Logger): pg.Pool {
   const forBatches = new pg.Pool({
     ...pool.options,
     max: batchConnectionsMax,
+    maxLifetimeSeconds: batchPlansSecondsMax,
     lock_timeout: batchLockTimeoutMs,
     options: [
       'plan_cache_mode=force_generic_plan',

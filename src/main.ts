@@ -103,16 +103,19 @@ export async function run(
   { settings, roles, log, now }: { settings: Settings; roles: Roles; log: Logger; now: Clock },
 ): Promise<Running> {
   const { db, batchDb, pool } = database
-  // Only now, because no other command needs them, and they are most of what there is to load.
-  const [{ buildApp }, { startWorker }] = await Promise.all([import('./app.ts'), import('./worker.ts')])
-  const app = roles.api ? await buildApp({ db, batchDb, log, now, mode: settings.OPENWAGE_MODE }) : undefined
+  // Only now, and only what is asked for: they are most of what there is to load.
+  const app = roles.api
+    ? await (await import('./app.ts')).buildApp({ db, batchDb, log, now, mode: settings.OPENWAGE_MODE })
+    : undefined
   const address = app && (await listen(app, settings))
   // After the port is ours: what cannot serve leaves the work to others.
   const worker = roles.worker
-    ? await startWorker({ db, log, now }, pool, railOf(settings, { db, log, now })).catch(async error => {
-        await app?.close()
-        throw error
-      })
+    ? await (await import('./worker.ts'))
+        .startWorker({ db, log, now }, pool, railOf(settings, { db, log, now }))
+        .catch(async error => {
+          await app?.close()
+          throw error
+        })
     : undefined
   return {
     address,

@@ -61,10 +61,16 @@ export async function startHarness({
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
-  async function call(
-    method: string,
-    path: string,
-    { body, raw, headers = {}, key = mine.key }: Call = {},
+  const call = callerOf(app)
+
+  function callerOf(app: App) {
+    return (method: string, path: string, call: Call = {}) => send(app, { method, path }, call)
+  }
+
+  async function send(
+    app: App,
+    { method, path }: { method: string; path: string },
+    { body, raw, headers = {}, key = mine.key }: Call,
   ): Promise<Answer> {
     const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const response = await app.inject({
@@ -129,6 +135,18 @@ export async function startHarness({
         if (paid.status !== 201) throw new Error(`Setting up a pay run failed: ${paid.text}`)
       }
       return invited.body.memberId
+    },
+    /** A second process, in all that matters: the same API with connections of its own. */
+    async startSecond() {
+      const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
+      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode })
+      return {
+        call: callerOf(secondApp),
+        async stop() {
+          await secondApp.close()
+          await databases.close()
+        },
+      }
     },
     async stop() {
       await app.close()

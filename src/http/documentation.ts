@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
-import scalar from '@scalar/fastify-api-reference'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { problem } from '../errors.ts'
 import type { App } from './server.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -50,30 +51,46 @@ export async function documentation(app: App): Promise<void> {
     return reply.type('application/json; charset=utf-8').send(text)
   })
 
-  await app.register(async page => {
-    // The page may load from here and nowhere else; its own script starts inline.
-    page.addHook('onSend', async (_request, reply) => {
-      reply.header(
-        'content-security-policy',
-        "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'",
-      )
-      reply.header('x-content-type-options', 'nosniff')
+  let page: Promise<FastifyInstance> | undefined
+  for (const url of ['/docs', '/docs/*']) {
+    app.get(url, { schema: { hide: true } }, async (request, reply) => {
+      page ??= openPage()
+      const { statusCode, headers, rawPayload } = await (await page).inject(request.url)
+      if (statusCode === 404) throw problem('UnknownPath', 'The documentation has no such part; it begins at /docs')
+      return reply
+        .code(statusCode)
+        .headers({ ...headers, ...pageHeaders })
+        .send(rawPayload)
     })
-    await page.register(scalar, {
-      routePrefix: '/docs',
-      logLevel: 'silent',
-      configuration: {
-        url: '/openapi.json',
-        pageTitle: 'Openwage API',
-        withDefaultFonts: false,
-        telemetry: false,
-        agent: { disabled: true },
-        hideClientButton: true,
-        mcp: { disabled: true },
-        showDeveloperTools: 'never',
-      },
-    })
+  }
+}
+
+const pageHeaders = {
+  // The page may load from here and nowhere else; its own script starts inline.
+  'content-security-policy':
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+}
+
+// A server of its own, opened when somebody reads it: the page is 40 MB of memory that no other request should pay for.
+async function openPage(): Promise<FastifyInstance> {
+  const { default: scalar } = await import('@scalar/fastify-api-reference')
+  const page = Fastify()
+  await page.register(scalar, {
+    routePrefix: '/docs',
+    logLevel: 'silent',
+    configuration: {
+      url: '/openapi.json',
+      pageTitle: 'Openwage API',
+      withDefaultFonts: false,
+      telemetry: false,
+      agent: { disabled: true },
+      hideClientButton: true,
+      mcp: { disabled: true },
+      showDeveloperTools: 'never',
+    },
   })
+  return page
 }
 
 type Json = { [key: string]: unknown }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
@@ -6,6 +7,7 @@ import {
   type Claim,
   claim,
   complete,
+  isWaitForKey,
   type Once,
   Replay,
   type Answer as Stored,
@@ -65,9 +67,17 @@ export async function onceInBatch<Result extends object>(
     answer ??= stored(answerOf(result))
     return answer
   }
-  const result =
-    claimed === undefined ? await submit() : await inTurn(claimed, () => submit({ ...claimed, answerOf: answerOnce }))
+  const result = await (claimed === undefined ? submit() : inTurn(claimed, submitOnce))
   return send(reply, result instanceof Replay ? result : answerOnce(result))
+
+  async function submitOnce(): Promise<Result | Replay> {
+    assert(claimed !== undefined)
+    try {
+      return await submit({ ...claimed, answerOf: answerOnce })
+    } catch (error) {
+      throw isWaitForKey(error) ? stillRunning() : error
+    }
+  }
 }
 
 /** Runs an operation that only reads. Without an idempotency key it needs no transaction; with one it is `once`. */

@@ -43,7 +43,7 @@ export async function claim(tx: Tx, claimed: Claim): Promise<Replay | undefined>
     returning key`
     .execute(tx)
     .catch(error => {
-      throw isLockTimeout(error) ? stillRunning() : error
+      throw isWaitForKey(error) ? stillRunning() : error
     })
   if (rows.length === 1) return undefined
   const [earlier] = await findAll(tx, [claimed])
@@ -151,6 +151,12 @@ async function forget(db: Reader, claims: Claim[]): Promise<void> {
 
 function expiryOf({ now }: Claim): Date {
   return new Date(now.getTime() + keyLifeMs)
+}
+
+/** Whether an error says that the record of a key was waited for in vain: the first request with it is still running. */
+export function isWaitForKey(error: unknown): boolean {
+  // Where it waited is in the error's context: 'while inserting index tuple (0,1) in relation "idempotency_keys"'.
+  return isLockTimeout(error) && /idempotency_keys/.test((error as { where?: string }).where ?? '')
 }
 
 export function stillRunning(): Problem {

@@ -47,16 +47,21 @@ export async function readFacts<A extends Asked>(db: Reader, asked: A[]): Promis
            t.name as tier, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
            v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle,
            coalesce(b.available, 0) as available,
-           -- Counted only for tiers that limit the number.
+           -- Counted only for tiers that limit the number, and no further than the limit.
            case when v.withdrawals_per_day is null then 0 else (
-             select count(*)::integer from withdrawals w
-              where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
-                and w.created_at >= date_trunc('day', a.now at time zone p.time_zone) at time zone p.time_zone
+             select count(*)::integer from (
+               select from withdrawals w
+                where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
+                  and w.created_at >= date_trunc('day', a.now at time zone p.time_zone) at time zone p.time_zone
+                order by w.created_at desc, w.id desc limit v.withdrawals_per_day) today
            ) end as withdrawals_today,
            case when v.withdrawals_per_cycle is null then 0 else (
-             select count(*)::integer from withdrawals w
-              where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
-                and w.pay_cycle_id = c.id
+             select count(*)::integer from (
+               select from withdrawals w
+                where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
+                  -- The clocks of two processes are less than an hour apart: what is older is of an earlier cycle.
+                  and w.pay_cycle_id = c.id and w.created_at >= c.created_at - interval '1 hour'
+                order by w.created_at desc, w.id desc limit v.withdrawals_per_cycle) in_cycle
            ) end as withdrawals_this_cycle
       from asked a
       join partners p on p.id = a.partner_id

@@ -1,0 +1,149 @@
+import pg from 'pg'
+import { expect, test } from 'vitest'
+import { Batches, busy, type Databases, type Outcome } from './batch.ts'
+import { Problem, problem } from './errors.ts'
+
+// What runs the batches is part of each test; no test here reaches a database.
+const databases = {} as Databases
+
+/** Runs batches one at a time, each when the test lets it. */
+function stepwise<Result>(decide: (command: string) => Outcome<Result>) {
+  const started: string[][] = []
+  const gates: (() => void)[] = []
+  const batches = new Batches<string, Result>(databases, async commands => {
+    started.push(commands)
+    await new Promise<void>(resolve => gates.push(resolve))
+    return commands.map(decide)
+  })
+  const turn = () => new Promise(resolve => setImmediate(resolve))
+  return { batches, started, turn, letGo: () => gates.splice(0).map(open => open()) }
+}
+
+const failing = (code: string) => Object.assign(new pg.DatabaseError('made up', 0, 'error'), { code })
+
+test('a command that comes alone is a batch of one', async () => {
+  const batches = new Batches<string, object>(databases, async commands => commands.map(name => ({ name })))
+  expect(await batches.submit('a', 'one')).toEqual({ name: 'one' })
+})
+
+test('commands of one turn are one batch; those that come while batches are in flight are the next, in their order', async () => {
+  const { batches, started, turn, letGo } = stepwise(name => ({ name }))
+  const first = ['1', '2'].map(name => batches.submit('a', name))
+  await turn()
+  const second = ['3'].map(name => batches.submit('a', name))
+  await turn()
+  const third = ['4', '5', '6'].map(name => batches.submit('b', name))
+  await turn()
+  expect(started).toEqual([['1', '2'], ['3']])
+  letGo()
+  await Promise.all([...first, ...second])
+  await turn()
+  expect(started).toEqual([['1', '2'], ['3'], ['4', '5', '6']])
+  letGo()
+  expect(await Promise.all(third)).toEqual([{ name: '4' }, { name: '5' }, { name: '6' }])
+})
+
+test('a batch has 128 commands at most', async () => {
+  const { batches, started, turn, letGo } = stepwise(name => ({ name }))
+  const all = Array.from({ length: 300 }, (_, index) => batches.submit('a', String(index)))
+  await turn()
+  for (let round = 0; round < 3; round++) {
+    letGo()
+    await turn()
+  }
+  await Promise.all(all)
+  expect(started.map(commands => commands.length)).toEqual([128, 128, 44])
+})
+
+test('a refusal is its command’s alone', async () => {
+  const batches = new Batches<string, object>(databases, async commands =>
+    commands.map(name => (name === 'bad' ? problem('Conflict', 'No') : { name })),
+  )
+  const [good, bad] = await Promise.allSettled([batches.submit('a', 'good'), batches.submit('a', 'bad')])
+  expect(good).toEqual({ status: 'fulfilled', value: { name: 'good' } })
+  expect(bad).toMatchObject({ status: 'rejected', reason: { name: 'Conflict' } })
+})
+
+test('a command that makes its batch fail fails alone, and every neighbour is done once', async () => {
+  const done: string[] = []
+  const batches = new Batches<string, object>(databases, async commands => {
+    if (commands.includes('40')) throw new Error('Found 40')
+    done.push(...commands)
+    return commands.map(name => ({ name }))
+  })
+  const names = Array.from({ length: 100 }, (_, index) => String(index))
+  const settled = await Promise.allSettled(names.map(name => batches.submit('a', name)))
+  expect(settled.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))).toEqual([40])
+  expect(settled[40]).toMatchObject({ reason: { message: 'Found 40' } })
+  expect(done.toSorted()).toEqual(names.filter(name => name !== '40').toSorted())
+})
+
+test('a row that another process wrote first is looked at again, once', async () => {
+  let attempts = 0
+  const violating = (times: number) => {
+    attempts = 0
+    return new Batches<string, object>(databases, async commands => {
+      attempts += 1
+      if (attempts <= times) throw failing('23505')
+      return commands.map(name => ({ name }))
+    })
+  }
+  expect(await violating(1).submit('a', 'late')).toEqual({ name: 'late' })
+  await expect(violating(2).submit('a', 'late')).rejects.toMatchObject({ code: '23505' })
+  expect(attempts).toBe(2)
+})
+
+test('while the database is away, everybody is told at once and nothing is tried again', async () => {
+  let attempts = 0
+  const batches = new Batches<string, object>(databases, async () => {
+    attempts += 1
+    throw new Error('Connection terminated unexpectedly')
+  })
+  const settled = await Promise.allSettled(['1', '2', '3'].map(name => batches.submit('a', name)))
+  expect(settled.every(({ status }) => status === 'rejected')).toBe(true)
+  expect(attempts).toBe(1)
+})
+
+test('what another holds is waited for in a lane of the partner, while the others go on', async () => {
+  const free = Promise.withResolvers<void>()
+  const lanes: { commands: string[]; waits: boolean }[] = []
+  const batches = new Batches<string, object>(databases, async (commands, { waits }) => {
+    lanes.push({ commands, waits })
+    if (waits) await free.promise
+    return commands.map(name => (name.startsWith('held') && !waits ? busy : { name }))
+  })
+  const held = [batches.submit('a', 'held 1'), batches.submit('a', 'held 2')]
+  expect(await batches.submit('b', 'free 1')).toEqual({ name: 'free 1' })
+  expect(await batches.submit('a', 'free 2')).toEqual({ name: 'free 2' })
+  free.resolve()
+  expect(await Promise.all(held)).toEqual([{ name: 'held 1' }, { name: 'held 2' }])
+  expect(lanes.filter(({ waits }) => waits).map(({ commands }) => commands)).toEqual([['held 1', 'held 2']])
+})
+
+test('a command that waits in vain for a lock goes on in a lane of its partner, alone', async () => {
+  const waited: string[][] = []
+  const batches = new Batches<string, object>(databases, async (commands, { waits }) => {
+    if (waits) waited.push(commands)
+    else if (commands.includes('a2')) throw failing('55P03')
+    return commands.map(name => ({ name }))
+  })
+  await Promise.all([batches.submit('a', 'a1'), batches.submit('a', 'a2'), batches.submit('b', 'b1')])
+  expect(waited).toEqual([['a2']])
+})
+
+test('when too many wait, the next one is told so at once, and there is room again when they are done', async () => {
+  const { batches, turn, letGo } = stepwise(name => ({ name }))
+  const all = Array.from({ length: 1_024 }, (_, index) => batches.submit('a', String(index)))
+  const tooMany = await batches.submit('a', 'one more').catch((error: unknown) => error)
+  expect(tooMany).toBeInstanceOf(Problem)
+  expect(tooMany).toMatchObject({ name: 'ServiceUnavailable', headers: { 'retry-after': '1' } })
+  for (let round = 0; round < 8; round++) {
+    await turn()
+    letGo()
+  }
+  await Promise.all(all)
+  const later = batches.submit('a', 'later')
+  await turn()
+  letGo()
+  expect(await later).toEqual({ name: 'later' })
+})

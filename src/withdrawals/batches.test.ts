@@ -1,0 +1,163 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import { sql } from '../db.ts'
+import { verify } from '../ledger/verify.ts'
+
+let harness: Harness
+let second: Awaited<ReturnType<Harness['startSecond']>>
+beforeAll(async () => {
+  harness = await startHarness()
+  second = await harness.startSecond()
+})
+afterAll(async () => {
+  await second.stop()
+  await harness.stop()
+})
+beforeEach(() => harness.clock.advance({ minutes: 1 }))
+
+type Caller = Harness['call']
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const keyed = (key: string | undefined) => (key === undefined ? {} : { headers: { 'x-idempotency-key': key } })
+const intend = (call: Caller, memberId: string, amount = 1_000, key?: string) =>
+  call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) }, ...keyed(key) })
+const complete = (call: Caller, withdrawalIntentId: string, key?: string) =>
+  call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, ...keyed(key) })
+const intentOf = async (memberId: string, amount?: number): Promise<string> =>
+  (await intend(harness.call, memberId, amount)).body.withdrawalIntentId
+const availableOf = async (memberId: string) =>
+  (await harness.call('GET', `/v1/pay/members/${memberId}/balance`)).body.available.amount
+const countWithdrawals = async (memberId: string) =>
+  (await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals.length
+const codesOf = (answers: Answer[]) => answers.map(({ status, body }) => (status === 201 ? 201 : body.issues[0].code))
+const expectBooksToAgree = async () =>
+  expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+
+/** Runs in a transaction that stays open while `meanwhile` runs. */
+async function whileOpen<T>(statement: ReturnType<typeof sql>, meanwhile: () => Promise<T>): Promise<T> {
+  return await harness.db.transaction().execute(async tx => {
+    await statement.execute(tx)
+    return await meanwhile()
+  })
+}
+
+test('each of many requests that come at once has its own answer: good ones, refused ones, repeated ones', async () => {
+  const rich = await harness.addMember({ available: 20_000 })
+  const poor = await harness.addMember({ available: 1_500 })
+  const key = randomUUID()
+  const nobody = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
+  const answers = await Promise.all([
+    intend(harness.call, rich, 5_000, key),
+    intend(harness.call, nobody),
+    intend(harness.call, poor, 2_000),
+    intend(harness.call, rich, 999),
+    intend(harness.call, poor, 1_500),
+    intend(harness.call, rich, 5_000, key),
+    intend(harness.call, rich, 6_000, key),
+  ])
+  expect(codesOf(answers)).toEqual([
+    ...[201, 'MemberNotFound', 'MemberInsufficientFunds', 'AmountBelowLowerLimit', 201, 201],
+    'HeaderValidation',
+  ])
+  expect(answers[5]?.text).toBe(answers[0]?.text)
+  expect(answers[5]?.headers['idempotency-replayed']).toBe('true')
+})
+
+test('completions of one member that come at once are decided one after the other, to the last penny', async () => {
+  const memberId = await harness.addMember({ available: 10_500 })
+  const pending = await Promise.all(Array.from({ length: 15 }, () => intentOf(memberId)))
+  const answers = await Promise.all(pending.map(id => complete(harness.call, id)))
+  expect(codesOf(answers).filter(code => code === 201)).toHaveLength(10)
+  expect(codesOf(answers).filter(code => code === 'MemberInsufficientFunds')).toHaveLength(5)
+  expect(await availableOf(memberId)).toBe(500)
+  const { rows } = await sql<{ balanceAfter: bigint }>`
+    select balance_after from withdrawals where member_id = ${memberId} order by balance_after desc`.execute(harness.db)
+  expect(rows.map(row => Number(row.balanceAfter))).toEqual(
+    Array.from({ length: 10 }, (_, index) => 9_500 - index * 1_000),
+  )
+  await expectBooksToAgree()
+})
+
+test('two processes that complete for one member at once never pay out more than is available', async () => {
+  const memberId = await harness.addMember({ available: 20_500 })
+  const pending = await Promise.all(Array.from({ length: 40 }, () => intentOf(memberId)))
+  const answers = await Promise.all(
+    pending.map((id, index) => complete(index % 2 === 0 ? harness.call : second.call, id)),
+  )
+  expect(codesOf(answers).filter(code => code === 201)).toHaveLength(20)
+  expect(codesOf(answers).filter(code => code === 'MemberInsufficientFunds')).toHaveLength(20)
+  expect(await availableOf(memberId)).toBe(500)
+  await expectBooksToAgree()
+})
+
+test('one intent that is completed many times at once, in two processes, is one withdrawal', async () => {
+  const memberId = await harness.addMember({ available: 20_000 })
+  const id = await intentOf(memberId)
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => complete(index % 2 === 0 ? harness.call : second.call, id)),
+  )
+  expect(codesOf(answers)).toEqual(Array(20).fill(201))
+  expect(new Set(answers.map(({ headers }) => headers.location)).size).toBe(1)
+  expect(await countWithdrawals(memberId)).toBe(1)
+  expect(await availableOf(memberId)).toBe(19_000)
+})
+
+test('one idempotency key that comes many times at once, in two processes, has one effect and one answer', async () => {
+  const memberId = await harness.addMember({ available: 20_000 })
+  const key = randomUUID()
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, index) =>
+      intend(index % 2 === 0 ? harness.call : second.call, memberId, 1_000, key),
+    ),
+  )
+  expect(codesOf(answers)).toEqual(Array(20).fill(201))
+  expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+  const { rows } = await sql`select from withdrawal_intents where member_id = ${memberId}`.execute(harness.db)
+  expect(rows).toHaveLength(1)
+  const intentId = answers[0]?.body.withdrawalIntentId
+  const [one, other] = await Promise.all([
+    complete(harness.call, intentId, `${key}-complete`),
+    complete(second.call, intentId, `${key}-complete`),
+  ])
+  expect([one.status, other.status, one.headers.location]).toEqual([201, 201, other.headers.location])
+})
+
+test('a key whose record has expired is new again', async () => {
+  const memberId = await harness.addMember({ available: 20_000 })
+  const key = randomUUID()
+  const first = await intend(harness.call, memberId, 1_000, key)
+  await sql`update idempotency_keys set expires_at = ${harness.clock.now()} where key = ${key}`.execute(harness.db)
+  const [anew, again] = await Promise.all([
+    intend(harness.call, memberId, 2_000, key),
+    intend(second.call, memberId, 2_000, key),
+  ])
+  expect([anew.status, again.text]).toEqual([201, anew.text])
+  expect(anew.body.withdrawalIntentId).not.toBe(first.body.withdrawalIntentId)
+})
+
+test('a member whom somebody holds keeps nobody else waiting, and has their turn afterwards', async () => {
+  const [held, free] = [await harness.addMember({ available: 5_000 }), await harness.addMember({ available: 5_000 })]
+  const [heldIntent, freeIntent] = [await intentOf(held), await intentOf(free)]
+  const waiting = await whileOpen(sql`select from members where id = ${held} for no key update`, async () => {
+    const completing = complete(harness.call, heldIntent)
+    expect((await complete(harness.call, freeIntent)).status).toBe(201)
+    return { completing }
+  })
+  expect((await waiting.completing).status).toBe(201)
+  await expectBooksToAgree()
+})
+
+test('a key that another process is still working with keeps nobody else waiting, and is a conflict after two seconds', async () => {
+  const memberId = await harness.addMember({ available: 5_000 })
+  const key = randomUUID()
+  const now = harness.clock.now()
+  const unfinished = sql`
+    insert into idempotency_keys (partner_id, key, fingerprint, operation, created_at, expires_at)
+    values (${harness.partner.id}, ${key}, ${Buffer.alloc(32)}, 'createPayRun', ${now}, ${new Date(now.getTime() + 1e9)})`
+  await whileOpen(unfinished, async () => {
+    const waiting = intend(harness.call, memberId, 1_000, key)
+    expect((await intend(harness.call, memberId)).status).toBe(201)
+    const { status, body } = await waiting
+    expect([status, body.issues[0].message]).toEqual([409, expect.stringContaining('is being processed right now')])
+  })
+})

@@ -85,7 +85,7 @@ test('a belief that is wrong is found, and the life that shows it is shrunk to t
     seed,
   })
   expect(details.failed).toBe(true)
-  expect(String(details.errorInstance)).toMatch(/settlement c0 m\d GBP: the model says/)
+  expect(String(details.errorInstance)).toMatch(/settlement c\d m\d GBP: the model says/)
   // Pay, a withdrawal and a payday that does not take it all; two commands when the withdrawal brings its pay along.
   expect(details.counterexample?.[1].length).toBeLessThanOrEqual(4)
 }, 120_000)

@@ -1,0 +1,18 @@
+const works: (() => Promise<void> | void)[] = []
+
+/** Has something undone at the end of the run, whatever kind of end it is. What was begun last is undone first. */
+export function atEnd(work: () => Promise<void> | void): void {
+  works.push(work)
+}
+
+/** Undoes everything that was begun. A second call finds nothing more to do. */
+export async function end(): Promise<void> {
+  for (let work = works.pop(); work !== undefined; work = works.pop()) {
+    try {
+      await work()
+    } catch (error) {
+      // What is left must be undone all the same.
+      console.error(`bench: could not clean up: ${error instanceof Error ? error.message : error}`)
+    }
+  }
+}

@@ -1,0 +1,301 @@
+import type pg from 'pg'
+import { type AccountColumns, fromColumns, lastFour, toColumns } from '../../src/bank-accounts/rules.ts'
+import { Problem, problem } from '../../src/errors.ts'
+import { newId } from '../../src/ids.ts'
+import { memberNotFound } from '../../src/members/rules.ts'
+import { type Currency, toWire } from '../../src/money.ts'
+import { noOpenCycle } from '../../src/pay-cycles/rules.ts'
+import { lowestAmount, type Tier } from '../../src/tiers/rules.ts'
+import { addMinutes, dayIn } from '../../src/time.ts'
+import {
+  decideIntent,
+  type Facts,
+  type Intent,
+  type MemberFacts,
+  refuseCompletion,
+  transfersOf,
+  unavailability,
+} from '../../src/withdrawals/rules.ts'
+import type { Answer } from './once.ts'
+
+type Reader = Pick<pg.PoolClient, 'query'>
+
+/** Quotes a withdrawal: the facts, the intent, its event. */
+export async function createIntent(
+  tx: pg.PoolClient,
+  {
+    partnerId,
+    intentMinutes,
+    memberId,
+    amount,
+    now,
+  }: {
+    partnerId: string
+    intentMinutes: number
+    memberId: string
+    amount: { amount: number; currency: string }
+    now: Date
+  },
+): Promise<Answer> {
+  const { facts } = await readFacts(tx, { partnerId, memberId })
+  const money = { amount: BigInt(amount.amount), currency: amount.currency as Currency }
+  const quote = decideIntent(facts, { memberId, amount: money })
+  if (quote instanceof Problem) throw quote
+  const { account, ...terms } = quote
+  const id = newId('withdrawalIntent', now)
+  const expiresAt = addMinutes(now, intentMinutes)
+  const { accountHolder, sortCode, accountNumber, iban } = toColumns(account)
+  await tx.query({
+    name: 'insert-intent',
+    text: `insert into withdrawal_intents
+                  (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee, tier,
+                   tier_version, account_holder, sort_code, account_number, iban, created_at, expires_at)
+           values ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+    values: [
+      ...[partnerId, id, memberId, terms.payCycleId, terms.currency, terms.amount, terms.net, terms.fee],
+      ...[
+        terms.employerFee,
+        terms.tier,
+        terms.tierVersion,
+        accountHolder,
+        sortCode,
+        accountNumber,
+        iban,
+        now,
+        expiresAt,
+      ],
+    ],
+  })
+  await appendEvent(tx, {
+    partnerId,
+    type: 'intent.created',
+    resourceId: id,
+    data: { withdrawalIntentId: id, ...eventData(quote) },
+    now,
+  })
+  const { currency } = terms
+  return {
+    status: 201,
+    headers: { 'x-intent-expires-at': expiresAt.toISOString() },
+    resourceId: id,
+    body: {
+      withdrawalIntentId: id,
+      netAmount: toWire({ amount: terms.net, currency }),
+      fee: toWire({ amount: terms.fee, currency }),
+      accountDetails: account,
+      bankAccount: { lastFour: lastFour(account) },
+    },
+  }
+}
+
+/** Completes an intent: locks it and its member, decides again, books, and tells. */
+export async function completeIntent(
+  tx: pg.PoolClient,
+  { partnerId, holdSeconds, intentId, now }: { partnerId: string; holdSeconds: number; intentId: string; now: Date },
+): Promise<Answer> {
+  const intent = await lockIntent(tx, { partnerId, intentId })
+  const { memberId, payCycleId, currency, amount, net, fee, employerFee } = intent
+  // In a statement of its own: what is read after it is what the holder before us has left.
+  await tx.query({
+    name: 'lock-member',
+    text: 'select from members where partner_id = $1 and id = $2 for no key update',
+    values: [partnerId, memberId],
+  })
+  if (intent.status === 'completed') return completed(await findWithdrawal(tx, { partnerId, intentId }))
+  const { facts } = await readFacts(tx, { partnerId, memberId })
+  const refusal = refuseCompletion(facts, intent, now)
+  if (refusal !== undefined) throw refusal
+
+  const id = newId('withdrawal', now)
+  await tx.query({
+    name: 'insert-withdrawal',
+    text: `insert into withdrawals
+                  (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount, net, fee,
+                   employer_fee, created_at, due_at, balance_after)
+           values ($1, $2, $3, $4, $5, 'held', $6, $7, $8, $9, $10, $11, $12, $13)`,
+    values: [
+      ...[partnerId, id, intentId, memberId, payCycleId, currency, amount, net, fee, employerFee, now],
+      ...[new Date(now.getTime() + holdSeconds * 1_000), (facts.member?.available ?? 0n) - amount],
+    ],
+  })
+  const transfers = transfersOf(intent)
+  await tx.query({
+    name: 'insert-transfers',
+    text: `insert into ledger_transfers
+                  (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at)
+           select $1, id, $2, 'withdrawal.held', debit, credit, amount, $3, $4, $5, $6
+             from unnest($7::text[], $8::text[], $9::text[], $10::bigint[]) as t (id, debit, credit, amount)`,
+    values: [
+      ...[partnerId, id, currency, memberId, payCycleId, now, transfers.map(() => newId('transfer', now)).sort()],
+      ...[transfers.map(({ debit }) => debit), transfers.map(({ credit }) => credit)],
+      transfers.map(transfer => transfer.amount),
+    ],
+  })
+  await tx.query({
+    name: 'take-from-balance',
+    text: `update ledger_balances set available = available - $4
+            where partner_id = $1 and member_id = $2 and currency = $3`,
+    values: [partnerId, memberId, currency, amount],
+  })
+  await tx.query({
+    name: 'complete-intent',
+    text: `update withdrawal_intents set status = 'completed' where partner_id = $1 and id = $2`,
+    values: [partnerId, intentId],
+  })
+  await appendEvent(tx, {
+    partnerId,
+    type: 'intent.completed',
+    resourceId: intentId,
+    data: { withdrawalIntentId: intentId, ...eventData(intent) },
+    now,
+  })
+  await appendEvent(tx, {
+    partnerId,
+    type: 'withdrawal.held',
+    resourceId: id,
+    data: { withdrawalId: id, withdrawalIntentId: intentId, ...eventData(intent) },
+    now,
+  })
+  return completed(id)
+}
+
+/** What a member can withdraw. */
+export async function readBalance(
+  db: Reader,
+  { partnerId, timeZone, memberId }: { partnerId: string; timeZone: string; memberId: string },
+) {
+  const { facts, payCycle } = await readFacts(db, { partnerId, memberId })
+  if (facts.member === null) throw memberNotFound(memberId)
+  if (facts.payCycleId === null) throw noOpenCycle()
+  const { rows } = await db.query<{ last: Date | null }>({
+    name: 'last-pay-run',
+    text: `select max(available_at) as last from pay_runs
+            where partner_id = $1 and pay_cycle_id = $2 and status = 'Available'`,
+    values: [partnerId, facts.payCycleId],
+  })
+  const last = rows[0]?.last ?? null
+  const { tier, available } = facts.member
+  const { currency } = tier
+  return {
+    available: toWire({ amount: available, currency }),
+    lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
+    upperLimit: toWire({ amount: tier.upperLimit, currency }),
+    payCycle: { id: facts.payCycleId, ...payCycle, lastPayDate: last === null ? null : dayIn(timeZone, last) },
+    isTemporarilyUnavailable: facts.unavailable !== null,
+  }
+}
+
+type FactsRow = Omit<Tier, 'name'> &
+  AccountColumns & {
+    paused: boolean
+    payCycleId: string | null
+    startDate: string
+    endDate: string
+    memberId: string | null
+    status: MemberFacts['status']
+    tier: string
+    available: bigint
+  }
+
+async function readFacts(
+  db: Reader,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): Promise<{ facts: Facts; payCycle: { startDate: string; endDate: string } }> {
+  const { rows } = await db.query<FactsRow>({
+    name: 'read-facts',
+    text: `select p.paused, c.id as "payCycleId", c.start_date as "startDate", c.end_date as "endDate",
+                  m.id as "memberId", m.status, m.account_holder as "accountHolder", m.sort_code as "sortCode",
+                  m.account_number as "accountNumber", m.iban, t.name as tier, t.version, t.currency,
+                  v.fee_fixed as "feeFixed", v.fee_bps as "feeBps", v.fee_min as "feeMin", v.fee_max as "feeMax",
+                  v.fee_payer as "feePayer", v.lower_limit as "lowerLimit", v.upper_limit as "upperLimit",
+                  v.withdrawals_per_day as "withdrawalsPerDay", v.withdrawals_per_cycle as "withdrawalsPerCycle",
+                  coalesce(b.available, 0) as available
+             from partners p
+             left join pay_cycles c on c.partner_id = p.id and c.status = 'Open'
+             left join members m on m.partner_id = p.id and m.id = $2
+             left join tiers t on t.partner_id = p.id and t.name = m.tier
+             left join tier_versions v on v.partner_id = p.id and v.tier = t.name and v.version = t.version
+             left join ledger_balances b on b.partner_id = p.id and b.member_id = m.id and b.currency = t.currency
+            where p.id = $1`,
+    values: [partnerId, memberId],
+  })
+  if (rows[0] === undefined) throw new Error(`Partner ${partnerId} is gone`)
+  const { paused, payCycleId, startDate, endDate, ...member } = rows[0]
+  const unavailable = unavailability({ paused, float: null })
+  const { memberId: id, status, available, tier: name, accountHolder, sortCode, accountNumber, iban, ...terms } = member
+  const known = id !== null && {
+    ...{ id, status, available, tier: { name, ...terms }, withdrawalsToday: 0, withdrawalsThisCycle: 0 },
+    account: fromColumns({ accountHolder, sortCode, accountNumber, iban }),
+  }
+  return { facts: { unavailable, float: null, payCycleId, member: known || null }, payCycle: { startDate, endDate } }
+}
+
+async function lockIntent(
+  tx: pg.PoolClient,
+  { partnerId, intentId }: { partnerId: string; intentId: string },
+): Promise<Intent> {
+  const { rows } = await tx.query<Omit<Intent, 'account'> & AccountColumns>({
+    name: 'lock-intent',
+    text: `select id, member_id as "memberId", pay_cycle_id as "payCycleId", status, currency, amount, net, fee,
+                  employer_fee as "employerFee", tier, tier_version as "tierVersion", account_holder as "accountHolder",
+                  sort_code as "sortCode", account_number as "accountNumber", iban, created_at as "createdAt",
+                  expires_at as "expiresAt"
+             from withdrawal_intents where partner_id = $1 and id = $2 for update`,
+    values: [partnerId, intentId],
+  })
+  if (rows[0] === undefined) throw problem('NotFound', 'There is no such withdrawal intent')
+  const { accountHolder, sortCode, accountNumber, iban, ...intent } = rows[0]
+  const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
+  if (account === null) throw new Error(`${intentId} has no account`)
+  return { ...intent, account }
+}
+
+async function findWithdrawal(
+  tx: pg.PoolClient,
+  { partnerId, intentId }: { partnerId: string; intentId: string },
+): Promise<string> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'find-withdrawal',
+    text: 'select id from withdrawals where partner_id = $1 and withdrawal_intent_id = $2',
+    values: [partnerId, intentId],
+  })
+  if (rows[0] === undefined) throw new Error(`${intentId} is completed and has no withdrawal`)
+  return rows[0].id
+}
+
+function completed(withdrawalId: string): Answer {
+  return {
+    status: 201,
+    headers: { location: `/v1/pay/withdrawals/${withdrawalId}` },
+    resourceId: withdrawalId,
+    body: { message: 'The withdrawal is on its way' },
+  }
+}
+
+function eventData({
+  memberId,
+  payCycleId,
+  amount,
+  fee,
+  net,
+  currency,
+}: Omit<Intent, 'id' | 'status' | 'createdAt' | 'expiresAt'>) {
+  return {
+    ...{ memberId, payCycleId, currency },
+    ...{ amount: Number(amount), fee: Number(fee), netAmount: Number(net) },
+  }
+}
+
+async function appendEvent(
+  tx: pg.PoolClient,
+  event: { partnerId: string; type: string; resourceId: string; data: Record<string, unknown>; now: Date },
+): Promise<void> {
+  const { partnerId, type, resourceId, data, now } = event
+  await tx.query({
+    name: 'append-event',
+    text: `insert into events (partner_id, id, type, resource_id, sequence, data, created_at, transaction_id)
+           select $1::text, $2, $3, $4::text, coalesce(max(sequence), 0) + 1, $5, $6, greatest(pg_current_xact_id(), max(transaction_id))
+             from events where partner_id = $1 and resource_id = $4`,
+    values: [partnerId, newId('event', now), type, resourceId, data, now],
+  })
+}

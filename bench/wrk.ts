@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { atEnd } from './ending.ts'
 import { cpuMsOfEndedChildren } from './processes.ts'
 
-const script = fileURLToPath(new URL('load.lua', import.meta.url))
+// One of the two scripts loads the other by its name.
+const scripts = fileURLToPath(new URL('.', import.meta.url))
 // Longer than anything that is still an answer; what takes longer is counted as an error.
 const answerSecondsMax = 10
 
@@ -32,14 +33,30 @@ export type Seen = {
   cpuMs: number
 }
 
+/** How many answers had which status. */
+export type Statuses = { ok: number; tooMany: number; busy: number; other: number }
+
+type Size = { connections: number; seconds: number }
+
 let runs = 0
 
 /** Sends a load for some seconds in a closed loop: each connection sends its next request when it has its answer. */
-export async function sendLoad(
+export async function sendLoad(address: string, load: Load, size: Size): Promise<Seen> {
+  return (await send('load.lua', address, load, size)).seen
+}
+
+/** As `sendLoad`, and counts answers by status. */
+export async function sendAndCount(address: string, load: Load, size: Size): Promise<Seen & { statuses: Statuses }> {
+  const { seen, said } = await send('overload.lua', address, load, size)
+  return { ...seen, statuses: JSON.parse(lineOf(said, 'STATUSES')) }
+}
+
+async function send(
+  script: string,
   address: string,
   load: Load,
-  { connections, seconds }: { connections: number; seconds: number },
-): Promise<Seen> {
+  { connections, seconds }: Size,
+): Promise<{ seen: Seen; said: string }> {
   const threads = connections <= 8 ? 1 : 2
   const cpuBefore = cpuMsOfEndedChildren()
   const wrk = spawn(
@@ -49,7 +66,7 @@ export async function sendLoad(
       ...[address, '--', load.requests, load.keysFile, load.firstMember, load.membersPerKey, load.firstIntent],
       ...[threads, `bench-${process.pid}-${Date.now()}-${++runs}`],
     ].map(String),
-    { stdio: ['ignore', 'pipe', 'inherit'] },
+    { cwd: scripts, stdio: ['ignore', 'pipe', 'inherit'] },
   )
   atEnd(() => void wrk.kill('SIGKILL'))
   let said = ''
@@ -57,9 +74,11 @@ export async function sendLoad(
     said += text
   })
   await once(wrk, 'close')
-  const result = /^RESULT (.*)$/m.exec(said)?.[1]
-  if (result === undefined) throw new Error(`wrk ended without a result: ${said}`)
-  const seen: Record<string, number> = JSON.parse(result)
+  return { seen: { ...readResult(said), cpuMs: cpuMsOfEndedChildren() - cpuBefore }, said }
+}
+
+function readResult(said: string): Omit<Seen, 'cpuMs'> {
+  const seen: Record<string, number> = JSON.parse(lineOf(said, 'RESULT'))
   const of = (name: string) => seen[name] ?? 0
   return {
     requests: of('requests'),
@@ -69,6 +88,11 @@ export async function sendLoad(
     maxMs: of('maxUs') / 1_000,
     refused: of('status'),
     broken: of('connect') + of('read') + of('write') + of('timeout'),
-    cpuMs: cpuMsOfEndedChildren() - cpuBefore,
   }
+}
+
+function lineOf(said: string, name: string): string {
+  const line = new RegExp(`^${name} (.*)$`, 'm').exec(said)?.[1]
+  if (line === undefined) throw new Error(`wrk ended without a result: ${said}`)
+  return line
 }

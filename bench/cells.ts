@@ -1,0 +1,79 @@
+import type { Server } from './postgres.ts'
+import { cpuMsOf, rssMbOf } from './processes.ts'
+import { type Employer, seedPending, settle } from './seed.ts'
+import type { Service } from './service.ts'
+import type { Workload } from './workloads.ts'
+import { type Load, type Seen, sendLoad } from './wrk.ts'
+
+/** A service on a database of its own, and who its requests are from. */
+export type Stand = {
+  service: Service
+  databaseUrl: string
+  /** Whose intents are completed. */
+  employer: Employer
+  /** The first number that no intent has yet. */
+  nextIntent: number
+}
+
+/** What one measurement gave. CPU times are per request. */
+export type Figures = Seen & { serviceCpuMs: number; postgresCpuMs: number; loadCpuMs: number; rssMb: number }
+
+/** Intents made for completing have numbers from here on, above those of every past. */
+export const firstIntentToComplete = 1_000_000_000
+
+const warmUpSeconds = 1
+// Before anything is known of how fast a service is, this many per connection and second are surely enough, and so is
+// this many in all.
+const perSecondMax = { perConnection: 4_000, inAll: 25_000 }
+
+/** Measures one workload at one number of connections, on a service that was warmed up with the same. */
+export async function measure(
+  server: Server,
+  stand: Stand,
+  {
+    workload,
+    load,
+    connections,
+    seconds,
+  }: { workload: Workload; load: Omit<Load, 'firstIntent'>; connections: number; seconds: number },
+): Promise<Figures> {
+  const { service, databaseUrl } = stand
+  const { address, pid } = service
+  const first = Math.min(perSecondMax.perConnection * connections, perSecondMax.inAll) * warmUpSeconds
+  const warmUp = await sendLoad(
+    address,
+    { ...load, firstIntent: await preparePending(stand, workload, first) },
+    { connections, seconds: warmUpSeconds },
+  )
+  // A cold service may be half as fast as a warm one.
+  const next = Math.ceil(warmUp.perSecond * seconds * 2) + 1_000
+  const firstIntent = await preparePending(stand, workload, next)
+  await settle(databaseUrl)
+
+  const cpuBefore = { service: cpuMsOf(pid), postgres: postgresCpuMs(server) }
+  const seen = await sendLoad(address, { ...load, firstIntent }, { connections, seconds })
+  const perRequest = (ms: number) => ms / Math.max(1, seen.requests)
+  return {
+    ...seen,
+    serviceCpuMs: perRequest(cpuMsOf(pid) - cpuBefore.service),
+    postgresCpuMs: perRequest(postgresCpuMs(server) - cpuBefore.postgres),
+    loadCpuMs: perRequest(seen.cpuMs),
+    rssMb: rssMbOf(pid),
+  }
+}
+
+/** NaN where the server's processes cannot be seen. */
+export function postgresCpuMs({ postmasterPid }: Server): number {
+  return postmasterPid === undefined ? Number.NaN : cpuMsOf(postmasterPid)
+}
+
+/** @returns the number of the first intent that was made for so many requests */
+async function preparePending(stand: Stand, { completing, isHot }: Workload, requests: number): Promise<number> {
+  const firstIntent = stand.nextIntent
+  if (completing === 0) return firstIntent
+  // Which requests complete is drawn by lot; twice the share is beyond any luck.
+  const count = Math.ceil(requests * Math.min(1, completing * 2))
+  await seedPending(stand.databaseUrl, stand.employer, { firstIntent, count, ...(isHot ? { ofMembers: 1 } : {}) })
+  stand.nextIntent += count
+  return firstIntent
+}

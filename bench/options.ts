@@ -1,0 +1,71 @@
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { type WorkloadName, workloads } from './workloads.ts'
+
+const parts = ['pgbench', 'start', 'overload', 'growth'] as const
+type Part = (typeof parts)[number]
+
+export type Options = {
+  workloads: WorkloadName[]
+  parts: ReadonlySet<Part>
+  connections: number[]
+  seconds: number
+  rounds: number
+  isQuick: boolean
+  jsonFile: string | undefined
+  /** The checkout whose product is measured. */
+  productDir: string
+  /** The size of the typical service's pool. */
+  typicalConnections: number
+}
+
+const usage = `npm run bench -- [options]
+  --only LIST            of: ${[...Object.keys(workloads), ...parts].join(', ')}
+  --connections LIST     (1,8,64,256)
+  --seconds N            of each measurement (4)
+  --rounds N             interleaved, of which the medians are told (3)
+  --quick                one round of 2 seconds, small growth; to see that it works, not how fast
+  --no-growth            without the growth part, which takes half an hour and 45 GB
+  --json FILE            write every figure of every round there
+  --product DIR          measure the product of another checkout
+  --typical-connections N  pool of the typical service (20, its best)
+BENCH_DATABASE_URL names a PostgreSQL of this machine to use, as a superuser, instead of a fresh one.`
+
+/** @throws with how it is used */
+export function readOptions(): Options {
+  const { values } = parseArgs({
+    allowNegative: true,
+    options: {
+      only: { type: 'string' },
+      connections: { type: 'string', default: '1,8,64,256' },
+      seconds: { type: 'string' },
+      rounds: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      growth: { type: 'boolean', default: true },
+      json: { type: 'string' },
+      product: { type: 'string' },
+      'typical-connections': { type: 'string', default: '20' },
+    },
+  })
+  const names = Object.keys(workloads) as WorkloadName[]
+  const wanted = values.only?.split(',') ?? [...names, ...parts]
+  const unknown = wanted.filter(name => !(name in workloads) && !parts.some(part => part === name))
+  if (unknown.length > 0) throw new Error(`There is no ${unknown.join(', ')}\n${usage}`)
+  return {
+    workloads: names.filter(name => wanted.includes(name)),
+    parts: new Set(parts.filter(part => wanted.includes(part) && (part !== 'growth' || values.growth))),
+    connections: values.connections.split(',').map(whole),
+    seconds: whole(values.seconds ?? (values.quick ? '2' : '4')),
+    rounds: whole(values.rounds ?? (values.quick ? '1' : '3')),
+    isQuick: values.quick,
+    jsonFile: values.json,
+    productDir: values.product ?? fileURLToPath(new URL('..', import.meta.url)),
+    typicalConnections: whole(values['typical-connections']),
+  }
+}
+
+function whole(text: string): number {
+  const number = Number(text)
+  if (Number.isSafeInteger(number) && number > 0) return number
+  throw new Error(`${text} is not a number of anything\n${usage}`)
+}

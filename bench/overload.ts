@@ -1,0 +1,135 @@
+import { Agent, type IncomingMessage, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { median } from './median.ts'
+import { withClient } from './postgres.ts'
+import { rssMbOf } from './processes.ts'
+import type { Service } from './service.ts'
+import type { Town } from './town.ts'
+import { type Load, type Seen, type Statuses, sendAndCount, sendLoad } from './wrk.ts'
+
+export type Overload = {
+  /** Intents a second at the number of connections that gives most. */
+  capacity: number
+  floods: Flood[]
+  limited: Seen & { statuses: Statuses; requestsPerSecond: number }
+}
+
+/** What came of so many connections, none of which waits before it asks again. */
+type Flood = Seen & {
+  connections: number
+  statuses: Statuses
+  /** Requests that arrived, over those that can be done. */
+  offered: number
+  rssMb: number
+  recovery: Recovery
+}
+
+/** The median of 8 connections before, and how long after the end of the flood it was again at most half as much more. */
+type Recovery = { beforeMs: number; afterMs: number | undefined }
+
+const floodConnections = [1_000, 2_000, 4_000]
+const recoverySecondsMax = 5
+const windowMs = 100
+
+/** Offers the product more than it can do, and looks at the answers and at what comes after. */
+export async function measureOverload(
+  service: Service,
+  town: Town,
+  { databaseUrl, seconds }: { databaseUrl: string; seconds: number },
+): Promise<Overload> {
+  const { one, keysOfOne } = town
+  const load: Load = {
+    ...{ requests: 'intent', keysFile: keysOfOne, firstIntent: 0 },
+    ...{ firstMember: one.firstMember, membersPerKey: one.members },
+  }
+  const { address, pid } = service
+  await sendLoad(address, load, { connections: 64, seconds: 1 })
+  let capacity = 0
+  for (const connections of [64, 128, 256]) {
+    const { perSecond, refused } = await sendLoad(address, load, { connections, seconds })
+    if (refused === 0) capacity = Math.max(capacity, perSecond)
+  }
+  const floods: Flood[] = []
+  for (const connections of floodConnections) {
+    const before = medianOf(await sample(address, town, { seconds: 1 }))
+    const seen = await sendAndCount(address, load, { connections, seconds })
+    const recovery = { beforeMs: before, afterMs: await recoveryMs(address, town, before) }
+    floods.push({ ...seen, connections, offered: seen.perSecond / capacity, rssMb: rssMbOf(pid), recovery })
+  }
+  return { capacity, floods, limited: await measureLimit(address, load, town, { databaseUrl, seconds, capacity }) }
+}
+
+/** The same load on a partner that may send a tenth of what the service can do. */
+async function measureLimit(
+  address: string,
+  load: Load,
+  { one }: Town,
+  { databaseUrl, seconds, capacity }: { databaseUrl: string; seconds: number; capacity: number },
+): Promise<Overload['limited']> {
+  const requestsPerSecond = Math.ceil(capacity / 10)
+  const limit = (perSecond: number) =>
+    withClient(databaseUrl, client =>
+      client.query('update partners set requests_per_second = $2, requests_burst = $2 where id = $1', [
+        one.partnerId,
+        perSecond,
+      ]),
+    )
+  await limit(requestsPerSecond)
+  // A changed setting takes effect within a second.
+  await sleep(1_000)
+  const seen = await sendAndCount(address, load, { connections: 64, seconds })
+  await limit(1_000_000)
+  return { ...seen, requestsPerSecond }
+}
+
+/** From now until the answers of 100 ms are again about as fast as before, and all of them what they should be. */
+async function recoveryMs(address: string, town: Town, beforeMs: number): Promise<number | undefined> {
+  const samples = await sample(address, town, { seconds: recoverySecondsMax })
+  for (let from = 0; from < recoverySecondsMax * 1_000; from += windowMs) {
+    const window = samples.filter(({ endMs }) => endMs >= from && endMs < from + windowMs)
+    const isRight = window.length > 0 && window.every(({ status }) => status === 201)
+    if (isRight && medianOf(window) <= 1.5 * beforeMs) return from + windowMs
+  }
+  return undefined
+}
+
+type Sample = { endMs: number; ms: number; status: number }
+
+/** Creates intents over 8 connections, one after the other on each. */
+async function sample(address: string, { one }: Town, { seconds }: { seconds: number }): Promise<Sample[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+  const startedAt = performance.now()
+  const samples: Sample[] = []
+  const body = JSON.stringify({
+    memberId: `mem_${String(one.firstMember).padStart(26, '0')}`,
+    amount: { amount: 5_000, currency: 'GBP' },
+  })
+  const options = {
+    method: 'POST',
+    agent,
+    headers: { 'x-api-key': one.key, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+  }
+  const ask = () =>
+    new Promise<number>((resolve, reject) => {
+      const asked = request(`${address}/v1/pay/withdrawals/intent`, options, (answer: IncomingMessage) => {
+        answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
+      })
+      asked.on('error', reject).end(body)
+    })
+  const client = async () => {
+    while (performance.now() - startedAt < seconds * 1_000) {
+      const askedAt = performance.now()
+      // A connection that is refused or cut off is no answer, and nobody has recovered yet.
+      const status = await ask().catch(() => 0)
+      const now = performance.now()
+      samples.push({ endMs: now - startedAt, ms: now - askedAt, status })
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, client))
+  agent.destroy()
+  return samples
+}
+
+function medianOf(samples: Sample[]): number {
+  return median(samples.map(({ ms }) => ms))
+}

@@ -1,0 +1,89 @@
+import { execFile } from 'node:child_process'
+import { accessSync, constants, globSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { postgresCpuMs } from './cells.ts'
+import type { Server } from './postgres.ts'
+import { cpuMsOfEndedChildren } from './processes.ts'
+import { settle } from './seed.ts'
+import type { Town } from './town.ts'
+
+export const statements = ['intent', 'intent-key'] as const
+export type Statement = (typeof statements)[number]
+
+/** What pgbench reached with so many clients. CPU times are per statement. */
+export type Point = {
+  clients: number
+  perSecond: number
+  averageMs: number
+  failed: number
+  postgresCpuMs: number
+  loadCpuMs: number
+}
+
+const clientCounts = [1, 2, 4, 8, 16, 32, 64]
+
+/** Finds a program in PATH or among Debian's PostgreSQL programs, the newest first. */
+export function findProgram(name: string): string | undefined {
+  const folders = (process.env.PATH ?? '').split(':')
+  const debian = globSync('/usr/lib/postgresql/*/bin').sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
+  return [...folders, ...debian].map(folder => path.join(folder, name)).find(isExecutable)
+}
+
+/** How fast PostgreSQL alone does what an intent needs, as one statement that writes the same rows, by number of clients. */
+export async function measureStatement(
+  server: Server,
+  town: Town,
+  { statement, seconds }: { statement: Statement; seconds: number },
+): Promise<Point[]> {
+  const database = 'bench_pgbench'
+  const url = await server.create(database, { template: town.template })
+  try {
+    await run(url, town, { statement, clients: 8, seconds: 1 })
+    const points: Point[] = []
+    for (const clients of clientCounts) {
+      await settle(url)
+      const cpuBefore = { postgres: postgresCpuMs(server), load: cpuMsOfEndedChildren() }
+      const { statements, ...point } = await run(url, town, { statement, clients, seconds })
+      points.push({
+        ...{ clients, ...point },
+        postgresCpuMs: (postgresCpuMs(server) - cpuBefore.postgres) / statements,
+        loadCpuMs: (cpuMsOfEndedChildren() - cpuBefore.load) / statements,
+      })
+    }
+    return points
+  } finally {
+    await server.drop(database)
+  }
+}
+
+async function run(
+  url: string,
+  { one }: Town,
+  { statement, clients, seconds }: { statement: Statement; clients: number; seconds: number },
+) {
+  const program = findProgram('pgbench')
+  if (program === undefined) throw new Error('pgbench is gone')
+  const script = fileURLToPath(new URL(`${statement}.sql`, import.meta.url))
+  const { stdout } = await promisify(execFile)(program, [
+    ...['-n', '-M', 'prepared', '-c', String(clients), '-j', String(Math.min(clients, 2)), '-T', String(seconds)],
+    ...['-D', `partner=${one.partnerId}`, '-D', `members=${one.members}`, '-f', script, url],
+  ])
+  const figure = (pattern: RegExp) => Number(pattern.exec(stdout)?.[1] ?? Number.NaN)
+  return {
+    statements: figure(/transactions actually processed: ([0-9]+)/),
+    failed: figure(/failed transactions: ([0-9]+)/),
+    perSecond: figure(/tps = ([0-9.]+) \(without initial/),
+    averageMs: figure(/latency average = ([0-9.]+) ms/),
+  }
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}

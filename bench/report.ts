@@ -1,0 +1,199 @@
+import { cpus, release, totalmem } from 'node:os'
+import type { Cell, Results } from './bench.ts'
+import { type Grown, nameOf, type Size } from './growth.ts'
+import { median } from './median.ts'
+import type { Overload } from './overload.ts'
+import type { Point } from './pgbench.ts'
+import type { Starts } from './start.ts'
+
+/** Everything as Markdown, ready for docs/performance.md. */
+export function reportOf({ machine, cells, points, starts, overload, grown, invalid }: Results): string {
+  const parts = [
+    machine,
+    ...(invalid.length === 0 ? [] : [`**Invalid:** ${invalid.join('; ')}.`]),
+    ...(cells.length === 0 ? [] : [speedTable(cells, points), costTable(cells)]),
+    ...Object.entries(points).map(([statement, found]) => pgbenchTable(statement, found)),
+    ...(starts === undefined ? [] : [startLine(starts)]),
+    ...(overload === undefined ? [] : [overloadTable(overload)]),
+    ...(grown.length === 0 ? [] : [growthTable(grown)]),
+  ]
+  return parts.join('\n\n')
+}
+
+/** The machine, and the versions of what was measured on it. */
+export function machineOf({ postgresVersion, now }: { postgresVersion: string; now: Date }): string {
+  const [first] = cpus()
+  const gigabytes = Math.round(totalmem() / 2 ** 30)
+  return (
+    `Measured on ${now.toISOString().slice(0, 10)}: ${cpus().length} cores of ${first?.model.trim()}, ${gigabytes} GB, ` +
+    `Linux ${release()}, Node ${process.versions.node}, PostgreSQL ${postgresVersion}; load generator, service and ` +
+    'PostgreSQL share the cores.'
+  )
+}
+
+/** The point of pgbench with the most statements a second, by the medians of the rounds. */
+function bestPoint(rounds: Point[][] | undefined): { clients: number; perSecond: number } | undefined {
+  return medianPoints(rounds ?? []).sort((a, b) => b.perSecond - a.perSecond)[0]
+}
+
+function medianPoints(rounds: Point[][]) {
+  const [first = []] = rounds
+  return first.map(({ clients }, index) => {
+    const of = (figure: keyof Point) => median(rounds.flatMap(points => points[index]?.[figure] ?? []))
+    return { clients, perSecond: of('perSecond'), averageMs: of('averageMs'), postgresCpuMs: of('postgresCpuMs') }
+  })
+}
+
+type Row = { workload: string; connections: number; product: Cell[]; typical: Cell[] }
+
+function rowsOf(cells: Cell[]): Row[] {
+  const grouped = Map.groupBy(cells, ({ workload, connections }) => `${workload} ${connections}`)
+  return [...grouped.values()].flatMap(group => {
+    const [first] = group
+    if (first === undefined) return []
+    const of = (side: string) => group.filter(cell => cell.side === side)
+    return [
+      { workload: first.workload, connections: first.connections, product: of('product'), typical: of('typical') },
+    ]
+  })
+}
+
+function speedTable(cells: Cell[], points: Results['points']): string {
+  return table(
+    ['Workload', 'Connections', '× typical', '× pgbench', 'req/s', 'p50 ms', 'p99 ms', 'errors'].concat([
+      'typical req/s',
+      'p50 ms',
+      'p99 ms',
+      'errors',
+    ]),
+    rowsOf(cells).map(({ workload, connections, product, typical }) => {
+      const best = workload === 'intent' || workload === 'intent-key' ? bestPoint(points[workload]) : undefined
+      return [
+        workload,
+        String(connections),
+        // Of each round its own, since both sides of a round were measured in the same minute.
+        figure(median(product.map((cell, round) => cell.perSecond / (typical[round]?.perSecond ?? Number.NaN))), 2),
+        best === undefined ? '' : figure(of(product, 'perSecond') / best.perSecond, 2),
+        ...speed(product),
+        ...speed(typical),
+      ]
+    }),
+  )
+}
+
+function speed(cells: Cell[]): string[] {
+  const errors = cells.reduce((sum, { refused, broken }) => sum + refused + broken, 0)
+  return [
+    figure(of(cells, 'perSecond'), 0),
+    figure(of(cells, 'p50Ms'), 2),
+    figure(of(cells, 'p99Ms'), 2),
+    errors === 0 ? '0' : `**${errors}**`,
+  ]
+}
+
+function costTable(cells: Cell[]): string {
+  return table(
+    ['CPU ms per request', 'Connections', 'load generator', 'product', 'PostgreSQL', 'RSS MB'].concat([
+      'load generator',
+      'typical',
+      'PostgreSQL',
+      'RSS MB',
+    ]),
+    rowsOf(cells).map(({ workload, connections, product, typical }) => [
+      ...[workload, String(connections)],
+      ...[...cost(product), ...cost(typical)],
+    ]),
+  )
+}
+
+function cost(cells: Cell[]): string[] {
+  return [
+    figure(of(cells, 'loadCpuMs'), 3),
+    figure(of(cells, 'serviceCpuMs'), 3),
+    figure(of(cells, 'postgresCpuMs'), 3),
+    figure(of(cells, 'rssMb'), 0),
+  ]
+}
+
+function pgbenchTable(statement: string, rounds: Point[][]): string {
+  const best = bestPoint(rounds)
+  return table(
+    [`pgbench, ${statement}: clients`, 'statements/s', 'average ms', 'PostgreSQL CPU ms'],
+    medianPoints(rounds).map(({ clients, perSecond, averageMs, postgresCpuMs }) => {
+      const rate = figure(perSecond, 0)
+      return [
+        String(clients),
+        clients === best?.clients ? `**${rate}**` : rate,
+        ...[figure(averageMs, 2), figure(postgresCpuMs, 3)],
+      ]
+    }),
+  )
+}
+
+function startLine({ readyMs, idleRssMb }: Starts): string {
+  return `From start to ready: ${figure(readyMs, 0)} ms (median of five); idle, the process holds ${figure(idleRssMb, 0)} MB.`
+}
+
+function overloadTable({ capacity, floods, limited }: Overload): string {
+  const share = (count: number, requests: number) => `${figure((100 * count) / requests, 1)} %`
+  const flood = table(
+    [
+      'Flood: connections',
+      'arrive/s',
+      '× capacity',
+      '2xx',
+      '503',
+      '429',
+      'other',
+      'broken',
+      'p50 ms',
+      'p99 ms',
+      'max ms',
+    ].concat(['RSS MB', 'p50 before ms', 'recovered after ms']),
+    floods.map(({ connections, statuses, requests, recovery, ...seen }) => [
+      ...[String(connections), figure(seen.perSecond, 0), figure(seen.offered, 2)],
+      ...[statuses.ok, statuses.busy, statuses.tooMany, statuses.other].map(count => share(count, requests)),
+      ...[String(seen.broken), figure(seen.p50Ms, 0), figure(seen.p99Ms, 0), figure(seen.maxMs, 0)],
+      ...[figure(seen.rssMb, 0), figure(recovery.beforeMs, 1)],
+      recovery.afterMs === undefined ? '**never**' : String(recovery.afterMs),
+    ]),
+  )
+  const { statuses, requests, requestsPerSecond, perSecond, p99Ms } = limited
+  return (
+    `Capacity: ${figure(capacity, 0)} intents/s.\n\n${flood}\n\nA partner limited to ${requestsPerSecond} requests/s ` +
+    `that sends ${figure(perSecond, 0)}/s: ${share(statuses.ok, requests)} are done, ` +
+    `${share(statuses.tooMany, requests)} answered 429; p99 ${figure(p99Ms, 1)} ms.`
+  )
+}
+
+function growthTable(grown: Grown[]): string {
+  const sizes = [...new Map(grown.map(({ size }) => [nameOf(size), size])).values()]
+  const smallest = sizes.reduce((least, size) => (size.members < least.members ? size : least))
+  const rate = (wanted: Size, workload: string) => {
+    const own = grown.filter(({ size, workload: name }) => nameOf(size) === nameOf(wanted) && name === workload)
+    return median(own.map(({ figures }) => figures.perSecond))
+  }
+  return table(
+    ['Already there', 'intents/s', '× slower', 'completions/s', '× slower'],
+    sizes.map(size => [
+      nameOf(size),
+      ...['intent', 'complete'].flatMap(workload => [
+        figure(rate(size, workload), 0),
+        figure(rate(smallest, workload) / rate(size, workload), 2),
+      ]),
+    ]),
+  )
+}
+
+function of(cells: Cell[], figureName: keyof Cell): number {
+  return median(cells.map(cell => Number(cell[figureName])))
+}
+
+function figure(value: number, decimals: number): string {
+  return Number.isFinite(value) ? value.toFixed(decimals) : 'unknown'
+}
+
+function table(head: string[], rows: string[][]): string {
+  const line = (fields: string[]) => `| ${fields.join(' | ')} |`
+  return [line(head), line(head.map((_, column) => (column === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n')
+}

@@ -1,0 +1,52 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import type { Server } from './postgres.ts'
+import { type Employer, seedEmployer, seedPast, settle } from './seed.ts'
+import { operate } from './service.ts'
+
+/** Who is there: one big employer and a hundred small ones, with as many members together. Every copy of the template has them. */
+export type Town = {
+  template: string
+  one: Employer
+  keysOfOne: string
+  keysOfHundred: string
+  /** Of the first of the hundred; the others follow. */
+  firstMemberOfHundred: number
+  membersOfEach: number
+  /** The first pending intent of the big employer's past. */
+  firstPending: number
+}
+
+const template = 'bench_template'
+const partners = 100
+
+/** Seeds the template that every measured database is a copy of, so that all begin alike. */
+export async function buildTown(
+  server: Server,
+  { folder, productDir, members }: { folder: string; productDir: string; members: number },
+): Promise<Town> {
+  const url = await server.create(template)
+  await operate(['migrate'], { databaseUrl: url, productDir })
+  const one = await seedEmployer(url, { name: 'One', firstMember: 0, members })
+  // Plans that are made while a table is empty scan it, and a service in use has no empty tables.
+  await seedPast(url, one, { intents: members, pending: 10_000 })
+  const membersOfEach = members / partners
+  const firstMemberOfHundred = 10_000_000
+  const hundred: Employer[] = []
+  for (let index = 0; index < partners; index++) {
+    const firstMember = firstMemberOfHundred + index * membersOfEach
+    hundred.push(await seedEmployer(url, { name: `One of a hundred`, firstMember, members: membersOfEach }))
+  }
+  await settle(url)
+  return {
+    ...{ template, one, firstMemberOfHundred, membersOfEach, firstPending: members },
+    keysOfOne: writeKeys(path.join(folder, 'one.keys'), [one]),
+    keysOfHundred: writeKeys(path.join(folder, 'hundred.keys'), hundred),
+  }
+}
+
+/** Where the load generator finds the keys. */
+export function writeKeys(file: string, employers: Employer[]): string {
+  writeFileSync(file, employers.map(({ key }) => `${key}\n`).join(''))
+  return file
+}

@@ -3,44 +3,35 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Figures, firstIntentToComplete, measure, type Stand } from './cells.ts'
 import { atEnd, end } from './ending.ts'
-import { type Grown, measureGrowth } from './growth.ts'
+import { measureGrowth } from './growth.ts'
 import { type Options, readOptions } from './options.ts'
-import { measureOverload, type Overload } from './overload.ts'
-import { findProgram, measureStatement, type Point, type Statement, statements } from './pgbench.ts'
+import { measureOverload } from './overload.ts'
+import { findProgram, measureStatement, type Statement, statements } from './pgbench.ts'
 import { openServer, type Server, withClient } from './postgres.ts'
-import { machineOf, reportOf } from './report.ts'
+import { machineOf, type Results, reportOf } from './report.ts'
 import { requireSameness } from './sameness.ts'
 import { operate, type Side, startService } from './service.ts'
-import { measureStarts, type Starts } from './start.ts'
+import { measureStarts } from './start.ts'
 import { buildTown, type Town } from './town.ts'
 import { type WorkloadName, workloads } from './workloads.ts'
 import { type Load, sendLoad } from './wrk.ts'
 
 // The product, a typical service and PostgreSQL alone, measured in turns: see README.md.
 
-export type Cell = Figures & { workload: WorkloadName; connections: number; side: Side; round: number }
-
-export type Results = {
-  machine: string
-  cells: Cell[]
-  /** Of each round. */
-  points: Partial<Record<Statement, Point[][]>>
-  starts: Starts | undefined
-  overload: Overload | undefined
-  grown: Grown[]
-  /** What must not be believed, and why. */
-  invalid: string[]
-}
-
+let isInterrupted = false
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.on(signal, () => void end().finally(() => process.exit(130)))
+  process.on(signal, () => {
+    isInterrupted = true
+    void end().finally(() => process.exit(130))
+  })
 }
 try {
   const options = readOptions()
   requirePrograms(options)
   await bench(options)
 } catch (error) {
-  console.error(`bench: ${error instanceof Error ? error.message : error}`)
+  // What was measured just then fails as well, which is no news.
+  if (!isInterrupted) console.error(`bench: ${error instanceof Error ? error.message : error}`)
   process.exitCode = 1
 } finally {
   await end()
@@ -150,7 +141,7 @@ async function measureRound(
   }
 
   async function measurePgbench(statement: Statement): Promise<void> {
-    const points = await measureStatement(server, town, { statement, seconds: options.seconds })
+    const points = await measureStatement(server, town, { statement, seconds: options.seconds, product: stands[0] })
     results.points[statement] = [...(results.points[statement] ?? []), points]
     for (const { clients, perSecond, failed } of points) {
       note(`pgbench ${statement} at ${clients}, round ${round}: ${Math.round(perSecond)}/s`)

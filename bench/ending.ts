@@ -1,12 +1,18 @@
 const works: (() => Promise<void> | void)[] = []
+let ending: Promise<void> | undefined
 
 /** Has something undone at the end of the run, whatever kind of end it is. What was begun last is undone first. */
 export function atEnd(work: () => Promise<void> | void): void {
   works.push(work)
 }
 
-/** Undoes everything that was begun. A second call finds nothing more to do. */
-export async function end(): Promise<void> {
+/** Undoes everything that was begun, once: whoever else calls this waits for the same end. */
+export function end(): Promise<void> {
+  ending ??= undo()
+  return ending
+}
+
+async function undo(): Promise<void> {
   for (let work = works.pop(); work !== undefined; work = works.pop()) {
     try {
       await work()

@@ -86,7 +86,7 @@ export async function measureGrowth(
 }
 
 export function nameOf({ members, intents }: Size): string {
-  return `${members.toExponential(0)} members, ${intents.toExponential(0)} intents`
+  return `${members.toLocaleString('en')} members, ${intents.toLocaleString('en')} intents`
 }
 
 async function bytesLacking({ members, intents }: Size): Promise<number> {

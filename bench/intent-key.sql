@@ -31,11 +31,10 @@ with fact as (
                                 expires_at)
   select partner_id, 'bench-' || substr(id, 4), sha256(convert_to(member_id, 'UTF8')), 'createWithdrawalIntent', 201,
          jsonb_build_object('x-intent-expires-at', expires_at),
-         json_build_object('withdrawalIntentId', id, 'netAmount', json_build_object('amount', net, 'currency', currency),
-                           'fee', json_build_object('amount', fee, 'currency', currency),
-                           'accountDetails', json_build_object('accountHolder', account_holder, 'sortCode', sort_code,
-                                                               'accountNumber', account_number),
-                           'bankAccount', json_build_object('lastFour', right(account_number, 4))),
+         format('{"withdrawalIntentId":"%s","netAmount":{"amount":%s,"currency":"%s"},"fee":{"amount":%s,"currency":"%s"},'
+                  '"accountDetails":{"accountHolder":"%s","sortCode":"%s","accountNumber":"%s"},'
+                  '"bankAccount":{"lastFour":"%s"}}',
+                id, net, currency, fee, currency, account_holder, sort_code, account_number, right(account_number, 4)),
          id, created_at, created_at + interval '7 days'
     from intent
 )

@@ -3,9 +3,10 @@ import { accessSync, constants, globSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { postgresCpuMs } from './cells.ts'
+import { postgresCpuMs, type Stand } from './cells.ts'
 import type { Server } from './postgres.ts'
 import { cpuMsOfEndedChildren } from './processes.ts'
+import { requireSameRows } from './sameness.ts'
 import { settle } from './seed.ts'
 import type { Town } from './town.ts'
 
@@ -31,15 +32,22 @@ export function findProgram(name: string): string | undefined {
   return [...folders, ...debian].map(folder => path.join(folder, name)).find(isExecutable)
 }
 
-/** How fast PostgreSQL alone does what an intent needs, as one statement that writes the same rows, by number of clients. */
+/**
+ * How fast PostgreSQL alone does what an intent needs, as one statement, by number of clients.
+ * @throws when the statement does not write the rows that the product writes
+ */
 export async function measureStatement(
   server: Server,
   town: Town,
-  { statement, seconds }: { statement: Statement; seconds: number },
+  { statement, seconds, product }: { statement: Statement; seconds: number; product: Stand },
 ): Promise<Point[]> {
   const database = 'bench_pgbench'
   const url = await server.create(database, { template: town.template })
   try {
+    await requireSameRows(town, product, {
+      ...{ statement, databaseUrl: url },
+      execute: () => run(url, town, { statement, clients: 1, once: true }),
+    })
     await run(url, town, { statement, clients: 8, seconds: 1 })
     const points: Point[] = []
     for (const clients of clientCounts) {
@@ -61,14 +69,16 @@ export async function measureStatement(
 async function run(
   url: string,
   { one }: Town,
-  { statement, clients, seconds }: { statement: Statement; clients: number; seconds: number },
+  { statement, clients, ...length }: { statement: Statement; clients: number } & ({ seconds: number } | { once: true }),
 ) {
   const program = findProgram('pgbench')
   if (program === undefined) throw new Error('pgbench is gone')
   const script = fileURLToPath(new URL(`${statement}.sql`, import.meta.url))
   const { stdout } = await promisify(execFile)(program, [
-    ...['-n', '-M', 'prepared', '-c', String(clients), '-j', String(Math.min(clients, 2)), '-T', String(seconds)],
-    ...['-D', `partner=${one.partnerId}`, '-D', `members=${one.members}`, '-f', script, url],
+    ...['-n', '-M', 'prepared', '-c', String(clients), '-j', String(Math.min(clients, 2))],
+    ...('once' in length ? ['-t', '1'] : ['-T', String(length.seconds)]),
+    // One statement is compared with what the product does for the first member.
+    ...['-D', `partner=${one.partnerId}`, '-D', `members=${'once' in length ? 1 : one.members}`, '-f', script, url],
   ])
   const figure = (pattern: RegExp) => Number(pattern.exec(stdout)?.[1] ?? Number.NaN)
   return {

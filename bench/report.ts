@@ -1,10 +1,26 @@
 import { cpus, release, totalmem } from 'node:os'
-import type { Cell, Results } from './bench.ts'
+import type { Figures } from './cells.ts'
 import { type Grown, nameOf, type Size } from './growth.ts'
 import { median } from './median.ts'
 import type { Overload } from './overload.ts'
-import type { Point } from './pgbench.ts'
+import type { Point, Statement } from './pgbench.ts'
+import type { Side } from './service.ts'
 import type { Starts } from './start.ts'
+import type { WorkloadName } from './workloads.ts'
+
+type Cell = Figures & { workload: WorkloadName; connections: number; side: Side; round: number }
+
+export type Results = {
+  machine: string
+  cells: Cell[]
+  /** Of each round. */
+  points: Partial<Record<Statement, Point[][]>>
+  starts: Starts | undefined
+  overload: Overload | undefined
+  grown: Grown[]
+  /** What must not be believed, and why. */
+  invalid: string[]
+}
 
 /** Everything as Markdown, ready for docs/performance.md. */
 export function reportOf({ machine, cells, points, starts, overload, grown, invalid }: Results): string {
@@ -139,7 +155,7 @@ function overloadTable({ capacity, floods, limited }: Overload): string {
   const flood = table(
     [
       'Flood: connections',
-      'arrive/s',
+      'answered/s',
       '× capacity',
       '2xx',
       '503',
@@ -149,11 +165,18 @@ function overloadTable({ capacity, floods, limited }: Overload): string {
       'p50 ms',
       'p99 ms',
       'max ms',
+      'mean wait ms',
     ].concat(['RSS MB', 'p50 before ms', 'recovered after ms']),
     floods.map(({ connections, statuses, requests, recovery, ...seen }) => [
       ...[String(connections), figure(seen.perSecond, 0), figure(seen.offered, 2)],
       ...[statuses.ok, statuses.busy, statuses.tooMany, statuses.other].map(count => share(count, requests)),
-      ...[String(seen.broken), figure(seen.p50Ms, 0), figure(seen.p99Ms, 0), figure(seen.maxMs, 0)],
+      ...[
+        String(seen.broken),
+        figure(seen.p50Ms, 0),
+        figure(seen.p99Ms, 0),
+        figure(seen.maxMs, 0),
+        figure(seen.waitMs, 0),
+      ],
       ...[figure(seen.rssMb, 0), figure(recovery.beforeMs, 1)],
       recovery.afterMs === undefined ? '**never**' : String(recovery.afterMs),
     ]),

@@ -38,34 +38,55 @@ export async function requireSameness(town: Town, [product, typical]: readonly [
   for (const request of requestsTo(town)) {
     const [ours, theirs] = [await effectOf(request, product), await effectOf(request, typical)]
     if (isDeepStrictEqual(ours, theirs)) continue
-    const shown = (effect: unknown) => JSON.stringify(effect, null, 1)
     throw new Error(
       `${request.method} ${request.path} does not do the same.\nproduct: ${shown(ours)}\ntypical: ${shown(theirs)}`,
     )
   }
 }
 
+/**
+ * Compares the rows that one statement leaves with those of the product's request of the same kind.
+ * @throws when they differ
+ */
+export async function requireSameRows(
+  town: Town,
+  product: Stand,
+  { statement, databaseUrl, execute }: { statement: string; databaseUrl: string; execute: () => Promise<unknown> },
+): Promise<void> {
+  const [intent] = requestsTo(town)
+  if (intent === undefined) throw new Error('There is no request to compare with')
+  const request = statement === 'intent-key' ? { ...intent, key: 'bench-statement' } : intent
+  const { written: ours } = await effectOf(request, product)
+  const { written: theirs } = await writtenBy(databaseUrl, execute)
+  if (isDeepStrictEqual(ours, theirs)) return
+  throw new Error(`${statement}.sql does not write the same.\nproduct: ${shown(ours)}\npgbench: ${shown(theirs)}`)
+}
+
+function shown(effect: unknown): string {
+  return JSON.stringify(effect, null, 1)
+}
+
 const comparedHeaders = ['content-type', 'cache-control', 'location', 'x-intent-expires-at', 'idempotency-replayed']
 
 /** What a request was answered with and what it wrote, without what differs from one time to the next. */
 async function effectOf({ method, path, body, key }: Request, { service, databaseUrl, employer }: Stand) {
-  const before = await withClient(databaseUrl, client => client.query('select pg_current_xact_id()::text as id'))
-  const response = await fetch(service.address + path, {
-    method,
-    headers: {
-      'x-api-key': employer.key,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...(key === undefined ? {} : { 'x-idempotency-key': key }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  })
-  const text = await response.text()
+  const { result: response, written } = await writtenBy(databaseUrl, () =>
+    fetch(service.address + path, {
+      method,
+      headers: {
+        'x-api-key': employer.key,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(key === undefined ? {} : { 'x-idempotency-key': key }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }),
+  )
   return {
     status: response.status,
     headers: comparedHeaders.map(name => [name, masked(response.headers.get(name))]),
     isNamed: response.headers.has('x-request-id'),
-    body: masked(JSON.parse(text)),
-    written: await withClient(databaseUrl, client => rowsSince(client, before.rows[0].id)),
+    body: masked(await response.json()),
+    written,
   }
 }
 
@@ -79,8 +100,16 @@ const tables = [
   'members',
 ]
 
-/** The rows that transactions after this one have written, each without what is only of its moment. */
-async function rowsSince(client: pg.Client, transactionId: string): Promise<Record<string, unknown>> {
+/** The rows that some work writes, by table, each without what is only of its moment. */
+async function writtenBy<T>(databaseUrl: string, work: () => Promise<T>) {
+  return await withClient(databaseUrl, async client => {
+    const { rows } = await client.query<{ before: string }>('select pg_current_xact_id()::text as before')
+    const result = await work()
+    return { result, written: await rowsSince(client, rows[0]?.before) }
+  })
+}
+
+async function rowsSince(client: pg.Client, transactionId: string | undefined): Promise<Record<string, unknown>> {
   const written: Record<string, unknown> = {}
   for (const table of tables) {
     const { rows } = await client.query<{ row: Record<string, unknown> }>(
@@ -98,6 +127,7 @@ function maskedRow({ created_at: createdAt, ...row }: Record<string, unknown>): 
   const createdMs = Date.parse(String(createdAt))
   const columns = Object.entries(row).map(([name, value]) => {
     if (name === 'transaction_id') return [name, 'its transaction']
+    if (name === 'key') return [name, 'its key']
     if (name === 'fingerprint') return [name, `${String(value).length} characters`]
     // How much later than the row itself is part of what is compared.
     if (name.endsWith('_at') && value !== null)

@@ -1,11 +1,11 @@
-import type { Server } from './postgres.ts'
+import { type Server, withClient } from './postgres.ts'
 import { cpuMsOf, rssMbOf } from './processes.ts'
 import { type Employer, seedPending, settle } from './seed.ts'
 import type { Service } from './service.ts'
 import type { Workload } from './workloads.ts'
 import { type Load, type Seen, sendLoad } from './wrk.ts'
 
-/** A service on a database of its own, and who its requests are from. */
+/** A service on a database of its own. */
 export type Stand = {
   service: Service
   databaseUrl: string
@@ -16,13 +16,20 @@ export type Stand = {
 }
 
 /** What one measurement gave. CPU times are per request. */
-export type Figures = Seen & { serviceCpuMs: number; postgresCpuMs: number; loadCpuMs: number; rssMb: number }
+export type Figures = Seen & {
+  serviceCpuMs: number
+  postgresCpuMs: number
+  loadCpuMs: number
+  rssMb: number
+  /** Why it must not be believed; null when it may. */
+  fault: string | null
+}
 
 /** Intents made for completing have numbers from here on, above those of every past. */
 export const firstIntentToComplete = 1_000_000_000
 
 const warmUpSeconds = 1
-// Before anything is known of how fast a service is, this many per connection and second are surely enough, and so is
+// Before anything is known of how fast a service is, this many per connection and second are surely enough, and so are
 // this many in all.
 const perSecondMax = { perConnection: 4_000, inAll: 25_000 }
 
@@ -50,21 +57,34 @@ export async function measure(
   const firstIntent = await preparePending(stand, workload, next)
   await settle(databaseUrl)
 
+  const rowsBefore = await countRows(databaseUrl)
   const cpuBefore = { service: cpuMsOf(pid), postgres: postgresCpuMs(server) }
   const seen = await sendLoad(address, { ...load, firstIntent }, { connections, seconds })
   const perRequest = (ms: number) => ms / Math.max(1, seen.requests)
-  return {
+  const figures = {
     ...seen,
     serviceCpuMs: perRequest(cpuMsOf(pid) - cpuBefore.service),
     postgresCpuMs: perRequest(postgresCpuMs(server) - cpuBefore.postgres),
     loadCpuMs: perRequest(seen.cpuMs),
     rssMb: rssMbOf(pid),
   }
+  const rows = (await countRows(databaseUrl)) - rowsBefore
+  return { ...figures, fault: faultOf(seen, workload, rows) }
 }
 
 /** NaN where the server's processes cannot be seen. */
 export function postgresCpuMs({ postmasterPid }: Server): number {
   return postmasterPid === undefined ? Number.NaN : cpuMsOf(postmasterPid)
+}
+
+function faultOf({ requests, refused, broken }: Seen, { writing }: Workload, rows: number): string | null {
+  if (requests === 0) return 'nothing was answered'
+  if (refused > 0) return `${refused} of ${requests} answers were of 400 and above`
+  if (broken > 0) return `${broken} connections broke or answers never came`
+  // What writes is drawn by lot: less than nine in ten of what is expected is no bad luck any more.
+  const rowsMin = writing === 1 ? requests : requests * writing * 0.9
+  if (rows < rowsMin) return `${requests} answers have left ${rows} rows`
+  return null
 }
 
 /** @returns the number of the first intent that was made for so many requests */
@@ -76,4 +96,14 @@ async function preparePending(stand: Stand, { completing, isHot }: Workload, req
   await seedPending(stand.databaseUrl, stand.employer, { firstIntent, count, ...(isHot ? { ofMembers: 1 } : {}) })
   stand.nextIntent += count
   return firstIntent
+}
+
+/** Intents and withdrawals together: everything that is measured and writes leaves one of them. */
+async function countRows(databaseUrl: string): Promise<number> {
+  const { rows } = await withClient(databaseUrl, client =>
+    client.query<{ count: number }>(
+      `select ((select count(*) from withdrawal_intents) + (select count(*) from withdrawals))::integer as count`,
+    ),
+  )
+  return rows[0]?.count ?? 0
 }

@@ -2,8 +2,9 @@ import { statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Figures, firstIntentToComplete, measure, type Stand } from './cells.ts'
+import type { Options } from './options.ts'
 import { type Server, withClient } from './postgres.ts'
-import { type Employer, seedEmployer, seedPast, settle } from './seed.ts'
+import { type Employer, seedEmployer, settle } from './seed.ts'
 import { operate, startService, type Where } from './service.ts'
 import { writeKeys } from './town.ts'
 import { workloads } from './workloads.ts'
@@ -36,30 +37,25 @@ function sizesOf(isQuick: boolean): Size[] {
 export async function measureGrowth(
   server: Server,
   where: Omit<Where, 'databaseUrl'>,
-  {
-    isQuick,
-    rounds,
-    seconds,
-    note,
-  }: { isQuick: boolean; rounds: number; seconds: number; note: (text: string) => void },
+  { isQuick, rounds, seconds }: Pick<Options, 'isQuick' | 'rounds' | 'seconds'>,
 ): Promise<Grown[]> {
   const sites: { size: Size; url: string; employer: Employer; keysFile: string; nextIntent: number }[] = []
   for (const size of sizesOf(isQuick)) {
     const lacks = await bytesLacking(size)
     if (lacks > 0) {
-      note(`growth: ${nameOf(size)} is left out, since ${Math.ceil(lacks / 1e9)} GB of disk are lacking`)
+      console.log(`growth: ${nameOf(size)} is left out, since ${Math.ceil(lacks / 1e9)} GB of disk are lacking`)
       continue
     }
     const startedAt = performance.now()
     const name = `bench_growth_${size.members}_${size.intents}`
     const url = await server.create(name)
     await operate(['migrate'], { databaseUrl: url, productDir: where.productDir })
-    const employer = await seedEmployer(url, { name, firstMember: 0, members: size.members })
-    await seedPast(url, employer, { intents: size.intents, pending })
+    const past = { intents: size.intents, pending }
+    const employer = await seedEmployer(url, { name, firstMember: 0, members: size.members, past })
     await settle(url)
     const keysFile = writeKeys(path.join(where.logs, `${name}.keys`), [employer])
     sites.push({ size, url, employer, keysFile, nextIntent: firstIntentToComplete })
-    note(`growth: seeded ${nameOf(size)} in ${Math.round((performance.now() - startedAt) / 1_000)} s`)
+    console.log(`growth: seeded ${nameOf(size)} in ${Math.round((performance.now() - startedAt) / 1_000)} s`)
   }
 
   const grown: Grown[] = []
@@ -76,7 +72,7 @@ export async function measureGrowth(
           load: { ...load, requests: workload },
         })
         grown.push({ size, workload, round, figures })
-        note(`growth: round ${round}, ${nameOf(size)}, ${workload}: ${Math.round(figures.perSecond)}/s`)
+        console.log(`growth: round ${round}, ${nameOf(size)}, ${workload}: ${Math.round(figures.perSecond)}/s`)
       }
       site.nextIntent = stand.nextIntent
       await service.stop()

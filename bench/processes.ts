@@ -28,7 +28,17 @@ export function parentOf(pid: number): { pid: number; name: string } | undefined
   return parent && { pid: parent.pid, name: parent.name }
 }
 
+/** Read until nobody has come or gone meanwhile: a process that ends between two reads would be counted by neither. */
 function treeOf(rootPid: number): Stat[] {
+  let tree = readTree(rootPid)
+  for (;;) {
+    const again = readTree(rootPid)
+    if (again.length === tree.length && again.every(({ pid }, index) => pid === tree[index]?.pid)) return again
+    tree = again
+  }
+}
+
+function readTree(rootPid: number): Stat[] {
   const all = readdirSync('/proc')
     .filter(name => /^[0-9]+$/.test(name))
     .flatMap(name => readStat(name) ?? [])

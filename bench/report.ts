@@ -22,6 +22,13 @@ export type Results = {
   invalid: string[]
 }
 
+/** Says loudly, now and in the report, that something must not be believed. */
+export function noteFault(results: Results, what: string, fault: string | null): void {
+  if (fault === null) return
+  console.error(`INVALID: ${what}: ${fault}`)
+  results.invalid.push(`${what}: ${fault}`)
+}
+
 /** Everything as Markdown, ready for docs/performance.md. */
 export function reportOf({ machine, cells, points, starts, overload, grown, invalid }: Results): string {
   const parts = [

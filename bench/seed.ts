@@ -21,10 +21,19 @@ const quote = { amount: 5_000, net: 4_900, fee: 100 }
 // Enough for every withdrawal of a run to be of the same member.
 const pay = 100_000_000_000
 
-/** Makes an employer whose members have plenty to withdraw, booked by a pay run. */
+/**
+ * Makes an employer whose members have plenty to withdraw, booked by a pay run.
+ * @param past of five intents one was completed and paid out, the others have expired; their numbers are those from 0 on,
+ *   and `pending` ones follow
+ */
 export async function seedEmployer(
   url: string,
-  { name, firstMember, members }: { name: string; firstMember: number; members: number },
+  {
+    name,
+    firstMember,
+    members,
+    past,
+  }: { name: string; firstMember: number; members: number; past?: { intents: number; pending: number } },
 ): Promise<Employer> {
   const { db } = connect(url, { log: pino({ level: 'silent' }), connectionsMax: 1 })
   const mode = 'sandbox'
@@ -46,23 +55,13 @@ export async function seedEmployer(
       return { partnerId: partner.id, payCycleId: payCycle.id, key: secret, firstMember, members }
     })
     .finally(() => db.destroy())
-  await seeding(url, client => insertMembers(client, employer))
-  return employer
-}
-
-/**
- * Gives an employer a past: of five intents one was completed and paid out, the others have expired. Their numbers are
- * those from 0 on; the last ones are pending.
- */
-export async function seedPast(
-  url: string,
-  employer: Employer,
-  { intents, pending }: { intents: number; pending: number },
-): Promise<void> {
   await seeding(url, async client => {
-    await insertPast(client, employer, intents)
-    await insertPending(client, employer, { firstIntent: intents, count: pending })
+    await insertMembers(client, employer)
+    if (past === undefined) return
+    await insertPast(client, employer, past.intents)
+    await insertPending(client, employer, { firstIntent: past.intents, count: past.pending })
   })
+  return employer
 }
 
 /**

@@ -1,8 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Server } from './postgres.ts'
-import { type Employer, seedEmployer, seedPast, settle } from './seed.ts'
+import { type Employer, seedEmployer, settle } from './seed.ts'
 import { operate } from './service.ts'
+import type { Workload } from './workloads.ts'
+import type { Load } from './wrk.ts'
 
 /** Who is there: one big employer and a hundred small ones, with as many members together. Every copy of the template has them. */
 export type Town = {
@@ -27,9 +29,9 @@ export async function buildTown(
 ): Promise<Town> {
   const url = await server.create(template)
   await operate(['migrate'], { databaseUrl: url, productDir })
-  const one = await seedEmployer(url, { name: 'One', firstMember: 0, members })
   // Plans that are made while a table is empty scan it, and a service in use has no empty tables.
-  await seedPast(url, one, { intents: members, pending: 10_000 })
+  const past = { intents: members, pending: 10_000 }
+  const one = await seedEmployer(url, { name: 'One', firstMember: 0, members, past })
   const membersOfEach = members / partners
   const firstMemberOfHundred = 10_000_000
   const hundred: Employer[] = []
@@ -39,10 +41,19 @@ export async function buildTown(
   }
   await settle(url)
   return {
-    ...{ template, one, firstMemberOfHundred, membersOfEach, firstPending: members },
+    ...{ template, one, firstMemberOfHundred, membersOfEach, firstPending: past.intents },
     keysOfOne: writeKeys(path.join(folder, 'one.keys'), [one]),
     keysOfHundred: writeKeys(path.join(folder, 'hundred.keys'), hundred),
   }
+}
+
+/** What of a workload is sent to whom. */
+export function loadOf({ requests, isOfHundred, isHot }: Workload, town: Town): Omit<Load, 'firstIntent'> {
+  const { one, keysOfOne, keysOfHundred, firstMemberOfHundred, membersOfEach } = town
+  if (isOfHundred) {
+    return { requests, keysFile: keysOfHundred, firstMember: firstMemberOfHundred, membersPerKey: membersOfEach }
+  }
+  return { requests, keysFile: keysOfOne, firstMember: one.firstMember, membersPerKey: isHot ? 1 : one.members }
 }
 
 /** Where the load generator finds the keys. */

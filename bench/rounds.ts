@@ -1,0 +1,99 @@
+import { firstIntentToComplete, measure, type Stand } from './cells.ts'
+import type { Options } from './options.ts'
+import { measureStatement, type Statement, statements } from './pgbench.ts'
+import type { Server } from './postgres.ts'
+import { noteFault, type Results } from './report.ts'
+import { requireSameness } from './sameness.ts'
+import { operate, type Side, startService, type Where } from './service.ts'
+import { loadOf, type Town } from './town.ts'
+import { type WorkloadName, workloads } from './workloads.ts'
+import { sendLoad } from './wrk.ts'
+
+type Run = { server: Server; town: Town; where: Omit<Where, 'databaseUrl'>; options: Options; results: Results }
+
+/** Every workload at every number of connections, as often as there are rounds. */
+export async function measureRounds(run: Run): Promise<void> {
+  for (let round = 1; round <= run.options.rounds; round++) await measureRound(run, round)
+}
+
+/** The two services in turns, each on a fresh copy of the town; PostgreSQL alone as soon as its counterpart is done. */
+async function measureRound(run: Run, round: number): Promise<void> {
+  const { server, town, options } = run
+  const stands = [await openStand(run, 'product'), await openStand(run, 'typical')] as const
+  if (round === 1) await requireSameness(town, stands)
+  for (const { service } of stands) {
+    const load = { ...loadOf(workloads.intent, town), firstIntent: 0 }
+    await sendLoad(service.address, load, { connections: 64, seconds: 2 })
+  }
+  // Whoever is second may find the machine busy with what the first has left.
+  const turns = round % 2 === 1 ? stands : stands.toReversed()
+  const alone = new Set(options.parts.has('pgbench') ? statements : [])
+  for (const workload of options.workloads) {
+    for (const connections of options.connections) {
+      for (const stand of turns) await measureCell(run, stand, { workload, connections, round })
+    }
+    const statement = statements.find(name => name === workload)
+    if (statement !== undefined && alone.delete(statement)) await measureAlone(run, stands[0], { statement, round })
+  }
+  // Those whose counterparts were not asked for.
+  if (options.workloads.length === 0) {
+    for (const statement of alone) await measureAlone(run, stands[0], { statement, round })
+  }
+  for (const { service } of stands) await service.stop()
+  await verifyBooks(run, stands[0], round)
+  for (const { service } of stands) await server.drop(databaseOf(service.side))
+}
+
+async function openStand({ server, town, where }: Run, side: Side): Promise<Stand> {
+  const databaseUrl = await server.create(databaseOf(side), { template: town.template })
+  const service = await startService(side, { ...where, databaseUrl })
+  return { service, databaseUrl, employer: town.one, nextIntent: firstIntentToComplete }
+}
+
+async function measureCell(
+  { server, town, options, results }: Run,
+  stand: Stand,
+  { workload, connections, round }: { workload: WorkloadName; connections: number; round: number },
+): Promise<void> {
+  const { side } = stand.service
+  const figures = await measure(server, stand, {
+    ...{ workload: workloads[workload], connections, seconds: options.seconds },
+    load: loadOf(workloads[workload], town),
+  })
+  results.cells.push({ workload, connections, side, round, ...figures })
+  const cell = `round ${round}, ${workload} at ${connections}, ${side}`
+  console.log(
+    `${cell}: ${Math.round(figures.perSecond)}/s, p50 ${figures.p50Ms} ms, p99 ${figures.p99Ms} ms, CPU ms a request: ` +
+      `service ${figures.serviceCpuMs.toFixed(3)}, PostgreSQL ${figures.postgresCpuMs.toFixed(3)}`,
+  )
+  noteFault(results, cell, figures.fault)
+}
+
+async function measureAlone(
+  { server, town, options, results }: Run,
+  product: Stand,
+  { statement, round }: { statement: Statement; round: number },
+): Promise<void> {
+  const points = await measureStatement(server, town, { statement, seconds: options.seconds, product })
+  results.points[statement] = [...(results.points[statement] ?? []), points]
+  for (const { clients, perSecond, failed } of points) {
+    const point = `round ${round}, pgbench ${statement} at ${clients}`
+    console.log(`${point}: ${Math.round(perSecond)}/s`)
+    noteFault(results, point, failed === 0 ? null : `${failed} statements failed`)
+  }
+}
+
+/** What was fast must also be right: the product's own check of all books. */
+async function verifyBooks({ where, results }: Run, { databaseUrl }: Stand, round: number): Promise<void> {
+  try {
+    const said = await operate(['ledger', 'verify', '--json'], { ...where, databaseUrl })
+    console.log(`round ${round}, openwage ledger verify: the books agree, by ${JSON.parse(said).checks.length} checks`)
+  } catch (error) {
+    const { stdout } = error as { stdout?: string }
+    noteFault(results, `round ${round}, openwage ledger verify`, `${stdout || error}`)
+  }
+}
+
+function databaseOf(side: Side): string {
+  return `bench_${side}`
+}

@@ -17,8 +17,8 @@ export type Grown = { size: Size; workload: 'intent' | 'complete'; round: number
 const pending = 30_000
 const connections = 64
 // What the tables and indexes of one come to.
-const bytesPerMember = 1_400
-const bytesPerIntent = 2_600
+const bytesPerMember = 1_900
+const bytesPerIntent = 2_500
 
 function sizesOf(isQuick: boolean): Size[] {
   const [small, large] = isQuick

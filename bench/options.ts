@@ -25,7 +25,7 @@ const usage = `npm run bench -- [options]
   --seconds N            of each measurement (4)
   --rounds N             interleaved, of which the medians are told (3)
   --quick                one round of 2 seconds, small growth; to see that it works, not how fast
-  --no-growth            without the growth part, which takes half an hour and 45 GB
+  --no-growth            without the growth part, which takes half an hour and 55 GB of disk
   --json FILE            write every figure of every round there
   --product DIR          measure the product of another checkout
   --typical-connections N  pool of the typical service (20, its best)

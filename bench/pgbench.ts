@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
-import { accessSync, constants, globSync } from 'node:fs'
-import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { postgresCpuMs, type Stand } from './cells.ts'
 import type { Server } from './postgres.ts'
 import { cpuMsOfEndedChildren } from './processes.ts'
+import { findProgram } from './programs.ts'
 import { requireSameRows } from './sameness.ts'
 import { settle } from './seed.ts'
 import type { Town } from './town.ts'
@@ -24,13 +23,6 @@ export type Point = {
 }
 
 const clientCounts = [1, 2, 4, 8, 16, 32, 64]
-
-/** Finds a program in PATH or among Debian's PostgreSQL programs, the newest first. */
-export function findProgram(name: string): string | undefined {
-  const folders = (process.env.PATH ?? '').split(':')
-  const debian = globSync('/usr/lib/postgresql/*/bin').sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
-  return [...folders, ...debian].map(folder => path.join(folder, name)).find(isExecutable)
-}
 
 /**
  * How fast PostgreSQL alone does what an intent needs, as one statement, by number of clients.
@@ -86,14 +78,5 @@ async function run(
     failed: figure(/failed transactions: ([0-9]+)/),
     perSecond: figure(/tps = ([0-9.]+) \(without initial/),
     averageMs: figure(/latency average = ([0-9.]+) ms/),
-  }
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK)
-    return true
-  } catch {
-    return false
   }
 }

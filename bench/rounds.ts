@@ -35,8 +35,8 @@ async function measureRound(run: Run, round: number): Promise<void> {
     const statement = statements.find(name => name === workload)
     if (statement !== undefined && alone.delete(statement)) await measureAlone(run, stands[0], { statement, round })
   }
-  // Those whose counterparts were not asked for.
-  if (options.workloads.length === 0) {
+  // Asked for without a counterpart, PostgreSQL alone is measured all the same.
+  if (!statements.some(statement => options.workloads.includes(statement))) {
     for (const statement of alone) await measureAlone(run, stands[0], { statement, round })
   }
   for (const { service } of stands) await service.stop()

@@ -1,4 +1,4 @@
-import { Agent, type IncomingMessage, request } from 'node:http'
+import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { median } from './median.ts'
 import { withClient } from './postgres.ts'
@@ -109,24 +109,19 @@ type Sample = { endMs: number; ms: number; status: number }
 /** Creates intents over 8 connections, one after the other on each. */
 async function sample(address: string, { one }: Town, { seconds }: { seconds: number }): Promise<Sample[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 8 })
-  const startedAt = performance.now()
-  const samples: Sample[] = []
-  const body = JSON.stringify({
-    memberId: `mem_${String(one.firstMember).padStart(26, '0')}`,
-    amount: { amount: 5_000, currency: 'GBP' },
-  })
-  const options = {
-    method: 'POST',
-    agent,
-    headers: { 'x-api-key': one.key, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
-  }
+  const headers = { 'x-api-key': one.key, 'content-type': 'application/json' }
   const ask = () =>
     new Promise<number>((resolve, reject) => {
-      const asked = request(`${address}/v1/pay/withdrawals/intent`, options, (answer: IncomingMessage) => {
+      const member = one.firstMember + Math.floor(Math.random() * one.members)
+      const memberId = `mem_${String(member).padStart(26, '0')}`
+      const options = { method: 'POST', agent, headers }
+      const asked = request(`${address}/v1/pay/withdrawals/intent`, options, answer => {
         answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
       })
-      asked.on('error', reject).end(body)
+      asked.on('error', reject).end(JSON.stringify({ memberId, amount: { amount: 5_000, currency: 'GBP' } }))
     })
+  const startedAt = performance.now()
+  const samples: Sample[] = []
   const client = async () => {
     while (performance.now() - startedAt < seconds * 1_000) {
       const askedAt = performance.now()

@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
+import assert from 'node:assert/strict'
 import type pg from 'pg'
 import type { Stand } from './cells.ts'
 import { withClient } from './postgres.ts'
@@ -37,10 +37,7 @@ type Request = { method: string; path: string; body?: object; key?: string }
 export async function requireSameness(town: Town, [product, typical]: readonly [Stand, Stand]): Promise<void> {
   for (const request of requestsTo(town)) {
     const [ours, theirs] = [await effectOf(request, product), await effectOf(request, typical)]
-    if (isDeepStrictEqual(ours, theirs)) continue
-    throw new Error(
-      `${request.method} ${request.path} does not do the same.\nproduct: ${shown(ours)}\ntypical: ${shown(theirs)}`,
-    )
+    requireEqual(theirs, ours, `${request.method} ${request.path} of the typical service`)
   }
 }
 
@@ -58,12 +55,16 @@ export async function requireSameRows(
   const request = statement === 'intent-key' ? { ...intent, key: 'bench-statement' } : intent
   const { written: ours } = await effectOf(request, product)
   const { written: theirs } = await writtenBy(databaseUrl, execute)
-  if (isDeepStrictEqual(ours, theirs)) return
-  throw new Error(`${statement}.sql does not write the same.\nproduct: ${shown(ours)}\npgbench: ${shown(theirs)}`)
+  requireEqual(theirs, ours, `${statement}.sql`)
 }
 
-function shown(effect: unknown): string {
-  return JSON.stringify(effect, null, 1)
+function requireEqual(found: unknown, ofProduct: unknown, what: string): void {
+  try {
+    assert.deepEqual(found, ofProduct)
+  } catch (error) {
+    const difference = error instanceof Error ? error.message : error
+    throw new Error(`${what} does not do what the product does (+ it does, - the product does):\n${difference}`)
+  }
 }
 
 const comparedHeaders = ['content-type', 'cache-control', 'location', 'x-intent-expires-at', 'idempotency-replayed']

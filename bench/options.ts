@@ -28,7 +28,7 @@ const usage = `npm run bench -- [options]
   --no-growth            without the growth part, which takes half an hour and 55 GB of disk
   --json FILE            write every figure of every round there
   --product DIR          measure the product of another checkout
-  --typical-connections N  pool of the typical service (20, its best)
+  --typical-connections N  pool of the typical service (20)
 BENCH_DATABASE_URL names a PostgreSQL of this machine to use, as a superuser, instead of a fresh one.`
 
 /** @throws with how it is used */

@@ -199,18 +199,22 @@ function overloadTable({ capacity, floods, limited }: Overload): string {
 function growthTable(grown: Grown[]): string {
   const sizes = [...new Map(grown.map(({ size }) => [nameOf(size), size])).values()]
   const smallest = sizes.reduce((least, size) => (size.members < least.members ? size : least))
-  const rate = (wanted: Size, workload: string) => {
-    const own = grown.filter(({ size, workload: name }) => nameOf(size) === nameOf(wanted) && name === workload)
-    return median(own.map(({ figures }) => figures.perSecond))
-  }
+  const rates = (wanted: Size, workload: string) =>
+    grown
+      .filter(({ size, workload: name }) => nameOf(size) === nameOf(wanted) && name === workload)
+      .sort((a, b) => a.round - b.round)
+      .map(({ figures }) => figures.perSecond)
   return table(
     ['Already there', 'intents/s', '× slower', 'completions/s', '× slower'],
     sizes.map(size => [
       nameOf(size),
-      ...['intent', 'complete'].flatMap(workload => [
-        figure(rate(size, workload), 0),
-        figure(rate(smallest, workload) / rate(size, workload), 2),
-      ]),
+      ...['intent', 'complete'].flatMap(workload => {
+        const first = rates(smallest, workload)
+        const own = rates(size, workload)
+        // Again of each round its own.
+        const slower = own.map((rate, round) => (first[round] ?? Number.NaN) / rate)
+        return [figure(median(own), 0), figure(median(slower), 2)]
+      }),
     ]),
   )
 }

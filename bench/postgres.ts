@@ -83,12 +83,13 @@ async function startFresh(): Promise<string> {
   // Not mkdtemp: a folder that only its maker may enter is none that an unprivileged PostgreSQL can work in.
   const dataDir = path.join(tmpdir(), `openwage-bench-${randomBytes(6).toString('hex')}`)
   atEnd(() => rm(dataDir, { recursive: true, force: true }))
-  const postgres = await startEmbeddedPostgres({
+  const starting = startEmbeddedPostgres({
     dataDir,
     checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
   })
-  atEnd(() => postgres.stop())
-  const { host, port, user, database } = postgres.connection
+  // An end that comes during the start waits for it: otherwise it would be written into the folder that is removed.
+  atEnd(async () => (await starting).stop())
+  const { host, port, user, database } = (await starting).connection
   return `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
 }
 

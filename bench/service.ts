@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -48,10 +48,11 @@ export async function operate(args: string[], { databaseUrl, productDir }: Pick<
   return stdout
 }
 
-// As an operator starts it, and logging as in production: to a file.
+// As an operator starts it, by the words of `npm start`, and logging as in production: to a file.
 function spawnProduct({ databaseUrl, logs, productDir }: Where): ChildProcess {
+  const { scripts } = JSON.parse(readFileSync(path.join(productDir, 'package.json'), 'utf8'))
   return withLog(path.join(logs, 'product.log'), log =>
-    spawn(process.execPath, [path.join(productDir, 'cli/openwage.ts'), 'start', '--api'], {
+    spawn('/bin/sh', ['-c', `${scripts.start} --api`], {
       cwd: productDir,
       env: productEnvironment(databaseUrl),
       stdio: ['ignore', 'pipe', log],
@@ -73,7 +74,8 @@ function productEnvironment(databaseUrl: string): NodeJS.ProcessEnv {
   const settings = Object.entries(process.env).filter(([name]) => name.startsWith('OPENWAGE_'))
   return {
     ...Object.fromEntries(settings),
-    PATH: process.env.PATH,
+    // The project's own Node comes first, as it does for npm.
+    PATH: [path.dirname(process.execPath), process.env.PATH].join(path.delimiter),
     DATABASE_URL: databaseUrl,
     PORT: '0',
     OPENWAGE_MODE: 'sandbox',

@@ -181,7 +181,7 @@ export async function readBalance(
     lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
     upperLimit: toWire({ amount: tier.upperLimit, currency }),
     payCycle: { id: facts.payCycleId, ...payCycle, lastPayDate: last === null ? null : dayIn(timeZone, last) },
-    isTemporarilyUnavailable: facts.unavailable !== null,
+    isTemporarilyUnavailable: unavailability(facts) !== null,
   }
 }
 
@@ -221,13 +221,12 @@ async function readFacts(
   })
   if (rows[0] === undefined) throw new Error(`Partner ${partnerId} is gone`)
   const { paused, payCycleId, startDate, endDate, ...member } = rows[0]
-  const unavailable = unavailability({ paused, float: null })
   const { memberId: id, status, available, tier: name, accountHolder, sortCode, accountNumber, iban, ...terms } = member
   const known = id !== null && {
     ...{ id, status, available, tier: { name, ...terms }, withdrawalsToday: 0, withdrawalsThisCycle: 0 },
     account: fromColumns({ accountHolder, sortCode, accountNumber, iban }),
   }
-  return { facts: { unavailable, float: null, payCycleId, member: known || null }, payCycle: { startDate, endDate } }
+  return { facts: { paused, float: null, payCycleId, member: known || null }, payCycle: { startDate, endDate } }
 }
 
 async function lockIntent(

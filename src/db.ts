@@ -1,4 +1,13 @@
-import { CamelCasePlugin, Kysely, PostgresDialect, type PostgresPool, sql, type Transaction } from 'kysely'
+import {
+  CamelCasePlugin,
+  Kysely,
+  type PluginTransformQueryArgs,
+  PostgresDialect,
+  type PostgresPool,
+  type RootOperationNode,
+  sql,
+  type Transaction,
+} from 'kysely'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { DB } from './tables.ts'
@@ -85,8 +94,15 @@ export function connect(
 function openKysely(pool: PostgresPool): Db {
   return new Kysely<DB>({
     dialect: new PostgresDialect({ pool }),
-    plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
+    plugins: [new Columns({ maintainNestedObjectKeys: true })],
   })
+}
+
+// What stands in a `sql` text is snake_case already, and its parameters may be thousands: it is passed on as it is.
+class Columns extends CamelCasePlugin {
+  override transformQuery(query: PluginTransformQueryArgs): RootOperationNode {
+    return query.node.kind === 'RawNode' ? query.node : super.transformQuery(query)
+  }
 }
 
 // Statements of batches are planned once per connection, for arrays of any length. A plan that was made while a table was

@@ -27,21 +27,21 @@ export async function append(tx: Tx, event: NewEvent): Promise<void> {
  */
 export function appending(all: NewEvent[]) {
   const of = <T>(value: (event: NewEvent) => T) => all.map(value)
-  const earlier = (column: 'sequence' | 'transaction_id') => sql`
-    case when e.is_first then null else (
-      select max(${sql.ref(column)}) from events where partner_id = e.partner_id and resource_id = e.resource_id
-    ) end`
   return sql`
     insert into events (partner_id, id, type, resource_id, sequence, data, created_at, transaction_id)
-    select e.partner_id, e.id, e.type, e.resource_id, coalesce(${earlier('sequence')}, 0) + 1, e.data, e.created_at,
+    select e.partner_id, e.id, e.type, e.resource_id, coalesce(earlier.sequence, 0) + 1, e.data, e.created_at,
            -- Its place in the feed: never before an earlier event of the resource, whose transaction may have begun later.
-           greatest(pg_current_xact_id(), ${earlier('transaction_id')})
+           greatest(pg_current_xact_id(), earlier.transaction_id)
       from unnest(
              ${of(event => event.partnerId)}::text[], ${of(event => newId('event', event.now))}::text[],
              ${of(event => event.type)}::text[], ${of(event => event.resourceId)}::text[],
              ${of(event => event.isFirst ?? false)}::boolean[], ${of(event => JSON.stringify(event.data))}::jsonb[],
              ${of(event => event.now.toISOString())}::timestamptz[])
-        as e (partner_id, id, type, resource_id, is_first, data, created_at)`
+        as e (partner_id, id, type, resource_id, is_first, data, created_at)
+     cross join lateral (
+       select max(sequence) as sequence, max(transaction_id) as transaction_id from events
+        where not e.is_first and partner_id = e.partner_id and resource_id = e.resource_id
+     ) earlier`
 }
 
 /** Something that happened to a resource; `sequence` counts the steps of one resource from 1. */

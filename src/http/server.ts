@@ -130,9 +130,6 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb'>): App
     }
     // Before the body is read, which for a path that does not exist nobody needs.
     if (request.is404) throw refuseRoute(request)
-  })
-
-  app.addHook('preParsing', async request => {
     if (request.headers['content-encoding'] !== undefined) {
       throw problem('UnsupportedMediaType', 'The body must not have a content-encoding; send it as plain JSON')
     }
@@ -269,7 +266,10 @@ async function readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown
 
 function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const refusal = error instanceof Problem ? error : problemOfError(error, request)
-  if (refusal.status >= 500) request.log.error({ err: error, requestId: request.id }, 'request failed')
+  // Telling somebody to come back later is no fault; under a flood there would be thousands of them a second.
+  if (refusal.status >= 500 && refusal !== error) {
+    request.log.error({ err: error, requestId: request.id }, 'request failed')
+  }
   // A bad URL is refused before any hook has run.
   if (!reply.hasHeader('x-request-id')) {
     reply.headers({

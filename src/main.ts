@@ -126,9 +126,13 @@ export async function run(
   }
 }
 
+// Connections that nobody has accepted yet. Beyond it the kernel drops packets, and a client waits seconds for what would be
+// refused at once; with Node's 511 a thousand clients that reconnect together are enough.
+const backlogMax = 4_096
+
 async function listen(app: App, { HOST: host, PORT: port }: Settings): Promise<string> {
   try {
-    return await app.listen({ host, port })
+    return await app.listen({ host, port, backlog: backlogMax })
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException
     const reasons: Record<string, string> = {

@@ -17,8 +17,9 @@ const warning = 40
  */
 export function openLog(level: Settings['OPENWAGE_LOG_LEVEL']): Logger {
   const destination = pino.destination({ dest: 2, sync: true, minLength: limits.bufferedBytes })
-  const flush = () => destination.flush()
-  setInterval(flush, limits.bufferedMsMax).unref()
+  const flush = () => destination.flushSync()
+  // Without waiting for the disk, which only what is urgent is worth.
+  setInterval(() => destination.flush(), limits.bufferedMsMax).unref()
   process.on('exit', flush)
   return pino(
     {

@@ -1,16 +1,15 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
-import { Batches, busy, type Databases, type Outcome } from './batch.ts'
+import { Batches, busy, type Outcome } from './batch.ts'
 import { Problem, problem } from './errors.ts'
 
 // What runs the batches is part of each test; no test here reaches a database.
-const databases = {} as Databases
 
 /** Runs batches one at a time, each when the test lets it. */
 function stepwise<Result>(decide: (command: string) => Outcome<Result>) {
   const started: string[][] = []
   const gates: (() => void)[] = []
-  const batches = new Batches<string, Result>(databases, async commands => {
+  const batches = new Batches<string, Result>(async commands => {
     started.push(commands)
     await new Promise<void>(resolve => gates.push(resolve))
     return commands.map(decide)
@@ -22,7 +21,7 @@ function stepwise<Result>(decide: (command: string) => Outcome<Result>) {
 const failing = (code: string) => Object.assign(new pg.DatabaseError('made up', 0, 'error'), { code })
 
 test('a command that comes alone is a batch of one', async () => {
-  const batches = new Batches<string, object>(databases, async commands => commands.map(name => ({ name })))
+  const batches = new Batches<string, object>(async commands => commands.map(name => ({ name })))
   expect(await batches.submit('a', 'one')).toEqual({ name: 'one' })
 })
 
@@ -56,7 +55,7 @@ test('a batch has 128 commands at most', async () => {
 })
 
 test('a refusal is its command’s alone', async () => {
-  const batches = new Batches<string, object>(databases, async commands =>
+  const batches = new Batches<string, object>(async commands =>
     commands.map(name => (name === 'bad' ? problem('Conflict', 'No') : { name })),
   )
   const [good, bad] = await Promise.allSettled([batches.submit('a', 'good'), batches.submit('a', 'bad')])
@@ -66,7 +65,7 @@ test('a refusal is its command’s alone', async () => {
 
 test('a command that makes its batch fail fails alone, and every neighbour is done once', async () => {
   const done: string[] = []
-  const batches = new Batches<string, object>(databases, async commands => {
+  const batches = new Batches<string, object>(async commands => {
     if (commands.includes('40')) throw new Error('Found 40')
     done.push(...commands)
     return commands.map(name => ({ name }))
@@ -82,7 +81,7 @@ test('a row that another process wrote first is looked at again, once', async ()
   let attempts = 0
   const violating = (times: number) => {
     attempts = 0
-    return new Batches<string, object>(databases, async commands => {
+    return new Batches<string, object>(async commands => {
       attempts += 1
       if (attempts <= times) throw failing('23505')
       return commands.map(name => ({ name }))
@@ -95,7 +94,7 @@ test('a row that another process wrote first is looked at again, once', async ()
 
 test('while the database is away, everybody is told at once and nothing is tried again', async () => {
   let attempts = 0
-  const batches = new Batches<string, object>(databases, async () => {
+  const batches = new Batches<string, object>(async () => {
     attempts += 1
     throw new Error('Connection terminated unexpectedly')
   })
@@ -106,23 +105,53 @@ test('while the database is away, everybody is told at once and nothing is tried
 
 test('what another holds is waited for in a lane of the partner, while the others go on', async () => {
   const free = Promise.withResolvers<void>()
-  const lanes: { commands: string[]; waits: boolean }[] = []
-  const batches = new Batches<string, object>(databases, async (commands, { waits }) => {
-    lanes.push({ commands, waits })
-    if (waits) await free.promise
-    return commands.map(name => (name.startsWith('held') && !waits ? busy : { name }))
+  let isFree = false
+  const waited: string[][] = []
+  const batches = new Batches<string, object>(async (commands, { waits }) => {
+    if (waits) {
+      waited.push(commands)
+      await free.promise
+    }
+    return commands.map(name => (name.startsWith('held') && !isFree && !waits ? busy : { name }))
   })
-  const held = [batches.submit('a', 'held 1'), batches.submit('a', 'held 2')]
+  const held = ['held 1', 'held 2', 'held 3'].map(name => batches.submit('a', name))
   expect(await batches.submit('b', 'free 1')).toEqual({ name: 'free 1' })
   expect(await batches.submit('a', 'free 2')).toEqual({ name: 'free 2' })
+  isFree = true
   free.resolve()
-  expect(await Promise.all(held)).toEqual([{ name: 'held 1' }, { name: 'held 2' }])
-  expect(lanes.filter(({ waits }) => waits).map(({ commands }) => commands)).toEqual([['held 1', 'held 2']])
+  expect(await Promise.all(held)).toEqual([{ name: 'held 1' }, { name: 'held 2' }, { name: 'held 3' }])
+  // The oldest waited alone; with it the others had become free, and nobody waited for them.
+  expect(waited).toEqual([['held 1']])
+})
+
+test('a wait in vain is the command’s alone: its neighbours in the lane are done', async () => {
+  const batches = new Batches<string, object>(async (commands, { waits }) => {
+    if (waits) throw failing('55P03')
+    return commands.map(name => (name === 'held' || started++ < 1 ? busy : { name }))
+  })
+  let started = 0
+  const [held, neighbour] = await Promise.allSettled([batches.submit('a', 'held'), batches.submit('a', 'neighbour')])
+  expect(held).toMatchObject({ status: 'rejected', reason: { code: '55P03' } })
+  expect(neighbour).toEqual({ status: 'fulfilled', value: { name: 'neighbour' } })
+})
+
+test('one partner’s held commands do not fill the queue of all', async () => {
+  const never = new Promise<never>(() => undefined)
+  const batches = new Batches<string, object>(async (commands, { waits }) => {
+    if (waits) return await never
+    return commands.map(name => (name === 'held' ? busy : { name }))
+  })
+  const held = Array.from({ length: 1_000 }, () => batches.submit('a', 'held').catch((error: unknown) => error))
+  const refused = await Promise.race(held)
+  expect(refused).toMatchObject({ name: 'ServiceUnavailable' })
+  for (let index = 0; index < 500; index++) {
+    expect(await batches.submit('b', 'free')).toEqual({ name: 'free' })
+  }
 })
 
 test('a command that waits in vain for a lock goes on in a lane of its partner, alone', async () => {
   const waited: string[][] = []
-  const batches = new Batches<string, object>(databases, async (commands, { waits }) => {
+  const batches = new Batches<string, object>(async (commands, { waits }) => {
     if (waits) waited.push(commands)
     else if (commands.includes('a2')) throw failing('55P03')
     return commands.map(name => ({ name }))

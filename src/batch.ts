@@ -1,4 +1,4 @@
-import { type Db, isLockTimeout, isUniqueViolation, unavailability } from './db.ts'
+import { isLockTimeout, isUniqueViolation, unavailability } from './db.ts'
 import { Problem, problem } from './errors.ts'
 
 /** A command's answer that somebody else holds what it needs: it is run again where waiting holds up nobody else. */
@@ -8,18 +8,12 @@ export const busy = Symbol('busy')
 export type Outcome<Result> = Result | Problem | typeof busy
 
 /**
- * Decides and writes the commands of a batch, in their order, in one transaction.
+ * Decides the commands of a batch, in their order, and writes them together.
  * @param waits whether to wait for what others hold; otherwise the outcome of such a command is `busy`
  * @returns an outcome for each command, in their order
  * @throws when none of them has happened
  */
-export type RunBatch<Command, Result> = (
-  commands: Command[],
-  context: { db: Db; waits: boolean },
-) => Promise<Outcome<Result>[]>
-
-/** Where batches run: `batchDb` has the connections of the lane that all share, `db` those of the lanes that wait. */
-export type Databases = { db: Db; batchDb: Db }
+export type RunBatch<Command, Result> = (commands: Command[], context: { waits: boolean }) => Promise<Outcome<Result>[]>
 
 const limits = {
   // More make the statements longer than the round trips that they save.
@@ -28,6 +22,10 @@ const limits = {
   inFlightMax: 2,
   // A fifth of a second of work on two cores: who comes later is told at once, while an answer is still of use to them.
   waitingMax: 1_024,
+  // Of them, for what others hold, in one partner's lane: nobody fills the queue of all.
+  waitingOfOneMax: 128,
+  // Waits for a lock at once, each with a connection: at the end of a month every partner's cycle closes.
+  patientMax: 5,
   // As long as an ordinary operation waits for a lock, and its turn before that.
   waitMsMax: 4_000,
 }
@@ -41,25 +39,26 @@ type Entry<Command, Result> = {
   reject(reason: unknown): void
 }
 
-type Lane<Command, Result> = { name: string; waits: boolean; waiting: Entry<Command, Result>[]; running: number }
-
 /**
- * Coalesces commands that come at the same time into one batch: what is waiting when the batch in flight has returned is
- * the next one. There is no timer; a command that comes alone is a batch of one, on the same way.
+ * Coalesces commands that come at the same time into one batch: what is waiting when a batch in flight has returned is the
+ * next one. There is no timer; a command that comes alone is a batch of one, on the same way.
  *
- * All partners share one lane, with one batch in flight, which never waits for what somebody else holds. Commands that must
- * wait go on in a lane of their partner, so that nobody waits for another partner's closing or for another process.
+ * All partners share one lane, with two batches in flight, which never waits for what somebody else holds, be it the other
+ * batch. Commands that must wait go on in a lane of their partner, so that nobody waits for another partner's closing or for
+ * another process. There, too, what is free goes together, and only the oldest command that is not waits for it, alone.
+ *
  * A batch that fails is halved until the command that made it fail is alone: it never fails its neighbours.
  */
 export class Batches<Command, Result> {
   readonly #run: RunBatch<Command, Result>
-  readonly #databases: Databases
-  readonly #shared: Lane<Command, Result> = { name: '', waits: false, waiting: [], running: 0 }
-  readonly #waitingLanes = new Map<string, Lane<Command, Result>>()
+  readonly #shared: Entry<Command, Result>[] = []
+  readonly #held = new Map<string, Entry<Command, Result>[]>()
+  readonly #patience: (() => void)[] = []
+  #inFlight = 0
+  #patient = 0
   #count = 0
 
-  constructor(databases: Databases, run: RunBatch<Command, Result>) {
-    this.#databases = databases
+  constructor(run: RunBatch<Command, Result>) {
     this.#run = run
   }
 
@@ -72,79 +71,116 @@ export class Batches<Command, Result> {
     this.#count += 1
     try {
       return await new Promise<Result>((resolve, reject) => {
-        const entry = { partnerId, command, since: performance.now(), isSecondTry: false, resolve, reject }
-        this.#enter(this.#shared, entry)
+        this.#shared.push({ partnerId, command, since: performance.now(), isSecondTry: false, resolve, reject })
+        if (this.#inFlight === limits.inFlightMax) return
+        this.#inFlight += 1
+        // In the next turn of the loop, so that what has arrived in this one comes along.
+        setImmediate(() => void this.#drain())
       })
     } finally {
       this.#count -= 1
     }
   }
 
-  #enter(lane: Lane<Command, Result>, entry: Entry<Command, Result>): void {
-    lane.waiting.push(entry)
-    if (lane.running >= limits.inFlightMax) return
-    lane.running += 1
-    // In the next turn of the loop, so that what has arrived in this one comes along.
-    setImmediate(() => void this.#drain(lane))
-  }
-
-  async #drain(lane: Lane<Command, Result>): Promise<void> {
-    while (lane.waiting.length > 0) {
-      await this.#settle(lane, lane.waiting.splice(0, limits.batchMax))
+  async #drain(): Promise<void> {
+    while (this.#shared.length > 0) {
+      const held = await this.#attempt(take(this.#shared), { waits: false })
+      for (const entry of held) this.#hold(entry)
     }
-    lane.running -= 1
-    if (lane.running === 0) this.#waitingLanes.delete(lane.name)
+    this.#inFlight -= 1
   }
 
-  async #settle(lane: Lane<Command, Result>, entries: Entry<Command, Result>[]): Promise<void> {
-    const oldest = performance.now() - limits.waitMsMax
-    const batch = entries.filter(entry => entry.since >= oldest)
-    for (const entry of entries) if (entry.since < oldest) entry.reject(tooBusy())
-    if (batch.length === 0) return
+  #hold(entry: Entry<Command, Result>): void {
+    const { partnerId } = entry
+    const lane = this.#held.get(partnerId)
+    if (lane === undefined) {
+      const newLane = [entry]
+      this.#held.set(partnerId, newLane)
+      void this.#drainHeld(partnerId, newLane)
+    } else if (lane.length < limits.waitingOfOneMax) {
+      lane.push(entry)
+    } else {
+      entry.reject(tooBusy())
+    }
+  }
+
+  async #drainHeld(partnerId: string, lane: Entry<Command, Result>[]): Promise<void> {
+    while (lane.length > 0) {
+      const [oldest, ...others] = await this.#attempt(take(lane), { waits: false })
+      lane.unshift(...others)
+      if (oldest !== undefined) await this.#patiently(() => this.#attempt([oldest], { waits: true }))
+    }
+    this.#held.delete(partnerId)
+  }
+
+  async #patiently(work: () => Promise<unknown>): Promise<void> {
+    if (this.#patient === limits.patientMax) await new Promise<void>(resolve => this.#patience.push(resolve))
+    else this.#patient += 1
+    await work()
+    const next = this.#patience.shift()
+    // Whoever waits takes the place over.
+    if (next === undefined) this.#patient -= 1
+    else next()
+  }
+
+  /**
+   * Runs a batch, and answers all of its commands but those that would have had to wait. Never throws.
+   * @returns those, in their order
+   */
+  async #attempt(batch: Entry<Command, Result>[], context: { waits: boolean }): Promise<Entry<Command, Result>[]> {
+    if (batch.length === 0) return []
     try {
-      const { db, batchDb } = this.#databases
       const outcomes = await this.#run(
         batch.map(({ command }) => command),
-        { db: lane.waits ? db : batchDb, waits: lane.waits },
+        context,
       )
-      for (const [index, entry] of batch.entries()) this.#conclude(entry, outcomes[index])
+      return batch.filter((entry, index) => !conclude(entry, outcomes[index]))
     } catch (error) {
-      await this.#settleAfter(error, lane, batch)
+      return await this.#attemptAfter(error, batch, context)
     }
   }
 
-  async #settleAfter(error: unknown, lane: Lane<Command, Result>, batch: Entry<Command, Result>[]): Promise<void> {
+  async #attemptAfter(
+    error: unknown,
+    batch: Entry<Command, Result>[],
+    context: { waits: boolean },
+  ): Promise<Entry<Command, Result>[]> {
     const [first] = batch
     if (isEverybodys(error)) {
       for (const entry of batch) entry.reject(error)
-    } else if (batch.length > 1) {
+      return []
+    }
+    if (batch.length > 1) {
       const half = Math.ceil(batch.length / 2)
-      await this.#settle(lane, batch.slice(0, half))
-      await this.#settle(lane, batch.slice(half))
-    } else if (first !== undefined && isLockTimeout(error) && !lane.waits) {
-      this.#wait(first)
-    } else if (first !== undefined && isUniqueViolation(error) && !first.isSecondTry) {
+      const held = await this.#attempt(batch.slice(0, half), context)
+      return [...held, ...(await this.#attempt(batch.slice(half), context))]
+    }
+    if (isLockTimeout(error) && !context.waits) return batch
+    if (first !== undefined && isUniqueViolation(error) && !first.isSecondTry) {
       // Another process was first, with the same idempotency key or the same intent: now its work can be seen.
       first.isSecondTry = true
-      await this.#settle(lane, [first])
-    } else {
-      first?.reject(error)
+      return await this.#attempt(batch, context)
     }
+    first?.reject(error)
+    return []
   }
+}
 
-  #conclude(entry: Entry<Command, Result>, outcome: Outcome<Result> | undefined): void {
-    if (outcome === busy) this.#wait(entry)
-    else if (outcome instanceof Problem) entry.reject(outcome)
-    else if (outcome === undefined) entry.reject(new Error('A batch has forgotten a command'))
-    else entry.resolve(outcome)
-  }
+// Who has waited too long is told so instead.
+function take<Command, Result>(lane: Entry<Command, Result>[]): Entry<Command, Result>[] {
+  const oldest = performance.now() - limits.waitMsMax
+  const taken = lane.splice(0, limits.batchMax)
+  for (const entry of taken) if (entry.since < oldest) entry.reject(tooBusy())
+  return taken.filter(entry => entry.since >= oldest)
+}
 
-  #wait(entry: Entry<Command, Result>): void {
-    const { partnerId: name } = entry
-    const lane = this.#waitingLanes.get(name) ?? { name, waits: true, waiting: [], running: 0 }
-    this.#waitingLanes.set(name, lane)
-    this.#enter(lane, entry)
-  }
+/** @returns false when the command has no answer yet, because it must wait */
+function conclude<Command, Result>(entry: Entry<Command, Result>, outcome: Outcome<Result> | undefined): boolean {
+  if (outcome === busy) return false
+  if (outcome instanceof Problem) entry.reject(outcome)
+  else if (outcome === undefined) entry.reject(new Error('A batch has forgotten a command'))
+  else entry.resolve(outcome)
+  return true
 }
 
 // The database is away, full or overloaded: halving would only ask it more often. Deadlocks and lock timeouts are about

@@ -23,6 +23,9 @@ export type Tx = Transaction<DB>
 /** What a query that decides nothing may run on: a transaction, or the database itself. */
 export type Reader = Db | Tx
 
+/** What a statement that writes, and is a transaction by itself, may run on. */
+export type Executor = Db | Tx
+
 /** One page of a list: how many entries to pass over, and how many to give. */
 export type Page = { skip: number; take: number }
 
@@ -57,16 +60,18 @@ const limits = {
 
 // A batch that waits holds up everybody: who holds a lock for longer than this is waited for elsewhere.
 const batchLockTimeoutMs = 50
-// A batch of each kind of command is in flight, and the reads that are prepared with them.
+// The server ends a statement before that; this is for a server that does not answer any more, behind which all would wait.
+const batchStatementTimeoutMs = limits.statementTimeoutMs + 2_000
+// Two batches of each of the two kinds of commands.
 const batchConnectionsMax = 4
 
 // Plans end with their connection: those that were made while tables were empty are not kept for long.
 const batchPlansSecondsMax = 60
 
 /**
- * Opens the pool. Instants come back as `Date`, days as text, `bigint` columns as bigint, and snake_case columns in
+ * Opens the pool, and beside it the few connections of batches. Instants come back as `Date`, days as text, `bigint` columns as bigint, and snake_case columns in
  * camelCase.
- * @param connectionsMax of this process; every process has its own pool
+ * @param connectionsMax of the pool; every process has its own
  */
 export function connect(
   connection: Connection,
@@ -105,6 +110,17 @@ class Columns extends CamelCasePlugin {
   }
 }
 
+const planSettings = [
+  'plan_cache_mode = force_generic_plan',
+  ...[
+    'enable_seqscan = off',
+    'enable_hashjoin = off',
+    'enable_mergejoin = off',
+    'enable_bitmapscan = off',
+    'jit = off',
+  ],
+]
+
 // Statements of batches are planned once per connection, for arrays of any length. A plan that was made while a table was
 // small would read all of it for ever after, so only plans through indexes are left to choose from; and what the planner
 // then takes for expensive must not be compiled.
@@ -112,14 +128,11 @@ function connectForBatches(pool: pg.Pool, log: Logger): pg.Pool {
   const forBatches = new pg.Pool({
     ...pool.options,
     max: batchConnectionsMax,
+    query_timeout: batchStatementTimeoutMs,
     maxLifetimeSeconds: batchPlansSecondsMax,
     lock_timeout: batchLockTimeoutMs,
-    options: [
-      'plan_cache_mode=force_generic_plan',
-      ...['enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off', 'enable_bitmapscan=off', 'jit=off'],
-    ]
-      .map(setting => `-c ${setting}`)
-      .join(' '),
+    // Not among the options of the connection: those that a DATABASE_URL has would take their place.
+    onConnect: client => client.query(planSettings.map(setting => `set ${setting}`).join('; ')),
   })
   noteLosses(forBatches, log)
   return forBatches
@@ -133,16 +146,14 @@ function preparing(pool: pg.Pool): PostgresPool {
     names.set(text, name)
     return name
   }
-  const prepared = new WeakMap<pg.PoolClient, Awaited<ReturnType<PostgresPool['connect']>>>()
   return {
     options: pool.options,
     async connect() {
       const client = await pool.connect()
       const query = (text: string, values: readonly unknown[]) =>
         values.length === 0 ? client.query(text) : client.query({ name: nameOf(text), text, values: [...values] })
-      const known = prepared.get(client) ?? { query, release: () => client.release() }
-      prepared.set(client, known as never)
-      return known as never
+      // Kysely's type of `query` has a second form, for cursors, which nobody here opens.
+      return { query, release: (discard?: boolean) => client.release(discard) } as never
     },
     end: () => pool.end(),
   }
@@ -198,7 +209,7 @@ export function unavailability(error: unknown): 'nothing-done' | 'unknown' | und
   if (/^(ECONNREFUSED|ENOENT)$/.test(code) || /^timeout exceeded when trying to connect/.test(message))
     return 'nothing-done'
   // Rolling back on a broken connection fails in its turn, and hides what broke it.
-  const broken = /Connection terminated|not queryable|Client was closed/.test(message)
+  const broken = /Connection terminated|not queryable|Client was closed|Query read timeout/.test(message)
   return broken || /^(ECONNRESET|EPIPE|ETIMEDOUT)$/.test(code) ? 'unknown' : undefined
 }
 

@@ -16,5 +16,8 @@ export type Jobs = Record<string, (context: JobContext) => Promise<void>>
  * wish: a key that several share would make their transactions wait for each other.
  */
 export async function wake(tx: Tx, { job, at }: { job: string; at: Date }): Promise<void> {
-  await sql`select graphile_worker.add_job(${job}, run_at => ${at})`.execute(tx)
+  // It notifies the workers, for which all committing transactions of the server take turns, each as long as its commit lasts:
+  // a batch, which waits for locks no longer than a moment, must have the usual patience for that one.
+  await sql`
+    select set_config('lock_timeout', '2s', true), graphile_worker.add_job(${job}, run_at => ${at})`.execute(tx)
 }

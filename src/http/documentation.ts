@@ -54,15 +54,22 @@ export async function documentation(app: App): Promise<void> {
   let page: Promise<FastifyInstance> | undefined
   for (const url of ['/docs', '/docs/*']) {
     app.get(url, { schema: { hide: true } }, async (request, reply) => {
-      page ??= openPage()
+      page ??= openPage().catch(error => {
+        page = undefined
+        throw error
+      })
       const { statusCode, headers, rawPayload } = await (await page).inject(request.url)
       if (statusCode === 404) throw problem('UnknownPath', 'The documentation has no such part; it begins at /docs')
       return reply
         .code(statusCode)
-        .headers({ ...headers, ...pageHeaders })
+        .headers({ ...pageHeaders, ...only(['content-type', 'location', 'cache-control', 'etag'], headers) })
         .send(rawPayload)
     })
   }
+}
+
+function only(names: string[], headers: Record<string, unknown>): Record<string, string> {
+  return Object.fromEntries(names.flatMap(name => (headers[name] === undefined ? [] : [[name, String(headers[name])]])))
 }
 
 const pageHeaders = {

@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
@@ -62,22 +61,15 @@ export async function onceInBatch<Result extends object>(
   }: { submit: (once?: Once<Result>) => Promise<Result | Replay>; answerOf: (result: Result) => Answer },
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
-  let answer: Stored | undefined
-  const answerOnce = (result: Result) => {
-    answer ??= stored(answerOf(result))
-    return answer
-  }
-  const result = await (claimed === undefined ? submit() : inTurn(claimed, submitOnce))
-  return send(reply, result instanceof Replay ? result : answerOnce(result))
-
-  async function submitOnce(): Promise<Result | Replay> {
-    assert(claimed !== undefined)
-    try {
-      return await submit({ ...claimed, answerOf: answerOnce })
-    } catch (error) {
-      throw isWaitForKey(error) ? stillRunning() : error
-    }
-  }
+  // Not kept from one call to the next: a batch that fails is run again, and then has another result.
+  const answered = (result: Result) => stored(answerOf(result))
+  const result =
+    claimed === undefined
+      ? await submit()
+      : await inTurn(claimed, () => submit({ ...claimed, answerOf: answered })).catch(error => {
+          throw isWaitForKey(error) ? stillRunning() : error
+        })
+  return send(reply, result instanceof Replay ? result : answered(result))
 }
 
 /** Runs an operation that only reads. Without an idempotency key it needs no transaction; with one it is `once`. */
@@ -103,12 +95,15 @@ async function inTurn<T>({ partnerId, key }: Claim, work: () => Promise<T>): Pro
   const mine = Promise.withResolvers<void>()
   const after = before === undefined ? mine.promise : before.then(() => mine.promise)
   turns.set(name, after)
+  // Not before those in front have ended: a copy that gave up would let the next one in beside them.
+  void after.then(() => {
+    if (turns.get(name) === after) turns.delete(name)
+  })
   try {
     if (before !== undefined) await within(waitMsMax, before)
     return await work()
   } finally {
     mine.resolve()
-    if (turns.get(name) === after) turns.delete(name)
   }
 }
 

@@ -64,7 +64,7 @@ export function serviceRoutes(app: App, { db }: Edge): void {
       try {
         await sql`select 1`.execute(db)
       } catch (error) {
-        request.log.warn({ err: error }, 'not ready')
+        request.log.warn({ err: error, requestId: request.id }, 'not ready')
         throw problem('ServiceUnavailable', 'The database is out of reach', {}, { 'retry-after': '1' })
       }
       return { status: 'ok' as const }

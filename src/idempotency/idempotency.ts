@@ -1,4 +1,4 @@
-import { type Db, isLockTimeout, type Reader, sql, type Tx } from '../db.ts'
+import { type Db, type Executor, isLockTimeout, sql, type Tx } from '../db.ts'
 import { Problem, problem } from '../errors.ts'
 
 /** A request that its sender may repeat: its key, and what tells it from every other request. */
@@ -73,7 +73,7 @@ type Earlier = { place: number; isExpired: boolean; fingerprint: Buffer } & Answ
  * What is known already of each request: nothing, its answer, or the refusal `IdempotencyKeyReused`. Records that have
  * expired are forgotten here, so that `recording` finds their keys free.
  */
-export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promise<(Replay | Problem | undefined)[]> {
+export async function findAll(db: Executor, claims: (Claim | undefined)[]): Promise<(Replay | Problem | undefined)[]> {
   const asked = claims.filter(each => each !== undefined)
   if (asked.length === 0) return claims.map(() => undefined)
   const { rows } = await sql<Earlier>`
@@ -99,7 +99,7 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
  */
 export function recording(records: Answered[]) {
   // In one order everywhere, so that two statements with the same keys wait for each other in turn.
-  const sorted = records.toSorted((a, b) => (a.claim.key < b.claim.key ? -1 : 1))
+  const sorted = records.toSorted((a, b) => (nameOf(a.claim) < nameOf(b.claim) ? -1 : 1))
   const of = <T>(value: (record: Answered) => T) => sorted.map(value)
   return sql`
     insert into idempotency_keys
@@ -115,7 +115,7 @@ export function recording(records: Answered[]) {
 
 /** What `recording` is to record of a batch: the results of those commands that have a key, and no refusals. */
 export function answersOf<Result extends object>(
-  commands: { once?: Once<Result> }[],
+  commands: { once?: Once<Result> | undefined }[],
   outcomes: (Result | Replay | Problem | symbol)[],
 ): Answered[] {
   return commands.flatMap(({ once }, index) => {
@@ -140,13 +140,16 @@ export async function forgetExpired(db: Db, { now, countMax }: { now: Date; coun
   return rows.length
 }
 
-async function forget(db: Reader, claims: Claim[]): Promise<void> {
-  for (const { partnerId, key, now } of claims) {
-    await sql`
-      delete from idempotency_keys where partner_id = ${partnerId} and key = ${key} and expires_at <= ${now}`.execute(
-      db,
-    )
-  }
+function nameOf({ partnerId, key }: Claim): string {
+  return `${partnerId} ${key}`
+}
+
+async function forget(db: Executor, claims: Claim[]): Promise<void> {
+  await sql`
+    delete from idempotency_keys k
+     using unnest(${claims.map(each => each.partnerId)}::text[], ${claims.map(each => each.key)}::text[],
+                  ${claims.map(each => each.now.toISOString())}::timestamptz[]) as c (partner_id, key, now)
+     where k.partner_id = c.partner_id and k.key = c.key and k.expires_at <= c.now`.execute(db)
 }
 
 function expiryOf({ now }: Claim): Date {

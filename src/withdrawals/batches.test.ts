@@ -156,7 +156,16 @@ test('a key that another process is still working with keeps nobody else waiting
     values (${harness.partner.id}, ${key}, ${Buffer.alloc(32)}, 'createPayRun', ${now}, ${new Date(now.getTime() + 1e9)})`
   await whileOpen(unfinished, async () => {
     const waiting = intend(harness.call, memberId, 1_000, key)
-    expect((await intend(harness.call, memberId)).status).toBe(201)
+    const neighbours = await Promise.all([
+      intend(harness.call, memberId),
+      intend(harness.call, memberId, 2_000, `${key}-neighbour`),
+    ])
+    // Their batch was undone and run again: what they were told, and will be told again, is what is there.
+    for (const { status, body } of [...neighbours, await intend(harness.call, memberId, 2_000, `${key}-neighbour`)]) {
+      expect(status).toBe(201)
+      const path = `/v1/pay/withdrawals/intent/${body.withdrawalIntentId}`
+      expect((await harness.call('GET', path)).status).toBe(200)
+    }
     const { status, body } = await waiting
     expect([status, body.issues[0].message]).toEqual([409, expect.stringContaining('is being processed right now')])
   })

@@ -18,7 +18,7 @@ export type Completion = {
   partner: { id: string; holdSeconds: number }
   intentId: string
   now: Date
-  once?: idempotency.Once<Completed>
+  once?: idempotency.Once<Completed> | undefined
 }
 
 export type Completed = { withdrawalId: string }
@@ -56,19 +56,18 @@ export async function completeAll(
     tx,
     wishes.map(({ once }) => once),
   )
-  // Two wishes for one intent are one withdrawal.
-  const due = new Map(
-    wishes.flatMap((wish, index) => {
-      const intent = held[index]
-      return typeof intent === 'object' && known[index] === undefined ? [[intent, wish]] : []
-    }),
-  )
+  // Two wishes for one intent are one withdrawal: the first one's.
+  const due = new Map<Intent, Completion>()
+  for (const [index, wish] of wishes.entries()) {
+    const intent = held[index]
+    if (typeof intent === 'object' && known[index] === undefined && !due.has(intent)) due.set(intent, wish)
+  }
   const earlier = await findCompleted(tx, due)
   const decided = await decideAll(tx, due)
   const outcomes = wishes.map((_, index) => {
     const intent = held[index]
     if (known[index] !== undefined) return known[index]
-    if (typeof intent === 'object') return earlier.get(intent.id) ?? decided.get(intent.id) ?? busy
+    if (typeof intent === 'object') return earlier.get(intent.id) ?? decided.get(intent.id) ?? fail(intent)
     return intent === 'missing' ? intents.intentNotFound() : busy
   })
   await write(tx, {
@@ -76,6 +75,10 @@ export async function completeAll(
     answers: idempotency.answersOf(wishes, outcomes),
   })
   return outcomes
+}
+
+function fail({ id }: Intent): never {
+  throw new Error(`${id} is completed, and has no withdrawal`)
 }
 
 /** A withdrawal as it is about to be written. */

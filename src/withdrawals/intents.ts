@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type AccountColumns, fromColumns, toColumns } from '../bank-accounts/rules.ts'
-import { type Reader, sql, type Tx } from '../db.ts'
+import { type Executor, type Reader, sql, type Tx } from '../db.ts'
 import { Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
@@ -16,7 +16,7 @@ export type NewIntent = {
   memberId: string
   amount: Money
   now: Date
-  once?: idempotency.Once<Intent>
+  once?: idempotency.Once<Intent> | undefined
 }
 
 /**
@@ -35,7 +35,7 @@ export async function create(tx: Tx, wish: Omit<NewIntent, 'once'>): Promise<Int
  * several. All that are accepted are written by one statement, together with their events and what was answered.
  * @returns for each wish, in their order: the intent, the answer that its idempotency key had before, or the refusal
  */
-export async function createAll(db: Reader, wishes: NewIntent[]): Promise<(Intent | idempotency.Replay | Problem)[]> {
+export async function createAll(db: Executor, wishes: NewIntent[]): Promise<(Intent | idempotency.Replay | Problem)[]> {
   const known = await idempotency.findAll(
     db,
     wishes.map(({ once }) => once),
@@ -67,7 +67,7 @@ function quote(facts: Facts, { partner, memberId, amount, now }: NewIntent): Int
 }
 
 async function insertAll(
-  db: Reader,
+  db: Executor,
   { created, answers }: { created: { partnerId: string; intent: Intent }[]; answers: idempotency.Answered[] },
 ): Promise<void> {
   const of = <T>(value: (intent: Intent) => T) => created.map(({ intent }) => value(intent))

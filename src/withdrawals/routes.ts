@@ -46,9 +46,13 @@ const refusals: ProblemName[] = [
 ]
 
 export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
-  const creations = new Batches({ db, batchDb }, (wishes: intents.NewIntent[], { db }) => intents.createAll(db, wishes))
-  const completions = new Batches({ db, batchDb }, (wishes: Completion[], { db, waits }) =>
-    db.transaction().execute(tx => completeAll(tx, wishes, { waits })),
+  // Who waits for a lock does so with a connection that has the patience, and is none of those that all share.
+  const dbFor = (waits: boolean) => (waits ? db : batchDb)
+  const creations = new Batches((wishes: intents.NewIntent[], { waits }) => intents.createAll(dbFor(waits), wishes))
+  const completions = new Batches((wishes: Completion[], { waits }) =>
+    dbFor(waits)
+      .transaction()
+      .execute(tx => completeAll(tx, wishes, { waits })),
   )
 
   app.get(
@@ -100,8 +104,8 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
       onceInBatch(request, reply, {
         submit(once) {
           const { partner, now, body } = request
-          const wish = { partner, memberId: body.memberId, amount: fromWire(body.amount), now }
-          return creations.submit(partner.id, { ...wish, ...(once && { once }) })
+          const amount = fromWire(body.amount)
+          return creations.submit(partner.id, { partner, memberId: body.memberId, amount, now, once })
         },
         answerOf: (intent: Intent) => ({
           status: 201,
@@ -202,8 +206,7 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
       onceInBatch(request, reply, {
         submit(once) {
           const { partner, now, body } = request
-          const wish = { partner, intentId: body.withdrawalIntentId, now }
-          return completions.submit(partner.id, { ...wish, ...(once && { once }) })
+          return completions.submit(partner.id, { partner, intentId: body.withdrawalIntentId, now, once })
         },
         answerOf: ({ withdrawalId }: Completed) => ({
           status: 201,

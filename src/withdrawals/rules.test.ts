@@ -4,6 +4,7 @@ import { badAccount, bronze, euAccount, gold, goodAccount } from '../../test/har
 import { Problem } from '../errors.ts'
 import type { Tier } from '../tiers/rules.ts'
 import {
+  decideCompletions,
   decideIntent,
   type Facts,
   type Intent,
@@ -150,4 +151,65 @@ test('what a withdrawal books takes exactly the amount from the member and pays 
       expect(sum('debit', 'partner_fees')).toBe(quote.employerFee)
     }),
   )
+})
+
+test('completions that are decided together are decided as if each had waited for the one before it', () => {
+  const amounts = fc.bigInt({ min: 900n, max: 7_000n })
+  const wishes = fc.array(fc.record({ who: fc.nat(2), amount: amounts }), { minLength: 1, maxLength: 12 })
+  const limits = fc.record({
+    available: fc.bigInt({ min: 0n, max: 20_000n }),
+    withdrawalsPerDay: fc.option(fc.integer({ min: 1, max: 3 })),
+    free: fc.bigInt({ min: 0n, max: 30_000n }),
+    floor: fc.option(fc.bigInt({ min: 0n, max: 20_000n })),
+  })
+  fc.assert(
+    fc.property(wishes, limits, (asked, { available, withdrawalsPerDay, free, floor }) => {
+      const all = asked.map(({ who, amount }, index) => ({
+        partnerId: 'par_1',
+        now,
+        intent: { ...intent, id: `wi_${index}`, memberId: `mem_${who}`, amount, net: amount - 50n, fee: 50n },
+      }))
+      // What each member has left, what is free, and whether its fall was noted: kept by hand, one completion at a time.
+      const left = new Map<string, { available: bigint; count: number }>()
+      let isNotedLow = false
+      const factsOf = (memberId: string, asLoaded: boolean): Facts => {
+        const is = (asLoaded ? undefined : left.get(memberId)) ?? { available, count: 0 }
+        const watched =
+          floor === null ? null : { floor, free: asLoaded ? start : free, isNotedLow: !asLoaded && isNotedLow }
+        const known = { ...member, id: memberId, tier: { ...tier, withdrawalsPerDay }, available: is.available }
+        return {
+          ...facts,
+          float: watched,
+          member: { ...known, withdrawalsToday: is.count, withdrawalsThisCycle: is.count },
+        }
+      }
+      const start = free
+      const expected = all.map(({ intent }) => {
+        const about = factsOf(intent.memberId, false)
+        const refusal = refuseCompletion(about, intent, now)
+        if (refusal !== undefined) return refusal.name
+        const is = left.get(intent.memberId) ?? { available, count: 0 }
+        left.set(intent.memberId, { available: is.available - intent.amount, count: is.count + 1 })
+        free -= intent.net
+        const isFall = floor !== null && !isNotedLow && free < floor
+        isNotedLow ||= isFall
+        return { balanceAfter: is.available - intent.amount, isFall }
+      })
+      const decided = decideCompletions(all.map(each => ({ ...each, facts: factsOf(each.intent.memberId, true) })))
+      expect(decided.map(each => (each instanceof Problem ? each.name : each))).toEqual(expected)
+    }),
+  )
+})
+
+test('a limit per day holds for two days in one batch, whichever comes first', () => {
+  const limited = { ...member, tier: { ...tier, withdrawalsPerDay: 2 } }
+  const asked = (id: string, withdrawalsToday: number) => ({
+    ...{ partnerId: 'par_1', now, intent: { ...intent, id } },
+    facts: { ...facts, member: { ...limited, withdrawalsToday } },
+  })
+  const decided = decideCompletions([asked('wi_today', 0), asked('wi_yesterday', 2)])
+  expect(decided.map(each => (each instanceof Problem ? each.name : 'accepted'))).toEqual([
+    'accepted',
+    'MemberNotEligible',
+  ])
 })

@@ -108,7 +108,7 @@ export type Accepted = { balanceAfter: bigint; isFall: boolean }
  * Decides completions one after the other, each on what those before it have left. The facts are those of one moment; no
  * intent is there twice.
  *
- * Of two withdrawals of a member just before and just after midnight, the first counts in the day of the second too.
+ * Of two withdrawals of a member just before and just after midnight, each counts in the day of the other too.
  */
 export function decideCompletions(
   asked: { partnerId: string; intent: Intent; now: Date; facts: Facts }[],
@@ -119,7 +119,7 @@ export function decideCompletions(
     const watch = `${partnerId} ${intent.currency}`
     const facts = {
       ...asLoaded,
-      member: members.get(intent.memberId) ?? asLoaded.member,
+      member: stricter(asLoaded.member, members.get(intent.memberId)),
       float: floats.get(watch) ?? asLoaded.float,
     }
     const refusal = refuseCompletion(facts, intent, now)
@@ -131,6 +131,12 @@ export function decideCompletions(
     if (facts.float !== null) floats.set(watch, floatAfter(facts.float, intent))
     return { balanceAfter: left.available, isFall }
   })
+}
+
+// As those before have left the member; but a day that only this one is in may have had more withdrawals.
+function stricter(asLoaded: MemberFacts | null, left: MemberFacts | undefined): MemberFacts | null {
+  if (asLoaded === null || left === undefined) return asLoaded
+  return { ...left, withdrawalsToday: Math.max(left.withdrawalsToday, asLoaded.withdrawalsToday) }
 }
 
 function memberAfter(member: MemberFacts, { amount }: Intent): MemberFacts {

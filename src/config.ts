@@ -37,7 +37,7 @@ export const Settings = Type.Object({
     minimum: 2,
     maximum: 500,
     description:
-      'Largest number of database connections of this process; the API has up to 4 more for its batches, a worker up to 7 for its queue.',
+      'Largest number of database connections of this process; the API has up to 8 more for its batches, a worker up to 7 for its queue.',
   }),
   OPENWAGE_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',

@@ -62,8 +62,8 @@ const limits = {
 const batchLockTimeoutMs = 50
 // The server ends a statement before that; this is for a server that does not answer any more, behind which all would wait.
 const batchStatementTimeoutMs = limits.statementTimeoutMs + 2_000
-// Two batches of each of the two kinds of commands.
-const batchConnectionsMax = 4
+// Two batches of each of the two kinds of commands, and as many of the reads that are as frequent.
+const batchConnectionsMax = 8
 
 // Plans end with their connection: those that were made while tables were empty are not kept for long.
 const batchPlansSecondsMax = 60

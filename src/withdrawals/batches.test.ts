@@ -27,6 +27,11 @@ const intentOf = async (memberId: string, amount?: number): Promise<string> =>
   (await intend(harness.call, memberId, amount)).body.withdrawalIntentId
 const availableOf = async (memberId: string) =>
   (await harness.call('GET', `/v1/pay/members/${memberId}/balance`)).body.available.amount
+const balancesAfter = async (memberId: string) => {
+  const { rows } = await sql<{ balanceAfter: bigint }>`
+    select balance_after from withdrawals where member_id = ${memberId} order by balance_after desc`.execute(harness.db)
+  return rows.map(row => Number(row.balanceAfter))
+}
 const countWithdrawals = async (memberId: string) =>
   (await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals.length
 const codesOf = (answers: Answer[]) => answers.map(({ status, body }) => (status === 201 ? 201 : body.issues[0].code))
@@ -70,11 +75,7 @@ test('completions of one member that come at once are decided one after the othe
   expect(codesOf(answers).filter(code => code === 201)).toHaveLength(10)
   expect(codesOf(answers).filter(code => code === 'MemberInsufficientFunds')).toHaveLength(5)
   expect(await availableOf(memberId)).toBe(500)
-  const { rows } = await sql<{ balanceAfter: bigint }>`
-    select balance_after from withdrawals where member_id = ${memberId} order by balance_after desc`.execute(harness.db)
-  expect(rows.map(row => Number(row.balanceAfter))).toEqual(
-    Array.from({ length: 10 }, (_, index) => 9_500 - index * 1_000),
-  )
+  expect(await balancesAfter(memberId)).toEqual(Array.from({ length: 10 }, (_, index) => 9_500 - index * 1_000))
   await expectBooksToAgree()
 })
 
@@ -87,6 +88,8 @@ test('two processes that complete for one member at once never pay out more than
   expect(codesOf(answers).filter(code => code === 201)).toHaveLength(20)
   expect(codesOf(answers).filter(code => code === 'MemberInsufficientFunds')).toHaveLength(20)
   expect(await availableOf(memberId)).toBe(500)
+  // Each was decided on what the one before it had left, not only refused by the database when nothing was.
+  expect(await balancesAfter(memberId)).toEqual(Array.from({ length: 20 }, (_, index) => 19_500 - index * 1_000))
   await expectBooksToAgree()
 })
 

@@ -58,26 +58,27 @@ const limits = {
   connectTimeoutMs: 5_000,
 }
 
-// A batch that waits holds up everybody: who holds a lock for longer than this is waited for elsewhere.
-const batchLockTimeoutMs = 50
-// The server ends a statement before that; this is for a server that does not answer any more, behind which all would wait.
-const batchStatementTimeoutMs = limits.statementTimeoutMs + 2_000
-// Two batches of each of the two kinds of commands, and as many of the reads that are as frequent.
-const batchConnectionsMax = 8
-
-// Plans end with their connection: those that were made while tables were empty are not kept for long.
-const batchPlansSecondsMax = 60
+const batchLimits = {
+  // A batch that waits holds up everybody: who holds a lock for longer than this is waited for elsewhere.
+  lockTimeoutMs: 50,
+  // The server ends a statement before that; this is for a server that does not answer any more, behind which all would wait.
+  answerTimeoutMs: limits.statementTimeoutMs + 2_000,
+  // Two batches of each of the two kinds of commands, and as many of the reads that are as frequent.
+  connectionsMax: 8,
+  // Plans end with their connection: those that were made while tables were empty are not kept for long.
+  plansSecondsMax: 60,
+}
 
 /**
- * Opens the pool, and beside it the few connections of batches. Instants come back as `Date`, days as text, `bigint` columns as bigint, and snake_case columns in
- * camelCase.
+ * Opens the pool, and beside it the few connections of batches. Instants come back as `Date`, days as text, `bigint` columns
+ * as bigint, and snake_case columns in camelCase.
  * @param connectionsMax of the pool; every process has its own
  */
 export function connect(
   connection: Connection,
   { log, connectionsMax = 20 }: { log: Logger; connectionsMax?: number },
 ): { db: Db; batchDb: Db; pool: pg.Pool; close(): Promise<void> } {
-  const pool = new pg.Pool({
+  const options: pg.PoolConfig = {
     ...(typeof connection === 'string' ? { connectionString: connection } : connection),
     application_name: 'openwage',
     max: connectionsMax,
@@ -86,10 +87,10 @@ export function connect(
     statement_timeout: limits.statementTimeoutMs,
     idle_in_transaction_session_timeout: limits.idleInTransactionTimeoutMs,
     types: { getTypeParser },
-  })
-  noteLosses(pool, log)
+  }
+  const pool = openPool(options, log)
   const db = openKysely(pool)
-  const batchDb = openKysely(preparing(connectForBatches(pool, log)))
+  const batchDb = openKysely(preparing(openPool({ ...options, ...forBatches }, log)))
   const close = async () => {
     await Promise.all([db.destroy(), batchDb.destroy()])
   }
@@ -110,32 +111,20 @@ class Columns extends CamelCasePlugin {
   }
 }
 
-const planSettings = [
-  'plan_cache_mode = force_generic_plan',
-  ...[
-    'enable_seqscan = off',
-    'enable_hashjoin = off',
-    'enable_mergejoin = off',
-    'enable_bitmapscan = off',
-    'jit = off',
-  ],
-]
-
 // Statements of batches are planned once per connection, for arrays of any length. A plan that was made while a table was
 // small would read all of it for ever after, so only plans through indexes are left to choose from; and what the planner
 // then takes for expensive must not be compiled.
-function connectForBatches(pool: pg.Pool, log: Logger): pg.Pool {
-  const forBatches = new pg.Pool({
-    ...pool.options,
-    max: batchConnectionsMax,
-    query_timeout: batchStatementTimeoutMs,
-    maxLifetimeSeconds: batchPlansSecondsMax,
-    lock_timeout: batchLockTimeoutMs,
-    // Not among the options of the connection: those that a DATABASE_URL has would take their place.
-    onConnect: client => client.query(planSettings.map(setting => `set ${setting}`).join('; ')),
-  })
-  noteLosses(forBatches, log)
-  return forBatches
+const planSettings = `
+  set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off;
+  set enable_mergejoin = off; set enable_bitmapscan = off; set jit = off`
+
+const forBatches: pg.PoolConfig = {
+  max: batchLimits.connectionsMax,
+  query_timeout: batchLimits.answerTimeoutMs,
+  maxLifetimeSeconds: batchLimits.plansSecondsMax,
+  lock_timeout: batchLimits.lockTimeoutMs,
+  // Not among the options of the connection: those that a DATABASE_URL has would take their place.
+  onConnect: client => client.query(planSettings),
 }
 
 // Kysely knows no prepared statements; the driver makes one of every text that has a name.
@@ -164,13 +153,12 @@ function preparing(pool: pg.Pool): PostgresPool {
  * caller ends it.
  */
 export function connectLike(pool: pg.Pool, { log, connectionsMax }: { log: Logger; connectionsMax: number }): pg.Pool {
-  const like = new pg.Pool({ ...pool.options, max: connectionsMax, types: pg.types })
-  noteLosses(like, log)
-  return like
+  return openPool({ ...pool.options, max: connectionsMax, types: pg.types }, log)
 }
 
 // Without a listener the loss of a connection would end the process. The pool repeats what the client of an idle one says.
-function noteLosses(pool: pg.Pool, log: Logger): void {
+function openPool(options: pg.PoolConfig, log: Logger): pg.Pool {
+  const pool = new pg.Pool(options)
   pool.on('error', () => undefined)
   pool.on('connect', client => {
     client.on('error', error => {
@@ -178,6 +166,7 @@ function noteLosses(pool: pg.Pool, log: Logger): void {
       if (!pool.ending) log.warn({ err: error }, 'lost a database connection')
     })
   })
+  return pool
 }
 
 const { builtins } = pg.types

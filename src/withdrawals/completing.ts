@@ -120,7 +120,6 @@ async function write(
 ): Promise<void> {
   if (created.length === 0 && answers.length === 0) return
   const of = <T>(value: (withdrawal: NewWithdrawal) => T) => created.map(value)
-  const ids = of(each => each.withdrawalId)
   const intentsOf = of(({ wish, intent }) => ({ partnerId: wish.partner.id, intent, now: wish.now }))
   const movements = of(({ withdrawalId, wish, intent }) => ({
     ...{ partnerId: wish.partner.id, movementId: withdrawalId, reason: 'withdrawal.held', now: wish.now },
@@ -142,7 +141,7 @@ async function write(
       select w.partner_id, w.id, w.intent_id, w.member_id, w.pay_cycle_id, 'held', w.currency, w.amount, w.net, w.fee,
              w.employer_fee, w.created_at, w.due_at, w.balance_after
         from unnest(
-          ${of(each => each.wish.partner.id)}::text[], ${ids}::text[], ${of(each => each.intent.id)}::text[],
+          ${of(each => each.wish.partner.id)}::text[], ${of(each => each.withdrawalId)}::text[], ${of(each => each.intent.id)}::text[],
           ${of(each => each.intent.memberId)}::text[], ${of(each => each.intent.payCycleId)}::text[],
           ${of(each => each.intent.currency)}::text[], ${of(each => each.intent.amount)}::bigint[],
           ${of(each => each.intent.net)}::bigint[], ${of(each => each.intent.fee)}::bigint[],

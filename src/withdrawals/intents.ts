@@ -106,7 +106,12 @@ export async function cancel(
   if (status === 'cancelled') return intent
   if (status !== 'pending')
     throw problem('Conflict', `The withdrawal intent is ${status} and cannot be cancelled any more`)
-  await setStatus(tx, { partnerId, intentId, status: 'cancelled' })
+  await tx
+    .updateTable('withdrawalIntents')
+    .set({ status: 'cancelled' })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', intentId)
+    .execute()
   await events.append(tx, eventOf('cancelled', { partnerId, intent, now }))
   return { ...intent, status: 'cancelled' }
 }
@@ -215,18 +220,6 @@ function toIntent(row: Row | undefined): Intent {
   const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
   if (account === null) throw new Error(`${row.id} has no account`)
   return { ...intent, account }
-}
-
-async function setStatus(
-  tx: Tx,
-  { partnerId, intentId, status }: { partnerId: string; intentId: string; status: Intent['status'] },
-): Promise<void> {
-  await tx
-    .updateTable('withdrawalIntents')
-    .set({ status })
-    .where('partnerId', '=', partnerId)
-    .where('id', '=', intentId)
-    .execute()
 }
 
 /** The event of an intent's step, as `events.append` takes it. */

@@ -3,6 +3,7 @@ import { type TSchema, Type } from 'typebox'
 import { type ProblemName, problems } from '../errors.ts'
 import { exampleId, Id } from '../ids.ts'
 import { WireMoney } from '../money.ts'
+import { mediaTypes } from './upload.ts'
 
 /** A CSV file as the document describes it. */
 type Csv = { description: string; example: string }
@@ -18,6 +19,8 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   body?: B
   /** Beside JSON the body may be this file; the route's own parser makes a `CsvFile` of it. */
   csvBody?: Csv
+  /** The body is a file, and nothing else: CSV, XLSX, or a form with one of them; see `acceptUploads`. */
+  fileBody?: Csv
   success: {
     status: 200 | 201 | 202
     description: string
@@ -91,11 +94,24 @@ export function operation<
     ...(declared.params === undefined ? {} : { params: declared.params }),
     ...(declared.query === undefined ? {} : { querystring: declared.query }),
     ...(declared.body === undefined ? {} : { body: bodySchema(declared.body, declared.csvBody) }),
+    ...(declared.fileBody === undefined ? {} : { body: fileSchema(declared.fileBody) }),
   } as typeof schema & FastifySchema & Given<'params', P> & Given<'querystring', Q> & Given<'body', B>
 }
 
 function bodySchema(json: TSchema, csv: Csv | undefined): object {
   return csv === undefined ? json : { content: { 'application/json': { schema: json }, ...csvContent(csv) } }
+}
+
+function fileSchema({ description, example }: Csv): object {
+  const file = { type: 'string', format: 'binary', description }
+  const form = { type: 'object', required: ['file'], properties: { file }, additionalProperties: false }
+  return {
+    content: {
+      [mediaTypes.csv]: { schema: { ...file, examples: [example] } },
+      [mediaTypes.xlsx]: { schema: file },
+      [mediaTypes.form]: { schema: form },
+    },
+  }
 }
 
 function csvContent(csv: Csv | undefined) {

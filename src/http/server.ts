@@ -29,6 +29,8 @@ declare module 'fastify' {
     /** Days of the announcement and of the removal, and the path that takes over. */
     deprecated?: { since: string; sunset: string; successor: string }
     validate?: (parts: Parts) => { query: unknown }
+    /** How long the body may take to arrive, in milliseconds; for those that are large. */
+    arrivalMsMax?: number
   }
 }
 

@@ -4,6 +4,7 @@ import type { FastifySchema } from 'fastify'
 import { type Issue, issue, type ProblemName, problemOf } from '../errors.ts'
 import { CsvFile } from './csv.ts'
 import { type Fault, textFault } from './strict-json.ts'
+import { UploadedFile } from './upload.ts'
 
 // Nothing is coerced, defaulted or removed, and all problems are reported at once.
 const ajv = new Ajv({
@@ -38,37 +39,45 @@ export function compileValidation(schema: FastifySchema): (parts: Parts) => { qu
     querystring: ajv.compile(
       (schema.querystring as object | undefined) ?? { type: 'object', additionalProperties: false },
     ),
-    body: schema.body === undefined ? undefined : ajv.compile(jsonOf(schema.body)),
   }
+  const checkBody = bodyChecker(schema.body)
   const readQuery = queryReader(schema.querystring)
   return parts => {
     const query = readQuery(parts.query)
     const found = [
       ...issuesOf('params', validators.params, parts.params, textFaults(parts.params)),
       ...issuesOf('querystring', validators.querystring, query, textFaults(query)),
-      // What is wrong with a file is for its reader to say, row by row.
-      ...(parts.body instanceof CsvFile && validators.body !== undefined
-        ? []
-        : validators.body === undefined
-          ? refuseBody(parts.body)
-          : issuesOf('body', validators.body, parts.body, parts.bodyFaults)),
+      ...checkBody(parts),
     ]
     if (found.length > 0) throw problemOf(found.slice(0, issuesMax))
     return { query }
   }
 }
 
-function refuseBody(body: unknown): { name: ProblemName; issue: Issue }[] {
-  if (body === undefined) return []
-  return [{ name: 'BodyValidation', issue: issue('BodyValidation', 'This operation takes no body', { path: 'body' }) }]
+type Found = { name: ProblemName; issue: Issue }[]
+
+/** A body is JSON, a file, or either of them, as the schema says. */
+function bodyChecker(schema: unknown): (parts: Parts) => Found {
+  if (schema === undefined) return ({ body }) => (body === undefined ? [] : bodyRefused('This operation takes no body'))
+  const { content } = schema as { content?: Record<string, { schema: object }> }
+  const json = content === undefined ? (schema as object) : content['application/json']?.schema
+  const takesFile = content?.['text/csv'] !== undefined
+  const validate = json === undefined ? undefined : ajv.compile(json)
+  return ({ body, bodyFaults }) => {
+    const isFile = body instanceof CsvFile || body instanceof UploadedFile
+    // What is wrong with a file is for its reader to say, row by row.
+    if (isFile && takesFile) return []
+    if (validate === undefined) return bodyRefused('The body must be a file: CSV (.csv) or an Excel workbook (.xlsx)')
+    if (isFile) return bodyRefused('The body must be JSON')
+    return issuesOf('body', validate, body, bodyFaults)
+  }
 }
 
-function jsonOf(body: unknown): object {
-  const { content } = body as { content?: { 'application/json': { schema: object } } }
-  return content?.['application/json'].schema ?? (body as object)
+function bodyRefused(message: string): Found {
+  return [{ name: 'BodyValidation', issue: issue('BodyValidation', message, { path: 'body' }) }]
 }
 
-function issuesOf(part: Part, validate: ValidateFunction, value: unknown, faults: Fault[]) {
+function issuesOf(part: Part, validate: ValidateFunction, value: unknown, faults: Fault[]): Found {
   const { problem: name, whole } = partNames[part]
   const errors = validate(value) ? [] : chooseBranches(validate.errors ?? [])
   const issues = new Map<string, Issue>()

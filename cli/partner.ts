@@ -105,6 +105,11 @@ for (const command of [createCommand, setCommand]) {
       ).choices(shortfallPolicies),
     )
     .option(
+      '--offboard-review-percent <n>',
+      `a file that would offboard more than this share of the members waits for approval ${standard('offboardReviewPercent')}`,
+      whole({ min: 0, max: 100 }),
+    )
+    .option(
       '--requests-per-second <n>',
       `rate limit over time ${standard('requestsPerSecond')}`,
       whole({ min: 1, max: 1_000_000 }),

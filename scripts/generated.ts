@@ -12,14 +12,17 @@ import { describeTables } from './tables.ts'
 export async function generated(db: Db, pool: pg.Pool): Promise<Record<string, string>> {
   return {
     'src/tables.ts': await describeTables(pool),
-    'openapi.json': await openapiDocument(db),
+    'openapi.json': await openapiDocument(db, pool),
     'docs/errors.md': errorTable(),
     'docs/operations/settings.md': settingsTable(),
   }
 }
 
-async function openapiDocument(db: Db): Promise<string> {
-  const app = await buildApp({ db, batchDb: db, log: pino({ level: 'silent' }), now: systemClock, mode: 'sandbox' })
+async function openapiDocument(db: Db, pool: pg.Pool): Promise<string> {
+  const app = await buildApp({
+    ...{ db, batchDb: db, pool, log: pino({ level: 'silent' }) },
+    ...{ now: systemClock, mode: 'sandbox' },
+  })
   const text = `${JSON.stringify(app.swagger(), null, 2)}\n`
   await app.close()
   return text

@@ -3,6 +3,7 @@ import { documentation } from './http/documentation.ts'
 import { serviceRoutes } from './http/routes.ts'
 import { type App, createServer, type Edge } from './http/server.ts'
 import { ledgerRoutes } from './ledger/routes.ts'
+import { memberJobRoutes } from './member-jobs/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
@@ -16,6 +17,7 @@ export async function buildApp(edge: Edge): Promise<App> {
   await documentation(app)
   tierRoutes(app, edge)
   memberRoutes(app, edge)
+  memberJobRoutes(app, edge)
   withdrawalRoutes(app, edge)
   payRunRoutes(app, edge)
   payCycleRoutes(app, edge)

@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream'
 import {
   CamelCasePlugin,
   Kysely,
@@ -9,6 +10,7 @@ import {
   type Transaction,
 } from 'kysely'
 import pg from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
 import type { Logger } from 'pino'
 import type { DB } from './tables.ts'
 
@@ -25,6 +27,9 @@ export type Reader = Db | Tx
 
 /** What a statement that writes, and is a transaction by itself, may run on. */
 export type Executor = Db | Tx
+
+/** Opens what a `copy … from stdin` reads: rows in its text format, into the open transaction of the same connection. */
+export type CopyInto = (statement: string) => Writable
 
 /** One page of a list: how many entries to pass over, and how many to give. */
 export type Page = { skip: number; take: number }
@@ -154,6 +159,26 @@ function preparing(pool: pg.Pool): PostgresPool {
  */
 export function connectLike(pool: pg.Pool, { log, connectionsMax }: { log: Logger; connectionsMax: number }): pg.Pool {
   return openPool({ ...pool.options, max: connectionsMax, types: pg.types }, log)
+}
+
+/**
+ * Does one thing on one connection, over which rows can also be copied into a table, faster than any insert.
+ * @param work its transactions follow each other, since there is one connection
+ */
+export async function withCopying<T>(pool: pg.Pool, work: (db: Db, copyInto: CopyInto) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  const query = (text: string, values: readonly unknown[]) => client.query(text, [...values])
+  const one = { query, release: () => undefined }
+  const db = openKysely({ options: pool.options, connect: async () => one as never, end: async () => undefined })
+  let isWhole = false
+  try {
+    const done = await work(db, statement => client.query(copyFrom(statement)))
+    isWhole = true
+    return done
+  } finally {
+    // One that was left in the middle of something is not used again.
+    client.release(!isWhole)
+  }
 }
 
 // Without a listener the loss of a connection would end the process. The pool repeats what the client of an idle one says.

@@ -10,6 +10,7 @@ const idPrefixes = {
   withdrawal: 'w',
   payCycle: 'pc',
   payRun: 'pr',
+  memberJob: 'maj',
   event: 'evt',
   apiKey: 'key',
   transfer: 'tr',

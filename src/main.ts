@@ -105,7 +105,7 @@ export async function run(
   const { db, batchDb, pool } = database
   // Only now, and only what is asked for: they are most of what there is to load.
   const app = roles.api
-    ? await (await import('./app.ts')).buildApp({ db, batchDb, log, now, mode: settings.OPENWAGE_MODE })
+    ? await (await import('./app.ts')).buildApp({ db, batchDb, pool, log, now, mode: settings.OPENWAGE_MODE })
     : undefined
   const address = app && (await listen(app, settings))
   // After the port is ours: what cannot serve leaves the work to others.

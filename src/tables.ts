@@ -76,6 +76,54 @@ export type DB = {
     createdAt: Date
     transactionId: Generated<string>
   }
+  memberJobRows: {
+    partnerId: string
+    jobId: string
+    row: number
+    newMemberId: string
+    email: string
+    firstName: string
+    lastName: string
+    phone: string | null
+    tier: string
+    workerId: string | null
+    accountHolder: string | null
+    sortCode: string | null
+    accountNumber: string | null
+    iban: string | null
+    dob: string | null
+    gender: string | null
+    enablePayroll: boolean | null
+    faults: string | null
+  }
+  memberJobSteps: {
+    partnerId: string
+    jobId: string
+    step: number
+    action: 'BringBack' | 'Invite' | 'Offboard' | 'Update'
+    memberId: string
+    wish: unknown
+    fault: string | null
+  }
+  memberJobs: {
+    partnerId: string
+    id: string
+    kind: 'actions' | 'file'
+    columns: string[]
+    removesAccounts: boolean
+    status: 'AwaitingReview' | 'Completed' | 'Processing' | 'Rejected'
+    invite: number
+    update: number
+    bringBack: number
+    offboard: number
+    unchanged: number
+    stepsDone: Generated<number>
+    appliedThrough: Generated<number>
+    createdAt: Date
+    reviewedAt: Date | null
+    endedAt: Date | null
+    forgottenAt: Date | null
+  }
   members: {
     partnerId: string
     id: string
@@ -113,6 +161,7 @@ export type DB = {
     cycleSchedule: Generated<'four_weekly' | 'monthly' | 'semi_monthly' | 'two_weekly' | 'weekly'>
     cycleAnchor: Generated<string>
     shortfallPolicy: Generated<'carry' | 'write_off'>
+    offboardReviewPercent: Generated<number>
   }
   payCycles: {
     partnerId: string

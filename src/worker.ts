@@ -6,6 +6,7 @@ import { floatJobs } from './float/jobs.ts'
 import { idempotencyJobs } from './idempotency/jobs.ts'
 import type { JobContext, Jobs } from './jobs.ts'
 import { ledgerJobs } from './ledger/jobs.ts'
+import { memberJobJobs } from './member-jobs/jobs.ts'
 import { payCycleJobs } from './pay-cycles/jobs.ts'
 import { payRunJobs } from './pay-runs/jobs.ts'
 import { payoutJobs } from './payouts/jobs.ts'
@@ -14,6 +15,7 @@ import { withdrawalJobs } from './withdrawals/jobs.ts'
 
 const jobs: Jobs = {
   ...payRunJobs,
+  ...memberJobJobs,
   ...payCycleJobs,
   ...withdrawalJobs,
   ...idempotencyJobs,

@@ -28,6 +28,7 @@ const modules = files.map(file => {
 const slices = [
   'bank-accounts',
   'members',
+  'member-jobs',
   'partners',
   'payouts',
   'pay-cycles',
@@ -102,6 +103,9 @@ test('a table is written by one slice', () => {
     tiers: 'tiers',
     tier_versions: 'tiers',
     members: 'members',
+    member_jobs: 'member-jobs',
+    member_job_rows: 'member-jobs',
+    member_job_steps: 'member-jobs',
     pay_cycles: 'pay-cycles',
     pay_runs: 'pay-runs',
     pay_run_lines: 'pay-runs',
@@ -160,7 +164,7 @@ test('money is never a float', () => {
 
 function isFrontDoor(file: string): boolean {
   const [name = ''] = path.posix.basename(file).split('.')
-  // The operations, the pure rules, the wire shapes; partners have keys, withdrawals have intents and complete them, the books a check; files
+  // The operations, the pure rules, the wire shapes; partners have keys, members come in bulk, withdrawals have intents and complete them, the books a check; files
   // from outside are rows; a rail is opened by the program.
   return (
     name === folderOf(file) ||
@@ -170,6 +174,7 @@ function isFrontDoor(file: string): boolean {
       'api-keys',
       'intents',
       'completing',
+      'bulk',
       'deductions',
       'verify',
       'demo',

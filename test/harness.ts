@@ -57,7 +57,7 @@ export async function startHarness({
   const { db, batchDb, pool, close } = connect({ host, user, database }, { log, connectionsMax: 30 })
   const clock = testClock(startAt)
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
-  const app = await buildApp({ db, batchDb, log, now: clock.now, mode })
+  const app = await buildApp({ db, batchDb, pool, log, now: clock.now, mode })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 

@@ -28,6 +28,8 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
     headers?: Record<string, TSchema>
     csv?: Csv
   }
+  /** Another answer that is no refusal. */
+  alternative?: { status: 200; description: string; schema: TSchema }
   /** What it can refuse with beyond what every operation can. */
   problems?: ProblemName[]
   /** Operations outside `/v1` need no key. */
@@ -85,6 +87,7 @@ export function operation<
         },
         content: { 'application/json': { schema: success.schema }, ...csvContent(success.csv) },
       },
+      ...alternativeOf(declared.alternative),
       ...refusals(names),
     },
   }
@@ -96,6 +99,13 @@ export function operation<
     ...(declared.body === undefined ? {} : { body: bodySchema(declared.body, declared.csvBody) }),
     ...(declared.fileBody === undefined ? {} : { body: fileSchema(declared.fileBody) }),
   } as typeof schema & FastifySchema & Given<'params', P> & Given<'querystring', Q> & Given<'body', B>
+}
+
+function alternativeOf(alternative: { status: number; description: string; schema: TSchema } | undefined) {
+  if (alternative === undefined) return {}
+  const { status, description, schema } = alternative
+  const headers = { ...answerHeaders, ...replayedHeader }
+  return { [status]: { description, headers, content: { 'application/json': { schema } } } }
 }
 
 function bodySchema(json: TSchema, csv: Csv | undefined): object {

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import type pg from 'pg'
 import type { Logger } from 'pino'
 import { brokenConstraint, type Db, unavailability } from '../db.ts'
 import { issue, Problem, type ProblemName, problem } from '../errors.ts'
@@ -42,8 +43,11 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >
 
-/** What the API runs on. `batchDb` is the same database, over the connections that batches run on. */
-export type Edge = { db: Db; batchDb: Db; log: Logger; now: Clock; mode: Mode }
+/**
+ * What the API runs on. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
+ * `db`.
+ */
+export type Edge = { db: Db; batchDb: Db; pool: pg.Pool; log: Logger; now: Clock; mode: Mode }
 
 const limits = {
   // The largest ordinary body is a pay run of 10,000 lines.
@@ -64,7 +68,7 @@ const defaultRateLimit = { perSecond: 100, burst: 200 }
  * The HTTP server without its operations: what every request goes through before one (who is calling, how often, is the
  * request exactly right), and the one shape of everything that goes wrong.
  */
-export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb'>): App {
+export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>): App {
   const app: App = Fastify({
     loggerInstance: log,
     // One line per request is enough, and it must not hold the query.

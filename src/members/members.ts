@@ -28,7 +28,7 @@ import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
 export type { Member } from './rules.ts'
 
 /** What of a partner decides about members. */
-type PartnerRules = Pick<Partner, 'id' | 'country' | 'timeZone' | 'autoActivate'>
+export type PartnerRules = Pick<Partner, 'id' | 'country' | 'timeZone' | 'autoActivate'>
 
 type Change = { partner: PartnerRules; memberId: string; now: Date }
 
@@ -251,31 +251,42 @@ async function readFacts(
     autoActivate: partner.autoActivate,
     tierNames: tierNames.map(({ name }) => name),
     tierCurrency: tier?.currency,
-    moneyIn: member === undefined || member.tier === wanted.tier ? null : await findMoney(tx, { partnerId, member }),
+    moneyIn: member === undefined || member.tier === wanted.tier ? null : await moneyOf(tx, { partnerId, member }),
     holders: await findHolders(tx, { partnerId, memberId: member?.id ?? null, wanted }),
   }
 }
 
-// Money on its way counts too: a pay run in its grace period, and a withdrawal that may yet come back. The member is
-// locked, and so are their balances with them.
-async function findMoney(
-  tx: Tx,
-  { partnerId, member }: { partnerId: string; member: Member },
-): Promise<Currency | null> {
+async function moneyOf(tx: Tx, { partnerId, member }: { partnerId: string; member: Member }): Promise<Currency | null> {
   const tier = await tiers.findTier(tx, { partnerId, name: member.tier })
   if (tier === undefined) throw new Error(`${member.id} has a tier that does not exist`)
   const { currency } = tier
-  const { rows } = await sql`
-    select from ledger_balances
-     where partner_id = ${partnerId} and member_id = ${member.id} and currency = ${currency} and (available > 0 or owed > 0)
-     union all
-    select from pay_run_lines l join pay_runs r on r.partner_id = l.partner_id and r.id = l.pay_run_id
-     where r.partner_id = ${partnerId} and r.status = 'Scheduled' and l.member_id = ${member.id} and l.currency = ${currency}
-     union all
-    select from withdrawals
-     where partner_id = ${partnerId} and member_id = ${member.id} and currency = ${currency} and status in ('held', 'submitted')
-     limit 1`.execute(tx)
-  return rows.length > 0 ? currency : null
+  const withMoney = await findWithMoney(tx, { partnerId, members: [{ memberId: member.id, currency }] })
+  return withMoney.has(member.id) ? currency : null
+}
+
+/**
+ * Which of these members, who are locked, and so are their balances with them, have or owe money in that currency. Money on
+ * its way counts too: a pay run in its grace period, and a withdrawal that may yet come back.
+ */
+export async function findWithMoney(
+  tx: Tx,
+  { partnerId, members }: { partnerId: string; members: { memberId: string; currency: Currency }[] },
+): Promise<Set<string>> {
+  if (members.length === 0) return new Set()
+  const { rows } = await sql<{ memberId: string }>`
+    with asked as (select * from unnest(${members.map(each => each.memberId)}::text[],
+                                        ${members.map(each => each.currency)}::text[]) as asked (member_id, currency))
+    select member_id from asked a
+     where exists (select from ledger_balances b
+                    where b.partner_id = ${partnerId} and b.member_id = a.member_id and b.currency = a.currency
+                      and (b.available > 0 or b.owed > 0))
+        or exists (select from pay_run_lines l join pay_runs r on r.partner_id = l.partner_id and r.id = l.pay_run_id
+                    where r.partner_id = ${partnerId} and r.status = 'Scheduled' and l.member_id = a.member_id
+                      and l.currency = a.currency)
+        or exists (select from withdrawals w
+                    where w.partner_id = ${partnerId} and w.member_id = a.member_id and w.currency = a.currency
+                      and w.status in ('held', 'submitted'))`.execute(tx)
+  return new Set(rows.map(row => row.memberId))
 }
 
 async function findHolders(
@@ -324,11 +335,13 @@ async function append(
   await events.append(tx, { partnerId, type: `member.${name}`, resourceId: memberId, data, now })
 }
 
-function columnsOf({ accountDetails, ...profile }: Profile) {
+/** A profile as the columns of its row. */
+export function columnsOf({ accountDetails, ...profile }: Profile) {
   return { ...profile, ...toColumns(accountDetails) }
 }
 
-function select(db: Reader, partnerId: string) {
+/** Members of a partner with what `toMember` reads. */
+export function select(db: Reader, partnerId: string) {
   return db
     .selectFrom('members')
     .select(['id', 'status', 'email', 'firstName', 'lastName', 'phone', 'tier', 'workerId'])
@@ -338,7 +351,8 @@ function select(db: Reader, partnerId: string) {
 
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toMember(row: Row | undefined, memberId: string): Member {
+/** @throws Problem `MemberNotFound` when there is no row */
+export function toMember(row: Row | undefined, memberId: string): Member {
   if (row === undefined) throw memberNotFound(memberId)
   const { accountHolder, sortCode, accountNumber, iban, ...member } = row
   return { ...member, accountDetails: fromColumns({ accountHolder, sortCode, accountNumber, iban }) }

@@ -1,8 +1,8 @@
-import { isSupportedCountry, parsePhoneNumberFromString } from 'libphonenumber-js'
 import { type BankAccount, check, isSame, normalised } from '../bank-accounts/rules.ts'
 import { issue, Problem, problem } from '../errors.ts'
 import type { Currency } from '../money.ts'
 import type { Day } from '../time.ts'
+import { toE164 } from './phone.ts'
 import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
 
 /** What a partner says about a member, as it is stored: phone in E.164, account normalised. */
@@ -53,15 +53,23 @@ export type Facts = {
   holders: Holders
 }
 
+/** What of them a profile is judged by. */
+export type ProfileFacts = Pick<Facts, 'today' | 'country' | 'tierNames' | 'tierCurrency'>
+
 export type Holders = { emailHolderId: string | null; workerIdHolderId: string | null }
 
 /** @returns Problem `MemberAlreadyInvited`, or `InvalidAddMemberPayload` with an issue for each fault */
 export function decideInvitation(body: NewMember, facts: Facts): { profile: Profile; steps: Step[] } | Problem {
-  const { profile, faults } = settle({ ...nothing, ...body }, undefined, facts)
+  const { profile, faults } = settleNew(body, facts)
   const holderId = facts.holders.emailHolderId ?? facts.holders.workerIdHolderId
   if (holderId !== null) return alreadyInvited(holderId)
   if (faults.length > 0) return refusal('InvalidAddMemberPayload', faults, { email: body.email })
   return { profile, steps: facts.autoActivate ? ['invited', 'activated'] : ['invited'] }
+}
+
+/** The profile of a new member as it is stored, and what of it cannot be, whoever the other members are. */
+export function settleNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
+  return settle({ ...nothing, ...body }, undefined, facts)
 }
 
 /**
@@ -80,10 +88,20 @@ export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts)
  * @returns as `decideUpdate`
  */
 export function decideReplacement(member: Member, body: NewMember, facts: Facts): Outcome | Problem {
-  const back: Step[] = facts.autoActivate ? ['reinstated', 'activated'] : ['reinstated']
   return decideChange(member, { ...nothing, ...body }, facts, {
     emailMayChange: member.status !== 'active',
-    steps: member.status === 'inactive' ? back : [],
+    steps: stepsBack(member, facts),
+  })
+}
+
+/**
+ * Makes a member what a complete list of members says: what is given changes, and an inactive member is brought back.
+ * @returns as `decideUpdate`
+ */
+export function decideListed(member: Member, given: MemberUpdate, facts: Facts): Outcome | Problem {
+  return decideChange(member, { ...profileOf(member), ...given }, facts, {
+    emailMayChange: member.status !== 'active',
+    steps: stepsBack(member, facts),
   })
 }
 
@@ -120,6 +138,11 @@ export function alreadyInvited(holderId: string): Problem {
 
 const nothing = { phone: null, workerId: null, accountDetails: null, enablePayroll: true, dob: null, gender: null }
 
+function stepsBack({ status }: Member, { autoActivate }: Facts): Step[] {
+  if (status !== 'inactive') return []
+  return autoActivate ? ['reinstated', 'activated'] : ['reinstated']
+}
+
 function decideChange(
   member: Member,
   wanted: Profile,
@@ -150,7 +173,11 @@ function decideChange(
  * Brings a profile into its stored form and says what cannot be. What the member has already is not checked again: a
  * newer table of bank or phone numbers must not stand in the way of another change.
  */
-function settle(wanted: Profile, current: Profile | undefined, facts: Facts): { profile: Profile; faults: string[] } {
+function settle(
+  wanted: Profile,
+  current: Profile | undefined,
+  facts: ProfileFacts,
+): { profile: Profile; faults: string[] } {
   const { country, today, tierNames, tierCurrency } = facts
   const faults: string[] = []
   const profile = { ...wanted }
@@ -178,20 +205,6 @@ function settle(wanted: Profile, current: Profile | undefined, facts: Facts): { 
 
 // Nobody who was born before is at work; and the database knows no year 0.
 const earliestDob = '1900-01-01'
-
-/**
- * A phone number in E.164; undefined for what cannot be one. Numbers that nobody has been given, such as those kept for
- * drama, are numbers too: what is in use changes faster than our tables.
- */
-function toE164(text: string, country: string): string | undefined {
-  const parsed = parsePhoneNumberFromString(text, {
-    ...(isSupportedCountry(country) ? { defaultCountry: country } : {}),
-    // Only a number, not a sentence that holds one.
-    extract: false,
-  })
-  // E.164 has no room for an extension, and dropping it would be another number.
-  return parsed?.isPossible() && parsed.ext === undefined ? parsed.number : undefined
-}
 
 function changedFields(member: Member, profile: Profile): (keyof Profile)[] {
   return (Object.keys(profileOf(member)) as (keyof Profile)[]).filter(field =>

@@ -25,6 +25,8 @@ export type Partner = {
   /** A day on which a cycle of the schedule starts. */
   cycleAnchor: Day
   shortfallPolicy: ShortfallPolicy
+  /** A file that would offboard more than this share of the members waits for a yes. */
+  offboardReviewPercent: number
   suspendedAt: Date | null
 }
 
@@ -50,6 +52,7 @@ export const defaultSettings = {
   cycleSchedule: 'monthly',
   cycleAnchor: '2024-01-01',
   shortfallPolicy: 'carry',
+  offboardReviewPercent: 10,
 } as const satisfies Required<PartnerSettings>
 
 const partnerColumns = [
@@ -66,6 +69,7 @@ const partnerColumns = [
   'cycleSchedule',
   'cycleAnchor',
   'shortfallPolicy',
+  'offboardReviewPercent',
   'suspendedAt',
 ] as const
 

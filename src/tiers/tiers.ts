@@ -8,6 +8,17 @@ export async function listTiers(db: Reader, partnerId: string): Promise<{ name: 
   return await db.selectFrom('tiers').select('name').where('partnerId', '=', partnerId).orderBy('name').execute()
 }
 
+/** The currency of each of a partner's tiers, by the tier's name. */
+export async function listCurrencies(db: Reader, partnerId: string): Promise<Map<string, Currency>> {
+  const tiers = await db
+    .selectFrom('tiers')
+    .select(['name', 'currency'])
+    .where('partnerId', '=', partnerId)
+    .orderBy('name')
+    .execute()
+  return new Map(tiers.map(({ name, currency }) => [name, currency]))
+}
+
 /** A tier with the terms that hold now. */
 export async function findTier(
   db: Reader,

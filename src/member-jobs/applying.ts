@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { sql, type Tx } from '../db.ts'
+import { Problem } from '../errors.ts'
+import * as events from '../events/events.ts'
+import { type Decision, decideAll, inviteAll, type Wish, writeAll } from '../members/bulk.ts'
+import type { PartnerRules } from '../members/members.ts'
+import { type Action, actionOf, type FileTerms, readWishes } from './plan.ts'
+
+/** A job that is to be applied, locked. */
+export type Job = FileTerms & { kind: 'actions' | 'file'; appliedThrough: number }
+
+// A chunk of a file holds its members' locks for a fraction of a second. Actions are applied all together or not at all.
+const stepsAtOnce = { file: 1_000, actions: 10_000 }
+
+type Step = { step: number; action: Action; memberId: string; wish: Wish | null }
+
+/** What a step came to: undefined when it was taken, else why it was not. */
+type Outcome = { step: number; fault: string | undefined }
+
+/**
+ * Takes the next steps of a job. They are decided again: what was planned may have become impossible, or unnecessary, while
+ * the job waited. Of a file, such a row is noted and the others are taken; of actions, none is.
+ * @returns whether the job has ended
+ */
+export async function applySome(
+  tx: Tx,
+  { job, partner, now }: { job: Job; partner: PartnerRules; now: Date },
+): Promise<boolean> {
+  const steps = await nextSteps(tx, job)
+  const outcomes = steps.length === 0 ? [] : await take(tx, { job, partner, steps, now })
+  const failed = outcomes.filter(({ fault }) => fault !== undefined)
+  await noteFaults(tx, job, failed)
+  if (job.kind === 'actions' && failed.length > 0) {
+    await end(tx, job, { status: 'Rejected', now })
+    return true
+  }
+  const { rows } = await sql<{ isDone: boolean }>`
+    update member_jobs
+       set steps_done = steps_done + ${steps.length}, applied_through = ${steps.at(-1)?.step ?? job.appliedThrough}
+     where partner_id = ${job.partnerId} and id = ${job.jobId}
+    returning steps_done = invite + update + bring_back + offboard as is_done`.execute(tx)
+  const [progress] = rows
+  assert(progress !== undefined)
+  if (progress.isDone) await end(tx, job, { status: 'Completed', now })
+  return progress.isDone
+}
+
+async function nextSteps(tx: Tx, { partnerId, jobId, kind, appliedThrough }: Job): Promise<Step[]> {
+  const { rows } = await sql<Step>`
+    select step, action, member_id, wish from member_job_steps
+     where partner_id = ${partnerId} and job_id = ${jobId} and step > ${appliedThrough}
+     order by step limit ${stepsAtOnce[kind]}`.execute(tx)
+  return rows
+}
+
+async function take(
+  tx: Tx,
+  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
+): Promise<Outcome[]> {
+  const isNew = (step: Step) => job.kind === 'file' && step.action === 'Invite'
+  return [
+    ...(await invite(tx, { job, partner, steps: steps.filter(isNew), now })),
+    ...(await change(tx, { job, partner, steps: steps.filter(step => !isNew(step)), now })),
+  ]
+}
+
+// New members of a file have been judged when it was read, so that they go from table to table.
+async function invite(
+  tx: Tx,
+  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
+): Promise<Outcome[]> {
+  if (steps.length === 0) return []
+  const source = sql`
+    select new_member_id as id, email, first_name, last_name, phone, tier, worker_id, account_holder, sort_code,
+           account_number, iban, coalesce(enable_payroll, true) as enable_payroll, dob, gender
+      from member_job_rows
+     where partner_id = ${job.partnerId} and job_id = ${job.jobId}
+       and row = any(${steps.map(({ step }) => step)}::integer[])`
+  const invited = await inviteAll(tx, { partner, source, now })
+  return steps.map(({ step, memberId }) => ({
+    step,
+    fault: invited.has(memberId) ? undefined : 'another member has the e-mail or the worker_id since the file was read',
+  }))
+}
+
+async function change(
+  tx: Tx,
+  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
+): Promise<Outcome[]> {
+  if (steps.length === 0) return []
+  const decided = await decideAll(tx, { partner, wishes: await wishesOf(tx, job, steps), now, isFirm: true })
+  const isRefused = decided.some(each => each instanceof Problem) && job.kind === 'actions'
+  const decisions = decided.filter(
+    (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== undefined,
+  )
+  if (!isRefused) await writeAll(tx, { partnerId: job.partnerId, decisions, now })
+  return steps.map(({ step }, index) => {
+    const decision = decided[index]
+    return { step, fault: decision instanceof Problem ? decision.message : undefined }
+  })
+}
+
+async function wishesOf(tx: Tx, job: Job, steps: Step[]): Promise<Wish[]> {
+  const listed = steps.filter(({ wish, action }) => wish === null && action !== 'Offboard')
+  const places = listed.map(({ step, memberId }) => ({ row: step, memberId }))
+  const read = places.length === 0 ? [] : await readWishes(tx, job, places)
+  const byStep = new Map(listed.map(({ step }, index) => [step, read[index]]))
+  return steps.map(({ step, memberId, wish }) => wish ?? byStep.get(step) ?? { type: 'Offboard', memberId })
+}
+
+async function noteFaults(tx: Tx, { partnerId, jobId }: Job, failed: Outcome[]): Promise<void> {
+  if (failed.length === 0) return
+  await sql`
+    update member_job_steps s set fault = f.fault
+      from unnest(${failed.map(({ step }) => step)}::integer[], ${failed.map(({ fault }) => fault)}::text[]) as f (step, fault)
+     where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = f.step`.execute(tx)
+}
+
+/** Ends a job, and tells of it. */
+export async function end(
+  tx: Tx,
+  { partnerId, jobId }: { partnerId: string; jobId: string },
+  { status, now }: { status: 'Completed' | 'Rejected'; now: Date },
+): Promise<void> {
+  await tx
+    .updateTable('memberJobs')
+    .set({ status, endedAt: now })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', jobId)
+    .execute()
+  const type = status === 'Completed' ? 'job.completed' : 'job.rejected'
+  await events.append(tx, { partnerId, type, resourceId: jobId, data: { jobId, status }, now })
+}

@@ -1,0 +1,419 @@
+import { type CopyInto, type Db, type Page, type Reader, sql, type Tx } from '../db.ts'
+import { issue, Problem, type ProblemName, problem } from '../errors.ts'
+import * as events from '../events/events.ts'
+import { newId } from '../ids.ts'
+import { wake } from '../jobs.ts'
+import { decideAll, type Wish } from '../members/bulk.ts'
+import type { PartnerRules } from '../members/members.ts'
+import type { Partner } from '../partners/partners.ts'
+import * as tiers from '../tiers/tiers.ts'
+import { dayIn } from '../time.ts'
+import { applySome, end, type Job } from './applying.ts'
+import { type Column, columns } from './columns.ts'
+import { type Action, actionOf, type Plan, planFile, stepsOf } from './plan.ts'
+import { type Fault, type Read, readInto } from './reading.ts'
+import type { MemberAction } from './schema.ts'
+
+/** A batch of changes to members, from its plan to its end. */
+export type MemberJob = {
+  id: string
+  status: 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
+  plan: Plan
+  stepsDone: number
+  createdAt: Date
+  endedAt: Date | null
+}
+
+/** What a job would do, as a dry run tells it. */
+export type Preview = { plan: Plan; needsReview: boolean; offboard: string[] }
+
+/** A file to read, which is the complete list of members. */
+export type MemberFile = { path: string; kind: 'csv' | 'xlsx'; removesAccounts: boolean }
+
+// A preview names as many as a person would read.
+const namedMax = 1_000
+// An answer holds no more.
+const issuesMax = 1_000
+
+/**
+ * Decides a batch of actions, one after the other, and has the worker apply them: all or none.
+ * @throws Problem with an issue for every action that cannot be; `Conflict` while another job is not done
+ */
+export async function createFromActions(
+  tx: Tx,
+  { partner, actions, now }: { partner: Partner; actions: MemberAction[]; now: Date },
+): Promise<{ jobId: string; preview: Preview }> {
+  await takeTurn(tx, partner.id)
+  const wishes = actions.map(action => wishOf(action, now))
+  const decided = await decideAll(tx, { partner, wishes, now, isFirm: false })
+  const faults = decided.flatMap((each, index) => (each instanceof Problem ? issuesOf(each, actions[index]) : []))
+  const [first] = faults
+  if (first !== undefined) throw new Problem(first.name, faults.map(fault => fault.issue).slice(0, issuesMax))
+  const jobId = newId('memberJob', now)
+  const steps = decided.flatMap((each, index) => {
+    const wish = wishes[index]
+    const action = each instanceof Problem ? undefined : actionOf(each)
+    return wish === undefined || action === undefined ? [] : [{ step: index + 1, action, wish }]
+  })
+  const count = (action: Action) => steps.filter(step => step.action === action).length
+  const plan = {
+    ...{ invite: count('Invite'), update: count('Update'), bringBack: count('BringBack'), offboard: count('Offboard') },
+    unchanged: wishes.length - steps.length,
+  }
+  await insert(tx, {
+    partner,
+    jobId,
+    kind: 'actions',
+    plan,
+    columns: [],
+    removesAccounts: false,
+    needsReview: false,
+    now,
+  })
+  await sql`
+    insert into member_job_steps (partner_id, job_id, step, action, member_id, wish)
+    select ${partner.id}, ${jobId}, * from unnest(
+      ${steps.map(({ step }) => step)}::integer[], ${steps.map(({ action }) => action)}::text[],
+      ${steps.map(({ wish }) => wish.memberId)}::text[], ${steps.map(({ wish }) => JSON.stringify(wish))}::jsonb[])`.execute(
+    tx,
+  )
+  return { jobId, preview: await previewOf(tx, { partnerId: partner.id, jobId, plan, needsReview: false }) }
+}
+
+/**
+ * Reads a file, plans what it means, and has the worker apply it, at once or after a review. All of it happens in this
+ * transaction: with a fault, or after a kill, nothing of it is there.
+ * @param copyInto of this transaction
+ * @throws Problem `FileContent` with an issue for every row that is at fault; `Conflict` while another job is not done
+ */
+export async function createFromFile(
+  tx: Tx,
+  { partner, file, copyInto, now }: { partner: Partner; file: MemberFile; copyInto: CopyInto; now: Date },
+): Promise<{ jobId: string; preview: Preview }> {
+  const partnerId = partner.id
+  await takeTurn(tx, partnerId)
+  // Large files take longer than what anybody waits for.
+  await sql`select set_config('statement_timeout', '10min', true), set_config('work_mem', '64MB', true)`.execute(tx)
+  const jobId = newId('memberJob', now)
+  const currencies = await tiers.listCurrencies(tx, partnerId)
+  const { path, kind, removesAccounts } = file
+  const read = await readInto(copyInto(copyStatement), {
+    ...{ file: { path, kind }, partnerId, jobId, country: partner.country, today: dayIn(partner.timeZone, now), now },
+    tiers: [...currencies],
+  })
+  const { columns, rowCount, readTo: rowTo } = read
+  // Nothing can be compared with a file that has no header.
+  if (columns.length === 0) throw faulty(read, [])
+  const terms = { partnerId, jobId, columns, removesAccounts }
+  const { plan, faults, membersBefore } = await planFile(tx, { terms, partner, rowCount, rowTo, now })
+  if (read.faults.length + faults.length > 0) throw faulty(read, faults)
+  const needsReview = plan.offboard * 100 > membersBefore * partner.offboardReviewPercent
+  await insert(tx, { partner, jobId, kind: 'file', plan, columns, removesAccounts, needsReview, now })
+  return { jobId, preview: await previewOf(tx, { partnerId, jobId, plan, needsReview }) }
+}
+
+/** @throws Problem `NotFound`, also for another partner's job */
+export async function find(db: Reader, { partnerId, jobId }: { partnerId: string; jobId: string }): Promise<MemberJob> {
+  const row = await select(db, partnerId).where('id', '=', jobId).executeTakeFirst()
+  if (row === undefined) throw noSuchJob()
+  return toJob(row)
+}
+
+/**
+ * The columns of a job's file; those of the template for a job of actions.
+ * @throws Problem `NotFound`, also for another partner's job
+ */
+export async function findColumns(
+  db: Reader,
+  { partnerId, jobId }: { partnerId: string; jobId: string },
+): Promise<{ columns: Column[] }> {
+  const row = await db
+    .selectFrom('memberJobs')
+    .select('columns')
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', jobId)
+    .executeTakeFirst()
+  if (row === undefined) throw noSuchJob()
+  // Written by ourselves, of nothing else.
+  return { columns: row.columns.length === 0 ? [...columns] : (row.columns as Column[]) }
+}
+
+/** Newest first. */
+export async function list(db: Reader, { partnerId, page }: { partnerId: string; page: Page }): Promise<MemberJob[]> {
+  const rows = await select(db, partnerId).orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
+  return rows.map(toJob)
+}
+
+export async function count(db: Reader, partnerId: string): Promise<number> {
+  const { total } = await db
+    .selectFrom('memberJobs')
+    .select(sql<number>`count(*)::integer`.as('total'))
+    .where('partnerId', '=', partnerId)
+    .executeTakeFirstOrThrow()
+  return total
+}
+
+/**
+ * Lets a job that waits go on. One that goes on already, or is done, is the same answer.
+ * @throws Problem `NotFound`; `Conflict` for one that was rejected
+ */
+export async function approve(tx: Tx, decision: Review): Promise<MemberJob> {
+  return await review(tx, { ...decision, to: 'Processing' })
+}
+
+/**
+ * Ends a job that waits, with nothing done. Rejecting one again is the same answer.
+ * @throws Problem `NotFound`; `Conflict` for one that has been approved, or never had to be
+ */
+export async function reject(tx: Tx, decision: Review): Promise<MemberJob> {
+  return await review(tx, { ...decision, to: 'Rejected' })
+}
+
+type Review = { partnerId: string; jobId: string; now: Date }
+
+async function review(
+  tx: Tx,
+  { partnerId, jobId, now, to }: Review & { to: 'Processing' | 'Rejected' },
+): Promise<MemberJob> {
+  const row = await select(tx, partnerId).where('id', '=', jobId).forNoKeyUpdate().executeTakeFirst()
+  if (row === undefined) throw noSuchJob()
+  if (row.status !== 'AwaitingReview') {
+    const isRepeated = (row.status === 'Rejected') === (to === 'Rejected')
+    if (isRepeated) return toJob(row)
+    throw problem('Conflict', `The job is not waiting for a review; it is ${row.status}`)
+  }
+  await tx
+    .updateTable('memberJobs')
+    .set({ reviewedAt: now, ...(to === 'Processing' ? { status: to } : {}) })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', jobId)
+    .execute()
+  if (to === 'Rejected') await end(tx, { partnerId, jobId }, { status: to, now })
+  else {
+    await append(tx, { partnerId, jobId, status: to, now })
+    await wake(tx, { job: 'apply-member-jobs', at: now })
+  }
+  return await find(tx, { partnerId, jobId })
+}
+
+/**
+ * Takes the next steps of the oldest job that nobody else is applying.
+ * @returns whether there was one
+ */
+export async function applyNext(tx: Tx, now: Date): Promise<boolean> {
+  const { rows } = await sql<Job & PartnerRules & { partnerId: string }>`
+    select j.partner_id, j.id as job_id, j.kind, j.columns, j.removes_accounts, j.applied_through,
+           p.country, p.time_zone, p.auto_activate
+      from member_jobs j join partners p on p.id = j.partner_id
+     where j.status = 'Processing'
+     order by j.created_at limit 1
+       for no key update of j skip locked`.execute(tx)
+  const [row] = rows
+  if (row === undefined) return false
+  const { country, timeZone, autoActivate, ...job } = row
+  await applySome(tx, { job, partner: { id: job.partnerId, country, timeZone, autoActivate }, now })
+  return true
+}
+
+/** Has the worker come back for the jobs that it has not ended in its turn. */
+export async function goOn(db: Db, now: Date): Promise<void> {
+  await db.transaction().execute(tx => wake(tx, { job: 'apply-member-jobs', at: now }))
+}
+
+/**
+ * Forgets the rows and steps of jobs that ended before an instant; what they came to in numbers stays.
+ * @param rowsMax deletes at most as many at once
+ * @returns whether there is more to forget
+ */
+export async function forgetSome(
+  db: Db,
+  { endedBefore, rowsMax, now }: { endedBefore: Date; rowsMax: number; now: Date },
+) {
+  return await db.transaction().execute(async tx => {
+    const { rows } = await sql<{ partnerId: string; jobId: string }>`
+      select partner_id, id as job_id from member_jobs
+       where forgotten_at is null and ended_at < ${endedBefore}
+       order by ended_at limit 1 for no key update skip locked`.execute(tx)
+    const [job] = rows
+    if (job === undefined) return false
+    const { partnerId, jobId } = job
+    let deleted = 0
+    for (const table of ['member_job_rows', 'member_job_steps'] as const) {
+      const { numAffectedRows = 0n } = await sql`
+        delete from ${sql.table(table)} where ctid = any(array(
+          select ctid from ${sql.table(table)} where partner_id = ${partnerId} and job_id = ${jobId} limit ${rowsMax}))`.execute(
+        tx,
+      )
+      deleted += Number(numAffectedRows)
+    }
+    if (deleted === 0) {
+      await sql`update member_jobs set forgotten_at = ${now} where partner_id = ${partnerId} and id = ${jobId}`.execute(
+        tx,
+      )
+    }
+    return true
+  })
+}
+
+// One at a time: two lists that are both complete cannot both be true, and each would be compared with members whom the other
+// is about to change.
+async function takeTurn(tx: Tx, partnerId: string): Promise<void> {
+  const { rows } = await sql<{ isMine: boolean }>`
+    select pg_try_advisory_xact_lock(hashtextextended('member job of ' || ${partnerId}::text, 0)) as is_mine`.execute(
+    tx,
+  )
+  if (!rows[0]?.isMine) {
+    throw problem(
+      'Conflict',
+      'Another upload of members is being read right now; try again in a moment',
+      {},
+      { 'retry-after': '5' },
+    )
+  }
+  const unfinished = await select(tx, partnerId)
+    .where('status', 'in', ['AwaitingReview', 'Processing'])
+    .executeTakeFirst()
+  if (unfinished === undefined) return
+  const { id, status } = unfinished
+  throw status === 'AwaitingReview'
+    ? problem('Conflict', `The job ${id} is waiting for a review: approve or reject it first`)
+    : problem('Conflict', `The job ${id} is not done yet; try again when it is`, {}, { 'retry-after': '5' })
+}
+
+async function insert(
+  tx: Tx,
+  {
+    partner,
+    jobId,
+    kind,
+    plan,
+    columns,
+    removesAccounts,
+    needsReview,
+    now,
+  }: {
+    partner: Partner
+    jobId: string
+    kind: 'actions' | 'file'
+    plan: Plan
+    columns: Column[]
+    removesAccounts: boolean
+    needsReview: boolean
+    now: Date
+  },
+): Promise<void> {
+  const partnerId = partner.id
+  const status = needsReview ? 'AwaitingReview' : 'Processing'
+  await tx
+    .insertInto('memberJobs')
+    .values({ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, status, createdAt: now })
+    .execute()
+  await append(tx, { partnerId, jobId, status, now })
+  if (needsReview) return
+  if (stepsOf(plan) === 0) await end(tx, { partnerId, jobId }, { status: 'Completed', now })
+  else await wake(tx, { job: 'apply-member-jobs', at: now })
+}
+
+async function append(
+  tx: Tx,
+  { partnerId, jobId, status, now }: Review & { status: 'AwaitingReview' | 'Processing' },
+): Promise<void> {
+  const type = status === 'Processing' ? 'job.processing' : 'job.awaiting_review'
+  await events.append(tx, { partnerId, type, resourceId: jobId, data: { jobId, status }, now })
+}
+
+async function previewOf(
+  tx: Tx,
+  { partnerId, jobId, plan, needsReview }: { partnerId: string; jobId: string; plan: Plan; needsReview: boolean },
+): Promise<Preview> {
+  const { rows } = await sql<{ memberId: string }>`
+    select member_id from member_job_steps
+     where partner_id = ${partnerId} and job_id = ${jobId} and action = 'Offboard'
+     order by step limit ${namedMax}`.execute(tx)
+  return { plan, needsReview, offboard: rows.map(row => row.memberId) }
+}
+
+function wishOf(action: MemberAction, now: Date): Wish {
+  switch (action.type) {
+    case 'Add': {
+      const { type, ...body } = action
+      return { type, memberId: newId('member', now), body }
+    }
+    case 'Replace': {
+      const { type, memberId, ...body } = action
+      return { type, memberId, body }
+    }
+    case 'Update': {
+      const { type, memberId, ...update } = action
+      return { type, memberId, update }
+    }
+    case 'Offboard':
+      return action
+    default:
+      return action satisfies never
+  }
+}
+
+// All issues of a batch share one status, whatever each would be alone.
+function issuesOf(refusal: Problem, action: MemberAction | undefined) {
+  if (action === undefined) return []
+  const messages = refusal.issues.map(each => each.message)
+  const name = refusalNames[action.type]
+  const extra = action.type === 'Add' ? { email: action.email } : { memberId: action.memberId }
+  return messages.map(message => ({ name, issue: issue(name, message, extra) }))
+}
+
+const refusalNames = {
+  Add: 'InvalidAddMemberPayload',
+  Replace: 'InvalidUpdateMemberPayload',
+  Update: 'InvalidUpdateMemberPayload',
+  Offboard: 'InvalidRemoveMemberPayload',
+} as const satisfies Record<MemberAction['type'], ProblemName>
+
+// One issue for each row, in the order of the file, and a closing one that counts the rest.
+function faulty({ faults: ofRows, faultsMore, readTo, rowCount }: Read, planned: Fault[]): Problem {
+  const byRow = new Map<number, string[]>()
+  for (const { row, message } of [...ofRows, ...planned]) byRow.set(row, [...(byRow.get(row) ?? []), message])
+  const rows = [...byRow].sort(([a], [b]) => a - b)
+  const issues = rows
+    .slice(0, issuesMax)
+    .map(([row, messages]) => issue('FileContent', messages.join('; '), { row: String(row) }))
+  const more = rows.length - issues.length + faultsMore
+  if (more > 0) {
+    const message = `and ${more} more of the ${rowCount} rows that were looked at are at fault`
+    issues.push(issue('FileContent', message, { row: String(readTo) }))
+  }
+  return new Problem('FileContent', issues)
+}
+
+function noSuchJob(): Problem {
+  return problem('NotFound', 'There is no such job')
+}
+
+const copyStatement = `copy member_job_rows (
+  partner_id, job_id, row, new_member_id, email, first_name, last_name, phone, tier, worker_id, account_holder, sort_code,
+  account_number, iban, dob, gender, enable_payroll, faults) from stdin`
+
+function select(db: Reader, partnerId: string) {
+  return db
+    .selectFrom('memberJobs')
+    .select([
+      'id',
+      'status',
+      'invite',
+      'update',
+      'bringBack',
+      'offboard',
+      'unchanged',
+      'stepsDone',
+      'createdAt',
+      'endedAt',
+    ])
+    .where('partnerId', '=', partnerId)
+}
+
+type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
+
+function toJob({ invite, update, bringBack, offboard, unchanged, ...job }: Row): MemberJob {
+  return { ...job, plan: { invite, update, bringBack, offboard, unchanged } }
+}

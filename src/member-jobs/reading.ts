@@ -1,0 +1,111 @@
+import { on, once } from 'node:events'
+import type { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import { Worker } from 'node:worker_threads'
+import { problem } from '../errors.ts'
+import type { Currency } from '../money.ts'
+import type { Day } from '../time.ts'
+import type { Column } from './columns.ts'
+
+/** What is wrong with a row of a file; the header is row 1. */
+export type Fault = { row: number; message: string }
+
+/** What the thread that reads a file is given. */
+export type Reading = {
+  file: { path: string; kind: 'csv' | 'xlsx' }
+  partnerId: string
+  jobId: string
+  country: string
+  today: Day
+  tiers: [name: string, currency: Currency][]
+  now: Date
+}
+
+/** What it found. */
+export type Read = {
+  /** Of the file, in its order. */
+  columns: Column[]
+  /** Rows below the header, the faulty ones included. */
+  rowCount: number
+  /** At most as many as an answer holds. */
+  faults: Fault[]
+  /** How many rows more are at fault. */
+  faultsMore: number
+  /** The last row that was looked at, before too many faults ended the reading. */
+  readTo: number
+}
+
+/** What comes from the thread: rows as COPY takes them, and at last what was found. */
+export type Message = { rows: Uint8Array } | { end: Read }
+
+// A reader holds its heap and a connection. Who comes when all are taken is told to come back.
+const readersMax = 2
+// Excel's sheets are read as a whole.
+const heapMbMax = { csv: 128, xlsx: 512 }
+// A million rows take ten seconds; a file that stands still for this long never ends.
+const silenceMsMax = 20_000
+
+let readers = 0
+
+/**
+ * Reads a file in a thread of its own, which cannot take more memory than it is given, and copies its rows where `copy` leads
+ * to. The rows of a file with faults are copied as far as they have none themselves.
+ * @throws Problem `ServiceUnavailable` when too many files are being read already
+ */
+export async function readInto(copy: Writable, reading: Reading): Promise<Read> {
+  if (readers >= readersMax) {
+    copy.destroy()
+    throw problem(
+      'ServiceUnavailable',
+      'Several files are being read already; try again in a moment',
+      {},
+      { 'retry-after': '5' },
+    )
+  }
+  readers += 1
+  const worker = new Worker(new URL('./reader.ts', import.meta.url), {
+    workerData: reading,
+    resourceLimits: { maxOldGenerationSizeMb: heapMbMax[reading.file.kind], maxYoungGenerationSizeMb: 16 },
+  })
+  const copied = finished(copy)
+  // Told of below; a stream that fails while nobody waits would end the process.
+  copied.catch(() => undefined)
+  try {
+    const read = await receive(worker, copy)
+    copy.end()
+    await copied
+    return read
+  } catch (error) {
+    copy.destroy()
+    throw error
+  } finally {
+    await worker.terminate()
+    readers -= 1
+  }
+}
+
+async function receive(worker: Worker, copy: Writable): Promise<Read> {
+  const silence = new AbortController()
+  const timer = setTimeout(() => silence.abort(), silenceMsMax)
+  try {
+    for await (const [message] of on(worker, 'message', { signal: silence.signal, close: ['exit'] })) {
+      timer.refresh()
+      const { rows, end } = message as Partial<{ rows: Uint8Array; end: Read }>
+      if (end !== undefined) return end
+      if (!copy.write(rows)) await once(copy, 'drain')
+      worker.postMessage('more')
+    }
+  } catch (error) {
+    if (!isTooMuch(error)) throw error
+    const message = 'the file is too large or too intricate to be read; save it as CSV, or send less at once'
+    return { columns: [], rowCount: 0, faults: [{ row: 1, message }], faultsMore: 0, readTo: 1 }
+  } finally {
+    clearTimeout(timer)
+  }
+  throw new Error('The thread that reads a file has ended without a word')
+}
+
+function isTooMuch(error: unknown): boolean {
+  const { code, name } = error as NodeJS.ErrnoException
+  return code === 'ERR_WORKER_OUT_OF_MEMORY' || name === 'AbortError'
+}

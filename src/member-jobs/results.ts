@@ -1,0 +1,115 @@
+import { type Page, type Reader, sql } from '../db.ts'
+import type { Column } from './columns.ts'
+import type { Action } from './plan.ts'
+
+/** What became of one row, one action, or one member who was not in the file. */
+export type Result = {
+  /** Of the file, or the place of the action; null for who is not in the file. */
+  row: number | null
+  action: Action | 'Unchanged'
+  outcome: 'Pending' | 'Done' | 'Failed' | 'NotDone'
+  memberId: string | null
+  message: string | null
+  /** Rises from result to result. */
+  step: number
+  email: string
+  firstName: string
+  lastName: string
+  phone: string | null
+  tier: string
+  workerId: string | null
+  accountHolder: string | null
+  sortCode: string | null
+  accountNumber: string | null
+  iban: string | null
+  dob: string | null
+  gender: string | null
+  enablePayroll: boolean | null
+}
+
+type ResultFilter = { actions?: Result['action'][]; outcomes?: Result['outcome'][] }
+
+type Asked = { partnerId: string; jobId: string; filter: ResultFilter }
+
+/**
+ * What became of a job, in the order of the file or the actions; those who are not in the file come last. Actions that change
+ * nothing are left out. 30 days after its end the rows are forgotten, and the list is empty.
+ * @param after the step of the last one that the reader has had, 0 for the beginning
+ */
+export async function listResults(
+  db: Reader,
+  { after = 0, page, ...asked }: Asked & { after?: number; page: Page },
+): Promise<Result[]> {
+  const each = (branch: ReturnType<typeof sql>) => sql`
+    (select * from (${branch}) branch where step > ${after}::integer and ${matching(asked.filter)}
+      order by step limit ${page.skip + page.take})`
+  const { rows } = await sql<Result>`
+    select * from (${each(ofRows(asked))} union all ${each(ofOthers(asked))}) results
+     order by step offset ${page.skip} limit ${page.take}`.execute(db)
+  return rows
+}
+
+export async function countResults(db: Reader, asked: Asked): Promise<number> {
+  const { rows } = await sql<{ total: number }>`
+    select count(*)::integer as total from (${ofRows(asked)} union all ${ofOthers(asked)}) results
+     where ${matching(asked.filter)}`.execute(db)
+  return rows[0]?.total ?? 0
+}
+
+/** What a result says in a column of a file. */
+export function cellOf(result: Result, column: Column): string {
+  const cell = {
+    ...{ email: result.email, first_name: result.firstName, last_name: result.lastName, phone: result.phone },
+    ...{ tier: result.tier, worker_id: result.workerId, sort_code: result.sortCode },
+    ...{ account_number: result.accountNumber, account_holder: result.accountHolder, iban: result.iban },
+    ...{ dob: result.dob, gender: result.gender, enable_payroll: result.enablePayroll },
+  }[column]
+  return String(cell ?? '')
+}
+
+function matching({ actions, outcomes }: ResultFilter) {
+  return sql.join(
+    [
+      ...(actions === undefined ? [] : [sql`action = any(${actions}::text[])`]),
+      ...(outcomes === undefined ? [] : [sql`outcome = any(${outcomes}::text[])`]),
+      sql`true`,
+    ],
+    sql` and `,
+  )
+}
+
+const profile = sql.raw(
+  'email first_name last_name phone tier worker_id account_holder sort_code account_number iban dob gender enable_payroll'
+    .split(' ')
+    .map(column => `p.${column}`)
+    .join(', '),
+)
+
+const outcome = sql`
+  case when s.fault is not null then 'Failed'
+       when s.step is null then 'Done'
+       when j.status = 'Rejected' then 'NotDone'
+       when s.step <= j.applied_through then 'Done'
+       else 'Pending' end as outcome`
+
+function ofRows({ partnerId, jobId }: Asked) {
+  return sql`
+    select p.row as step, p.row, coalesce(s.action, 'Unchanged') as action, ${outcome},
+           coalesce(s.member_id, m.id) as member_id, s.fault as message, ${profile}
+      from member_jobs j
+      join member_job_rows p on p.partner_id = j.partner_id and p.job_id = j.id
+      left join member_job_steps s on s.partner_id = p.partner_id and s.job_id = p.job_id and s.step = p.row
+      left join members m on s.step is null and m.partner_id = p.partner_id and lower(m.email) = lower(p.email)
+                         and m.status in ('active', 'invited')
+     where j.partner_id = ${partnerId} and j.id = ${jobId}`
+}
+
+function ofOthers({ partnerId, jobId }: Asked) {
+  return sql`
+    select s.step, case when j.kind = 'actions' then s.step end as row, s.action, ${outcome}, s.member_id,
+           s.fault as message, ${profile}
+      from member_jobs j
+      join member_job_steps s on s.partner_id = j.partner_id and s.job_id = j.id
+      left join members p on p.partner_id = s.partner_id and p.id = s.member_id
+     where j.partner_id = ${partnerId} and j.id = ${jobId} and (j.kind = 'actions' or s.action = 'Offboard')`
+}

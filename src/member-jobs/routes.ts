@@ -1,0 +1,312 @@
+import { Readable } from 'node:stream'
+import { stringify } from 'csv-stringify/sync'
+import { Type } from 'typebox'
+import { type Db, sql, type Tx, withCopying } from '../db.ts'
+import { csvHeaders, prefersCsv } from '../http/csv.ts'
+import { pageOf, pageQuery } from '../http/list.ts'
+import { type Answer, once, read } from '../http/once.ts'
+import { operation } from '../http/operation.ts'
+import type { App, Edge } from '../http/server.ts'
+import { acceptUploads, type UploadedFile } from '../http/upload.ts'
+import { Id } from '../ids.ts'
+import { type Column, columns } from './columns.ts'
+import * as memberJobs from './member-jobs.ts'
+import { cellOf, countResults, listResults, type Result } from './results.ts'
+import {
+  dryRunQuery,
+  MemberJob,
+  MemberJobCreated,
+  MemberJobResults,
+  MemberJobs,
+  NewMemberJob,
+  Preview,
+  ResultsQuery,
+} from './schema.ts'
+
+const tag = 'Member jobs'
+const params = Type.Object({ jobId: Id('memberJob') })
+
+// 10,000 members with all that can be said of one.
+const bodyBytesMax = 16 * 1024 * 1024
+
+// So many rows of a file of results are read at once.
+const rowsAtOnce = 2_000
+
+const created = {
+  status: 202,
+  description: 'The job, which the worker now applies.',
+  schema: MemberJobCreated,
+} as const
+const preview = { status: 200, description: 'With `dryRun=true`: what the job would do.', schema: Preview } as const
+
+export function memberJobRoutes(app: App, { db, pool }: Edge): void {
+  app.post(
+    '/v1/members/jobs',
+    {
+      bodyLimit: bodyBytesMax,
+      config: { scope: 'members:write' },
+      schema: operation({
+        id: 'createJob',
+        tag,
+        summary: 'Change many members',
+        description:
+          'Up to 10,000 actions, decided one after the other as they stand: all or none. `Add` is `inviteMember`, `Replace` is `replaceMember`, `Update` is `updateMember`, `Offboard` is `removeMember`. With any action that cannot be, the answer has the issues of all of them, and there is no job. Should one become impossible before the worker applies the job, the job ends as `Rejected`, with nothing done.',
+        query: dryRunQuery,
+        body: NewMemberJob,
+        success: created,
+        alternative: preview,
+        problems: ['InvalidAddMemberPayload', 'InvalidUpdateMemberPayload', 'InvalidRemoveMemberPayload'],
+      }),
+    },
+    async (request, reply) =>
+      once(db, request, reply, async tx => {
+        const { partner, body, now, query } = request
+        return await answerTo(tx, query, () =>
+          memberJobs.createFromActions(tx, { partner, actions: body.actions, now }),
+        )
+      }),
+  )
+
+  // A scope of its own, since only these operations take files.
+  app.register(async (scope: App) => {
+    acceptUploads(scope)
+    for (const { version, id, summary, removesAccounts, ofAccounts } of uploads) {
+      scope.put(
+        `/${version}/members/jobs/csv`,
+        {
+          config: { scope: 'members:write' },
+          schema: operation({
+            id,
+            tag,
+            summary,
+            description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has the issues of all rows, and nothing happens. See docs/members-in-files.md.`,
+            query: dryRunQuery,
+            fileBody: {
+              description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows.`,
+              example: `${columns.slice(0, 5).join(',')}\r\nsam.okafor@example.com,Sam,Okafor,+447700900123,Bronze\r\n`,
+            },
+            success: created,
+            alternative: preview,
+            problems: ['FileContent'],
+          }),
+        },
+        async (request, reply) =>
+          withCopying(pool, (copyingDb, copyInto) =>
+            once(copyingDb, request, reply, async tx => {
+              const { partner, now } = request
+              // Made by the scope's parser, and checked to be one.
+              const { path, kind } = request.body as UploadedFile
+              const file = { path, kind, removesAccounts }
+              return await answerTo(tx, request.query as { dryRun?: boolean }, () =>
+                memberJobs.createFromFile(tx, { partner, file, copyInto, now }),
+              )
+            }),
+          ),
+      )
+    }
+  })
+
+  app.get(
+    '/v1/members/jobs',
+    {
+      config: { scope: 'members:read' },
+      schema: operation({
+        id: 'getJobs',
+        tag,
+        summary: 'List member jobs',
+        description: 'Newest first.',
+        query: Type.Object(pageQuery, { additionalProperties: false }),
+        success: { status: 200, description: 'One page of jobs.', schema: MemberJobs },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const partnerId = request.partner.id
+        const page = pageOf(request.query)
+        const jobs = await memberJobs.list(reader, { partnerId, page })
+        const total = await memberJobs.count(reader, partnerId)
+        return { status: 200, body: { jobs: jobs.map(jobBody), total, ...page } }
+      }),
+  )
+
+  app.get(
+    '/v1/members/jobs/:jobId',
+    {
+      config: { scope: 'members:read' },
+      schema: operation({
+        id: 'getJob',
+        tag,
+        summary: 'Get a member job',
+        params,
+        success: { status: 200, description: 'The job and how far it is.', schema: MemberJob },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const job = await memberJobs.find(reader, { partnerId: request.partner.id, jobId: request.params.jobId })
+        return { status: 200, body: jobBody(job) }
+      }),
+  )
+
+  for (const { verb, summary, description, decide } of reviews) {
+    app.post(
+      `/v1/members/jobs/:jobId/${verb}`,
+      {
+        config: { scope: 'members:write' },
+        schema: operation({
+          id: `${verb}Job`,
+          tag,
+          summary,
+          description,
+          params,
+          success: { status: 200, description: 'The job as it is now.', schema: MemberJob },
+          problems: ['NotFound'],
+        }),
+      },
+      async (request, reply) =>
+        once(db, request, reply, async tx => {
+          const { partner, now, params } = request
+          const job = await decide(tx, { partnerId: partner.id, jobId: (params as { jobId: string }).jobId, now })
+          return { status: 200, body: jobBody(job), resourceId: job.id }
+        }),
+    )
+  }
+
+  app.get(
+    '/v1/members/jobs/:jobId/results',
+    {
+      config: { scope: 'members:read' },
+      schema: operation({
+        id: 'getJobResults',
+        tag,
+        summary: 'Get the results of a member job',
+        description:
+          'What is to be done and what was done, in the order of the file or the actions; who is not in the file comes last. With `accept: text/csv` all of it as a file, whatever `skip` and `take` say, with the outcome added; cells that a spreadsheet would take for a formula begin with an apostrophe. Kept for 30 days after the job’s end.',
+        params,
+        query: ResultsQuery,
+        success: {
+          status: 200,
+          description: 'The plan in numbers, and one page of results.',
+          schema: MemberJobResults,
+          csv: {
+            description: 'The columns of the file, as they were understood, and the outcome.',
+            example:
+              "row,action,outcome,member_id,message,email,first_name,last_name,phone,tier\r\n2,Invite,Done,mem_01kah4pzc5e4r8v2m6t0x9y3bd,,sam.okafor@example.com,Sam,Okafor,'+447700900123,Bronze\r\n",
+          },
+        },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) => {
+      const { skip: _skip, take: _take, ...filter } = request.query
+      const asked = { partnerId: request.partner.id, jobId: request.params.jobId, filter }
+      if (prefersCsv(request.headers.accept)) {
+        // Not kept for a repetition: it may be a hundred megabytes, and to read it again does no harm.
+        const { columns } = await memberJobs.findColumns(db, asked)
+        return reply.headers(csvHeaders(`${asked.jobId}.csv`)).send(Readable.from(csvOf(db, asked, columns)))
+      }
+      return await read(db, request, reply, async reader => {
+        const page = pageOf(request.query)
+        const { plan, id: jobId } = await memberJobs.find(reader, asked)
+        const results = await listResults(reader, { ...asked, page })
+        const total = await countResults(reader, asked)
+        return { status: 200, body: { jobId, plan, results: results.map(resultBody), total, ...page } }
+      })
+    },
+  )
+}
+
+const uploads = [
+  {
+    version: 'v1',
+    id: 'createJobFromCsv',
+    summary: 'Upload the complete list of members',
+    removesAccounts: false,
+    ofAccounts: 'An empty bank account in the file leaves the member’s as it is.',
+  },
+  {
+    version: 'v2',
+    id: 'createJobFromCsvV2',
+    summary: 'Upload the complete list of members, bank accounts included',
+    removesAccounts: true,
+    ofAccounts: 'An empty bank account in the file removes the member’s.',
+  },
+] as const
+
+const reviews = [
+  {
+    verb: 'approve',
+    summary: 'Approve a member job',
+    description:
+      'Lets a job that waits for a review go on. It offboards those whom its results name, and nobody who has come since. Approving one again is the same answer; one that was rejected is a `Conflict`.',
+    decide: memberJobs.approve,
+  },
+  {
+    verb: 'reject',
+    summary: 'Reject a member job',
+    description:
+      'Ends a job that waits for a review, with nothing done. Rejecting one again is the same answer; one that goes on already is a `Conflict`.',
+    decide: memberJobs.reject,
+  },
+] as const
+
+// A dry run is the real one, taken back.
+async function answerTo(
+  tx: Tx,
+  { dryRun = false }: { dryRun?: boolean },
+  create: () => Promise<{ jobId: string; preview: memberJobs.Preview }>,
+): Promise<Answer> {
+  if (!dryRun) {
+    const { jobId } = await create()
+    return { status: 202, body: { jobId }, resourceId: jobId }
+  }
+  await sql`savepoint dry_run`.execute(tx)
+  const { preview } = await create()
+  await sql`rollback to savepoint dry_run`.execute(tx)
+  return { status: 200, body: preview }
+}
+
+function jobBody({ id, status, plan, stepsDone, createdAt }: memberJobs.MemberJob) {
+  const total = plan.invite + plan.update + plan.bringBack + plan.offboard
+  return {
+    id,
+    progress: {
+      type: status,
+      totalActions: total,
+      totalComplete: stepsDone,
+      totalProcessing: status === 'Processing' ? total - stepsDone : 0,
+    },
+    createdAt: createdAt.toISOString(),
+  }
+}
+
+function resultBody({ row, action, outcome, memberId, email, message }: Result) {
+  return { row: row === null ? null : String(row), action, outcome, memberId, email, message }
+}
+
+async function* csvOf(
+  db: Db,
+  asked: { partnerId: string; jobId: string; filter: object },
+  columns: Column[],
+): AsyncGenerator<string> {
+  const header = ['row', 'action', 'outcome', 'member_id', 'message', ...columns]
+  yield lines([header])
+  for (let after = 0; ; ) {
+    const results = await listResults(db, { ...asked, after, page: { skip: 0, take: rowsAtOnce } })
+    const last = results.at(-1)
+    if (last === undefined) return
+    after = last.step
+    yield lines(
+      results.map(result => [
+        ...[result.row === null ? '' : String(result.row), result.action, result.outcome],
+        ...[result.memberId ?? '', result.message ?? ''],
+        ...columns.map(column => cellOf(result, column)),
+      ]),
+    )
+  }
+}
+
+function lines(rows: string[][]): string {
+  return stringify(rows, { escape_formulas: true, record_delimiter: 'windows' })
+}

@@ -1,0 +1,380 @@
+import { sql, type Tx } from '../db.ts'
+import { Problem } from '../errors.ts'
+import * as events from '../events/events.ts'
+import type { Currency } from '../money.ts'
+import * as tiers from '../tiers/tiers.ts'
+import { dayIn } from '../time.ts'
+import { columnsOf, findWithMoney, type PartnerRules, select, toMember } from './members.ts'
+import {
+  decideInvitation,
+  decideListed,
+  decideRemoval,
+  decideReplacement,
+  decideUpdate,
+  type Facts,
+  type Member,
+  memberNotFound,
+  type Outcome,
+  type Profile,
+  type Step,
+  statusAfter,
+} from './rules.ts'
+import type { MemberUpdate, NewMember } from './schema.ts'
+
+/**
+ * One thing to do about a member. `Add` makes the member with this id; `List` is a row of a complete list of members, which
+ * changes what is given and brings back who was removed.
+ */
+export type Wish =
+  | { type: 'Add'; memberId: string; body: NewMember }
+  | { type: 'Replace'; memberId: string; body: NewMember }
+  | { type: 'Update' | 'List'; memberId: string; update: MemberUpdate }
+  | { type: 'Offboard'; memberId: string }
+
+/** What becomes of a member by one wish; `before` is undefined for a new one. */
+export type Decision = { before: Member | undefined; after: Member; changed: (keyof Profile)[]; steps: Step[] }
+
+/**
+ * Decides wishes one after the other, by the rules that hold for one: each finds the members as those before it leave them.
+ * Writes nothing.
+ * @param isFirm whether the decisions are to be written, so that the members who are named are locked until then
+ * @returns for each wish, in their order, what becomes of the member, or why it cannot be
+ */
+export async function decideAll(
+  tx: Tx,
+  { partner, wishes, now, isFirm }: { partner: PartnerRules; wishes: Wish[]; now: Date; isFirm: boolean },
+): Promise<(Decision | Problem)[]> {
+  const world = await loadWorld(tx, { partner, wishes, now, isFirm })
+  return wishes.map(wish => {
+    const decision = decide(wish, world)
+    if (!(decision instanceof Problem)) takeOver(world, decision)
+    return decision
+  })
+}
+
+/**
+ * Writes what `decideAll` has decided firmly in this transaction.
+ * @throws a unique violation when somebody else has taken an e-mail or a `workerId` since
+ */
+export async function writeAll(
+  tx: Tx,
+  { partnerId, decisions, now }: { partnerId: string; decisions: Decision[]; now: Date },
+): Promise<void> {
+  for (const wave of wavesOf(decisions)) await writeWave(tx, { partnerId, wave, now })
+}
+
+/**
+ * Invites everybody of a relation, by one statement.
+ * @param source a `select` of the columns that a new member needs, in the form that they are stored in
+ * @returns the ids of those who were invited; the e-mail or `workerId` of the others belongs to another member
+ */
+export async function inviteAll(
+  tx: Tx,
+  { partner, source, now }: { partner: PartnerRules; source: ReturnType<typeof sql>; now: Date },
+): Promise<Set<string>> {
+  const partnerId = partner.id
+  const { rows } = await sql<{ id: string }>`
+    insert into members (partner_id, id, status, email, first_name, last_name, phone, tier, worker_id, account_holder,
+                         sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at)
+    select ${partnerId}, id, 'invited', email, first_name, last_name, phone, tier, worker_id, account_holder,
+           sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}
+      from (${source}) source
+        on conflict do nothing
+    returning id`.execute(tx)
+  const memberIds = rows.map(row => row.id)
+  await append(
+    tx,
+    memberIds.map(memberId => ({ memberId, name: 'invited' as const, isFirst: true })),
+    { partnerId, now },
+  )
+  if (partner.autoActivate) {
+    await setStatus(tx, { partnerId, memberIds, status: 'active', now })
+    await append(
+      tx,
+      memberIds.map(memberId => ({ memberId, name: 'activated' as const })),
+      { partnerId, now },
+    )
+  }
+  return new Set(memberIds)
+}
+
+// Everything that wishes are decided by. It changes as they are decided.
+type World = {
+  partner: PartnerRules
+  now: Date
+  tierCurrencies: Map<string, Currency>
+  members: Map<string, Member>
+  /** The active or invited member with an e-mail, in lower case. */
+  emailHolders: Map<string, string>
+  workerIdHolders: Map<string, string>
+  /** What each member's money was in when it was looked for. */
+  moneyIn: Map<string, Currency>
+}
+
+async function loadWorld(
+  tx: Tx,
+  { partner, wishes, now, isFirm }: { partner: PartnerRules; wishes: Wish[]; now: Date; isFirm: boolean },
+): Promise<World> {
+  const partnerId = partner.id
+  const tierCurrencies = await tiers.listCurrencies(tx, partnerId)
+  const wanted = wishes.flatMap(wish => wantedBy(wish) ?? [])
+  const named = wishes.filter(wish => wish.type !== 'Add').map(wish => wish.memberId)
+  const found = await select(tx, partnerId)
+    .where(sql<boolean>`id = any(${named}::text[])`)
+    .orderBy('id')
+    .$if(isFirm, query => query.forNoKeyUpdate())
+    .execute()
+  const emails = wanted.flatMap(({ email }) => email ?? [])
+  const workerIds = wanted.flatMap(({ workerId }) => workerId ?? [])
+  const holders = await select(tx, partnerId)
+    .where(sql<boolean>`
+      id in (select id from members
+              where partner_id = ${partnerId} and status in ('active', 'invited')
+                and lower(email) in (select lower(given) from unnest(${emails}::text[]) as given)
+              union all
+             select id from members where partner_id = ${partnerId} and worker_id = any(${workerIds}::text[]))`)
+    .execute()
+  const world: World = {
+    ...{ partner, now, tierCurrencies, moneyIn: new Map() },
+    ...{ members: new Map(), emailHolders: new Map(), workerIdHolders: new Map() },
+  }
+  for (const row of [...found, ...holders]) enter(world, toMember(row, row.id))
+  const movers = wishes.flatMap(wish => {
+    const member = world.members.get(wish.memberId)
+    const tier = wantedBy(wish)?.tier
+    if (member === undefined || tier === undefined) return []
+    const currency = tierCurrencies.get(member.tier)
+    return currency === undefined || currency === tierCurrencies.get(tier) ? [] : [{ memberId: member.id, currency }]
+  })
+  const withMoney = await findWithMoney(tx, { partnerId, members: movers })
+  for (const { memberId, currency } of movers) if (withMoney.has(memberId)) world.moneyIn.set(memberId, currency)
+  return world
+}
+
+function wantedBy(wish: Wish): MemberUpdate | undefined {
+  switch (wish.type) {
+    case 'Add':
+    case 'Replace':
+      return wish.body
+    case 'Update':
+    case 'List':
+      return wish.update
+    case 'Offboard':
+      return undefined
+    default:
+      return wish satisfies never
+  }
+}
+
+function decide(wish: Wish, world: World): Decision | Problem {
+  if (wish.type === 'Add') {
+    const decided = decideInvitation(wish.body, factsFor(world, { member: undefined, wanted: wish.body }))
+    if (decided instanceof Problem) return decided
+    const { profile, steps } = decided
+    const after = { ...profile, id: wish.memberId, status: statusBy(steps, statusAfter.invited) }
+    return { before: undefined, after, changed: [], steps }
+  }
+  const before = world.members.get(wish.memberId)
+  if (before === undefined) return memberNotFound(wish.memberId)
+  const outcome = decideAbout(before, wish, world)
+  if (outcome instanceof Problem) return outcome
+  const { profile, changed, steps } = outcome
+  return { before, after: { ...before, ...profile, status: statusBy(steps, before.status) }, changed, steps }
+}
+
+function decideAbout(member: Member, wish: Exclude<Wish, { type: 'Add' }>, world: World): Outcome | Problem {
+  const facts = (wanted: MemberUpdate) => factsFor(world, { member, wanted: { ...member, ...wanted } })
+  switch (wish.type) {
+    case 'Replace':
+      return decideReplacement(member, wish.body, factsFor(world, { member, wanted: wish.body }))
+    case 'Update':
+      return decideUpdate(member, wish.update, facts(wish.update))
+    case 'List':
+      return decideListed(member, wish.update, facts(wish.update))
+    case 'Offboard':
+      return decideRemoval(member)
+    default:
+      return wish satisfies never
+  }
+}
+
+function factsFor(
+  { partner, now, tierCurrencies, emailHolders, workerIdHolders, moneyIn }: World,
+  { member, wanted }: { member: Member | undefined; wanted: { email: string; workerId?: string | null; tier: string } },
+): Facts {
+  const other = (holderId: string | undefined) => (holderId === member?.id ? null : (holderId ?? null))
+  const money = member === undefined || member.tier === wanted.tier ? undefined : moneyIn.get(member.id)
+  return {
+    today: dayIn(partner.timeZone, now),
+    country: partner.country,
+    autoActivate: partner.autoActivate,
+    tierNames: [...tierCurrencies.keys()],
+    tierCurrency: tierCurrencies.get(wanted.tier),
+    moneyIn: money ?? null,
+    holders: {
+      emailHolderId: other(emailHolders.get(wanted.email.toLowerCase())),
+      workerIdHolderId: wanted.workerId == null ? null : other(workerIdHolders.get(wanted.workerId)),
+    },
+  }
+}
+
+function takeOver(world: World, { before, after }: Decision): void {
+  if (before !== undefined) {
+    const email = before.email.toLowerCase()
+    if (world.emailHolders.get(email) === before.id) world.emailHolders.delete(email)
+    if (before.workerId !== null) world.workerIdHolders.delete(before.workerId)
+  }
+  enter(world, after)
+}
+
+function enter({ members, emailHolders, workerIdHolders }: World, member: Member): void {
+  members.set(member.id, member)
+  if (member.status !== 'inactive') emailHolders.set(member.email.toLowerCase(), member.id)
+  if (member.workerId !== null) workerIdHolders.set(member.workerId, member.id)
+}
+
+function statusBy(steps: Step[], otherwise: Member['status']): Member['status'] {
+  const last = steps.at(-1)
+  return last === undefined ? otherwise : statusAfter[last]
+}
+
+/**
+ * Parts decisions into runs that may be written at once: in a wave nobody is named twice, and nobody takes an e-mail or a
+ * `workerId` that another one of the wave lets go of, which a statement might find still taken.
+ */
+function wavesOf(decisions: Decision[]): Decision[][] {
+  const waves: Decision[][] = []
+  let named = new Set<string>()
+  for (const decision of decisions) {
+    const names = namesOf(decision)
+    const wave = waves.at(-1)
+    if (wave === undefined || names.some(name => named.has(name))) {
+      waves.push([decision])
+      named = new Set(names)
+    } else {
+      wave.push(decision)
+      for (const name of names) named.add(name)
+    }
+  }
+  return waves
+}
+
+function namesOf({ before, after }: Decision): string[] {
+  const names = [before, after].flatMap(member => [
+    ...(member === undefined ? [] : [member.id, `e ${member.email.toLowerCase()}`]),
+    ...(member?.workerId == null ? [] : [`w ${member.workerId}`]),
+  ])
+  return [...new Set(names)]
+}
+
+async function writeWave(
+  tx: Tx,
+  { partnerId, wave, now }: { partnerId: string; wave: Decision[]; now: Date },
+): Promise<void> {
+  const added = wave.filter(({ before }) => before === undefined).map(({ after }) => after)
+  const changed = wave.filter(decision => decision.changed.length > 0)
+  if (added.length > 0) await insert(tx, { partnerId, members: added, now })
+  if (changed.length > 0) await setProfiles(tx, { partnerId, members: changed.map(({ after }) => after), now })
+  await append(
+    tx,
+    changed.map(({ before, after, changed }) => ({
+      ...{ memberId: after.id, name: 'updated' as const, changed },
+      status: before?.status ?? after.status,
+    })),
+    { partnerId, now },
+  )
+  // One step at a time, since the database knows only single edges and each is told by an event.
+  for (let index = 0; ; index++) {
+    const takers = wave.flatMap(({ before, after, steps }) => {
+      const step = steps[index]
+      return step === undefined ? [] : [{ memberId: after.id, name: step, isNew: before === undefined }]
+    })
+    if (takers.length === 0) return
+    for (const [name, those] of Object.entries(Object.groupBy(takers, taker => taker.name))) {
+      const moved = those.filter(({ isNew }) => !isNew || index > 0).map(taker => taker.memberId)
+      const status = statusAfter[name as Step]
+      if (moved.length > 0) await setStatus(tx, { partnerId, memberIds: moved, status, now })
+    }
+    await append(
+      tx,
+      takers.map(({ isNew, ...taker }) => ({ ...taker, isFirst: isNew && index === 0 })),
+      { partnerId, now },
+    )
+  }
+}
+
+async function insert(
+  tx: Tx,
+  { partnerId, members, now }: { partnerId: string; members: Member[]; now: Date },
+): Promise<void> {
+  await sql`
+    insert into members (partner_id, id, status, email, first_name, last_name, phone, tier, worker_id, account_holder,
+                         sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at)
+    select ${partnerId}, id, ${statusAfter.invited}, email, first_name, last_name, phone, tier, worker_id, account_holder,
+           sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}
+      from ${profiles(members)}`.execute(tx)
+}
+
+async function setProfiles(
+  tx: Tx,
+  { partnerId, members, now }: { partnerId: string; members: Member[]; now: Date },
+): Promise<void> {
+  await sql`
+    update members m
+       set email = p.email, first_name = p.first_name, last_name = p.last_name, phone = p.phone, tier = p.tier,
+           worker_id = p.worker_id, account_holder = p.account_holder, sort_code = p.sort_code,
+           account_number = p.account_number, iban = p.iban, enable_payroll = p.enable_payroll, dob = p.dob,
+           gender = p.gender, updated_at = ${now}
+      from ${profiles(members)}
+     where m.partner_id = ${partnerId} and m.id = p.id`.execute(tx)
+}
+
+function profiles(members: Member[]) {
+  const rows = members.map(({ id, status: _status, ...profile }) => ({ id, ...columnsOf(profile) }))
+  const of = <T>(value: (row: (typeof rows)[number]) => T) => rows.map(value)
+  return sql`unnest(
+    ${of(row => row.id)}::text[], ${of(row => row.email)}::text[], ${of(row => row.firstName)}::text[],
+    ${of(row => row.lastName)}::text[], ${of(row => row.phone)}::text[], ${of(row => row.tier)}::text[],
+    ${of(row => row.workerId)}::text[], ${of(row => row.accountHolder)}::text[], ${of(row => row.sortCode)}::text[],
+    ${of(row => row.accountNumber)}::text[], ${of(row => row.iban)}::text[], ${of(row => row.enablePayroll)}::boolean[],
+    ${of(row => row.dob)}::date[], ${of(row => row.gender)}::text[])
+    as p (id, email, first_name, last_name, phone, tier, worker_id, account_holder, sort_code, account_number, iban,
+          enable_payroll, dob, gender)`
+}
+
+async function setStatus(
+  tx: Tx,
+  {
+    partnerId,
+    memberIds,
+    status,
+    now,
+  }: { partnerId: string; memberIds: string[]; status: Member['status']; now: Date },
+): Promise<void> {
+  await sql`
+    update members set status = ${status}, updated_at = ${now}
+     where partner_id = ${partnerId} and id = any(${memberIds}::text[])`.execute(tx)
+}
+
+type Told = { memberId: string; name: Step | 'updated'; changed?: (keyof Profile)[]; isFirst?: boolean }
+
+async function append(
+  tx: Tx,
+  told: (Told & { status?: Member['status'] })[],
+  { partnerId, now }: { partnerId: string; now: Date },
+): Promise<void> {
+  if (told.length === 0) return
+  await events
+    .appending(
+      told.map(({ memberId, name, status, changed, isFirst }) => ({
+        ...{ partnerId, type: `member.${name}`, resourceId: memberId, now },
+        ...(isFirst ? { isFirst } : {}),
+        data: {
+          memberId,
+          status: status ?? statusAfter[name as Step],
+          ...(changed === undefined ? {} : { changed }),
+        },
+      })),
+    )
+    .execute(tx)
+}

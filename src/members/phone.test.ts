@@ -1,0 +1,33 @@
+import fc from 'fast-check'
+import { parsePhoneNumberFromString } from 'libphonenumber-js'
+import { expect, test } from 'vitest'
+import { toE164 } from './phone.ts'
+
+const parsed = (text: string) => {
+  const number = parsePhoneNumberFromString(text, { defaultCountry: 'GB', extract: false })
+  return number?.isPossible() && number.ext === undefined ? number.number : undefined
+}
+
+test('a number with its country is what the library makes of it, whether or not it had to be parsed', () => {
+  const digits = fc.tuple(
+    // Half of them British, so that the numbers of four countries with one calling code are met often.
+    fc.oneof(
+      fc.constantFrom('44', '1', '7', '39', '49', '358', '590', '800', '55', '52'),
+      fc.integer({ min: 1, max: 999 }).map(String),
+    ),
+    fc.stringMatching(/^[0-9]{4,12}$/),
+  )
+  fc.assert(
+    fc.property(digits, ([code, national]) => {
+      const text = `+${code}${national}`
+      expect(toE164(text, 'GB')).toBe(parsed(text))
+    }),
+    { numRuns: 20_000 },
+  )
+})
+
+test('a number without its country is one of the partner’s', () => {
+  expect(toE164('07700 900123', 'GB')).toBe('+447700900123')
+  expect(toE164('0176 12345678', 'DE')).toBe('+4917612345678')
+  expect(toE164('12', 'GB')).toBeUndefined()
+})

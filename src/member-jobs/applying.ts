@@ -4,7 +4,7 @@ import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { type Decision, decideAll, inviteAll, type Wish, writeAll } from '../members/bulk.ts'
 import type { PartnerRules } from '../members/members.ts'
-import { type Action, actionOf, type FileTerms, readWishes } from './plan.ts'
+import { type Action, actionOf, type FileTerms, faultOf, readWishes } from './plan.ts'
 
 /** A job that is to be applied, locked. */
 export type Job = FileTerms & { kind: 'actions' | 'file'; appliedThrough: number }
@@ -79,7 +79,9 @@ async function invite(
   const invited = await inviteAll(tx, { partner, source, now })
   return steps.map(({ step, memberId }) => ({
     step,
-    fault: invited.has(memberId) ? undefined : 'another member has the e-mail or the worker_id since the file was read',
+    fault: invited.has(memberId)
+      ? undefined
+      : 'another member has got the e-mail or the worker_id since the file was read',
   }))
 }
 
@@ -96,7 +98,7 @@ async function change(
   if (!isRefused) await writeAll(tx, { partnerId: job.partnerId, decisions, now })
   return steps.map(({ step }, index) => {
     const decision = decided[index]
-    return { step, fault: decision instanceof Problem ? decision.message : undefined }
+    return { step, fault: decision instanceof Problem ? faultOf(decision) : undefined }
   })
 }
 

@@ -1,9 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { sql } from '../db.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { memberJobJobs } from './jobs.ts'
+import * as memberJobs from './member-jobs.ts'
 
 let harness: Harness
 
@@ -14,8 +15,8 @@ afterAll(async () => {
   await harness.stop()
 })
 
-const log = pino({ level: 'silent' })
-const work = () => memberJobJobs['apply-member-jobs']?.({ db: harness.db, log, now: harness.clock.now })
+const context = () => ({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+const work = () => memberJobJobs['apply-member-jobs']?.(context())
 
 let partners = 0
 /** A partner of the test's own, so that its list of members is its own. */
@@ -54,6 +55,21 @@ const apply = async (partner: TestPartner, raw: string, options: Parameters<type
   return answer.body.jobId as string
 }
 
+/** What happened to whom, in the order of the file. */
+const told = async (partner: TestPartner, jobId: string) =>
+  (await results(partner, jobId)).results.map(({ row, action, outcome, email, message }: Record<string, string>) =>
+    [row, action, outcome, email?.split('@')[0], ...(message === null ? [] : [message])].join(' '),
+  )
+const faultsOf = ({ status, body }: { status: number; body: { issues: Record<string, string>[] } }) => {
+  expect(status, JSON.stringify(body)).toBe(400)
+  return body.issues.map(({ code, row, message }) => {
+    expect(code).toBe('FileContent')
+    return `${row}: ${message}`
+  })
+}
+const only = async (partner: TestPartner, name: string) =>
+  (await members(partner, `&emails=${name}@example.com`)).find((each: { status: string }) => each.status !== 'inactive')
+
 describe('a file is the complete list of members', () => {
   test('who is new is invited, who has changed is updated, who was removed is brought back, who is missing is offboarded', async () => {
     const partner = await employer({ offboardReviewPercent: 100 })
@@ -64,7 +80,7 @@ describe('a file is the complete list of members', () => {
 
     const changed = file(minimal, row('ann').replace('Okafor', 'Adeyemi'), row('cem'), row('dee'))
     const plan = { invite: 1, update: 1, bringBack: 1, offboard: 1, unchanged: 0 }
-    const ben = (await members(partner, '&emails=ben@example.com'))[0].memberId
+    const { memberId: ben } = await only(partner, 'ben')
     const preview = await upload(partner, changed, { query: '?dryRun=true' })
     expect(preview.status, preview.text).toBe(200)
     expect(preview.body).toEqual({ plan, needsReview: false, offboard: [ben] })
@@ -72,16 +88,546 @@ describe('a file is the complete list of members', () => {
 
     const jobId = await apply(partner, changed)
     expect(await listed(partner)).toEqual({ ann: 'active', ben: 'inactive', cem: 'active', dee: 'active' })
-    const done = await results(partner, jobId)
-    expect(done.plan).toEqual(plan)
-    expect(
-      done.results.map(({ row, action, outcome, email }: Record<string, string>) => [row, action, outcome, email]),
-    ).toEqual([
-      ['2', 'Update', 'Done', 'ann@example.com'],
-      ['3', 'BringBack', 'Done', 'cem@example.com'],
-      ['4', 'Invite', 'Done', 'dee@example.com'],
-      [null, 'Offboard', 'Done', 'ben@example.com'],
+    expect((await results(partner, jobId)).plan).toEqual(plan)
+    expect(await told(partner, jobId)).toEqual([
+      '2 Update Done ann',
+      '3 BringBack Done cem',
+      '4 Invite Done dee',
+      ' Offboard Done ben',
     ])
-    expect(randomBytes(1)).toHaveLength(1)
+  })
+
+  test('the same list again is nothing to do, in any case, order and separator, whatever the header’s spelling', async () => {
+    const partner = await employer()
+    const header = 'Email;First Name;LAST-NAME;phone;Tier;Worker ID;sortCode;account_number;Account Holder;dob;gender'
+    const ann =
+      'ann@example.com;Ann;"Okafor; the ""elder""";07700 900123;Bronze;007;08-99-99;66374958;A Okafor;1990-06-24;female'
+    const ben = 'ben@example.com;Ben;Zoë;;Silver;008;;;;;'
+    await apply(partner, file(header, ann, ben))
+    expect(await only(partner, 'ann')).toMatchObject({
+      ...{ lastName: 'Okafor; the "elder"', phone: '+447700900123', workerId: '007', gender: 'Female' },
+      accountDetails: { sortCode: '089999', accountNumber: '66374958' },
+    })
+    const again = file(
+      `\u{feff}${header.replaceAll(';', ',')}`,
+      ben.replaceAll(';', ',').replace('ben@', 'BEN@'),
+      '',
+      ann.replaceAll(';', ',').replace('Okafor, the', 'Okafor; the'),
+    )
+    const { body } = await upload(partner, again, { query: '?dryRun=true' })
+    expect(body.plan).toEqual({ invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 2 })
+    const jobId = await apply(partner, again)
+    expect(await told(partner, jobId)).toEqual(['2 Unchanged Done BEN', '4 Unchanged Done ann'])
+  })
+
+  test('a row is the member with its e-mail, else the one with its worker_id, else the inactive one with its e-mail', async () => {
+    const partner = await employer({ autoActivate: false, offboardReviewPercent: 100 })
+    const header = `${minimal},worker_id`
+    await apply(partner, file(header, row('ann', ',1'), row('ben', ',2'), row('cem', ',3'), row('dee', ',')))
+    const before = Object.fromEntries(
+      (await members(partner)).map((each: { email: string; memberId: string }) => [each.email, each.memberId]),
+    )
+    await apply(partner, file(header, row('ann', ',1'), row('ben', ',2'), row('cem', ',3')))
+    // Ben, who is only invited, has another address; Dee is back; Ann keeps hers and gets another number.
+    const jobId = await apply(
+      partner,
+      file(header, row('ann', ',9'), row('benjamin', ',2'), row('cem', ',3'), row('dee', ',4')),
+    )
+    expect(await told(partner, jobId)).toEqual([
+      '2 Update Done ann',
+      '3 Update Done benjamin',
+      '4 Unchanged Done cem',
+      '5 BringBack Done dee',
+    ])
+    expect((await only(partner, 'benjamin')).memberId).toBe(before['ben@example.com'])
+    expect(await only(partner, 'dee')).toMatchObject({
+      memberId: before['dee@example.com'],
+      workerId: '4',
+      status: 'invited',
+    })
+    expect(await only(partner, 'ann')).toMatchObject({ workerId: '9' })
+  })
+
+  test('an absent column changes nothing and an empty cell removes, but an empty account only in the second version', async () => {
+    const partner = await employer()
+    const header = `${minimal},worker_id,sort_code,account_number,account_holder,iban,dob,gender,enable_payroll`
+    const uk = row('ann', ',1,089999,66374958,A Okafor,,1990-06-24,Female,false').replace(',,', ',+447700900123,')
+    const eu = row('ben', ',2,,,B Okafor,DE89370400440532013000,,,')
+    await apply(partner, file(header, uk, eu))
+    const [ann, ben] = [await only(partner, 'ann'), await only(partner, 'ben')]
+    expect(ben).toMatchObject({ accountDetails: { iban: 'DE89370400440532013000' }, enablePayroll: true })
+
+    const minimalAgain = file(`${minimal}`, row('ann').replace(',,', ',+447700900123,'), row('ben'))
+    await apply(partner, minimalAgain)
+    expect([await only(partner, 'ann'), await only(partner, 'ben')]).toEqual([ann, ben])
+
+    const emptied = file(header, row('ann', ',,,,,,,,'), row('ben', ',,,,,,,,'))
+    await apply(partner, emptied, { version: 'v1' })
+    const rest = { phone: null, workerId: null, dob: null, gender: null }
+    expect(await only(partner, 'ann')).toEqual({ ...ann, ...rest })
+    expect(await only(partner, 'ben')).toEqual({ ...ben, ...rest })
+
+    // Columns of British accounts say nothing about an IBAN.
+    const british = file(`${minimal},sort_code,account_number,account_holder`, row('ann', ',,,'), row('ben', ',,,'))
+    await apply(partner, british)
+    expect(await only(partner, 'ann')).toEqual({ ...ann, ...rest, accountDetails: null })
+    expect(await only(partner, 'ben')).toEqual({ ...ben, ...rest })
+    await apply(partner, emptied)
+    expect(await only(partner, 'ben')).toEqual({ ...ben, ...rest, accountDetails: null })
+  })
+
+  test('what a member has already is not checked again, but what is new is', async () => {
+    const partner = await employer()
+    const header = `${minimal},sort_code,account_number,account_holder`
+    await apply(partner, file(header, row('ann', ',089999,66374958,A Okafor')))
+    // As after a newer table of accounts.
+    await harness.db
+      .updateTable('members')
+      .set({ accountNumber: '66374959' })
+      .where('email', '=', 'ann@example.com')
+      .where('partnerId', '=', partner.partner.id)
+      .execute()
+    const stale = row('ann', ',089999,66374959,A Okafor')
+    await apply(partner, file(header, stale))
+    await apply(partner, file(header, stale.replace('Okafor', 'Adeyemi')))
+    expect(await only(partner, 'ann')).toMatchObject({ lastName: 'Adeyemi' })
+    expect(faultsOf(await upload(partner, file(header, stale, row('ben', ',089999,66374959,B'))))).toEqual([
+      '3: The bank account fails its check; look for a mistyped digit',
+    ])
+  })
+})
+
+describe('a file with faults', () => {
+  test('is answered with every fault by its row and column, and changes nothing', async () => {
+    const partner = await employer()
+    await apply(partner, file(`${minimal},worker_id`, row('ann', ',1'), row('ben', ',2')))
+    const before = await members(partner)
+    const header = `${minimal},worker_id,sort_code,account_number,account_holder,dob,gender,enable_payroll`
+    const answer = await upload(
+      partner,
+      file(
+        header,
+        row('ann', ',1,,,,,,'),
+        row('cem', ',3,12345,1,,1990-02-30,other,maybe').replace('@', ' at '),
+        row('dee', ',4,,,,1850-01-01,,').replace('Silver', 'Platinum').replace(',,', ',12,'),
+        row('eve', ',5,089999,66374959,E,,,'),
+        row('ann', ',6,,,,,,'),
+        row('fay', ',1,,,,,,'),
+        row('gil', ',2,,,,,,'),
+        ',,,,,,,,,,,',
+        row('hal', ',,,,,,,'),
+        row('ivy', ',7,089999,,,,,').replace('ivy,', ','),
+      ),
+    )
+    expect(faultsOf(answer)).toEqual([
+      '3: email: is not an e-mail address, like sam.okafor@example.com; sort_code: must be 6 digits, like 089999; account_number: must be 8 digits, like 66374958; dob: is not a day that exists, written like 1990-06-24; gender: must be one of Female, Male, NonBinary; enable_payroll: must be true or false; account_holder: is empty, but there is an account',
+      '4: The phone number cannot be one in GB; write it with its country, like +447700900123; The dob must be a day from 1900-01-01 to today; There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
+      '5: The bank account fails its check; look for a mistyped digit',
+      '6: email: is that of row 2 as well',
+      '7: worker_id: is that of row 2 as well; The e-mail can change only while the member is invited; this one is active',
+      '8: The e-mail can change only while the member is invited; this one is active',
+      '11: first_name: is empty; account_number: is empty, but there is a sort_code; account_holder: is empty, but there is an account',
+    ])
+    expect(await members(partner)).toEqual(before)
+    expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(1)
+    for (const table of ['memberJobRows', 'memberJobSteps'] as const) {
+      const rows = await harness.db
+        .selectFrom(table)
+        .select('jobId')
+        .distinct()
+        .where('partnerId', '=', partner.partner.id)
+        .execute()
+      expect(rows.length).toBe(1)
+    }
+  })
+
+  test('names a thousand of them, and counts the rest', async () => {
+    const partner = await employer()
+    const bad = Array.from({ length: 1_500 }, (_, index) => row(`m${index}`).replace('@', ''))
+    const faults = faultsOf(await upload(partner, file(minimal, row('ann'), ...bad)))
+    expect(faults).toHaveLength(1_001)
+    expect(faults[0]).toMatch(/^3: email/)
+    expect(faults.at(-1)).toBe('1502: and 500 more of the 1501 rows that were looked at are at fault')
+  })
+
+  test('is refused by its header when that says what nobody knows', async () => {
+    const partner = await employer()
+    expect(
+      faultsOf(await upload(partner, file('email,first_name,last_name,phone,teir,iban,email', row('ann')))),
+    ).toEqual([
+      '1: the column tier is missing; the column account_holder is missing; the column email is there twice; the column "teir" is not known; leave it out; the columns are: email, first_name, last_name, phone, tier, worker_id, sort_code, account_number, account_holder, iban, dob, gender, enable_payroll',
+    ])
+    expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(0)
+  })
+
+  test('says so of a tier in another currency than the money that the member has', async () => {
+    const partner = await employer()
+    const memberId = await harness.addMember({ available: 5_000, key: partner.key })
+    const { email } = (await harness.call('GET', `/v1/members/${memberId}`, { key: partner.key })).body
+    const line = `${email},Sam,Okafor,,Silver EU`
+    expect(faultsOf(await upload(partner, file(minimal, line)))).toEqual([
+      '2: The tier Silver EU is in EUR, and the member still has GBP available, owed or on its way',
+    ])
+  })
+})
+
+describe('a list that offboards many', () => {
+  const ten = Array.from({ length: 10 }, (_, index) => row(`m${index}`))
+
+  test('waits for a review when they are more than the partner’s share, and goes on when it is approved', async () => {
+    const partner = await employer({ offboardReviewPercent: 20 })
+    await apply(partner, file(minimal, ...ten))
+    await apply(partner, file(minimal, ...ten.slice(0, 8)))
+    expect((await upload(partner, file(minimal), { query: '?dryRun=true' })).body).toMatchObject({
+      needsReview: true,
+      plan: { offboard: 8 },
+    })
+
+    const { jobId } = (await upload(partner, file(minimal, ...ten.slice(0, 6)))).body
+    await work()
+    expect(await job(partner, jobId)).toEqual({
+      type: 'AwaitingReview',
+      totalActions: 2,
+      totalComplete: 0,
+      totalProcessing: 0,
+    })
+    const waiting = await results(partner, jobId, '?actions=Offboard')
+    expect(waiting.results.map(({ email, outcome }: Record<string, string>) => [email, outcome])).toEqual([
+      ['m6@example.com', 'Pending'],
+      ['m7@example.com', 'Pending'],
+    ])
+    // Whoever comes, or goes, while the job waits is as they are.
+    const invited = await harness.addMember({ key: partner.key })
+    await harness.call('DELETE', `/v1/members/${waiting.results[0].memberId}`, { key: partner.key })
+
+    const approved = await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })
+    expect(approved.body.progress).toMatchObject({ type: 'Processing', totalProcessing: 2 })
+    await work()
+    const again = await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })
+    expect(again).toMatchObject({ status: 200, body: { progress: { type: 'Completed', totalComplete: 2 } } })
+    expect((await harness.call('POST', `/v1/members/jobs/${jobId}/reject`, { key: partner.key })).status).toBe(409)
+    expect(await listed(partner)).toMatchObject({ m5: 'active', m6: 'inactive', m7: 'inactive' })
+    expect((await harness.call('GET', `/v1/members/${invited}`, { key: partner.key })).body.status).toBe('active')
+  })
+
+  test('does nothing when it is rejected, and another one may come', async () => {
+    const partner = await employer()
+    await apply(partner, file(minimal, ...ten))
+    const { jobId } = (await upload(partner, file(minimal, row('new')))).body
+    const refused = await upload(partner, file(minimal, ...ten))
+    expect(refused).toMatchObject({
+      status: 409,
+      body: {
+        issues: [{ code: 'Conflict', message: `The job ${jobId} is waiting for a review: approve or reject it first` }],
+      },
+    })
+    for (const _ of ['once', 'again']) {
+      const rejected = await harness.call('POST', `/v1/members/jobs/${jobId}/reject`, { key: partner.key })
+      expect(rejected.body.progress.type).toBe('Rejected')
+    }
+    expect((await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })).status).toBe(409)
+    await work()
+    expect(Object.values(await listed(partner))).toEqual(Array(10).fill('active'))
+    expect((await told(partner, jobId))[0]).toBe('2 Invite NotDone new')
+    await apply(partner, file(minimal, ...ten))
+  })
+})
+
+describe('while a job is applied', () => {
+  test('it goes on where it was after it was cut off, and tells how far it is', async () => {
+    const partner = await employer()
+    const rows = Array.from({ length: 2_500 }, (_, index) => row(`m${index}`))
+    const { jobId } = (await upload(partner, file(minimal, ...rows))).body
+    expect((await upload(partner, file(minimal, ...rows))).body.issues[0]).toMatchObject({
+      code: 'Conflict',
+      message: `The job ${jobId} is not done yet; try again when it is`,
+    })
+    const counts = []
+    for (;;) {
+      const { type, totalComplete, totalProcessing } = await job(partner, jobId)
+      counts.push(totalComplete)
+      expect(totalProcessing).toBe(type === 'Completed' ? 0 : 2_500 - totalComplete)
+      if (type === 'Completed') break
+      // Each time as a new process would.
+      await harness.db.transaction().execute(tx => memberJobs.applyNext(tx, harness.clock.now()))
+      // And cut off in the middle of the next chunk.
+      const cut = harness.db.transaction().execute(async tx => {
+        await memberJobs.applyNext(tx, harness.clock.now())
+        throw new Error('cut off')
+      })
+      await expect(cut).rejects.toThrow('cut off')
+    }
+    expect(counts).toEqual([0, 1_000, 2_000, 2_500])
+    const { rows: events } = await sql<{ count: number; resources: number }>`
+      select count(*)::integer, count(distinct resource_id)::integer as resources from events
+       where partner_id = ${partner.partner.id} and type = 'member.invited'`.execute(harness.db)
+    expect(events).toEqual([{ count: 2_500, resources: 2_500 }])
+  })
+
+  test('a row that has become impossible is told of, and the others are done', async () => {
+    const partner = await employer({ offboardReviewPercent: 0 })
+    await apply(partner, file(`${minimal},worker_id`, row('ann', ',1'), row('ben', ',2'), row('old', ',3')))
+    const { jobId } = (
+      await upload(
+        partner,
+        file(`${minimal},worker_id`, row('ann', ',7'), row('ben', ',8'), row('cem', ',4'), row('dee', ',5')),
+      )
+    ).body
+    const taken = await harness.call('POST', '/v1/members', {
+      key: partner.key,
+      body: { email: 'CEM@example.com', firstName: 'C', lastName: 'C', tier: 'Silver', workerId: '7' },
+    })
+    expect(taken.status).toBe(201)
+    await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })
+    await work()
+    expect((await job(partner, jobId)).type).toBe('Completed')
+    expect(await told(partner, jobId)).toEqual([
+      `2 Update Failed ann another member, ${taken.body.memberId}, has the e-mail or the worker_id`,
+      '3 Update Done ben',
+      '4 Invite Failed cem another member has got the e-mail or the worker_id since the file was read',
+      '5 Invite Done dee',
+      ' Offboard Done old',
+    ])
+  })
+
+  test('each member is told of by events, and so is the job', async () => {
+    const partner = await employer({ offboardReviewPercent: 50, autoActivate: true })
+    await apply(partner, file(minimal, row('ann'), row('ben')))
+    await apply(partner, file(minimal, row('ann').replace('Okafor', 'Adeyemi')))
+    await apply(partner, file(minimal, row('ann').replace('Okafor', 'Adeyemi'), row('ben')))
+    const { rows } = await sql<{ type: string; sequence: number; data: Record<string, unknown> }>`
+      select type, sequence, data from events where partner_id = ${partner.partner.id} and type not like 'pay_cycle.%' order by id`.execute(
+      harness.db,
+    )
+    const byMember = Object.groupBy(rows, each => String(each.data.memberId ?? 'job'))
+    const types = Object.values(byMember).map(events => events?.map(({ type, data }) => `${type} ${data.status}`))
+    expect(types).toContainEqual(['member.invited invited', 'member.activated active', 'member.updated active'])
+    expect(types).toContainEqual([
+      ...['member.invited invited', 'member.activated active', 'member.removed inactive'],
+      ...['member.reinstated invited', 'member.activated active'],
+    ])
+    expect(types).toContainEqual(Array(3).fill(['job.processing Processing', 'job.completed Completed']).flat())
+  })
+})
+
+describe('a batch of actions', () => {
+  const post = ({ key }: TestPartner, actions: object[], { query = '', headers = {} } = {}) =>
+    harness.call('POST', `/v1/members/jobs${query}`, { key, body: { actions }, headers })
+  const add = (name: string, more = {}) => ({
+    ...{ type: 'Add', email: `${name}@example.com`, firstName: name, lastName: 'Okafor', tier: 'Silver' },
+    ...more,
+  })
+
+  test('is decided one after the other, and applied as a whole', async () => {
+    const partner = await employer()
+    await apply(partner, file(`${minimal},worker_id`, row('ann', ',1'), row('ben', ',2'), row('cem', ',3')))
+    const [ann, ben, cem] = [await only(partner, 'ann'), await only(partner, 'ben'), await only(partner, 'cem')]
+    const { type: _, ...ben2 } = add('ben', { workerId: '22' })
+    const actions = [
+      { type: 'Offboard', memberId: ann.memberId },
+      // Her address is free now, and her number is not.
+      add('ann', { workerId: '9' }),
+      { type: 'Update', memberId: cem.memberId, workerId: null, phone: '07700 900123' },
+      { type: 'Update', memberId: cem.memberId, workerId: '33' },
+      add('dee', { workerId: '3', accountDetails: { accountHolder: 'D', iban: 'DE89370400440532013000' } }),
+      { type: 'Replace', memberId: ben.memberId, ...ben2 },
+      { type: 'Offboard', memberId: ann.memberId },
+    ]
+    const preview = await post(partner, actions, { query: '?dryRun=true' })
+    expect(preview.body).toEqual({
+      plan: { invite: 2, update: 3, bringBack: 0, offboard: 1, unchanged: 1 },
+      ...{ needsReview: false, offboard: [ann.memberId] },
+    })
+    const answer = await post(partner, actions)
+    expect(answer.status, answer.text).toBe(202)
+    await work()
+    expect(await job(partner, answer.body.jobId)).toEqual({
+      type: 'Completed',
+      totalActions: 6,
+      totalComplete: 6,
+      totalProcessing: 0,
+    })
+    expect((await harness.call('GET', `/v1/members/${ann.memberId}`, { key: partner.key })).body.status).toBe(
+      'inactive',
+    )
+    expect(await only(partner, 'cem')).toMatchObject({ workerId: '33', phone: '+447700900123' })
+    expect(await only(partner, 'dee')).toMatchObject({ workerId: '3', status: 'active' })
+    expect(await only(partner, 'ben')).toMatchObject({ workerId: '22' })
+    expect(await told(partner, answer.body.jobId)).toEqual([
+      ...['1 Offboard Done ann', '2 Invite Done ann', '3 Update Done cem', '4 Update Done cem', '5 Invite Done dee'],
+      '6 Update Done ben',
+    ])
+  })
+
+  test('is refused with the issues of all, and no job, when one cannot be', async () => {
+    const partner = await employer()
+    const stranger = await harness.addMember({ key: harness.other.key })
+    const answer = await post(partner, [
+      add('ann'),
+      add('Ann', { tier: 'Platinum' }),
+      { type: 'Update', memberId: stranger, firstName: 'Mine' },
+      { type: 'Offboard', memberId: stranger },
+      add('ben', {
+        phone: '12',
+        accountDetails: { accountHolder: 'B', sortCode: '089999', accountNumber: '66374959' },
+      }),
+    ])
+    expect(answer.status).toBe(400)
+    expect(answer.body.issues.map(({ message: _, ...issue }: Record<string, string>) => issue)).toEqual([
+      { code: 'InvalidAddMemberPayload', email: 'Ann@example.com' },
+      { code: 'InvalidUpdateMemberPayload', memberId: stranger },
+      { code: 'InvalidRemoveMemberPayload', memberId: stranger },
+      { code: 'InvalidAddMemberPayload', email: 'ben@example.com' },
+      { code: 'InvalidAddMemberPayload', email: 'ben@example.com' },
+    ])
+    expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(0)
+    expect(await members(partner)).toEqual([])
+  })
+
+  test('ends as rejected, with nothing done, when it has become impossible', async () => {
+    const partner = await employer()
+    const { jobId } = (await post(partner, [add('ann'), add('ben')])).body
+    await harness.call('POST', '/v1/members', { key: partner.key, body: { ...add('ben'), type: undefined } })
+    await work()
+    expect((await job(partner, jobId)).type).toBe('Rejected')
+    expect(await listed(partner)).toEqual({ ben: 'active' })
+    expect(await told(partner, jobId)).toEqual([
+      '1 Invite NotDone ',
+      expect.stringMatching(/^2 Invite Failed {2}another member, mem_/),
+    ])
+  })
+
+  test('of ten thousand is taken, one of more is refused, and so is what is no action', async () => {
+    const partner = await employer()
+    const many = Array.from({ length: 10_000 }, (_, index) => add(`m${index}`))
+    const answer = await post(partner, many)
+    expect(answer.status).toBe(202)
+    await work()
+    expect((await job(partner, answer.body.jobId)).totalComplete).toBe(10_000)
+    expect((await post(partner, [...many, add('more')])).body.issues[0]).toMatchObject({
+      code: 'BodyValidation',
+      path: 'actions',
+    })
+    expect((await post(partner, [])).status).toBe(400)
+    expect(
+      (
+        await post(partner, [{ type: 'Delete', memberId: 'x' }, { ...add('ann'), memberId: 'x' }, { type: 'Offboard' }])
+      ).body.issues.map((each: { path: string }) => each.path),
+    ).toEqual(expect.arrayContaining(['actions.1.memberId', 'actions.2.memberId']))
+  })
+})
+
+describe('a repeated request', () => {
+  test('with the same key and file is the same job; with another file it is refused', async () => {
+    const partner = await employer()
+    const headers = { 'x-idempotency-key': 'list of march' }
+    const key = { 'x-idempotency-key': 'list-of-march' }
+    expect((await upload(partner, file(minimal, row('ann')), { headers })).status).toBe(400)
+    const first = await upload(partner, file(minimal, row('ann')), { headers: key })
+    const second = await upload(partner, file(minimal, row('ann')), { headers: key })
+    expect(second).toMatchObject({ status: 202, body: first.body, headers: { 'idempotency-replayed': 'true' } })
+    expect((await upload(partner, file(minimal, row('ben')), { headers: key })).status).toBe(422)
+    expect((await upload(partner, file(minimal, row('ann')), { headers: key, version: 'v1' })).status).toBe(422)
+    await work()
+    expect(await listed(partner)).toEqual({ ann: 'active' })
+  })
+
+  test('after a refusal is a new one, and a dry run is answered again without being run', async () => {
+    const partner = await employer()
+    const key = { 'x-idempotency-key': 'k' }
+    expect((await upload(partner, file(minimal, 'x'), { headers: key })).status).toBe(400)
+    const preview = await upload(partner, file(minimal, row('ann')), { headers: key, query: '?dryRun=true' })
+    expect(preview.status).toBe(200)
+    await apply(partner, file(minimal, row('ann')))
+    const again = await upload(partner, file(minimal, row('ann')), { headers: key, query: '?dryRun=true' })
+    expect(again).toMatchObject({ body: preview.body, headers: { 'idempotency-replayed': 'true' } })
+  })
+
+  test('of two at once one is read and the other is told to wait', async () => {
+    const partner = await employer()
+    const rows = Array.from({ length: 3_000 }, (_, index) => row(`m${index}`))
+    const answers = await Promise.all([1, 2].map(() => upload(partner, file(minimal, ...rows))))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([202, 409])
+    await work()
+  })
+})
+
+describe('another partner', () => {
+  test('finds no job that is not its own, and is not kept waiting by it', async () => {
+    const [mine, other] = [await employer(), await employer()]
+    const { jobId } = (await upload(mine, file(minimal, row('ann')))).body
+    const absent = `maj_${'0'.repeat(26)}`
+    for (const [method, rest] of [
+      ['GET', ''],
+      ['GET', '/results'],
+      ['POST', '/approve'],
+      ['POST', '/reject'],
+    ] as const) {
+      const answers = [jobId, absent].map(id =>
+        harness.call(method, `/v1/members/jobs/${id}${rest}`, { key: other.key }),
+      )
+      const [theirs, nobodys] = await Promise.all(answers)
+      expect(theirs).toMatchObject({ status: 404, text: nobodys?.text })
+    }
+    expect(
+      (
+        await harness.call('GET', `/v1/members/jobs/${jobId}/results`, {
+          key: other.key,
+          headers: { accept: 'text/csv' },
+        })
+      ).status,
+    ).toBe(404)
+    expect((await upload(other, file(minimal, row('ann')))).status).toBe(202)
+    await work()
+    expect([await listed(mine), await listed(other)]).toEqual([{ ann: 'active' }, { ann: 'active' }])
+  })
+
+  test('a key that may only read neither uploads nor reviews', async () => {
+    const { secret } = await harness.addKey(['members:read'])
+    const reader = { ...(await employer()), key: secret }
+    expect((await upload(reader, file(minimal, row('ann')))).status).toBe(403)
+    expect((await harness.call('POST', `/v1/members/jobs/maj_${'0'.repeat(26)}/approve`, { key: secret })).status).toBe(
+      403,
+    )
+    expect((await harness.call('GET', '/v1/members/jobs', { key: secret })).status).toBe(200)
+  })
+})
+
+describe('results as a file', () => {
+  test('hold the rows with their outcome, and nothing that a spreadsheet would take for a formula', async () => {
+    const partner = await employer({ offboardReviewPercent: 100 })
+    await apply(partner, file(minimal, row('old')))
+    const jobId = await apply(
+      partner,
+      file('tier,phone,email,first_name,last_name', `Silver,+447700900123,ann@example.com,=1+1,"Oka""for"`),
+    )
+    const { text, headers } = await harness.call('GET', `/v1/members/jobs/${jobId}/results`, {
+      key: partner.key,
+      headers: { accept: 'text/csv' },
+    })
+    expect(headers).toMatchObject({
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="${jobId}.csv"`,
+    })
+    const [ann, old] = [await only(partner, 'ann'), (await members(partner, '&emails=old@example.com'))[0]]
+    expect(text.split('\r\n')).toEqual([
+      'row,action,outcome,member_id,message,tier,phone,email,first_name,last_name',
+      `2,Invite,Done,${ann.memberId},,Silver,'+447700900123,ann@example.com,'=1+1,"Oka""for"`,
+      `,Offboard,Done,${old.memberId},,Silver,,old@example.com,old,Okafor`,
+      '',
+    ])
+  })
+
+  test('are forgotten 30 days after the job’s end, but for the numbers', async () => {
+    const partner = await employer()
+    const jobId = await apply(partner, file(minimal, row('ann')))
+    const forget = () => memberJobJobs['forget-member-jobs']?.(context())
+    harness.clock.advance({ days: 29 })
+    await forget()
+    expect((await results(partner, jobId)).total).toBe(1)
+    harness.clock.advance({ days: 2 })
+    await forget()
+    expect(await results(partner, jobId)).toMatchObject({ total: 0, plan: { invite: 1 } })
+    expect((await job(partner, jobId)).totalComplete).toBe(1)
   })
 })

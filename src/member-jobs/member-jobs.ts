@@ -10,7 +10,7 @@ import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
 import { applySome, end, type Job } from './applying.ts'
 import { type Column, columns } from './columns.ts'
-import { type Action, actionOf, type Plan, planFile, stepsOf } from './plan.ts'
+import { type Action, actionOf, faultOf, type Plan, planFile, stepsOf } from './plan.ts'
 import { type Fault, type Read, readInto } from './reading.ts'
 import type { MemberAction } from './schema.ts'
 
@@ -357,7 +357,7 @@ function wishOf(action: MemberAction, now: Date): Wish {
 // All issues of a batch share one status, whatever each would be alone.
 function issuesOf(refusal: Problem, action: MemberAction | undefined) {
   if (action === undefined) return []
-  const messages = refusal.issues.map(each => each.message)
+  const messages = refusal.issues.length > 1 ? refusal.issues.map(each => each.message) : [faultOf(refusal)]
   const name = refusalNames[action.type]
   const extra = action.type === 'Add' ? { email: action.email } : { memberId: action.memberId }
   return messages.map(message => ({ name, issue: issue(name, message, extra) }))

@@ -40,10 +40,14 @@ export async function planFile(
   // A plan that is made for a small table joins a million rows one by one.
   if (rowCount > decidedAtOnce) await sql`analyze member_job_rows`.execute(tx)
   const membersBefore = await match(tx, { terms, rowTo })
-  const faults = [
+  const repeated = [
     ...(await findRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })),
     ...(await findRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })),
-    ...(await findMetTwice(tx)),
+  ]
+  const isTold = new Set(repeated.map(({ row }) => row))
+  const faults = [
+    ...repeated,
+    ...(await findMetTwice(tx)).filter(({ row }) => !isTold.has(row)),
     ...(await planNew(tx, terms)),
     ...(await planKnown(tx, { terms, partner, now })),
   ]
@@ -64,6 +68,12 @@ export function actionOf({ before, changed, steps }: Decision): Action | undefin
   if (steps.includes('removed')) return 'Offboard'
   if (steps.includes('reinstated')) return 'BringBack'
   return changed.length > 0 ? 'Update' : undefined
+}
+
+/** Why a wish cannot be, in a sentence that stands by itself. */
+export function faultOf(refusal: Problem): string {
+  if (refusal.name !== 'MemberAlreadyInvited') return refusal.message
+  return `another member, ${refusal.issues[0]?.memberId}, has the e-mail or the worker_id`
 }
 
 /**
@@ -244,7 +254,7 @@ async function planKnown(
     for (const [index, { row, memberId }] of places.entries()) {
       const decision = decisions[index]
       if (decision === undefined) throw new Error('A row was not decided')
-      if (decision instanceof Problem) faults.push({ row, message: decision.message })
+      if (decision instanceof Problem) faults.push({ row, message: faultOf(decision) })
       else {
         const action = actionOf(decision)
         if (action !== undefined) steps.push({ row, action, memberId })

@@ -1,11 +1,10 @@
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { toColumns } from '../bank-accounts/rules.ts'
 import { newId } from '../ids.ts'
 import { FileFault, readRows } from '../imports/rows.ts'
 import { settleNew } from '../members/rules.ts'
-import type { Currency } from '../money.ts'
 import { type Column, type RowRead, readHeader, readRow } from './columns.ts'
-import type { Fault, Message, Reading } from './reading.ts'
+import type { Fault, Message, Read, Reading } from './reading.ts'
 
 // A thread of its own: reads a file row by row, checks every row by itself, and hands on the rows as PostgreSQL's COPY takes
 // them. It knows neither the database nor the other members.
@@ -17,83 +16,91 @@ const countMsMax = 2_500
 // Rows that are on their way to the database at once, in batches; more would only fill the memory.
 const ahead = 4
 
-const { file, partnerId, jobId, country, today, tiers, now } = workerData as Reading
 const port = parentPort
 if (port === null) throw new Error('This module is run in a thread')
 
-const currencies = new Map<string, Currency>(tiers)
-const facts = { country, today, tierNames: tiers.map(([name]) => name) }
-let header: (Column | null)[] | undefined
-const faults: Fault[] = []
-let faultsMore = 0
-let rowCount = 0
-let readTo = 1
-
 let credits = ahead
 let wake: (() => void) | undefined
-port.on('message', () => {
+
+port.on('message', (message: Reading | 'more') => {
+  if (message !== 'more') {
+    credits = ahead
+    // What nobody has foreseen ends the thread, and whoever waits for it is told.
+    void read(message).then(end => post({ end }))
+    return
+  }
   credits += 1
   wake?.()
 })
 
-const startedAt = performance.now()
-try {
-  for await (const batch of readRows(file)) {
-    let text = ''
-    for (const { row, cells, fault } of batch) {
-      readTo = row
-      if (header === undefined) {
-        const read = readHeader(cells)
-        header = read.header
-        for (const message of read.faults) addFault({ row, message })
-        if (read.faults.length > 0) break
-        continue
-      }
-      rowCount += 1
-      const read = fault === undefined ? readRow(cells, header) : [fault]
-      if (Array.isArray(read)) addFault({ row, message: read.join('; ') })
-      else text += lineOf(row, read)
-    }
-    if (faults.length > 0 && header !== undefined && rowCount === 0) break
-    if (text !== '') await send({ rows: Buffer.from(text) })
-    if (faultsMore > 0 && performance.now() - startedAt > countMsMax) break
+async function read(reading: Reading): Promise<Read> {
+  const faults: Fault[] = []
+  const read: Read = { columns: [], rowCount: 0, faults, faultsMore: 0, readTo: 1 }
+  const addFault = (fault: Fault) => {
+    if (faults.length < faultsMax) faults.push(fault)
+    else read.faultsMore += 1
   }
-} catch (error) {
-  if (!(error instanceof FileFault)) throw error
-  addFault({ row: error.row, message: error.message })
+  const lineOf = copyLines(reading)
+  const startedAt = performance.now()
+  let header: (Column | null)[] | undefined
+  try {
+    for await (const batch of readRows(reading.file)) {
+      let text = ''
+      for (const { row, cells, fault } of batch) {
+        read.readTo = row
+        if (header === undefined) {
+          const found = readHeader(cells)
+          header = found.header
+          for (const message of found.faults) addFault({ row, message })
+          if (faults.length > 0) return read
+          read.columns = header.filter(column => column !== null)
+          continue
+        }
+        read.rowCount += 1
+        const found = fault === undefined ? readRow(cells, header) : [fault]
+        if (Array.isArray(found)) addFault({ row, message: found.join('; ') })
+        else text += lineOf(row, found)
+      }
+      if (text !== '') await send(text)
+      if (read.faultsMore > 0 && performance.now() - startedAt > countMsMax) return read
+    }
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error
+    addFault({ row: error.row, message: error.message })
+  }
+  if (header === undefined && faults.length === 0) addFault({ row: 1, message: 'the file is empty; it needs a header' })
+  return read
 }
-if (header === undefined && faults.length === 0) addFault({ row: 1, message: 'the file is empty; it needs a header' })
-port.postMessage({
-  end: { columns: (header ?? []).filter(column => column !== null), rowCount, faults, faultsMore, readTo },
-} satisfies Message)
-port.close()
 
-function addFault(fault: Fault): void {
-  if (faults.length < faultsMax) faults.push(fault)
-  else faultsMore += 1
-}
-
-async function send(message: { rows: Buffer }): Promise<void> {
+async function send(text: string): Promise<void> {
   while (credits === 0) {
     await new Promise<void>(resolve => {
       wake = resolve
     })
   }
   credits -= 1
-  port?.postMessage(message satisfies Message)
+  post({ rows: Buffer.from(text) })
 }
 
-// One line of COPY in its text format.
-function lineOf(row: number, { body, enablePayroll }: RowRead): string {
-  const { profile, faults } = settleNew(body, { ...facts, tierCurrency: currencies.get(body.tier) })
-  const { email, firstName, lastName, phone, tier, workerId, accountDetails, dob, gender } = profile
-  const { accountHolder, sortCode, accountNumber, iban } = toColumns(accountDetails)
-  const cells = [
-    ...[partnerId, jobId, row, newId('member', now), email, firstName, lastName, phone, tier, workerId],
-    ...[accountHolder, sortCode, accountNumber, iban, dob, gender, enablePayroll],
-    faults.length === 0 ? null : faults.join('; '),
-  ]
-  return `${cells.map(escaped).join('\t')}\n`
+function post(message: Message): void {
+  port?.postMessage(message)
+}
+
+// The lines of COPY in its text format, one for each row.
+function copyLines({ partnerId, jobId, country, today, tiers, now }: Reading): (row: number, read: RowRead) => string {
+  const currencies = new Map(tiers)
+  const facts = { country, today, tierNames: tiers.map(([name]) => name) }
+  return (row, { body, enablePayroll }) => {
+    const { profile, faults } = settleNew(body, { ...facts, tierCurrency: currencies.get(body.tier) })
+    const { email, firstName, lastName, phone, tier, workerId, accountDetails, dob, gender } = profile
+    const { accountHolder, sortCode, accountNumber, iban } = toColumns(accountDetails)
+    const cells = [
+      ...[partnerId, jobId, row, newId('member', now), email, firstName, lastName, phone, tier, workerId],
+      ...[accountHolder, sortCode, accountNumber, iban, dob, gender, enablePayroll],
+      faults.length === 0 ? null : faults.join('; '),
+    ]
+    return `${cells.map(escaped).join('\t')}\n`
+  }
 }
 
 function escaped(cell: string | number | boolean | null): string {

@@ -44,8 +44,11 @@ const readersMax = 2
 const heapMbMax = { csv: 128, xlsx: 512 }
 // A million rows take ten seconds; a file that stands still for this long never ends.
 const silenceMsMax = 20_000
+// Starting a thread takes a third of a second, longer than most files: one that is done waits for the next for so long.
+const idleMsMax = 10_000
 
 let readers = 0
+const idle: { worker: Worker; timer: NodeJS.Timeout }[] = []
 
 /**
  * Reads a file in a thread of its own, which cannot take more memory than it is given, and copies its rows where `copy` leads
@@ -63,29 +66,60 @@ export async function readInto(copy: Writable, reading: Reading): Promise<Read> 
     )
   }
   readers += 1
-  const worker = new Worker(new URL('./reader.ts', import.meta.url), {
-    workerData: reading,
-    resourceLimits: { maxOldGenerationSizeMb: heapMbMax[reading.file.kind], maxYoungGenerationSizeMb: 16 },
-  })
+  const { kind } = reading.file
+  const worker = takeThread(kind)
   const copied = finished(copy)
   // Told of below; a stream that fails while nobody waits would end the process.
   copied.catch(() => undefined)
+  let isWell = false
   try {
+    worker.postMessage(reading)
     const read = await receive(worker, copy)
     copy.end()
     await copied
+    isWell = read !== tooMuch
     return read
   } catch (error) {
     copy.destroy()
     throw error
   } finally {
-    await worker.terminate()
     readers -= 1
+    if (isWell && kind === 'csv') keep(worker)
+    else await worker.terminate()
   }
+}
+
+function takeThread(kind: 'csv' | 'xlsx'): Worker {
+  const kept = kind === 'csv' ? idle.pop() : undefined
+  if (kept !== undefined) {
+    clearTimeout(kept.timer)
+    return kept.worker
+  }
+  const worker = new Worker(new URL('./reader.ts', import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: heapMbMax[kind], maxYoungGenerationSizeMb: 16 },
+  })
+  // Whoever waits for it hears of it; one that is idle is not missed.
+  worker.on('error', () => undefined)
+  return worker
+}
+
+function keep(worker: Worker): void {
+  // Nobody waits for it, also not the end of the program.
+  worker.unref()
+  const timer = setTimeout(() => {
+    idle.splice(
+      idle.findIndex(each => each.worker === worker),
+      1,
+    )
+    void worker.terminate()
+  }, idleMsMax).unref()
+  idle.push({ worker, timer })
 }
 
 async function receive(worker: Worker, copy: Writable): Promise<Read> {
   const silence = new AbortController()
+  // An idle thread does not keep the program up; one that reads does.
+  worker.ref()
   const timer = setTimeout(() => silence.abort(), silenceMsMax)
   try {
     for await (const [message] of on(worker, 'message', { signal: silence.signal, close: ['exit'] })) {
@@ -97,12 +131,18 @@ async function receive(worker: Worker, copy: Writable): Promise<Read> {
     }
   } catch (error) {
     if (!isTooMuch(error)) throw error
-    const message = 'the file is too large or too intricate to be read; save it as CSV, or send less at once'
-    return { columns: [], rowCount: 0, faults: [{ row: 1, message }], faultsMore: 0, readTo: 1 }
+    return tooMuch
   } finally {
     clearTimeout(timer)
   }
   throw new Error('The thread that reads a file has ended without a word')
+}
+
+const tooMuch: Read = {
+  ...{ columns: [], rowCount: 0, faultsMore: 0, readTo: 1 },
+  faults: [
+    { row: 1, message: 'the file is too large or too intricate to be read; save it as CSV, or send less at once' },
+  ],
 }
 
 function isTooMuch(error: unknown): boolean {

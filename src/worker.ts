@@ -102,7 +102,7 @@ async function startRunner(
     match: '* * * * *',
     options: { jobKey: `round:${task}`, maxAttempts: 5 },
   }))
-  return await run({
+  const runner = await run({
     pgPool: pool,
     taskList: Object.fromEntries(Object.entries(jobs).map(([name, job]) => [name, () => job(context)])),
     parsedCronItems: parseCronItems(rounds),
@@ -117,4 +117,7 @@ async function startRunner(
       }
     }),
   })
+  // The first round is now: what came due while nobody ran, or was cut off, need not wait for the next minute.
+  await Promise.all(rounds.map(({ task, options }) => runner.addJob(task, undefined, options)))
+  return runner
 }

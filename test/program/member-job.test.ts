@@ -9,7 +9,7 @@ test('a kill in the middle of reading leaves nothing, and one in the middle of a
   let service = await start(database)
   const { key } = service
   const count = 12_000
-  const rows = Array.from({ length: count }, (_, index) => `m${index}@example.com,Sam,Okafor,+447700900123,Bronze`)
+  const rows = Array.from({ length: count }, (_, index) => `listed-${index}@example.com,Sam,Okafor,+447700900123,Bronze`)
   const file = ['email,first_name,last_name,phone,tier', ...rows].join('\n')
   const upload = async () =>
     await fetch(`${service.address}/v2/members/jobs/csv`, {
@@ -50,7 +50,7 @@ test('a kill in the middle of reading leaves nothing, and one in the middle of a
   expect(((await (await upload()).json()) as { jobId: string }).jobId).toBe(jobId)
   // At the worst, when the dead process's transaction was still open at the start, in the round of the next minute.
   await vi.waitFor(async () => expect(await status(database)).toBe('Completed'), { timeout: 70_000 })
-  const mine = `email like 'm%@example.com'`
+  const mine = `email like 'listed-%'`
   const [made] = await tamper(database, `select count(*)::integer as members from members where ${mine}`)
   const [told] = await tamper(
     database,

@@ -197,7 +197,8 @@ async function review(
 }
 
 /**
- * Takes the next steps of the oldest job that nobody else is applying.
+ * Takes the next steps of a job that nobody else is applying: of the one that is least far, so that a small one does not wait
+ * for the end of a large one.
  * @returns whether there was one
  */
 export async function applyNext(tx: Tx, now: Date): Promise<boolean> {
@@ -206,7 +207,7 @@ export async function applyNext(tx: Tx, now: Date): Promise<boolean> {
            p.country, p.time_zone, p.auto_activate
       from member_jobs j join partners p on p.id = j.partner_id
      where j.status = 'Processing'
-     order by j.created_at limit 1
+     order by j.steps_done, j.created_at limit 1
        for no key update of j skip locked`.execute(tx)
   const [row] = rows
   if (row === undefined) return false

@@ -1,5 +1,6 @@
 import { firstOpenTransaction, type Reader, sql, type Tx } from '../db.ts'
 import { problem } from '../errors.ts'
+import { fixedSql } from '../fixed-sql.ts'
 import { firstId, newId } from '../ids.ts'
 
 /**
@@ -27,7 +28,7 @@ export async function append(tx: Tx, event: NewEvent): Promise<void> {
  */
 export function appending(all: NewEvent[]) {
   const of = <T>(value: (event: NewEvent) => T) => all.map(value)
-  return sql`
+  return fixedSql`
     insert into events (partner_id, id, type, resource_id, sequence, data, created_at, transaction_id)
     select e.partner_id, e.id, e.type, e.resource_id, coalesce(earlier.sequence, 0) + 1, e.data, e.created_at,
            -- Its place in the feed: never before an earlier event of the resource, whose transaction may have begun later.

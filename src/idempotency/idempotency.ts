@@ -1,5 +1,6 @@
 import { type Db, type Executor, isLockTimeout, sql, type Tx } from '../db.ts'
 import { Problem, problem } from '../errors.ts'
+import { fixedSql } from '../fixed-sql.ts'
 
 /** A request that its sender may repeat: its key, and what tells it from every other request. */
 export type Claim = { partnerId: string; key: string; fingerprint: Buffer; operation: string; now: Date }
@@ -76,7 +77,7 @@ type Earlier = { place: number; isExpired: boolean; fingerprint: Buffer } & Answ
 export async function findAll(db: Executor, claims: (Claim | undefined)[]): Promise<(Replay | Problem | undefined)[]> {
   const asked = claims.filter(each => each !== undefined)
   if (asked.length === 0) return claims.map(() => undefined)
-  const { rows } = await sql<Earlier>`
+  const { rows } = await fixedSql<Earlier>`
     select c.place::integer, k.expires_at <= c.now as is_expired, k.fingerprint, k.status, k.body as text, k.headers, k.resource_id
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.key)}::text[],
                   ${asked.map(each => each.now.toISOString())}::timestamptz[])
@@ -101,7 +102,7 @@ export function recording(records: Answered[]) {
   // In one order everywhere, so that two statements with the same keys wait for each other in turn.
   const sorted = records.toSorted((a, b) => (nameOf(a.claim) < nameOf(b.claim) ? -1 : 1))
   const of = <T>(value: (record: Answered) => T) => sorted.map(value)
-  return sql`
+  return fixedSql`
     insert into idempotency_keys
            (partner_id, key, fingerprint, operation, status, headers, body, resource_id, created_at, expires_at)
     select * from unnest(

@@ -1,5 +1,6 @@
 import type { RawBuilder } from 'kysely'
 import { sql, type Tx } from '../db.ts'
+import { fixedSql } from '../fixed-sql.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
 
@@ -53,7 +54,7 @@ export async function post(tx: Tx, movement: Movement): Promise<void> {
      where member_id is not null
      order by 2, 3
         on conflict do nothing`.execute(tx)
-  await sql`with ${posting([movement])} select`.execute(tx)
+  await fixedSql`with ${posting([movement])} select`.execute(tx)
 }
 
 /**
@@ -66,7 +67,7 @@ export function posting(movements: Movement[]) {
     transfers.map(transfer => ({ ...movement, ...transfer, id: newId('transfer', now), at: now.toISOString() })),
   )
   const column = <K extends keyof (typeof rows)[number]>(name: K) => rows.map(row => row[name] ?? null)
-  return sql`
+  return fixedSql`
     posted as (
       insert into ledger_transfers
              (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at)

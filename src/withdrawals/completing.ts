@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { busy, type Outcome } from '../batch.ts'
-import { sql, type Tx } from '../db.ts'
+import type { Tx } from '../db.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
+import { fixedSql } from '../fixed-sql.ts'
 import * as float from '../float/float.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
@@ -133,7 +134,7 @@ async function write(
       { ...eventOf('held', { ...step, withdrawal }), isFirst: true },
     ]
   })
-  await sql`
+  await fixedSql`
     with held as (
       insert into withdrawals
              (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee,
@@ -181,7 +182,7 @@ async function noteFalls(tx: Tx, created: NewWithdrawal[]): Promise<void> {
 async function findCompleted(tx: Tx, due: Map<Intent, Completion>): Promise<Map<string, Completed>> {
   const completed = [...due].filter(([intent]) => intent.status === 'completed')
   if (completed.length === 0) return new Map()
-  const { rows } = await sql<{ intentId: string; withdrawalId: string }>`
+  const { rows } = await fixedSql<{ intentId: string; withdrawalId: string }>`
     select w.withdrawal_intent_id as intent_id, w.id as withdrawal_id
       from unnest(${completed.map(([, wish]) => wish.partner.id)}::text[], ${completed.map(([intent]) => intent.id)}::text[])
              as i (partner_id, id)

@@ -1,5 +1,6 @@
 import { type AccountColumns, fromColumns } from '../bank-accounts/rules.ts'
 import { type Reader, sql } from '../db.ts'
+import { fixedSql } from '../fixed-sql.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Tier } from '../tiers/rules.ts'
 import type { Facts, MemberFacts } from './rules.ts'
@@ -22,13 +23,14 @@ type Row = AccountColumns &
     withdrawalsThisCycle: number
   }
 
+const floatSums = ledger.floatSums({ partnerId: sql`l.partner_id`, currency: sql`l.currency` })
+
 /**
  * Reads, in one statement, everything that withdrawals are decided by.
  * @returns what was asked, in its order, each with its facts
  */
 export async function readFacts<A extends Asked>(db: Reader, asked: A[]): Promise<(A & { facts: Facts })[]> {
-  const sums = ledger.floatSums({ partnerId: sql`l.partner_id`, currency: sql`l.currency` })
-  const { rows } = await sql<Row>`
+  const { rows } = await fixedSql<Row>`
     with asked as (
       select * from unnest(
         ${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.memberId)}::text[],
@@ -39,7 +41,7 @@ export async function readFacts<A extends Asked>(db: Reader, asked: A[]): Promis
       select l.partner_id, l.currency, l.floor, l.low_since is not null as is_noted_low, s.float - s.pending as free
         from (select distinct partner_id from asked) p
         join float_limits l on l.partner_id = p.partner_id
-       cross join lateral (${sums}) s
+       cross join lateral (${floatSums}) s
     )
     select p.paused, f.floor, f.is_noted_low, f.free,
            c.id as pay_cycle_id,

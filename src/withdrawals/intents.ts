@@ -3,6 +3,7 @@ import { type AccountColumns, fromColumns, toColumns } from '../bank-accounts/ru
 import { type Executor, type Reader, sql, type Tx } from '../db.ts'
 import { Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
+import { fixedSql } from '../fixed-sql.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Money } from '../money.ts'
@@ -76,7 +77,7 @@ async function insertAll(
     ...eventOf('created', { partnerId, intent, now: intent.createdAt }),
     isFirst: true as const,
   }))
-  await sql`
+  await fixedSql`
     with intents as (
       insert into withdrawal_intents
              (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee, tier, tier_version,
@@ -135,8 +136,8 @@ export async function lockAll(
   asked: { partnerId: string; intentId: string }[],
   { waits }: { waits: boolean },
 ): Promise<(Intent | 'missing' | 'held')[]> {
-  const patience = waits ? sql`` : sql`skip locked`
-  const { rows } = await sql<Row & { partnerId: string }>`
+  const patience = waits ? fixedSql`` : fixedSql`skip locked`
+  const { rows } = await fixedSql<Row & { partnerId: string }>`
     select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.amount, i.net, i.fee, i.employer_fee,
            i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
@@ -153,7 +154,7 @@ export async function lockAll(
   return asked.map(each => held.get(nameOf(each)) ?? (existing.has(nameOf(each)) ? 'held' : 'missing'))
 
   async function findExisting(tx: Tx, some: typeof asked): Promise<Set<string>> {
-    const { rows } = await sql<{ partnerId: string; id: string }>`
+    const { rows } = await fixedSql<{ partnerId: string; id: string }>`
       select i.partner_id, i.id
         from unnest(${some.map(each => each.partnerId)}::text[], ${some.map(each => each.intentId)}::text[])
                as asked (partner_id, id)
@@ -168,7 +169,7 @@ async function lock(tx: Tx, { partnerId, intentId }: { partnerId: string; intent
 
 /** SQL of an update that records which intents became withdrawals. The caller holds them, and appends their events. */
 export function completing(completed: { partnerId: string; intent: Intent }[]) {
-  return sql`
+  return fixedSql`
     update withdrawal_intents i set status = 'completed'
       from unnest(${completed.map(each => each.partnerId)}::text[], ${completed.map(each => each.intent.id)}::text[])
         as done (partner_id, id)

@@ -7,11 +7,11 @@ import { fixedSql } from '../fixed-sql.ts'
 import * as float from '../float/float.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
-import { wake } from '../jobs.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { readFacts } from './facts.ts'
 import * as intents from './intents.ts'
 import { type Accepted, decideCompletions, type Intent, transfersOf } from './rules.ts'
+import { type WakeUp, WakeUps, wakeFor } from './waking.ts'
 import { eventOf } from './withdrawals.ts'
 
 /** A wish to complete an intent. With `once`, its answer is recorded under the request's idempotency key. */
@@ -29,7 +29,8 @@ export type Completed = { withdrawalId: string }
  * @throws Problem `NotFound`, `Conflict` for an outdated intent, or any refusal that creating an intent can give
  */
 export async function complete(tx: Tx, wish: Omit<Completion, 'once'>): Promise<Completed> {
-  const [completed] = await completeAll(tx, [wish], { waits: true })
+  const { outcomes } = await completeAll(tx, [wish], { waits: true, wakeUps: new WakeUps() })
+  const [completed] = outcomes
   if (completed instanceof Problem) throw completed
   assert(completed !== undefined && completed !== busy && !(completed instanceof idempotency.Replay))
   return completed
@@ -43,13 +44,15 @@ export async function complete(tx: Tx, wish: Omit<Completion, 'once'>): Promise<
  * They are decided one after the other, each on what those before it have left. All that are accepted are written by one
  * statement, together with their transfers, their events and what was answered.
  * @param waits for members and intents that others hold; otherwise the outcome of theirs is `busy`
- * @returns for each wish, in their order: the withdrawal, the answer that its idempotency key had before, or the refusal
+ * @param wakeUps that there are already
+ * @returns for each wish, in their order: the withdrawal, the answer that its idempotency key had before, or the refusal;
+ * and the wake-ups that were missing
  */
 export async function completeAll(
   tx: Tx,
   wishes: Completion[],
-  { waits }: { waits: boolean },
-): Promise<Outcome<Completed | idempotency.Replay>[]> {
+  { waits, wakeUps }: { waits: boolean; wakeUps: WakeUps },
+): Promise<{ outcomes: Outcome<Completed | idempotency.Replay>[]; woken: WakeUp[] }> {
   const asked = wishes.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
   const held = await intents.lockAll(tx, asked, { waits })
   // Read after the locks, so that these statements see what those who held them before have left.
@@ -58,24 +61,25 @@ export async function completeAll(
     wishes.map(({ once }) => once),
   )
   // Two wishes for one intent are one withdrawal: the first one's.
-  const due = new Map<Intent, Completion>()
+  const firsts = new Map<Intent, Completion>()
   for (const [index, wish] of wishes.entries()) {
     const intent = held[index]
-    if (typeof intent === 'object' && known[index] === undefined && !due.has(intent)) due.set(intent, wish)
+    if (typeof intent === 'object' && known[index] === undefined && !firsts.has(intent)) firsts.set(intent, wish)
   }
-  const earlier = await findCompleted(tx, due)
-  const decided = await decideAll(tx, due)
+  const earlier = await findCompleted(tx, firsts)
+  const decided = await decideAll(tx, firsts)
   const outcomes = wishes.map((_, index) => {
     const intent = held[index]
     if (known[index] !== undefined) return known[index]
     if (typeof intent === 'object') return earlier.get(intent.id) ?? decided.get(intent.id) ?? fail(intent)
     return intent === 'missing' ? intents.intentNotFound() : busy
   })
-  await write(tx, {
-    created: [...decided.values()].flatMap(each => (each instanceof Problem ? [] : [each])),
-    answers: idempotency.answersOf(wishes, outcomes),
-  })
-  return outcomes
+  const created = [...decided.values()].flatMap(each => (each instanceof Problem ? [] : [each]))
+  await write(tx, { created, answers: idempotency.answersOf(wishes, outcomes) })
+  const due = created.map(({ wish, dueAt }) => ({ holdSeconds: wish.partner.holdSeconds, dueAt }))
+  const woken = await wakeFor(tx, due, wakeUps)
+  await noteFalls(tx, created)
+  return { outcomes, woken }
 }
 
 function fail({ id }: Intent): never {
@@ -86,8 +90,8 @@ function fail({ id }: Intent): never {
 type NewWithdrawal = Completed & Accepted & { wish: Completion; intent: Intent; dueAt: Date }
 
 /** By the intents' ids. */
-async function decideAll(tx: Tx, due: Map<Intent, Completion>): Promise<Map<string, NewWithdrawal | Problem>> {
-  const pending = [...due]
+async function decideAll(tx: Tx, firsts: Map<Intent, Completion>): Promise<Map<string, NewWithdrawal | Problem>> {
+  const pending = [...firsts]
     .filter(([intent]) => intent.status !== 'completed')
     .map(([intent, wish]) => ({ intent, wish }))
   if (pending.length === 0) return new Map()
@@ -155,18 +159,6 @@ async function write(
     events as (${events.appending(happened)}),
     answers as (${idempotency.recording(answers)})
     select`.execute(tx)
-  await wakeWorker(tx, created)
-  await noteFalls(tx, created)
-}
-
-// One wake-up for all that are due together, at the instant when the last of them is.
-async function wakeWorker(tx: Tx, created: NewWithdrawal[]): Promise<void> {
-  const last = new Map<number, Date>()
-  for (const { wish, dueAt } of created) {
-    const { holdSeconds } = wish.partner
-    if ((last.get(holdSeconds) ?? dueAt) <= dueAt) last.set(holdSeconds, dueAt)
-  }
-  for (const at of last.values()) await wake(tx, { job: 'submit-withdrawals', at })
 }
 
 // Holds the partners' rows, in the order of their ids as everybody who holds several, and takes no lock after them.
@@ -179,8 +171,8 @@ async function noteFalls(tx: Tx, created: NewWithdrawal[]): Promise<void> {
 }
 
 /** The withdrawals of intents that are completed already, by the intents' ids. */
-async function findCompleted(tx: Tx, due: Map<Intent, Completion>): Promise<Map<string, Completed>> {
-  const completed = [...due].filter(([intent]) => intent.status === 'completed')
+async function findCompleted(tx: Tx, firsts: Map<Intent, Completion>): Promise<Map<string, Completed>> {
+  const completed = [...firsts].filter(([intent]) => intent.status === 'completed')
   if (completed.length === 0) return new Map()
   const { rows } = await fixedSql<{ intentId: string; withdrawalId: string }>`
     select w.withdrawal_intent_id as intent_id, w.id as withdrawal_id

@@ -28,6 +28,7 @@ import {
   WithdrawalQuery,
   Withdrawals,
 } from './schema.ts'
+import { WakeUps } from './waking.ts'
 import * as withdrawals from './withdrawals.ts'
 
 const tag = 'Withdrawals'
@@ -49,11 +50,14 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
   // Who waits for a lock does so with a connection that has the patience, and is none of those that all share.
   const dbFor = (waits: boolean) => (waits ? db : batchDb)
   const creations = new Batches((wishes: intents.NewIntent[], { waits }) => intents.createAll(dbFor(waits), wishes))
-  const completions = new Batches((wishes: Completion[], { waits }) =>
-    dbFor(waits)
+  const wakeUps = new WakeUps()
+  const completions = new Batches(async (wishes: Completion[], { waits }) => {
+    const { outcomes, woken } = await dbFor(waits)
       .transaction()
-      .execute(tx => completeAll(tx, wishes, { waits })),
-  )
+      .execute(tx => completeAll(tx, wishes, { waits, wakeUps }))
+    wakeUps.note(woken)
+    return outcomes
+  })
 
   app.get(
     '/v1/pay/members/:memberId/balance',

@@ -95,14 +95,16 @@ export async function findAll(db: Executor, claims: (Claim | undefined)[]): Prom
 }
 
 /**
- * SQL of an insert that records what was answered, for the statement that has the effects. A key that somebody else has
- * recorded meanwhile is a unique violation, which undoes that statement: nothing is done twice.
+ * SQL of a further step of a `with` that records what was answered, for the statement that has the effects; empty where
+ * nothing is to be recorded, since an insert of no rows has its cost too. A key that somebody else has recorded meanwhile is
+ * a unique violation, which undoes that statement: nothing is done twice.
  */
 export function recording(records: Answered[]) {
+  if (records.length === 0) return fixedSql``
   // In one order everywhere, so that two statements with the same keys wait for each other in turn.
   const sorted = records.toSorted((a, b) => (nameOf(a.claim) < nameOf(b.claim) ? -1 : 1))
   const of = <T>(value: (record: Answered) => T) => sorted.map(value)
-  return fixedSql`
+  return fixedSql`, answers as (
     insert into idempotency_keys
            (partner_id, key, fingerprint, operation, status, headers, body, resource_id, created_at, expires_at)
     select * from unnest(
@@ -111,7 +113,7 @@ export function recording(records: Answered[]) {
       ${of(({ answer }) => answer.status)}::integer[], ${of(({ answer }) => JSON.stringify(answer.headers))}::jsonb[],
       ${of(({ answer }) => answer.text)}::text[], ${of(({ answer }) => answer.resourceId)}::text[],
       ${of(({ claim }) => claim.now.toISOString())}::timestamptz[],
-      ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[])`
+      ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[]))`
 }
 
 /** What `recording` is to record of a batch: the results of those commands that have a key, and no refusals. */

@@ -156,8 +156,7 @@ async function write(
                 created_at, due_at, balance_after)
     ), ${ledger.posting(movements)},
     completed as (${intents.completing(intentsOf)}),
-    events as (${events.appending(happened)}),
-    answers as (${idempotency.recording(answers)})
+    events as (${events.appending(happened)})${idempotency.recording(answers)}
     select`.execute(tx)
 }
 

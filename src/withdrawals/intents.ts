@@ -93,7 +93,7 @@ async function insertAll(
         ${account('accountNumber')}::text[], ${account('iban')}::text[],
         ${of(intent => intent.createdAt.toISOString())}::timestamptz[],
         ${of(intent => intent.expiresAt.toISOString())}::timestamptz[])
-    ), events as (${events.appending(happened)}), answers as (${idempotency.recording(answers)})
+    ), events as (${events.appending(happened)})${idempotency.recording(answers)}
     select`.execute(db)
 }
 

@@ -128,6 +128,7 @@ const forBatches: pg.PoolConfig = {
   query_timeout: batchLimits.answerTimeoutMs,
   maxLifetimeSeconds: batchLimits.plansSecondsMax,
   lock_timeout: batchLimits.lockTimeoutMs,
+  pipeline: true,
   // Not among the options of the connection: those that a DATABASE_URL has would take their place.
   onConnect: client => client.query(planSettings),
 }
@@ -144,8 +145,21 @@ function preparing(pool: pg.Pool): PostgresPool {
     options: pool.options,
     async connect() {
       const client = await pool.connect()
-      const query = (text: string, values: readonly unknown[]) =>
+      const send = (text: string, values: readonly unknown[]) =>
         values.length === 0 ? client.query(text) : client.query({ name: nameOf(text), text, values: [...values] })
+      let begun: Promise<unknown> | undefined
+      // Nobody waits for a `begin` alone: it fails together with what follows it, which is on its way at once.
+      const query = async (text: string, values: readonly unknown[]) => {
+        const answering = send(text, values)
+        if (text === 'begin') {
+          begun = answering
+          begun.catch(() => undefined)
+          return { command: 'BEGIN', rows: [] }
+        }
+        const [answer] = await Promise.all([answering, begun])
+        begun = undefined
+        return answer
+      }
       // Kysely's type of `query` has a second form, for cursors, which nobody here opens.
       return { query, release: (discard?: boolean) => client.release(discard) } as never
     },

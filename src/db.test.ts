@@ -14,6 +14,19 @@ const databases = (): [string, Db][] => [
   ['batch', harness.batchDb],
 ]
 
+test('lists arrive as they are, whatever is in them', async () => {
+  const texts = ['', ' ', 'null', 'NULL', null, '"', '\\', '\\"', "'", 'a,b', '{a}', 'a\nb', '\u{1F4B7} é']
+  const numbers = [0n, -1n, 9_223_372_036_854_775_807n, null]
+  const bytes = [Buffer.from([0, 34, 92, 255]), Buffer.from([])]
+  for (const [name, db] of databases()) {
+    const { rows } = await sql`
+      select ${texts}::text[] as texts, ${[]}::text[] as none, ${[1, 2]}::integer[] as integers, ${numbers}::bigint[]::text[] as numbers,
+             ${[true, false, null]}::boolean[] as flags, ${bytes}::bytea[] as bytes`.execute(db)
+    const sent = { texts, none: [], integers: [1, 2], numbers: numbers.map(each => each?.toString() ?? null) }
+    expect(rows, name).toEqual([{ ...sent, flags: [true, false, null], bytes }])
+  }
+})
+
 test('a transaction is undone as a whole, and its connection goes on', async () => {
   const count = async () =>
     Number((await sql<{ count: bigint }>`select count(*) from rail_cursors`.execute(harness.db)).rows[0]?.count)

@@ -3,11 +3,14 @@ import {
   CamelCasePlugin,
   Kysely,
   type PluginTransformQueryArgs,
+  type PluginTransformResultArgs,
   PostgresDialect,
   type PostgresPool,
+  type QueryResult,
   type RootOperationNode,
   sql,
   type Transaction,
+  type UnknownRow,
 } from 'kysely'
 import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
@@ -105,14 +108,27 @@ export function connect(
 function openKysely(pool: PostgresPool): Db {
   return new Kysely<DB>({
     dialect: new PostgresDialect({ pool }),
-    plugins: [new Columns({ maintainNestedObjectKeys: true })],
+    plugins: [new Columns()],
   })
 }
 
-// What stands in a `sql` text is snake_case already, and its parameters may be thousands: it is passed on as it is.
 class Columns extends CamelCasePlugin {
+  // What stands in a `sql` text is snake_case already, and its parameters may be thousands: it is passed on as it is.
   override transformQuery(query: PluginTransformQueryArgs): RootOperationNode {
     return query.node.kind === 'RawNode' ? query.node : super.transformQuery(query)
+  }
+
+  // All rows of an answer have the same columns, whose names are found once, and what is in them is left alone.
+  override async transformResult({ result }: PluginTransformResultArgs): Promise<QueryResult<UnknownRow>> {
+    const [first] = result.rows
+    if (first === undefined) return result
+    const columns = Object.keys(first).map(column => ({ column, name: this.camelCase(column) }))
+    const renamed = (row: UnknownRow) => {
+      const named: UnknownRow = {}
+      for (const { column, name } of columns) named[name] = row[column]
+      return named
+    }
+    return { ...result, rows: result.rows.map(renamed) }
   }
 }
 

@@ -63,6 +63,7 @@ const limits = {
 }
 
 const defaultRateLimit = { perSecond: 100, burst: 200 }
+const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst)
 
 /**
  * The HTTP server without its operations: what every request goes through before one (who is calling, how often, is the
@@ -117,12 +118,9 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
   app.addHook('onRequest', async (request, reply) => {
     request.now = now()
     request.bodyFaults = []
-    reply.headers({
-      'x-request-id': request.id,
-      'cache-control': 'no-store',
-      ...rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst),
-    })
-    const { deprecated } = request.routeOptions.config
+    setCommonHeaders(request, reply)
+    // Asked for once: Fastify makes it anew each time.
+    const { deprecated, scope } = request.routeOptions.config
     if (deprecated !== undefined) {
       reply.headers({
         deprecation: `@${Date.parse(deprecated.since) / 1000}`,
@@ -130,7 +128,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
         link: `<${deprecated.successor}>; rel="successor-version"`,
       })
     }
-    if (needsKey(request)) await admit(request, reply)
+    if (needsKey(request, scope)) await admit(request, reply, scope)
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
       throw problem('BadRequest', 'The Host header is missing')
     }
@@ -199,7 +197,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
   async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.now = now()
     const refusal = isVersioned(request.url)
-      ? await admit(request, reply).then(
+      ? await admit(request, reply, undefined).then(
           () => error,
           (refused: unknown) => refused,
         )
@@ -207,7 +205,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
     answerError(refusal, request, reply)
   }
 
-  async function admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async function admit(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void> {
     const holder = await authenticate(request.headers['x-api-key'])
     const { partner } = holder
     request.partner = partner
@@ -224,8 +222,12 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
         },
       )
     }
-    requirePermission(holder, request.routeOptions.config.scope)
+    requirePermission(holder, scope)
   }
+}
+
+function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...defaultRateLimitHeaders })
 }
 
 function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' | undefined): void {
@@ -236,8 +238,7 @@ function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' 
 }
 
 // A path that does not exist is nobody's business without a key either.
-function needsKey(request: FastifyRequest): boolean {
-  const { scope } = request.routeOptions.config
+function needsKey(request: FastifyRequest, scope: Scope | 'any' | undefined): boolean {
   if (scope !== undefined) return true
   return request.is404 && isVersioned(request.url)
 }
@@ -277,13 +278,7 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
     request.log.error({ err: error, requestId: request.id }, 'request failed')
   }
   // A bad URL is refused before any hook has run.
-  if (!reply.hasHeader('x-request-id')) {
-    reply.headers({
-      'x-request-id': request.id,
-      'cache-control': 'no-store',
-      ...rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst),
-    })
-  }
+  if (!reply.hasHeader('x-request-id')) setCommonHeaders(request, reply)
   return reply
     .code(refusal.status)
     .headers(refusal.headers)
@@ -355,7 +350,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clo
     'content-length': String(Buffer.byteLength(body)),
     'x-request-id': newId('request', now()),
     'cache-control': 'no-store',
-    ...rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst),
+    ...defaultRateLimitHeaders,
     connection: 'close',
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)

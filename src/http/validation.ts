@@ -78,8 +78,10 @@ function bodyRefused(message: string): Found {
 }
 
 function issuesOf(part: Part, validate: ValidateFunction, value: unknown, faults: Fault[]): Found {
+  const isValid = validate(value)
+  if (isValid && faults.length === 0) return []
   const { problem: name, whole } = partNames[part]
-  const errors = validate(value) ? [] : chooseBranches(validate.errors ?? [])
+  const errors = isValid ? [] : chooseBranches(validate.errors ?? [])
   const issues = new Map<string, Issue>()
   for (const { path, message } of [...faults, ...errors.map(error => describe(error, whole))]) {
     // The first fault of a field is the one to mend first; a second one about the same place only confuses.

@@ -17,12 +17,12 @@ const postgres = await startEmbeddedPostgres({ dataDir, checkoutDir: fileURLToPa
 const { db, pool } = connect(postgres.connection, { log: pino({ level: 'warn' }) })
 try {
   await migrate(db, pool)
-  for (const [file, text] of Object.entries(await generated(db, pool))) {
-    const current = await readFile(new URL(file, checkout), 'utf8').catch(() => '')
-    if (current === text) continue
+  for (const [file, bytes] of Object.entries(await generated(db, pool))) {
+    const current = await readFile(new URL(file, checkout)).catch(() => undefined)
+    if (current?.equals(bytes)) continue
     console.log(`${file} ${check ? 'is out of date: run npm run generate' : 'written'}`)
     if (check) process.exitCode = 1
-    else await writeFile(new URL(file, checkout), text)
+    else await writeFile(new URL(file, checkout), bytes)
   }
 } finally {
   await db.destroy()

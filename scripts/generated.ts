@@ -7,9 +7,18 @@ import { type ProblemName, problems } from '../src/errors.ts'
 import { exampleIssue } from '../src/http/operation.ts'
 import { systemClock } from '../src/main.ts'
 import { describeTables } from './tables.ts'
+import { memberTemplate } from './template.ts'
 
-/** The text of every generated file, by its path in the repository. */
-export async function generated(db: Db, pool: pg.Pool): Promise<Record<string, string>> {
+/** What every generated file holds, by its path in the repository. */
+export async function generated(db: Db, pool: pg.Pool): Promise<Record<string, Buffer>> {
+  const texts = await generatedTexts(db, pool)
+  return {
+    ...Object.fromEntries(Object.entries(texts).map(([file, text]) => [file, Buffer.from(text)])),
+    'src/members/template.xlsx': await memberTemplate(),
+  }
+}
+
+async function generatedTexts(db: Db, pool: pg.Pool): Promise<Record<string, string>> {
   return {
     'src/tables.ts': await describeTables(pool),
     'openapi.json': await openapiDocument(db, pool),

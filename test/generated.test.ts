@@ -4,7 +4,7 @@ import { generated } from '../scripts/generated.ts'
 import { type Harness, startHarness } from './harness.ts'
 
 let harness: Harness
-let files: Record<string, string>
+let files: Record<string, Buffer>
 beforeAll(async () => {
   harness = await startHarness()
   files = await generated(harness.db, harness.pool)
@@ -14,15 +14,21 @@ afterAll(() => harness.stop())
 test.each(['openapi.json', 'docs/errors.md', 'docs/operations/settings.md', 'src/tables.ts'])(
   '%s is what the code and the migrations say (else: npm run generate)',
   file => {
-    expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(files[file])
+    expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(String(files[file]))
   },
 )
+
+test('the Excel template is what its script makes (else: npm run generate)', () => {
+  const committed = readFileSync(new URL('../src/members/template.xlsx', import.meta.url))
+  expect(committed.equals(files['src/members/template.xlsx'] ?? Buffer.of())).toBe(true)
+})
 
 test('no generated file is forgotten here', () => {
   expect(Object.keys(files).sort()).toEqual([
     'docs/errors.md',
     'docs/operations/settings.md',
     'openapi.json',
+    'src/members/template.xlsx',
     'src/tables.ts',
   ])
 })
@@ -31,5 +37,5 @@ test('the service answers the document that is committed', async () => {
   const { statusCode, body, headers } = await harness.app.inject('/openapi.json')
   expect(statusCode).toBe(200)
   expect(headers['content-type']).toBe('application/json; charset=utf-8')
-  expect(JSON.parse(body)).toEqual(JSON.parse(files['openapi.json'] ?? ''))
+  expect(JSON.parse(body)).toEqual(JSON.parse(String(files['openapi.json'])))
 })

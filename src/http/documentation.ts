@@ -29,6 +29,11 @@ export async function documentation(app: App): Promise<void> {
       tags: [
         { name: 'Withdrawals', description: 'Quote a withdrawal, confirm it, and see what became of it.' },
         { name: 'Members', description: 'The people who are paid, and their tiers.' },
+        {
+          name: 'Member jobs',
+          description:
+            'Many members at once, by actions or by a file that is the complete list. To fill in: [members-template.xlsx](/members-template.xlsx), [members-template.csv](/members-template.csv).',
+        },
         { name: 'Pay runs', description: 'What members have earned.' },
         { name: 'Pay cycles', description: 'The days that one payday settles.' },
         { name: 'Events', description: 'Everything that happened, in an order in which nothing is missed.' },

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { CsvError, Parser } from 'csv-parse'
+import { unescaped } from '../csv.ts'
 import { FileFault } from './fault.ts'
 import { limits } from './limits.ts'
 import type { Row } from './rows.ts'
@@ -9,8 +10,7 @@ import type { Row } from './rows.ts'
  * Reads a CSV file: UTF-8 with or without a byte order mark; commas, semicolons or tabs between cells, whichever its header
  * has most of; any line ends, also mixed ones. Memory does not grow with the file.
  *
- * One apostrophe is taken away from a cell that goes on with = + - @, a tab or a carriage return: our own exports put it
- * there, so that a spreadsheet does not take the cell for a formula.
+ * The apostrophe is taken away that our own files put before a cell, so that a spreadsheet does not take it for a formula.
  * @throws FileFault
  */
 export async function* readCsv(path: string): AsyncGenerator<Row[]> {
@@ -153,13 +153,6 @@ function isLong(cell: string): boolean {
 function cut(cell: string): string {
   return cell.slice(0, limits.cellCharsMax)
 }
-
-function unescaped(cell: string): string {
-  return cell.charCodeAt(0) === apostrophe && escaped.test(cell) ? cell.slice(1) : cell
-}
-
-const apostrophe = 0x27
-const escaped = /^'[=+\-@\t\r]/
 
 function* inBatches(rows: Row[]): Generator<Row[]> {
   for (let from = 0; from < rows.length; from += limits.batchRowsMax) {

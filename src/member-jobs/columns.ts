@@ -2,25 +2,9 @@ import { Ajv } from 'ajv'
 import formats from 'ajv-formats'
 import { BankAccountEU, BankAccountUK } from '../bank-accounts/schema.ts'
 import type { Cell } from '../imports/rows.ts'
-import { NewMember } from '../members/schema.ts'
+import { type Column, columns, NewMember } from '../members/schema.ts'
 
-/** The columns of a file of members, in the order of the template. */
-export const columns = [
-  'email',
-  'first_name',
-  'last_name',
-  'phone',
-  'tier',
-  'worker_id',
-  'sort_code',
-  'account_number',
-  'account_holder',
-  'iban',
-  'dob',
-  'gender',
-  'enable_payroll',
-] as const
-export type Column = (typeof columns)[number]
+export { type Column, columns }
 
 const required: Column[] = ['email', 'first_name', 'last_name', 'phone', 'tier']
 const ukAccount: Column[] = ['sort_code', 'account_number', 'account_holder']

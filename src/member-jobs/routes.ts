@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
-import { stringify } from 'csv-stringify/sync'
 import { Type } from 'typebox'
+import { csvLines } from '../csv.ts'
 import { type Db, sql, type Tx, withCopying } from '../db.ts'
 import { csvHeaders, prefersCsv } from '../http/csv.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
@@ -201,6 +201,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
     async (request, reply) => {
       const { skip: _skip, take: _take, ...filter } = request.query
       const asked = { partnerId: request.partner.id, jobId: request.params.jobId, filter }
+      reply.header('vary', 'accept')
       if (prefersCsv(request.headers.accept)) {
         // Not kept for a repetition: it may be a hundred megabytes, and to read it again does no harm.
         const { columns } = await memberJobs.findColumns(db, asked)
@@ -291,13 +292,13 @@ async function* csvOf(
   columns: Column[],
 ): AsyncGenerator<string> {
   const header = ['row', 'action', 'outcome', 'member_id', 'message', ...columns]
-  yield lines([header])
+  yield csvLines([header])
   for (let after = 0; ; ) {
     const results = await listResults(db, { ...asked, after, page: { skip: 0, take: rowsAtOnce } })
     const last = results.at(-1)
     if (last === undefined) return
     after = last.step
-    yield lines(
+    yield csvLines(
       results.map(result => [
         ...[result.row === null ? '' : String(result.row), result.action, result.outcome],
         ...[result.memberId ?? '', result.message ?? ''],
@@ -305,8 +306,4 @@ async function* csvOf(
       ]),
     )
   }
-}
-
-function lines(rows: string[][]): string {
-  return stringify(rows, { escape_formulas: true, record_delimiter: 'windows' })
 }

@@ -147,6 +147,28 @@ export async function list(
   return rows.map(row => toMember(row, row.id))
 }
 
+// Of a file so many rows are read at once.
+const rowsAtOnce = 2_000
+
+/** All of them, oldest first: whoever comes while they are read stands at the end. */
+export async function* listAll(
+  db: Reader,
+  { partnerId, filter }: { partnerId: string; filter: Filter },
+): AsyncGenerator<Member[]> {
+  for (let after = ''; ; ) {
+    const rows = await select(db, partnerId)
+      .where(matching(filter))
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(rowsAtOnce)
+      .execute()
+    const last = rows.at(-1)
+    if (last === undefined) return
+    after = last.id
+    yield rows.map(row => toMember(row, row.id))
+  }
+}
+
 export async function count(db: Reader, { partnerId, filter }: { partnerId: string; filter: Filter }): Promise<number> {
   const { total } = await db
     .selectFrom('members')

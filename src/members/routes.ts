@@ -1,12 +1,17 @@
+import { createReadStream } from 'node:fs'
+import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { ProblemName } from '../errors.ts'
+import { csvHeaders, prefersCsv } from '../http/csv.ts'
 import { pageOf } from '../http/list.ts'
 import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
+import { mediaTypes } from '../http/upload.ts'
 import { Id } from '../ids.ts'
+import { fileOf, template } from './file.ts'
 import * as members from './members.ts'
-import { Member, MemberQuery, MemberRemoved, Members, MemberUpdate, NewMember } from './schema.ts'
+import { columns, Member, MemberQuery, MemberRemoved, Members, MemberUpdate, NewMember } from './schema.ts'
 
 const tag = 'Members'
 const params = Type.Object({ memberId: Id('member') })
@@ -45,20 +50,46 @@ export function memberRoutes(app: App, { db }: Edge): void {
         tag,
         summary: 'List members',
         description:
-          'Newest first. A filter may be given several times (up to 100) and holds any of its values; different filters all hold.',
+          'Newest first. A filter may be given several times (up to 100) and holds any of its values; different filters all hold. With `accept: text/csv` the answer is a file of all that match, oldest first, whatever `skip` and `take` say. With `statuses=active&statuses=invited` it is the complete list: sent to `PUT /v1/members/jobs/csv` or `/v2/…` as it is, it changes nothing.',
         query: MemberQuery,
-        success: { status: 200, description: 'One page of members.', schema: Members },
+        success: {
+          status: 200,
+          description: 'One page of members, or all of them as a file.',
+          schema: Members,
+          csv: {
+            description:
+              'The columns of the template; cells that a spreadsheet would take for a formula begin with an apostrophe.',
+            example: `${columns.join(',')}\r\nsam.okafor@example.com,Sam,Okafor,'+447700900123,Bronze,E-10442,089999,66374958,Sam Okafor,,1990-06-24,,true\r\n`,
+          },
+        },
       }),
     },
-    async (request, reply) =>
-      read(db, request, reply, async reader => {
-        const partnerId = request.partner.id
-        const { skip: _skip, take: _take, ...filter } = request.query
+    async (request, reply) => {
+      const { skip: _skip, take: _take, ...filter } = request.query
+      const asked = { partnerId: request.partner.id, filter }
+      reply.header('vary', 'accept')
+      if (prefersCsv(request.headers.accept)) {
+        // Not kept for a repetition: it may be a hundred megabytes, and to read it again does no harm.
+        return reply.headers(csvHeaders('members.csv')).send(Readable.from(fileOf(members.listAll(db, asked))))
+      }
+      return await read(db, request, reply, async reader => {
         const page = pageOf(request.query)
-        const found = await members.list(reader, { partnerId, filter, page })
-        const total = await members.count(reader, { partnerId, filter })
+        const found = await members.list(reader, { ...asked, page })
+        const total = await members.count(reader, asked)
         return { status: 200, body: { members: found.map(memberBody), total, ...page } }
-      }),
+      })
+    },
+  )
+
+  // For whoever makes the file, who has no key.
+  app.get('/members-template.csv', { schema: { hide: true } }, async (_request, reply) =>
+    reply.headers(csvHeaders('members-template.csv')).send(template),
+  )
+  app.get('/members-template.xlsx', { schema: { hide: true } }, async (_request, reply) =>
+    reply
+      .type(mediaTypes.xlsx)
+      .header('content-disposition', 'attachment; filename="members-template.xlsx"')
+      .send(createReadStream(new URL('template.xlsx', import.meta.url))),
   )
 
   app.get(

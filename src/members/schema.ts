@@ -101,3 +101,21 @@ export const MemberQuery = Type.Object(
 )
 
 export const MemberRemoved = Type.Object({ message: Type.Literal('OK') }, { title: 'MemberRemoved', ...strict })
+
+/** The columns of a file of members, in the order of the template. */
+export const columns = [
+  'email',
+  'first_name',
+  'last_name',
+  'phone',
+  'tier',
+  'worker_id',
+  'sort_code',
+  'account_number',
+  'account_holder',
+  'iban',
+  'dob',
+  'gender',
+  'enable_payroll',
+] as const
+export type Column = (typeof columns)[number]

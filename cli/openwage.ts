@@ -7,6 +7,7 @@ import { reasonOf } from '../src/main.ts'
 import { floatCommand } from './float.ts'
 import { keyCommand } from './key.ts'
 import { ledgerCommand } from './ledger.ts'
+import { membersCommand } from './members.ts'
 import { migrateCommand } from './migrate.ts'
 import { partnerCommand } from './partner.ts'
 import { startCommand } from './start.ts'
@@ -22,7 +23,8 @@ const program = new Command('openwage')
     'after',
     `
 Settings come from the environment: DATABASE_URL, PORT, HOST, OPENWAGE_MODE, … (docs/operations/settings.md).
-Without a DATABASE_URL every command uses the PostgreSQL that comes with Openwage, running or not.
+Without a DATABASE_URL every command uses the PostgreSQL that comes with Openwage, running or not;
+the members commands use the API of a running service.
 Exit codes: 0 done, 1 it failed (the reason is on standard error), 2 wrong usage or settings, 3 the books disagree.`,
   )
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'openwage: ')) })
@@ -34,6 +36,7 @@ for (const command of [
   partnerCommand,
   keyCommand,
   tierCommand,
+  membersCommand,
   floatCommand,
   ledgerCommand,
 ]) {

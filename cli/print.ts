@@ -5,7 +5,8 @@ export function print(rows: Row | Row[], { json }: { json?: boolean }): void {
   console.log(json ? JSON.stringify(rows, null, 2) : table([rows].flat()))
 }
 
-function table(rows: Row[]): string {
+/** A table that lines up. */
+export function table(rows: Row[]): string {
   const [first] = rows
   if (first === undefined) return '(none)'
   const names = Object.keys(first)

@@ -45,6 +45,16 @@ export const Settings = Type.Object({
     default: 'info',
     description: 'Least important log lines that are written.',
   }),
+  OPENWAGE_URL: Type.String({
+    default: 'http://127.0.0.1:8080',
+    pattern: '^https?://[^\\s?#]+$',
+    examples: ['https://pay.example.com'],
+    description: 'For the commands `openwage members …`, which go over the API: where it is.',
+  }),
+  OPENWAGE_API_KEY: Type.String({
+    default: '',
+    description: 'For the same commands: the API key of the partner whose members they are.',
+  }),
 })
 export type Settings = Static<typeof Settings>
 

@@ -1,0 +1,63 @@
+import { createWriteStream } from 'node:fs'
+import { access, rename, rm } from 'node:fs/promises'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Api } from './api.ts'
+
+/**
+ * Writes the complete list of members. The file has its name only once it is whole: imported, half of it would offboard the
+ * other half.
+ */
+export async function exportMembers(api: Api, file: string | undefined): Promise<void> {
+  if (file !== undefined && (await isThere(file)))
+    throw new Error(`${file} is there already; name a new file, or remove that one first`)
+  const members = await api.open({
+    path: '/v1/members?statuses=active&statuses=invited',
+    headers: { accept: 'text/csv' },
+  })
+  if (file === undefined) {
+    await pipeline(members, process.stdout, { end: false }).catch(refuseUnlessSeenEnough)
+    return
+  }
+  const part = `${file}.part`
+  const lines = new LineCount()
+  try {
+    // For its owner alone: it holds bank accounts.
+    await pipeline(members, lines, createWriteStream(part, { mode: 0o600 }))
+    await rename(part, file)
+  } catch (error) {
+    await rm(part, { force: true })
+    throw error
+  }
+  console.log(`${lines.count - 1} members are in ${file}.`)
+}
+
+/** Counts lines, and sets before them the mark by which Excel opens a file as what it is, UTF-8. */
+class LineCount extends Transform {
+  count = 0
+
+  override _construct(done: () => void): void {
+    this.push('\ufeff')
+    done()
+  }
+
+  override _transform(chunk: Buffer, _encoding: string, done: (error: null, chunk: Buffer) => void): void {
+    for (const byte of chunk) if (byte === lineFeed) this.count += 1
+    done(null, chunk)
+  }
+}
+
+// No member has one in a cell.
+const lineFeed = 0x0a
+
+async function isThere(file: string): Promise<boolean> {
+  return await access(file).then(
+    () => true,
+    () => false,
+  )
+}
+
+// As in `openwage members export | head`.
+function refuseUnlessSeenEnough(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+}

@@ -1,0 +1,254 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Note } from './annotated-file.ts'
+import { type Api, Refusal } from './api.ts'
+import { ask, isAnybodyThere } from './ask.ts'
+import { lookAt, type MemberFile, type MemberSource, requireUnchanged } from './member-source.ts'
+import { table } from './print.ts'
+import { Progress } from './progress.ts'
+
+const limits = {
+  /** Members to be offboarded who are named before the question: what fits on a screen. */
+  namedMax: 20,
+  /** Faults that are shown: what fits on a screen. The file with the results has them all. */
+  faultsShownMax: 20,
+  /** As many faults as an answer has, before the one that counts the rest. */
+  faultsMax: 1_000,
+  /** Between two questions how far a job is, growing from a tenth of a second. */
+  pollMsMax: 2_000,
+  /** A job that has not moved for so long waits for a worker. */
+  stillMsMax: 20_000,
+}
+
+type ImportOptions = { dryRun?: boolean; v1?: boolean; yes?: boolean; json?: boolean }
+type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
+type Preview = { plan: Plan; needsReview: boolean; offboard: string[] }
+type Job = { id: string; progress: { type: string; totalActions: number; totalComplete: number } }
+type Fault = { row: number; message: string }
+
+/**
+ * Sends a file that is the complete list of members: a dry run first, then, when who would be offboarded is agreed to, the
+ * same again in earnest; and waits for its end.
+ * @throws with a sentence when it was not done, or not all of it
+ */
+export async function importMembers(
+  api: Api,
+  { file, options }: { file: MemberFile; options: ImportOptions },
+): Promise<void> {
+  const source = await lookAt(file)
+  const tell = options.json ? () => undefined : console.log
+  const report = (what: object) => options.json && console.log(JSON.stringify(what, null, 2))
+  const path = `/${options.v1 ? 'v1' : 'v2'}/members/jobs/csv`
+  try {
+    if (process.stderr.isTTY) console.error(`Checking ${source.path} …`)
+    const preview = await api.read<Preview>({ method: 'PUT', path: `${path}?dryRun=true`, file: source })
+    const { plan, needsReview } = preview
+    tell(tableOf(plan))
+    if (needsReview) tell('This is more than the partner’s share of the members: the import needs a review.')
+    const isNothing = plan.invite + plan.update + plan.bringBack + plan.offboard === 0
+    if (options.dryRun || isNothing) {
+      tell(isNothing ? 'There is nothing to do.' : 'Nothing was done: this is a dry run.')
+      report({ ...preview, jobId: null })
+      return
+    }
+    if (plan.offboard > 0 && !options.yes) await agree(api, preview)
+    await requireUnchanged(source)
+    // The same for every attempt of this call: an answer that was lost on the way is no second job.
+    const headers = { 'x-idempotency-key': `members-import-${randomUUID()}` }
+    const { jobId } = await api.read<{ jobId: string }>({ method: 'PUT', path, headers, file: source })
+    tell(`The job is ${jobId}.`)
+    const job = await seeThrough(api, { jobId, options })
+    const { result, counts } = await writeResult(api, { source, jobId })
+    const { broughtBack, offboarded, unchanged, failed, ...more } = counts
+    tell(table([{ ...more, 'brought back': broughtBack, offboarded, unchanged, failed }]))
+    tell(`What became of each row: ${result}`)
+    report({ jobId, status: job.progress.type, done: counts, result })
+    if (failed > 0) throw new Error(`${failed} of them had become impossible meanwhile; the file of results says why`)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    if (error.issues.some(issue => issue.code === 'FileContent'))
+      throw await tellFaults(error, { source, tell, report })
+    throw await withWayOut(api, error)
+  }
+}
+
+/** Lets a job go on, and waits for its end. */
+export async function approve(api: Api, jobId: string) {
+  await review(api, { jobId, verb: 'approve' })
+  return summaryOf(await follow(api, jobId))
+}
+
+export async function reject(api: Api, jobId: string) {
+  return summaryOf(await review(api, { jobId, verb: 'reject' }))
+}
+
+/** Asks whether they may go. @throws with a sentence when they may not, or nobody can be asked */
+async function agree(api: Api, { plan, offboard }: Preview): Promise<void> {
+  const howMany = `${plan.offboard} of ${await countMembers(api)} members`
+  if (!isAnybodyThere()) {
+    throw new Error(
+      `${howMany} would be offboarded, and nobody can be asked here. Nothing was done; look at it with --dry-run, then add --yes`,
+    )
+  }
+  console.error(`\n${howMany} would be offboarded, because they are not in the file:\n`)
+  console.error(await named(api, offboard))
+  if (plan.offboard > limits.namedMax) console.error(`and ${plan.offboard - limits.namedMax} more`)
+  if (!(await ask('From then on they cannot withdraw.'))) throw new Error('Nothing was done')
+}
+
+// With their e-mail addresses: nobody knows people by their ids.
+async function named(api: Api, memberIds: string[]): Promise<string> {
+  const asked = memberIds.slice(0, limits.namedMax)
+  const query = asked.map(memberId => `memberIds=${memberId}`).join('&')
+  const { members } = await api.read<{ members: { memberId: string; email: string }[] }>({
+    path: `/v1/members?take=${asked.length}&${query}`,
+  })
+  const emails = new Map(members.map(({ memberId, email }) => [memberId, email]))
+  return table(asked.map(memberId => ({ member: memberId, 'e-mail': emails.get(memberId) ?? null })))
+}
+
+async function countMembers(api: Api): Promise<number> {
+  const path = '/v1/members?statuses=active&statuses=invited&take=1'
+  return (await api.read<{ total: number }>({ path })).total
+}
+
+/** Waits for the end of a job, over a review if it comes to one. @throws with a sentence when it was not to be */
+async function seeThrough(api: Api, { jobId, options }: { jobId: string; options: ImportOptions }): Promise<Job> {
+  let job = await follow(api, jobId)
+  if (job.progress.type === 'AwaitingReview') {
+    const { offboard } = await planOf(api, jobId)
+    const what = `The import offboards ${offboard} of ${await countMembers(api)} members, which is more than the partner’s share.`
+    if (!options.yes && !isAnybodyThere()) throw new Error(`${what} ${waysOfReview(jobId)}`)
+    if (!options.yes && !(await ask(`${what} Approve it?`))) {
+      await review(api, { jobId, verb: 'reject' })
+      throw new Error(`The job ${jobId} was rejected; nothing was done`)
+    }
+    if (options.yes) console.error(`${what} It is approved, as --yes says.`)
+    await review(api, { jobId, verb: 'approve' })
+    job = await follow(api, jobId)
+  }
+  if (job.progress.type !== 'Completed') throw new Error(`The job ${jobId} was rejected; nothing was done`)
+  return job
+}
+
+/** Waits until a job is done, or waits for somebody itself. */
+async function follow(api: Api, jobId: string): Promise<Job> {
+  const progress = new Progress('Applying')
+  let movedAtMs = performance.now()
+  let doneBefore = 0
+  try {
+    for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 1.5, limits.pollMsMax)) {
+      const job = await api.read<Job>({ path: `/v1/members/jobs/${encodeURIComponent(jobId)}` })
+      const { type, totalComplete: done, totalActions: total } = job.progress
+      if (type === 'Processing' || type === 'Completed') progress.show({ done, total })
+      if (type !== 'Processing') return job
+      if (done > doneBefore) movedAtMs = performance.now()
+      doneBefore = done
+      if (performance.now() - movedAtMs > limits.stillMsMax) {
+        movedAtMs = Number.POSITIVE_INFINITY
+        progress.end()
+        console.error(
+          'Nothing moves: does a worker run (openwage start --worker)? Ctrl-C ends only this command; the import goes on by itself.',
+        )
+      }
+      await wait(pauseMs)
+    }
+  } finally {
+    progress.end()
+  }
+}
+
+async function review(api: Api, { jobId, verb }: { jobId: string; verb: 'approve' | 'reject' }): Promise<Job> {
+  return await api.read({ method: 'POST', path: `/v1/members/jobs/${encodeURIComponent(jobId)}/${verb}` })
+}
+
+async function planOf(api: Api, jobId: string): Promise<Plan> {
+  return (await api.read<{ plan: Plan }>({ path: `/v1/members/jobs/${jobId}/results?take=1` })).plan
+}
+
+type Counts = {
+  invited: number
+  updated: number
+  broughtBack: number
+  offboarded: number
+  unchanged: number
+  failed: number
+}
+
+const countedAs: Record<string, keyof Counts> = {
+  Invite: 'invited',
+  Update: 'updated',
+  BringBack: 'broughtBack',
+  Offboard: 'offboarded',
+  Unchanged: 'unchanged',
+}
+
+async function writeResult(api: Api, { source, jobId }: { source: MemberSource; jobId: string }) {
+  const { annotate, notesOf } = await import('./annotated-file.ts')
+  const path = `/v1/members/jobs/${jobId}/results`
+  const counts: Counts = { invited: 0, updated: 0, broughtBack: 0, offboarded: 0, unchanged: 0, failed: 0 }
+  const results = await api.open({ path, headers: { accept: 'text/csv' } })
+  const result = await annotate(source, counting(notesOf(results), counts)).catch(error => {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`The import is done, but the file of its results could not be written: ${reason}`, { cause: error })
+  })
+  return { result, counts }
+}
+
+async function* counting(notes: AsyncIterable<Note>, counts: Counts): AsyncGenerator<Note> {
+  for await (const note of notes) {
+    const counted = note.outcome === 'Failed' ? 'failed' : countedAs[note.action]
+    if (counted !== undefined) counts[counted] += 1
+    yield note
+  }
+}
+
+type Telling = { source: MemberSource; tell: (text: string) => void; report: (what: object) => void }
+
+async function tellFaults({ issues }: Refusal, { source, tell, report }: Telling): Promise<Error> {
+  const faults: Fault[] = issues.slice(0, limits.faultsMax).map(({ row, message }) => ({ row: Number(row), message }))
+  const closing = issues[limits.faultsMax]?.message ?? null
+  const shown = faults.slice(0, limits.faultsShownMax)
+  tell(table(shown.map(({ row, message }) => ({ row, 'what is wrong': message }))))
+  const more = faults.length - shown.length
+  // What is wrong with the header, or the file as a whole, stands beside no row.
+  const result = faults.some(fault => fault.row > 1) ? await writeFaults(source, faults) : null
+  if (more > 0) tell(`and ${more} more rows, in the file below${closing === null ? '' : `; ${closing}`}`)
+  if (result !== null) tell(`Each fault beside its row: ${result}`)
+  report({ faults, more: closing, result })
+  const howMany = closing === null ? faults.length : `More than ${limits.faultsMax}`
+  return new Error(`${howMany} ${howMany === 1 ? 'row is' : 'rows are'} at fault, and nothing was done`)
+}
+
+async function writeFaults(source: MemberSource, faults: Fault[]): Promise<string> {
+  const { annotate } = await import('./annotated-file.ts')
+  async function* notes(): AsyncGenerator<Note> {
+    for (const { row, message } of faults) yield { row, action: '', outcome: 'Fault', memberId: '', message }
+  }
+  return await annotate(source, notes())
+}
+
+async function withWayOut(api: Api, refusal: Refusal): Promise<Error> {
+  if (refusal.status === 413) {
+    return new Error(
+      `${refusal.message}. Leave out columns that you do not need, but nobody of the list: who is missing is offboarded`,
+      { cause: refusal },
+    )
+  }
+  if (refusal.status !== 409) return refusal
+  const { jobs } = await api.read<{ jobs: Job[] }>({ path: '/v1/members/jobs' })
+  const waiting = jobs.find(job => job.progress.type === 'AwaitingReview')
+  return waiting === undefined ? refusal : new Error(`${refusal.message}. ${waysOfReview(waiting.id)}`)
+}
+
+function waysOfReview(jobId: string): string {
+  return `Look at it with GET /v1/members/jobs/${jobId}/results, then: openwage members approve ${jobId}, or openwage members reject ${jobId}`
+}
+
+function summaryOf({ id, progress }: Job) {
+  return { job: id, status: progress.type, done: `${progress.totalComplete} of ${progress.totalActions}` }
+}
+
+function tableOf({ invite, update, bringBack, offboard, unchanged }: Plan): string {
+  return table([{ invite, update, 'bring back': bringBack, offboard, unchanged }])
+}

@@ -1,0 +1,366 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import path from 'node:path'
+import pino from 'pino'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { connect } from '../../src/db.ts'
+import { createKey, scopes } from '../../src/partners/api-keys.ts'
+import { createPartner, type PartnerSettings } from '../../src/partners/partners.ts'
+import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
+import { setTier } from '../../src/tiers/tiers.ts'
+import { silver } from '../harness.ts'
+import {
+  baseEnvironment,
+  type Environment,
+  get,
+  newDatabase,
+  newDataDir,
+  openwage,
+  type Service,
+  start,
+  tidyUp,
+} from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let database: { DATABASE_URL: string }
+let service: Service
+beforeAll(async () => {
+  database = await newDatabase()
+  service = await start(database)
+})
+afterAll(tidyUp)
+
+const children = new Set<ChildProcess>()
+const proxies = new Set<Server>()
+afterEach(() => {
+  for (const child of children) child.kill('SIGKILL')
+  children.clear()
+  for (const proxy of proxies) proxy.close()
+  proxies.clear()
+})
+
+const header = 'email,first_name,last_name,phone,tier,worker_id'
+const row = (name: string) => `${name}@example.com,${name},Okafor,+447700900123,Silver,00${name}`
+const list = (...names: string[]) => [header, ...names.map(row), ''].join('\r\n')
+
+test('without a terminal nobody is offboarded unless --yes says so, and then the result is beside the file', async () => {
+  const { settings, folder } = await newPartner({ offboardReviewPercent: 100 })
+  const members = (...args: string[]) => openwage(['members', ...args], settings)
+  const first = fileIn(folder, 'first.csv', list('ann', 'ben', 'cem'))
+  expect(await members('import', first)).toMatchObject({ code: 0 })
+
+  const second = fileIn(folder, 'second.csv', list('ann', 'dee').replace('dee,', '=dee,'))
+  const refused = await members('import', second)
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('2 of 3 members would be offboarded') })
+  expect(refused.stderr).toMatch(/^openwage: .*Nothing was done/)
+  expect(await emailsOf(settings)).toEqual(['cem@example.com', 'ben@example.com', 'ann@example.com'])
+
+  const done = await members('import', second, '--yes')
+  expect({ ...done, stdout: linesOf(done.stdout) }).toMatchObject({
+    code: 0,
+    stdout: [
+      'invite  update  bring back  offboard  unchanged',
+      '1       0       0           2         1',
+      expect.stringMatching(/^The job is maj_/),
+      'invited  updated  brought back  offboarded  unchanged  failed',
+      '1        0        0             2           1          0',
+      `What became of each row: ${folder}/second.result.csv`,
+    ],
+  })
+  expect(await emailsOf(settings)).toEqual(['dee@example.com', 'ann@example.com'])
+  const result = linesOf(readFileSync(`${folder}/second.result.csv`, 'utf8')).map(withoutIds)
+  expect(result).toEqual([
+    `\ufeffrow,action,outcome,member_id,message,${header}`,
+    `2,Unchanged,Done,mem_,,${row('ann').replace('+', "'+")}`,
+    `3,Invite,Done,mem_,,${row('dee').replace('dee,', "'=dee,").replace('+', "'+")}`,
+    ',Offboard,Done,mem_,"ben Okafor, ben@example.com, is not in the file",,,,,,',
+    ',Offboard,Done,mem_,"cem Okafor, cem@example.com, is not in the file",,,,,,',
+  ])
+  expect(readFileSync(second, 'utf8')).toContain('=dee')
+
+  // Sent by mistake it must not bring back those whom it names.
+  const mistaken = await members('import', `${folder}/second.result.csv`, '--yes')
+  expect(mistaken).toMatchObject({ code: 1, stderr: expect.stringContaining('2 rows are at fault') })
+})
+
+test('in a terminal it names who would go and takes nothing but a yes, and a list that has changed meanwhile is not sent', async () => {
+  const { settings, folder } = await newPartner({ offboardReviewPercent: 100 })
+  await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
+  const file = fileIn(folder, 'some.csv', list('ann'))
+
+  const no = inTerminal(['members', 'import', file], settings)
+  await no.says('Type yes to go on')
+  expect(no.screen()).toMatch(/2 of 3 members would be offboarded[\s\S]*mem_\w+ +ben@example.com[\s\S]*cem@example.com/)
+  no.type('y')
+  expect(await no.ended).toBe(1)
+  expect(no.screen()).toContain('Nothing was done')
+
+  const changed = inTerminal(['members', 'import', file], settings)
+  await changed.says('Type yes to go on')
+  writeFileSync(file, list())
+  changed.type('yes')
+  expect(await changed.ended).toBe(1)
+  expect(changed.screen()).toContain('has changed since it was checked')
+  expect((await jobsOf(settings)).length).toBe(1)
+
+  writeFileSync(file, list('ann'))
+  const yes = inTerminal(['members', 'import', file], settings)
+  await yes.says('Type yes to go on')
+  yes.type('yes')
+  expect(await yes.ended).toBe(0)
+  expect(yes.screen()).toContain('2 of 2')
+})
+
+test('more than the partner’s share is asked about again, and a no leaves everybody where they are', async () => {
+  const { settings, folder } = await newPartner()
+  await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
+  const file = fileIn(folder, 'some.csv', list('ann'))
+  const terminal = inTerminal(['members', 'import', file], settings)
+  await terminal.says('Type yes to go on')
+  terminal.type('yes')
+  await terminal.says('Approve it?')
+  expect(terminal.screen()).toContain('offboards 2 of 3 members, which is more than the partner’s share')
+  terminal.type('no')
+  expect(await terminal.ended).toBe(1)
+  expect((await jobsOf(settings)).map(job => job.progress.type)).toEqual(['Rejected', 'Completed'])
+
+  const approved = await openwage(['members', 'import', file, '--yes', '--json'], settings)
+  expect(approved).toMatchObject({ code: 0, stderr: expect.stringContaining('It is approved, as --yes says') })
+  expect(JSON.parse(approved.stdout)).toMatchObject({ status: 'Completed', done: { offboarded: 2, unchanged: 1 } })
+})
+
+test('while a job waits for a review an import says which, and the command approves or rejects it', async () => {
+  const { settings, folder } = await newPartner()
+  await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
+  const some = fileIn(folder, 'some.csv', list('ann'))
+  for (const [verb, status] of [
+    ['reject', 'Rejected'],
+    ['approve', 'Completed'],
+  ] as const) {
+    const { jobId } = await upload(settings, list('ann'))
+    const refused = await openwage(['members', 'import', some, '--yes'], settings)
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toContain(`openwage members approve ${jobId}, or openwage members reject ${jobId}`)
+    const { code, stdout } = await openwage(['members', verb, jobId, '--json'], settings)
+    expect({ code, status: JSON.parse(stdout).status }).toEqual({ code: 0, status })
+  }
+})
+
+test('a clerk sees each fault beside its row, mends them there, and sends the same file', async () => {
+  const { settings, folder } = await newPartner()
+  const faulty = Array.from(
+    { length: 25 },
+    (_, n) => `m${n}@example.com;Sam;Okafor;;${n === 24 ? 'Silver' : 'Tin'};00${n}`,
+  )
+  const file = fileIn(folder, 'march.csv', [header.replaceAll(',', ';'), ...faulty, ''].join('\n'))
+  const refused = await openwage(['members', 'import', file, '--dry-run'], settings)
+  expect(refused).toMatchObject({ code: 1, stderr: 'openwage: 24 rows are at fault, and nothing was done\n' })
+  const shown = linesOf(refused.stdout)
+  expect(shown[0]).toBe('row  what is wrong')
+  expect(shown[20]).toMatch(/^21 {3}/)
+  expect(shown.slice(21)).toEqual([
+    'and 4 more rows, in the file below',
+    `Each fault beside its row: ${folder}/march.result.csv`,
+  ])
+
+  const result = path.join(folder, 'march.result.csv')
+  const beside = linesOf(readFileSync(result, 'utf8'))
+  expect(beside[24]).toMatch(/^25;;Fault;;"There is no such tier; .+";m23@example.com;Sam;Okafor;;Tin;0023$/)
+  expect(beside[25]).toBe('26;;;;;m24@example.com;Sam;Okafor;;Silver;0024')
+  // The next look at the same file leaves this one as it is.
+  const asJson = await openwage(['members', 'import', file, '--dry-run', '--json'], settings)
+  expect(JSON.parse(asJson.stdout)).toMatchObject({ more: null, result: `${folder}/march.result-2.csv` })
+
+  writeFileSync(result, readFileSync(result, 'utf8').replaceAll(';Tin;', ';Silver;'))
+  const mended = await openwage(['members', 'import', result, '--json'], settings)
+  expect(JSON.parse(mended.stdout)).toMatchObject({ done: { invited: 25, failed: 0 } })
+})
+
+test('what is exported imports as nothing to do, and takes the place of no other file', async () => {
+  const settings = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+  const folder = newFolder()
+  const file = path.join(folder, 'members.csv')
+  const exported = await openwage(['members', 'export', file], settings)
+  expect(exported).toMatchObject({ code: 0, stdout: `24 members are in ${file}.\n`, stderr: '' })
+  for (const args of [[], ['--v1']]) {
+    const again = await openwage(['members', 'import', file, ...args], settings)
+    expect({ code: again.code, lines: linesOf(again.stdout).slice(1) }).toEqual({
+      code: 0,
+      lines: ['0       0       0           0         24', 'There is nothing to do.'],
+    })
+  }
+  const before = readFileSync(file, 'utf8')
+  expect(await openwage(['members', 'export', file], settings)).toMatchObject({ code: 1, stdout: '' })
+  expect(readFileSync(file, 'utf8')).toBe(before)
+  expect(await openwage(['members', 'export'], settings)).toMatchObject({ code: 0, stdout: before.slice(1) })
+})
+
+test('an answer that is lost on the way makes no second job, and half an export no file', async () => {
+  const { settings, folder } = await newPartner({ requestsPerSecond: 1, requestsBurst: 4 })
+  let lost = 0
+  const OPENWAGE_URL = await proxy((incoming, outgoing, answer) => {
+    const isUpload = incoming.method === 'PUT' && !incoming.url?.includes('dryRun')
+    if (incoming.headers.accept === 'text/csv' && incoming.url?.startsWith('/v1/members?')) {
+      answer.once('data', chunk => {
+        outgoing.write(chunk.subarray(0, 20), () => outgoing.destroy())
+      })
+    } else if (isUpload && lost++ === 0) answer.resume().once('end', () => outgoing.destroy())
+    else answer.pipe(outgoing)
+  })
+  const through = { ...settings, OPENWAGE_URL }
+  // Over the rate limit, too: each time it says when to come back.
+  const { code } = await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann'))], through)
+  expect({ code, uploads: lost, jobs: (await jobsOf(settings)).length }).toEqual({ code: 0, uploads: 2, jobs: 1 })
+
+  const halved = await openwage(['members', 'export', path.join(folder, 'half.csv')], through)
+  expect(halved).toMatchObject({ code: 1, stdout: '' })
+  expect(readdirSync(folder).sort()).toEqual(['all.csv', 'all.result.csv'])
+})
+
+test('what stands in the way is told in a sentence, without the key', async () => {
+  const { settings, folder } = await newPartner()
+  const file = fileIn(folder, 'list.csv', list('ann'))
+  const readOnly = await newPartner({}, ['members:read'])
+  const other = createServer((_request, response) => response.end('hello')).listen(0, '127.0.0.1')
+  proxies.add(other)
+  await once(other, 'listening')
+  const elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  const cases: [string[], Environment, number, RegExp][] = [
+    [[file], { OPENWAGE_API_KEY: '' }, 2, /OPENWAGE_API_KEY must hold an API key/],
+    [[`${folder}/list.xls`], {}, 2, /It must end in \.csv, \.txt, \.tsv or \.xlsx/],
+    [[`${folder}/none.csv`], {}, 1, /There is no file .*none\.csv$/],
+    [
+      [file, '--url', 'http://127.0.0.1:9'],
+      {},
+      1,
+      /cannot be reached at http:\/\/127\.0\.0\.1:9: nothing listens there/,
+    ],
+    [[file, '--url', elsewhere], {}, 1, /is not Openwage; name its address with --url or OPENWAGE_URL$/],
+    [[file, '--key', `${settings.OPENWAGE_API_KEY}x`], {}, 1, /the key comes from OPENWAGE_API_KEY or --key$/],
+    [[file], readOnly.settings, 1, /The API key lacks the scope members:write$/],
+    [[fileIn(folder, 'empty.csv', '')], {}, 1, /The file is empty$/],
+  ]
+  const outcomes = await Promise.all(
+    cases.map(([args, changed]) => openwage(['members', 'import', ...args], { ...settings, ...changed })),
+  )
+  for (const [index, { code, stdout, stderr }] of outcomes.entries()) {
+    const [, , expected = 0, sentence = /^/] = cases[index] ?? []
+    expect({ code, stdout, sentence: stderr.split('\n', 1)[0] }).toEqual({
+      ...{ code: expected, stdout: '' },
+      sentence: expect.stringMatching(sentence),
+    })
+    expect(stderr).not.toContain(settings.OPENWAGE_API_KEY)
+  }
+})
+
+type Settings = { OPENWAGE_URL: string; OPENWAGE_API_KEY: string }
+
+/** A partner of the test's own, the settings by which a command is that partner, and a folder for its files. */
+async function newPartner(
+  settings: PartnerSettings = {},
+  granted: readonly (typeof scopes)[number][] = scopes,
+): Promise<{ settings: Settings; folder: string }> {
+  const log = pino({ level: 'silent' })
+  const { db, close } = connect(database.DATABASE_URL, { log, connectionsMax: 1 })
+  const now = new Date()
+  const { secret } = await db.transaction().execute(async tx => {
+    const partner = await createPartner(tx, { name: 'Acme', settings: { autoActivate: true, ...settings }, now })
+    await payCycles.openFirst(tx, { partner, now })
+    await setTier(tx, { partnerId: partner.id, name: 'Silver', currency: 'GBP', terms: silver, now })
+    return await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes: granted, expiresAt: null, now })
+  })
+  await close()
+  return { settings: { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: secret }, folder: newFolder() }
+}
+
+function newFolder(): string {
+  const folder = newDataDir()
+  mkdirSync(folder)
+  return folder
+}
+
+function fileIn(folder: string, name: string, text: string): string {
+  const file = path.join(folder, name)
+  writeFileSync(file, text)
+  return file
+}
+
+function linesOf(text: string): string[] {
+  return text.split(/\r?\n/).slice(0, -1)
+}
+
+function withoutIds(line: string): string {
+  return line.replace(/mem_\w+/, 'mem_')
+}
+
+async function emailsOf({ OPENWAGE_API_KEY: key }: Settings): Promise<string[]> {
+  const answer = await get(service, { key, path: '/v1/members?statuses=active' })
+  return ((await answer.json()) as { members: { email: string }[] }).members.map(member => member.email)
+}
+
+async function jobsOf({ OPENWAGE_API_KEY: key }: Settings): Promise<{ id: string; progress: { type: string } }[]> {
+  const answer = await vi.waitFor(async () => {
+    const response = await get(service, { key, path: '/v1/members/jobs' })
+    assert.equal(response.status, 200)
+    return response
+  })
+  return ((await answer.json()) as { jobs: { id: string; progress: { type: string } }[] }).jobs
+}
+
+async function upload({ OPENWAGE_API_KEY: key }: Settings, body: string): Promise<{ jobId: string }> {
+  const response = await fetch(`${service.address}/v2/members/jobs/csv`, {
+    method: 'PUT',
+    headers: { 'x-api-key': key, 'content-type': 'text/csv' },
+    body,
+  })
+  expect(response.status).toBe(202)
+  return (await response.json()) as { jobId: string }
+}
+
+/** Runs a command as a person does: `script` gives it a terminal. */
+function inTerminal(args: string[], settings: Settings) {
+  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, ...args]
+  const quoted = command.map(word => `'${word}'`).join(' ')
+  const child = spawn(
+    'script',
+    process.platform === 'linux' ? ['-qec', quoted, '/dev/null'] : ['-q', '/dev/null', ...command],
+    {
+      env: { ...baseEnvironment, ...settings, TERM: 'dumb' },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  )
+  children.add(child)
+  let screen = ''
+  child.stdout.setEncoding('utf8').on('data', text => {
+    screen += text
+  })
+  return {
+    screen: () => screen,
+    says: (text: string) => vi.waitFor(() => expect(screen).toContain(text), { timeout: 20_000, interval: 20 }),
+    type: (text: string) => child.stdin.write(`${text}\n`),
+    ended: once(child, 'close').then(() => child.exitCode),
+  }
+}
+
+/** A way to the service on which answers can be lost. @returns its address */
+async function proxy(
+  pass: (incoming: IncomingMessage, outgoing: ServerResponse, answer: IncomingMessage) => void,
+): Promise<string> {
+  const server = createServer((incoming, outgoing) => {
+    const { method, url, headers } = incoming
+    const onward = request(`${service.address}${url}`, { method, headers }, answer => {
+      outgoing.writeHead(answer.statusCode ?? 0, answer.headers)
+      pass(incoming, outgoing, answer)
+    })
+    incoming.pipe(onward)
+  })
+  proxies.add(server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}

@@ -153,6 +153,9 @@ async function follow(api: Api, jobId: string): Promise<Job> {
       }
       await wait(pauseMs)
     }
+  } catch (error) {
+    if (error instanceof Refusal || !(error instanceof Error)) throw error
+    throw new Error(`${error.message}. The job ${jobId} goes on without this command`, { cause: error })
   } finally {
     progress.end()
   }

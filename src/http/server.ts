@@ -10,6 +10,7 @@ import { newId } from '../ids.ts'
 import type { KeyHolder, Scope } from '../partners/api-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
+import { Arrivals } from './arrivals.ts'
 import { authenticator } from './auth.ts'
 import { requireUtf8 } from './csv.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
@@ -54,7 +55,9 @@ const limits = {
   bodyBytesMax: 2 * 1024 * 1024,
   headerBytesMax: 16 * 1024,
   // Two megabytes arrive in this time on any line that is worth waiting for.
-  requestMsMax: 15_000,
+  arrivalMsMax: 15_000,
+  // More than any route allows its body: it ends only what has never become a request.
+  requestMsMax: 11 * 60_000,
   headersMsMax: 10_000,
   // Slow ones are looked for this often.
   checkEveryMs: 1_000,
@@ -69,7 +72,10 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * The HTTP server without its operations: what every request goes through before one (who is calling, how often, is the
  * request exactly right), and the one shape of everything that goes wrong.
  */
-export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>): App {
+export function createServer(
+  { db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>,
+  { arrivalMsMax, checkEveryMs }: { arrivalMsMax: number; checkEveryMs: number } = limits,
+): App {
   const app: App = Fastify({
     loggerInstance: log,
     // One line per request is enough, and it must not hold the query.
@@ -93,7 +99,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
     http: {
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headersMsMax,
-      connectionsCheckingInterval: limits.checkEveryMs,
+      connectionsCheckingInterval: checkEveryMs,
       // Node would answer a missing Host with an empty body; we say it in our shape instead.
       requireHostHeader: false,
     },
@@ -115,7 +121,12 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
   const authenticate = authenticator(db, { mode, now })
   const rateLimiter = new RateLimiter()
 
+  const arrivals = new Arrivals({ msMax: arrivalMsMax })
+  const sweeping = setInterval(() => arrivals.sweep(), checkEveryMs).unref()
+  app.addHook('onClose', () => clearInterval(sweeping))
+
   app.addHook('onRequest', async (request, reply) => {
+    arrivals.expect(request, reply)
     request.now = now()
     request.bodyFaults = []
     setCommonHeaders(request, reply)
@@ -140,6 +151,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
   })
 
   app.addHook('preValidation', async request => {
+    arrivals.arrived(request)
     request.idempotencyKey = readIdempotencyKey(request.headers['x-idempotency-key'])
     const { params, query, body, bodyFaults } = request
     const read = request.routeOptions.config.validate?.({ params, query, body, bodyFaults })
@@ -196,6 +208,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
   // The router refuses a malformed URL before any hook has run; who is calling comes first all the same.
   async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.now = now()
+    arrivals.expect(request, reply)
     const refusal = isVersioned(request.url)
       ? await admit(request, reply, undefined).then(
           () => error,

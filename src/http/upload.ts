@@ -7,7 +7,7 @@ import { type Readable, Transform, type TransformCallback } from 'node:stream'
 import { finished, pipeline } from 'node:stream/promises'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import type { FastifyRequest } from 'fastify'
-import { type Problem, problem } from '../errors.ts'
+import { Problem, problem } from '../errors.ts'
 import { requireUtf8 } from './csv.ts'
 import type { App } from './server.ts'
 
@@ -57,7 +57,7 @@ const limits = {
  */
 export function acceptUploads(scope: App): void {
   scope.addHook('onRoute', route => {
-    route.config = { ...route.config, arrivalMsMax: limits.arrivalMsMax }
+    route.config = { arrivalMsMax: limits.arrivalMsMax, ...route.config }
   })
   scope.addHook('preParsing', async (request, reply) => {
     reply.raw.once('close', () => void discard(folders.get(request)))
@@ -101,10 +101,11 @@ async function receive(
     await pipeline(incoming, createWriteStream(file, { flags: 'wx', mode: 0o600 }))
     return incoming.uploaded(file)
   } catch (error) {
+    const refusal = incoming.errored ?? error
     await discard(folder)
     payload.unpipe()
-    await readToNothing(payload)
-    throw incoming.errored ?? error
+    if (!isTooSlow(refusal)) await readToNothing(payload)
+    throw refusal
   } finally {
     payload.off('error', giveUp)
   }
@@ -200,6 +201,10 @@ function malformedForm(): Problem {
 
 function tooLarge(): Problem {
   return problem('PayloadTooLarge', `The file must not exceed ${limits.fileBytesMax} bytes`)
+}
+
+function isTooSlow(refusal: unknown): boolean {
+  return refusal instanceof Problem && refusal.name === 'RequestTimeout'
 }
 
 async function readToNothing(payload: Readable): Promise<void> {

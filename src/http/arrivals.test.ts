@@ -1,0 +1,83 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { type App, createServer } from './server.ts'
+import { acceptUploads, UploadedFile } from './upload.ts'
+
+let harness: Harness
+let app: App
+let port: number
+const logged: string[] = []
+
+beforeAll(async () => {
+  harness = await startHarness()
+  const log = pino({ level: 'warn' }, { write: line => logged.push(line) })
+  const limits = { arrivalMsMax: 150, checkEveryMs: 20 }
+  app = createServer({ db: harness.db, log, now: harness.clock.now, mode: harness.mode }, limits)
+  app.post('/v1/things', { config: { scope: 'any' } }, async request => ({ got: request.body }))
+  app.register(async (scope: App) => {
+    acceptUploads(scope)
+    const config = { scope: 'any' } as const
+    const bytesOf = (file: unknown) => ({ bytes: file instanceof UploadedFile ? file.bytes : undefined })
+    scope.post('/v1/lists', { config }, async request => bytesOf(request.body))
+    scope.post('/v1/hurried', { config: { ...config, arrivalMsMax: 150 } }, async request => bytesOf(request.body))
+  })
+  port = Number(new URL(await app.listen({ host: '127.0.0.1', port: 0 })).port)
+})
+afterAll(async () => {
+  await app.close()
+  await harness.stop()
+})
+
+/** A request of which only the beginning of the body comes; `answered` is all that comes back until the end. */
+function begin(path: string, { type = 'application/json', length = 30, key = harness.key, connection = 'close' } = {}) {
+  const socket = net.connect({ host: '127.0.0.1', port })
+  socket.setEncoding('utf8')
+  let text = ''
+  socket.on('data', chunk => {
+    text += chunk
+  })
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nConnection: ${connection}\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n{`,
+  )
+  return { socket, answered: once(socket, 'close').then(() => text) }
+}
+
+test.each([
+  ['a body', '/v1/things', 'application/json'],
+  ['a file that is in less of a hurry than its route', '/v1/hurried', 'text/csv'],
+])('%s that does not arrive in time is answered 408, and the connection ends', async (_, path, type) => {
+  const answer = await begin(path, { type }).answered
+  expect(answer).toMatch(/^HTTP\/1\.1 408 /)
+  expect(answer.toLowerCase()).toContain('content-type: application/json; charset=utf-8\r\n')
+  expect(answer.toLowerCase()).toContain('x-request-id: req_')
+  const [, body = ''] = answer.split('\r\n\r\n')
+  expect(JSON.parse(body).issues).toEqual([{ code: 'BadRequest', message: 'The body took too long to arrive' }])
+})
+
+test('a file may take longer than an ordinary body', async () => {
+  const upload = begin('/v1/lists', { type: 'text/csv', length: 4 })
+  // As long as an ordinary body was waited for, which began behind it.
+  await begin('/v1/things').answered
+  upload.socket.write('a\r\n')
+  expect(await upload.answered).toMatch(/^HTTP\/1\.1 200 [\s\S]*{"bytes":4}$/)
+})
+
+test('a request that is refused before its body is read is not waited for either', async () => {
+  const answer = await begin('/v1/things', { key: 'nobody', connection: 'keep-alive' }).answered
+  expect(answer).toMatch(/^HTTP\/1\.1 401 /)
+})
+
+test('bodies that arrive in time are none the wiser, one after the other on one connection', async () => {
+  const { socket, answered } = begin('/v1/things', { length: 2, connection: 'keep-alive' })
+  socket.write(
+    `}POST /v1/things HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
+  )
+  expect((await answered).match(/{"got":{}}/g)).toHaveLength(2)
+})
+
+test('nothing of this is a fault of ours in the log', () => {
+  expect(logged).toEqual([])
+})

@@ -32,15 +32,21 @@ afterAll(async () => {
 })
 
 /** A request of which only the beginning of the body comes; `answered` is all that comes back until the end. */
-function begin(path: string, { type = 'application/json', length = 30, key = harness.key, connection = 'close' } = {}) {
+function begin(
+  path: string,
+  { type = 'application/json', length = '30', key = harness.key, connection = 'close' } = {},
+) {
+  const framing = length === 'chunked' ? 'Transfer-Encoding: chunked\r\n\r\n' : `Content-Length: ${length}\r\n\r\n{`
   const socket = net.connect({ host: '127.0.0.1', port })
+  // A connection that is cut off is closed behind it, which is what counts.
+  socket.on('error', () => {})
   socket.setEncoding('utf8')
   let text = ''
   socket.on('data', chunk => {
     text += chunk
   })
   socket.write(
-    `POST ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nConnection: ${connection}\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n{`,
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nConnection: ${connection}\r\nContent-Type: ${type}\r\n${framing}`,
   )
   return { socket, answered: once(socket, 'close').then(() => text) }
 }
@@ -58,11 +64,26 @@ test.each([
 })
 
 test('a file may take longer than an ordinary body', async () => {
-  const upload = begin('/v1/lists', { type: 'text/csv', length: 4 })
+  const upload = begin('/v1/lists', { type: 'text/csv', length: '4' })
   // As long as an ordinary body was waited for, which began behind it.
   await begin('/v1/things').answered
   upload.socket.write('a\r\n')
   expect(await upload.answered).toMatch(/^HTTP\/1\.1 200 [\s\S]*{"bytes":4}$/)
+})
+
+test.each([
+  ['/v1/things', 'application/json'],
+  ['/v1/lists', 'text/csv'],
+])('a caller of %s who stops in the middle of the body is not waited for', async (path, type) => {
+  const { socket, answered } = begin(path, { type })
+  socket.end()
+  expect(await answered).toMatch(/^(HTTP\/1\.1 400 [\s\S]*ended early.*)?$/)
+})
+
+test('a body whose chunks are garbage is answered at once', async () => {
+  const { socket, answered } = begin('/v1/things', { length: 'chunked' })
+  socket.write('1\r\n{\r\nthis is no length\r\n')
+  expect(await answered).toMatch(/^HTTP\/1\.1 400 /)
 })
 
 test('a request that is refused before its body is read is not waited for either', async () => {
@@ -71,7 +92,7 @@ test('a request that is refused before its body is read is not waited for either
 })
 
 test('bodies that arrive in time are none the wiser, one after the other on one connection', async () => {
-  const { socket, answered } = begin('/v1/things', { length: 2, connection: 'keep-alive' })
+  const { socket, answered } = begin('/v1/things', { length: '2', connection: 'keep-alive' })
   socket.write(
     `}POST /v1/things HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
   )

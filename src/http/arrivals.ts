@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { problem } from '../errors.ts'
+import { type Problem, problem } from '../errors.ts'
 
 /**
  * The requests whose bodies are still arriving. Node has one limit for all requests, and a large file may take longer than
@@ -37,13 +37,19 @@ export class Arrivals {
 
 /** @returns false when it cannot be cut off yet */
 function cutOff(raw: IncomingMessage, reply: FastifyReply): boolean {
-  if (reply.raw.writableFinished) {
-    // Answered already; what still comes is nobody's.
-    raw.destroy()
-    return true
+  if (!reply.raw.writableFinished) {
+    return refuseBody(raw, problem('RequestTimeout', 'The body took too long to arrive'))
   }
-  // Whoever reads the body gets the error and refuses with it; to nobody it would be the end of the process.
-  if (reply.raw.headersSent || raw.listenerCount('error') === 0) return false
-  raw.emit('error', problem('RequestTimeout', 'The body took too long to arrive'))
+  // Answered already; what still comes is nobody's.
+  raw.destroy()
   return true
+}
+
+/**
+ * Lets whoever reads the body have this refusal instead of the rest, and answer with it.
+ * @returns false when nobody reads it; an error that nobody listens to would be the end of the process
+ */
+export function refuseBody(raw: IncomingMessage, refusal: Problem): boolean {
+  if (raw.listenerCount('error') === 0) return false
+  return raw.emit('error', refusal)
 }

@@ -10,7 +10,7 @@ import { newId } from '../ids.ts'
 import type { KeyHolder, Scope } from '../partners/api-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
-import { Arrivals } from './arrivals.ts'
+import { Arrivals, refuseBody } from './arrivals.ts'
 import { authenticator } from './auth.ts'
 import { requireUtf8 } from './csv.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
@@ -299,31 +299,30 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
     .send(JSON.stringify({ issues: refusal.issues }))
 }
 
-const frameworkProblems: Record<string, { name: ProblemName; message: string }> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
-    name: 'UnsupportedMediaType',
-    message: 'The body is of a media type that this operation does not take; send application/json',
-  },
-  FST_ERR_CTP_INVALID_TYPE: {
-    name: 'UnsupportedMediaType',
-    message: 'The body is of a media type that this operation does not take; send application/json',
-  },
+const frameworkProblems: Record<string, { name: ProblemName; message: (request: FastifyRequest) => string }> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: { name: 'UnsupportedMediaType', message: wrongMediaType },
+  FST_ERR_CTP_INVALID_TYPE: { name: 'UnsupportedMediaType', message: wrongMediaType },
   FST_ERR_CTP_BODY_TOO_LARGE: {
     name: 'PayloadTooLarge',
-    message: 'The body is larger than this operation accepts',
+    message: ({ routeOptions }) => `The body must not exceed ${routeOptions.bodyLimit} bytes`,
   },
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: { name: 'BadRequest', message: 'The body is not as long as content-length says' },
-  FST_ERR_BAD_URL: { name: 'BadRequest', message: 'The path is not a valid URL path' },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
+    name: 'BadRequest',
+    message: () => 'The body is not as long as content-length says',
+  },
+  FST_ERR_BAD_URL: { name: 'BadRequest', message: () => 'The path is not a valid URL path' },
+}
+
+function wrongMediaType({ routeOptions }: FastifyRequest): string {
+  const { content } = (routeOptions.schema?.body ?? {}) as { content?: object }
+  const taken = Object.keys(content ?? { 'application/json': {} })
+  return `The body is of a media type that this operation does not take; send ${taken.join(' or ')}`
 }
 
 function problemOfError(error: unknown, request: FastifyRequest): Problem {
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   const known = code === undefined ? undefined : frameworkProblems[code]
-  if (known !== undefined) {
-    const { bodyLimit } = request.routeOptions
-    const message = known.name === 'PayloadTooLarge' ? `The body must not exceed ${bodyLimit} bytes` : known.message
-    return new Problem(known.name, [issue(known.name, message)])
-  }
+  if (known !== undefined) return new Problem(known.name, [issue(known.name, known.message(request))])
   // The caller has hung up in the middle of the body; nobody is there to read this.
   if (code === 'ECONNRESET' && (error as Error).message === 'aborted')
     return problem('BadRequest', 'The body ended early')
@@ -349,14 +348,16 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clo
     socket.destroy()
     return
   }
+  const refusal = unreadable(error.code)
   // What came before the unreadable bytes is a request like any other: its answer goes out first, and is the last one.
   const answering = (socket as Socket & { _httpMessage?: ServerResponse })._httpMessage
   if (answering != null && !answering.writableFinished) {
     answering.shouldKeepAlive = false
     answering.once('finish', () => socket.destroySoon())
+    // When it is its own body that cannot be read, it would wait for the rest of it.
+    if (!answering.req.complete && !refuseBody(answering.req, refusal)) socket.destroy()
     return
   }
-  const refusal = unreadable(error.code)
   const body = JSON.stringify({ issues: refusal.issues })
   const headers = {
     'content-type': 'application/json; charset=utf-8',
@@ -380,6 +381,7 @@ function unreadable(code: string | undefined): Problem {
   if (code === 'HPE_HEADER_OVERFLOW')
     return problem('HeadersTooLarge', `The headers must not exceed ${limits.headerBytesMax} bytes`)
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return problem('RequestTimeout', 'The request took too long to arrive')
+  if (code === 'HPE_INVALID_EOF_STATE') return problem('BadRequest', 'The body ended early')
   return problem('BadRequest', 'The request is not well-formed HTTP/1.1')
 }
 

@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import net from 'node:net'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pino from 'pino'
 import { Type } from 'typebox'
@@ -18,6 +21,8 @@ let url: string
 let seen: { path: string; text: string; mode: number } | undefined
 
 beforeAll(async () => {
+  // Nobody else's uploads are in a folder of our own.
+  process.env.TMPDIR = await mkdtemp(path.join(tmpdir(), 'upload-test-'))
   harness = await startHarness()
   app = createServer({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode })
   await documentation(app)
@@ -33,7 +38,8 @@ beforeAll(async () => {
     scope.put('/v1/lists', { config: { scope: 'members:write' }, schema }, async (request, reply) => {
       const file = request.body
       if (!(file instanceof UploadedFile)) throw new Error('validation let something else through')
-      seen = { path: file.path, text: readFileSync(file.path, 'latin1').slice(0, 100), mode: 0 }
+      const mode = statSync(path.dirname(file.path)).mode & 0o777
+      seen = { path: file.path, text: readFileSync(file.path, 'latin1').slice(0, 100), mode }
       return await onceByKey(harness.db, request, reply, async () => ({
         status: 200,
         body: { kind: file.kind, bytes: file.bytes, sha256: file.sha256 },
@@ -54,33 +60,221 @@ beforeAll(async () => {
 afterAll(async () => {
   await app.close()
   await harness.stop()
+  await rm(tmpdir(), { recursive: true })
 })
 
 const csv = 'email,first_name\r\nsam.okafor@example.com,Sam\r\n'
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const xlsxType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
-async function put(body: string | FormData | Buffer | ReadableStream, headers: Record<string, string> = {}) {
-  const request = { method: 'PUT', body, headers: { 'x-api-key': harness.key, ...headers }, duplex: 'half' } as const
+async function put(
+  body: string | FormData | Buffer | ReadableStream | undefined,
+  headers: Record<string, string> = {},
+) {
+  const request = {
+    method: 'PUT',
+    ...(body === undefined ? {} : { body }),
+    headers: { 'x-api-key': harness.key, ...headers },
+    duplex: 'half',
+  } as const
   const answer = await fetch(`${url}/v1/lists`, request as RequestInit)
   return { status: answer.status, headers: answer.headers, body: JSON.parse(await answer.text()) }
 }
 
 describe('a file', () => {
-  test('comes as CSV or XLSX, lies on the disk while the request is answered, and is gone behind it', async () => {
-    for (const [type, kind] of [
-      ['text/csv', 'csv'],
-      ['text/csv; charset=utf-8', 'csv'],
-      ['Text/CSV; charset="UTF-8"; header=present', 'csv'],
-      [xlsxType, 'xlsx'],
-    ] as const) {
+  test.each([
+    ['text/csv', 'csv'],
+    ['Text/CSV; charset="UTF-8"; header=present', 'csv'],
+    [xlsxType, 'xlsx'],
+  ])(
+    'of %s lies on the disk while the request is answered, readable to us alone, and is gone behind it',
+    async (type, kind) => {
       const { status, body } = await put(csv, { 'content-type': type })
       expect([status, body]).toEqual([200, { kind, bytes: csv.length, sha256: sha256(csv) }])
-      expect(seen?.text).toBe(csv)
+      expect(seen).toMatchObject({ text: csv, mode: 0o700 })
+      await gone()
+    },
+  )
+
+  test('may come in a form, and its name tells what it is where its media type does not', async () => {
+    for (const [name, type, kind] of [
+      ['list.bin', 'text/csv', 'csv'],
+      ['list.CSV', '', 'csv'],
+      ['list.csv', 'application/vnd.ms-excel', 'csv'],
+      ['list.xlsx', 'application/octet-stream', 'xlsx'],
+      ['list', xlsxType, 'xlsx'],
+    ] as const) {
+      const { status, body } = await put(form(['file', new File([csv], name, { type })]))
+      expect([status, body]).toEqual([200, { kind, bytes: csv.length, sha256: sha256(csv) }])
       await gone()
     }
   })
+
+  test('of many megabytes arrives whole', async () => {
+    const text = `email\r\n${'sam.okafor@example.com\r\n'.repeat(500_000)}`
+    for (const body of [text, form(['file', new File([text], 'list.csv')])]) {
+      const headers: Record<string, string> = typeof body === 'string' ? { 'content-type': 'text/csv' } : {}
+      expect((await put(body, headers)).body).toEqual({ kind: 'csv', bytes: text.length, sha256: sha256(text) })
+    }
+  })
+
+  test('sent twice with one key is one request, in a form or not, and another file is not', async () => {
+    const key = { 'x-idempotency-key': 'the-march-list' }
+    expect((await put(csv, { ...key, 'content-type': 'text/csv' })).headers.get('idempotency-replayed')).toBe(null)
+    for (const [body, headers] of [
+      [csv, { 'content-type': 'text/csv' }],
+      [form(['file', new File([csv], 'list.csv')]), {}],
+    ] as const) {
+      const again = await put(body, { ...key, ...headers })
+      expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([200, 'true'])
+    }
+    expect((await put(`${csv}x`, { ...key, 'content-type': 'text/csv' })).status).toBe(422)
+    expect((await put(csv, { ...key, 'content-type': xlsxType })).status).toBe(422)
+  })
+
+  test('whose sender hangs up in the middle leaves nothing behind', async () => {
+    await expect.poll(uploads).toEqual([])
+    const socket = net.connect({ host: '127.0.0.1', port: Number(new URL(url).port) })
+    socket.write(
+      `PUT /v1/lists HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nContent-Type: text/csv\r\nContent-Length: 1000\r\n\r\nemail`,
+    )
+    await expect.poll(uploads).toHaveLength(1)
+    socket.destroy()
+    await expect.poll(uploads).toEqual([])
+  })
 })
+
+describe('what is no file that can be taken', () => {
+  test.each([
+    ['another media type', 'application/pdf', 415, /send text\/csv/],
+    ['no media type', '', 415, /send text\/csv/],
+    ['another charset', 'text/csv; charset=utf-16', 415, /UTF-8/],
+    ['a workbook with macros', 'application/vnd.ms-excel.sheet.macroEnabled.12', 415, /save it as \.xlsx/],
+    ['an old workbook', 'application/vnd.ms-excel', 415, /save it as \.xlsx/],
+    ['a form without a boundary', 'multipart/form-data', 400, /multipart/],
+    ['a form that is none', 'multipart/form-data; boundary=x', 400, /multipart/],
+  ])('%s is refused in the one shape', async (_, type, status, message) => {
+    const answer = await put(Buffer.from(csv), type === '' ? {} : { 'content-type': type })
+    expect([answer.status, answer.body.issues]).toEqual([
+      status,
+      [{ code: 'BadRequest', message: expect.stringMatching(message) }],
+    ])
+  })
+
+  test('an empty file is named as the body', async () => {
+    for (const answer of [
+      await put('', { 'content-type': 'text/csv' }),
+      await put(form(['file', new File([], 'list.csv')])),
+    ]) {
+      expect(answer.status).toBe(400)
+      expect(answer.body.issues).toEqual([{ code: 'BodyValidation', message: 'The file is empty', path: 'body' }])
+    }
+  })
+
+  test('a form is one file and nothing else', async () => {
+    const file = () => new File([csv], 'list.csv')
+    for (const body of [
+      form(['file', file()], ['other', file()]),
+      form(['file', file()], ['dryRun', 'true']),
+      form(['dryRun', 'true'], ['file', file()]),
+      form(['file', csv]),
+      form(),
+    ]) {
+      const answer = await put(body)
+      expect(answer.status).toBe(400)
+      expect(['BodyValidation', 'BadRequest']).toContain(answer.body.issues[0].code)
+    }
+  })
+
+  test('in a form, other kinds of files are refused with the way out', async () => {
+    for (const [name, type, message] of [
+      ['list.pdf', 'application/pdf', /must be CSV/],
+      ['list.xls', 'application/vnd.ms-excel', /save it as \.xlsx/],
+      ['list.xlsm', 'application/octet-stream', /macros/],
+      ['list', '', /must be CSV/],
+    ] as const) {
+      const answer = await put(form(['file', new File([csv], name, { type })]))
+      expect([answer.status, answer.body.issues[0].message]).toEqual([415, expect.stringMatching(message)])
+    }
+  })
+
+  test('a form that breaks off is refused', async () => {
+    const body = '--x\r\ncontent-disposition: form-data; name="file"; filename="list.csv"\r\n\r\nemail\r\n'
+    const answer = await put(body, { 'content-type': 'multipart/form-data; boundary=x' })
+    expect([answer.status, answer.body.issues[0].message]).toEqual([400, expect.stringMatching(/multipart/)])
+  })
+
+  test('JSON or nothing is told that the body must be a file', async () => {
+    for (const [body, headers] of [
+      ['{}', { 'content-type': 'application/json' }],
+      [undefined, {}],
+    ] as const) {
+      const answer = await put(body, headers)
+      expect(answer.status).toBe(400)
+      expect(answer.body.issues).toEqual([
+        { code: 'BodyValidation', message: expect.stringMatching(/^The body must be a file/), path: 'body' },
+      ])
+    }
+  })
+
+  test('an operation of the same scope that takes JSON takes no file', async () => {
+    const headers = { 'x-api-key': harness.key, 'content-type': 'text/csv' }
+    const answer = await fetch(`${url}/v1/things`, { method: 'POST', body: csv, headers })
+    expect([answer.status, (await answer.json()) as object]).toEqual([
+      400,
+      { issues: [{ code: 'BodyValidation', message: 'The body must be JSON', path: 'body' }] },
+    ])
+  })
+
+  test('beyond 100 MiB it is refused, whether its length was told or not, and nothing of it stays', async () => {
+    const answers = await Promise.all([
+      put(Buffer.alloc(100 * 1024 * 1024 + 20_000, 'x'), { 'content-type': 'text/csv' }),
+      put(megabytes(101), { 'content-type': 'text/csv' }),
+    ])
+    for (const { status, body } of answers) {
+      expect(status).toBe(413)
+      expect(body.issues).toEqual([{ code: 'BadRequest', message: 'The file must not exceed 104857600 bytes' }])
+    }
+    await expect.poll(uploads).toEqual([])
+  })
+
+  test('a body that never ends is cut off', async () => {
+    const answer = put(megabytes(Number.POSITIVE_INFINITY), { 'content-type': 'text/csv' })
+    // The answer, or the end of the connection: whoever writes for ever may miss the answer.
+    expect(await answer.then(({ status }) => status).catch(() => 'ended')).toBeOneOf([413, 'ended'])
+  })
+})
+
+test('the document names the three ways to send a file', () => {
+  const { requestBody } = (app.swagger() as unknown as Document).paths['/v1/lists'].put
+  const file = { type: 'string', format: 'binary' }
+  expect(requestBody.content).toMatchObject({
+    'text/csv': { schema: file },
+    [xlsxType]: { schema: file },
+    'multipart/form-data': { schema: { type: 'object', required: ['file'], properties: { file } } },
+  })
+})
+type Document = { paths: { '/v1/lists': { put: { requestBody: { content: Record<string, object> } } } } }
+
+function form(...parts: [name: string, value: string | File][]): FormData {
+  const data = new FormData()
+  for (const [name, value] of parts) typeof value === 'string' ? data.append(name, value) : data.append(name, value)
+  return data
+}
+
+function megabytes(count: number): ReadableStream {
+  let sent = 0
+  return new ReadableStream({
+    pull(controller) {
+      if (sent++ < count) controller.enqueue(new Uint8Array(1024 * 1024))
+      else controller.close()
+    },
+  })
+}
+
+async function uploads(): Promise<string[]> {
+  return await readdir(tmpdir())
+}
 
 async function gone(): Promise<void> {
   await expect.poll(() => existsSync(path.dirname(seen?.path ?? ''))).toBe(false)

@@ -7,7 +7,7 @@ import { type Readable, Transform, type TransformCallback } from 'node:stream'
 import { finished, pipeline } from 'node:stream/promises'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import type { FastifyRequest } from 'fastify'
-import { Problem, problem } from '../errors.ts'
+import { type Problem, problem } from '../errors.ts'
 import { requireUtf8 } from './csv.ts'
 import type { App } from './server.ts'
 
@@ -46,7 +46,7 @@ const limits = {
   /** 100 MiB at a megabit and a half a second. */
   arrivalMsMax: 10 * 60_000,
   /** For so long a refused body is read on to nothing: who is still sending does not read the answer. */
-  lingerMsMax: 2_000,
+  lingerMsMax: 1_000,
 }
 
 /**
@@ -88,7 +88,12 @@ async function receive(
   open: (incoming: IncomingFile) => void,
 ): Promise<UploadedFile> {
   const incoming = new IncomingFile()
-  const giveUp = (error: Error) => incoming.destroy(error)
+  // Hung up, or too slow: nothing more is worth reading.
+  let isBrokenOff = false
+  const giveUp = (error: Error) => {
+    isBrokenOff = true
+    incoming.destroy(error)
+  }
   payload.on('error', giveUp)
   let folder: string | undefined
   try {
@@ -96,6 +101,8 @@ async function receive(
     if (Number(request.headers['content-length']) > limits.fileBytesMax + formBytesMax) throw tooLarge()
     folder = await mkdtemp(path.join(tmpdir(), 'openwage-upload-'))
     folders.set(request, folder)
+    // The caller may have hung up meanwhile, and a pipeline would wait for ever for what has ended before it.
+    if (incoming.errored) throw incoming.errored
     const file = path.join(folder, 'body')
     open(incoming)
     await pipeline(incoming, createWriteStream(file, { flags: 'wx', mode: 0o600 }))
@@ -104,7 +111,7 @@ async function receive(
     const refusal = incoming.errored ?? error
     await discard(folder)
     payload.unpipe()
-    if (!isTooSlow(refusal)) await readToNothing(payload)
+    if (!isBrokenOff) await readToNothing(payload)
     throw refusal
   } finally {
     payload.off('error', giveUp)
@@ -201,10 +208,6 @@ function malformedForm(): Problem {
 
 function tooLarge(): Problem {
   return problem('PayloadTooLarge', `The file must not exceed ${limits.fileBytesMax} bytes`)
-}
-
-function isTooSlow(refusal: unknown): boolean {
-  return refusal instanceof Problem && refusal.name === 'RequestTimeout'
 }
 
 async function readToNothing(payload: Readable): Promise<void> {

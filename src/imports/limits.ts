@@ -1,4 +1,4 @@
-/** What a file may hold. Beyond the first three of them reading stops; a cell that is too long is a fault of its row alone. */
+/** What a file may hold. Beyond most of these reading stops; a cell that is too long is a fault of its row alone. */
 export const limits = {
   /** Rows below the header, blank ones among them: the largest member list that can be imported at once. */
   rowsMax: 1_000_000,
@@ -10,6 +10,32 @@ export const limits = {
   cellCharsMax: 1_000,
   /** Bytes of a CSV row: a hundred cells of the longest kind, in a script of four bytes a character, and some quotes. */
   recordBytesMax: 512 * 1024,
+  /** Parts of a workbook. One with a dozen sheets, each with drawings, has some hundred. */
+  archivePartsMax: 1_000,
+  /** Bytes out for each byte in. Honest sheets come to 30, those that hold one row again and again to 100, bombs to 1,000. */
+  ratioMax: 200,
+  /** Bytes of a part that may be packed as tightly as it likes: so small, it harms nobody. */
+  ratioFreeBytes: 1024 * 1024,
+  /**
+   * Rows of a sheet down to its last, blank ones among them. The library that reads it copies all the rows it has for each
+   * piece of the sheet: 150,000 rows take seconds, 400,000 a minute, and a million do not end.
+   */
+  sheetRowsMax: 100_000,
+  /** Unpacked bytes of the sheet: that many rows of ten cells. The library holds it whole, and twice for a moment. */
+  sheetBytesMax: 32 * 1024 * 1024,
+  /** Unpacked bytes of the texts that cells share: half of a sheet, as in lists of people. */
+  sharedStringsBytesMax: 16 * 1024 * 1024,
+  /** Cells from the first to the last, styled ones without a value too: all of them are held in memory. */
+  sheetCellsMax: 1_500_000,
+  /** Unpacked bytes of each part that only says how the workbook is put together. */
+  frameBytesMax: 4 * 1024 * 1024,
+  /** Bytes between two tags. A spreadsheet holds 32,767 characters in a cell, and writes each in up to 8 bytes. */
+  textBytesMax: 256 * 1024,
+  tagBytesMax: 64 * 1024,
+  /** Tags within tags. A cell with formatted text is six deep. */
+  tagDepthMax: 50,
+  /** Cells whose formula failed. Beyond that, it is the formula that wants mending and not the cells. */
+  errorCellsMax: 10_000,
   /** Rows that are handed over together: enough to be cheap, few enough to be nothing in memory. */
   batchRowsMax: 1_000,
 }

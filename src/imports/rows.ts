@@ -1,4 +1,5 @@
 import { readCsv } from './csv.ts'
+import { readXlsx } from './xlsx.ts'
 
 export { FileFault } from './fault.ts'
 export { limits } from './limits.ts'
@@ -22,5 +23,5 @@ export type Row = { row: number; cells: Cell[]; fault?: string }
  * @throws FileFault when the file cannot be read (further); the rows handed over before it are as they are
  */
 export async function* readRows({ path, kind }: { path: string; kind: 'csv' | 'xlsx' }): AsyncGenerator<Row[]> {
-  if (kind === 'csv') yield* readCsv(path)
+  yield* kind === 'csv' ? readCsv(path) : readXlsx(path)
 }

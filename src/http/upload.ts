@@ -101,8 +101,6 @@ async function receive(
     if (Number(request.headers['content-length']) > limits.fileBytesMax + formBytesMax) throw tooLarge()
     folder = await mkdtemp(path.join(tmpdir(), 'openwage-upload-'))
     folders.set(request, folder)
-    // The caller may have hung up meanwhile, and a pipeline would wait for ever for what has ended before it.
-    if (incoming.errored) throw incoming.errored
     const file = path.join(folder, 'body')
     open(incoming)
     await pipeline(incoming, createWriteStream(file, { flags: 'wx', mode: 0o600 }))

@@ -101,6 +101,8 @@ async function receive(
     if (Number(request.headers['content-length']) > limits.fileBytesMax + formBytesMax) throw tooLarge()
     folder = await mkdtemp(path.join(tmpdir(), 'openwage-upload-'))
     folders.set(request, folder)
+    // The caller may have hung up meanwhile; a file that is opened now could come to lie in a folder just being removed.
+    if (incoming.errored) throw incoming.errored
     const file = path.join(folder, 'body')
     open(incoming)
     await pipeline(incoming, createWriteStream(file, { flags: 'wx', mode: 0o600 }))

@@ -23,8 +23,9 @@ export function minorUnits(text: string): bigint {
 export function name({ lengthMax }: { lengthMax: number }): (text: string) => string {
   return text => {
     // PostgreSQL counts characters, JavaScript would count two for some of them.
-    if (text.trim() === '' || [...text].length > lengthMax || /\p{Cc}/u.test(text)) {
-      throw new InvalidArgumentError(`It must be one line of 1 to ${lengthMax} characters.`)
+    // And a blank at an end is lost in files, where a tier is named.
+    if (text !== text.trim() || text === '' || [...text].length > lengthMax || /\p{Cc}/u.test(text)) {
+      throw new InvalidArgumentError(`It must be one line of 1 to ${lengthMax} characters, without blanks at its ends.`)
     }
     return text
   }

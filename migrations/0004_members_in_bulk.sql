@@ -19,6 +19,8 @@ create table member_jobs (
   -- Of a file: the columns that it has, in their order; and whether empty bank cells remove an account.
   columns text[] not null,
   removes_accounts boolean not null,
+  -- The last row of the file; 0 without one.
+  row_to integer not null,
   status text not null check (status in ('AwaitingReview', 'Processing', 'Completed', 'Rejected')),
   -- The plan in numbers.
   invite integer not null,

@@ -111,6 +111,7 @@ export type DB = {
     kind: 'actions' | 'file'
     columns: string[]
     removesAccounts: boolean
+    rowTo: number
     status: 'AwaitingReview' | 'Completed' | 'Processing' | 'Rejected'
     invite: number
     update: number

@@ -9,6 +9,7 @@ type Schema = {
   enum?: unknown[]
   const?: unknown
   anyOf?: Schema[]
+  oneOf?: Schema[]
   required?: string[]
   pattern?: string
   format?: string
@@ -74,7 +75,8 @@ function like(schema: Schema, odd: boolean): fc.Arbitrary<unknown> {
 
 function fitting(schema: Schema, odd: boolean): fc.Arbitrary<unknown> {
   if (schema.$ref !== undefined) return fitting(document.components.schemas[schema.$ref.split('/').at(-1) ?? ''], odd)
-  if (schema.anyOf !== undefined) return fc.oneof(...schema.anyOf.map(each => fitting(each, odd)))
+  const branches = schema.anyOf ?? schema.oneOf
+  if (branches !== undefined) return fc.oneof(...branches.map(each => fitting(each, odd)))
   if (schema.enum !== undefined)
     return fc.constantFrom(...schema.enum, ...(schema.enum.includes('GBP') ? Array(200).fill('GBP') : []))
   if ('const' in schema) return fc.constant(schema.const)

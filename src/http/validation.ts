@@ -9,6 +9,7 @@ import { UploadedFile } from './upload.ts'
 // Nothing is coerced, defaulted or removed, and all problems are reported at once.
 const ajv = new Ajv({
   allErrors: true,
+  discriminator: true,
   verbose: true,
   strict: false,
   coerceTypes: false,
@@ -90,21 +91,30 @@ function issuesOf(part: Part, validate: ValidateFunction, value: unknown, faults
   return [...issues.values()].map(issue => ({ name, issue }))
 }
 
-// A failing union reports the errors of every branch. Only those of the branch that the caller meant help them: one of
-// the right type, with the fewest errors.
+// A failing union reports the errors of every branch, and itself right behind them. Only those of the branch that the caller
+// meant help them: one of the right type, with the fewest errors.
 function chooseBranches(errors: ErrorObject[]): ErrorObject[] {
-  const unions = errors.filter(error => error.keyword === 'anyOf')
-  let kept = errors
-  for (const union of unions) {
-    const inside = kept.filter(error => error !== union && error.schemaPath.startsWith(`${union.schemaPath}/`))
-    const branches = Object.values(Object.groupBy(inside, error => branchOf(error, union))).filter(b => b !== undefined)
+  const kept: ErrorObject[] = []
+  for (const error of errors) {
+    if (error.keyword !== 'anyOf') {
+      kept.push(error)
+      continue
+    }
+    const inside = kept.splice(kept.findLastIndex(each => !isInside(each, error)) + 1)
+    const branches = Object.values(Object.groupBy(inside, each => branchOf(each, error))).filter(b => b !== undefined)
     const typed = branches.filter(
-      branch => !branch.some(error => error.keyword === 'type' && error.instancePath === union.instancePath),
+      branch => !branch.some(each => each.keyword === 'type' && each.instancePath === error.instancePath),
     )
-    const meant = typed.toSorted((a, b) => a.length - b.length)[0]
-    kept = kept.filter(error => !inside.includes(error) && error !== union).concat(meant ?? [union])
+    kept.push(...(typed.toSorted((a, b) => a.length - b.length)[0] ?? [error]))
   }
   return kept
+}
+
+function isInside(error: ErrorObject, union: ErrorObject): boolean {
+  return (
+    error.schemaPath.startsWith(`${union.schemaPath}/`) &&
+    (error.instancePath === union.instancePath || error.instancePath.startsWith(`${union.instancePath}/`))
+  )
 }
 
 function branchOf(error: ErrorObject, union: ErrorObject): string {
@@ -125,6 +135,14 @@ function describe(error: ErrorObject, whole: string): Fault {
         path: at(error.params.additionalProperty),
         message: `${at(error.params.additionalProperty)} is not a known field; check its spelling or leave it out`,
       }
+    case 'discriminator': {
+      const { tag } = error.params as { tag: string }
+      const { oneOf } = error.parentSchema as { oneOf: { properties: Record<string, { const: string }> }[] }
+      return {
+        path: at(tag),
+        message: `${at(tag)} must be one of ${listed(oneOf.map(each => each.properties[tag]?.const))}`,
+      }
+    }
     case 'enum':
       return { path: at(), message: `${at()} must be one of ${listed(error.params.allowedValues)}` }
     case 'const':

@@ -82,7 +82,7 @@ describe('a file', () => {
       }),
       { numRuns: 20 },
     )
-    expect(await cellsOf("a\n'=1+1\n'-5\n'text\n''=1\n")).toEqual([['a'], ['=1+1'], ['-5'], ["'text"], ["''=1"]])
+    expect(await cellsOf("a\n'=1+1\n'-5\n'text\n''=1\n")).toEqual([['a'], ['=1+1'], ['-5'], ["'text"], ["'=1"]])
   })
 
   test('is read the same wherever its chunks of 64 KiB end', async () => {

@@ -121,7 +121,10 @@ function isEmpty(): FileFault {
 }
 
 function tooManyRows(): FileFault {
-  return new FileFault(limits.rowsMax + 2, `The file has more than ${limits.rowsMax} rows; split it`)
+  return new FileFault(
+    limits.rowsMax + 2,
+    `The file has more than ${limits.rowsMax} rows, which is the longest list that can be taken`,
+  )
 }
 
 function faultOfHeader(row: number, cells: string[]): FileFault | undefined {

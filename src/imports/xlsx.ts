@@ -1,6 +1,7 @@
 import path from 'node:path'
 import type { Readable } from 'node:stream'
 import { InvalidSpreadsheetError, readSheet } from 'read-excel-file/node'
+import { unescaped } from '../csv.ts'
 import { Archive, packed } from './archive.ts'
 import { FileFault } from './fault.ts'
 import { limits } from './limits.ts'
@@ -158,6 +159,8 @@ function cellOf(value: Value): { cell: Cell; fault?: string } {
   if (typeof value === 'string' && value.length > limits.cellCharsMax) {
     return { cell: value.slice(0, limits.cellCharsMax), fault: `is longer than ${limits.cellCharsMax} characters` }
   }
+  // A file of ours that was opened in a spreadsheet and saved as a workbook has its apostrophes still.
+  if (typeof value === 'string') return { cell: unescaped(value) }
   if (!(value instanceof Date)) return { cell: value }
   const time = value.getTime()
   const isInRange = time >= firstDay && time < endOfDays

@@ -12,15 +12,15 @@ const euAccount: Column[] = ['iban', 'account_holder']
 // What our own files say beside: a file with the outcome added may come back.
 const added = ['row', 'member_id', 'status', 'action', 'outcome', 'message']
 
-/**
- * Reads the header. Case, blanks, hyphens and underscores do not matter.
- * @returns what each column of the file is (null: one that we have added), or what is wrong with the header
- */
-export function readHeader(cells: Cell[]): { header: (Column | null)[]; faults: string[] } {
+/** What a column of a file is; null: one that we have added, which says nothing. */
+export type Header = (Column | 'action' | null)[]
+
+/** Reads the header. Case, blanks, hyphens and underscores do not matter. @returns with `faults`, it cannot be used */
+export function readHeader(cells: Cell[]): { header: Header; faults: string[] } {
   const names = cells.map(cell => String(cell ?? '').trim())
   // Spreadsheets like to add empty columns at the end.
   while (names.at(-1) === '') names.pop()
-  const header = names.map(name => columns.find(column => plain(column) === plain(name)) ?? null)
+  const header = names.map(name => [...columns, 'action' as const].find(each => plain(each) === plain(name)) ?? null)
   const has = (column: Column) => header.includes(column)
   const unknown = names.filter(
     (name, index) => header[index] === null && !added.some(each => plain(each) === plain(name)),
@@ -49,17 +49,26 @@ function plain(name: string): string {
 export type RowRead = { body: NewMember; enablePayroll: boolean | null }
 
 /** Reads a row. @returns what it says, or everything that is wrong with its cells, each with its column */
-export function readRow(cells: Cell[], header: (Column | null)[]): RowRead | string[] {
+export function readRow(cells: Cell[], header: Header): RowRead | string[] {
   const faults: string[] = []
   const text: Partial<Record<Column, string>> = {}
   for (let index = 0; index < header.length; index++) {
     const column = header[index]
     if (column == null) continue
+    if (column === 'action') {
+      // A file of results that comes back as it is would bring back everybody whom it says to be gone.
+      if (cells[index] === 'Offboard') faults.push('action: whoever was offboarded is in no list; take the row out')
+      continue
+    }
     const read = readCell(cells[index] ?? null, column)
     if (typeof read === 'string') {
       if (read !== '') text[column] = read
     } else faults.push(`${column}: ${read.fault}`)
   }
+  // A cell that cannot be read is not an empty one.
+  const isAccountRead = ![...ukAccount, ...euAccount].some(column =>
+    faults.some(fault => fault.startsWith(`${column}:`)),
+  )
   const body = bodyOf(text)
   for (const column of required) {
     if (text[column] === undefined && column !== 'phone' && !faults.some(fault => fault.startsWith(`${column}:`)))
@@ -69,7 +78,7 @@ export function readRow(cells: Cell[], header: (Column | null)[]): RowRead | str
     const value = body[column]
     if (value !== undefined && !isValid(value)) faults.push(`${column}: ${message}`)
   }
-  faults.push(...accountFaults(text))
+  if (isAccountRead) faults.push(...accountFaults(text))
   if (faults.length > 0) return faults
   // Every column has been checked by the schema of its field.
   return { body: toBody(text, body) as NewMember, enablePayroll: (body.enable_payroll as boolean | undefined) ?? null }
@@ -77,7 +86,10 @@ export function readRow(cells: Cell[], header: (Column | null)[]): RowRead | str
 
 function readCell(cell: Cell, column: Column): string | { fault: string } {
   // A blank around a cell is no part of what it says.
-  if (typeof cell === 'string') return cell.trim()
+  if (typeof cell === 'string') {
+    const text = cell.trim()
+    return text.startsWith('#') && formulaErrors.test(text) ? { fault: `holds ${text}, the error of a formula` } : text
+  }
   if (cell === null) return ''
   if (typeof cell === 'boolean') return String(cell)
   if (typeof cell === 'object') {
@@ -96,6 +108,8 @@ function readCell(cell: Cell, column: Column): string | { fault: string } {
     return { fault: `the cell is a number; format the column as a date, or type it like 1990-06-24` }
   return digits
 }
+
+const formulaErrors = /^#(N\/A|REF!|VALUE!|DIV\/0!|NAME\?|NUM!|NULL!|SPILL!|CALC!)$/
 
 // What a column says, as the field of the API takes it.
 function bodyOf(text: Partial<Record<Column, string>>): Partial<Record<Column, unknown>> {

@@ -1,5 +1,6 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import writeExcelFile from 'write-excel-file/node'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql } from '../db.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
@@ -47,7 +48,7 @@ const listed = async (partner: TestPartner) =>
   )
 
 /** Uploads a file and has the worker apply it. */
-const apply = async (partner: TestPartner, raw: string, options: Parameters<typeof upload>[2] = {}) => {
+const apply = async (partner: TestPartner, raw: string | Buffer, options: Parameters<typeof upload>[2] = {}) => {
   const answer = await upload(partner, raw, options)
   expect(answer.status, answer.text).toBe(202)
   await work()
@@ -513,7 +514,112 @@ describe('a batch of actions', () => {
       (
         await post(partner, [{ type: 'Delete', memberId: 'x' }, { ...add('ann'), memberId: 'x' }, { type: 'Offboard' }])
       ).body.issues.map((each: { path: string }) => each.path),
-    ).toEqual(expect.arrayContaining(['actions.1.memberId', 'actions.2.memberId']))
+    ).toEqual(['actions.0.type', 'actions.1.memberId', 'actions.2.memberId'])
+  })
+})
+
+describe('a body of ten thousand bad actions', () => {
+  const bad = [
+    {},
+    { type: 'Update', memberId: 'x', accountDetails: {} },
+    { type: 'Add', email: 'a@example.com', firstName: 'a', lastName: 'b', tier: 'x', accountDetails: { iban: 1 } },
+  ]
+  // In a time that grows with the square it would take minutes, and nobody else would be answered meanwhile.
+  test.each(bad)('is answered with the issues of the first thousand: %o', { timeout: 5_000 }, async action => {
+    const { key } = await employer()
+    const answer = await harness.call('POST', '/v1/members/jobs', {
+      key,
+      body: { actions: Array(10_000).fill(action) },
+    })
+    expect(answer.status).toBe(400)
+    expect(answer.body.issues).toHaveLength(1_000)
+    expect(answer.body.issues.at(-1).path).toMatch(/^actions\.\d+\./)
+  })
+})
+
+describe('a file of results', () => {
+  test('that is sent back as it is does not bring back whom it says to be gone', async () => {
+    const partner = await employer({ offboardReviewPercent: 100 })
+    await apply(partner, file(minimal, row('ann'), row('old')))
+    const jobId = await apply(partner, file(minimal, row('ann')))
+    const accept = { accept: 'text/csv' }
+    const { text } = await harness.call('GET', `/v1/members/jobs/${jobId}/results`, {
+      key: partner.key,
+      headers: accept,
+    })
+    expect(faultsOf(await upload(partner, text))).toEqual([
+      '3: action: whoever was offboarded is in no list; take the row out',
+    ])
+    const without = text.split('\r\n').filter(line => !line.includes('Offboard'))
+    await apply(partner, without.join('\r\n'))
+    expect(await listed(partner)).toEqual({ ann: 'active', old: 'inactive' })
+  })
+})
+
+describe('a workbook', () => {
+  const xlsx = { 'content-type': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet' }
+  const text = (value: string) => ({ type: String, value })
+  const header = [
+    ...minimal.split(','),
+    'worker_id',
+    'dob',
+    'enable_payroll',
+    'sort_code',
+    'account_number',
+    'account_holder',
+  ]
+  const workbook = async (...rows: object[][]) => await writeExcelFile([header.map(text), ...rows] as never).toBuffer()
+  const ann = ['ann@example.com', 'Ann', 'Okafor', '+447700900123', 'Silver', '007'].map(text)
+
+  test('is a list like any other; its dates are days, and its texts keep their zeros', async () => {
+    const partner = await employer()
+    const dob = { type: Date, value: new Date('1990-06-24'), format: 'dd/mm/yyyy' }
+    const raw = await workbook([
+      ...ann,
+      dob,
+      { type: Boolean, value: false },
+      text('089999'),
+      text('66374958'),
+      text('A'),
+    ])
+    await apply(partner, raw, { headers: xlsx })
+    expect(await only(partner, 'ann')).toMatchObject({
+      ...{ workerId: '007', dob: '1990-06-24', enablePayroll: false, phone: '+447700900123' },
+      accountDetails: { sortCode: '089999', accountNumber: '66374958' },
+    })
+    const { body } = await upload(partner, raw, { query: '?dryRun=true', headers: xlsx })
+    expect(body.plan).toMatchObject({ unchanged: 1 })
+  })
+
+  test('names the numbers that may have lost their zeros, and the errors of its formulas', async () => {
+    const number = (value: number) => ({ type: Number, value })
+    const raw = await workbook(
+      [
+        ...ann.slice(0, 3),
+        number(447700900123),
+        text('Silver'),
+        number(7),
+        number(33000),
+        null as never,
+        number(89999),
+        number(6374958),
+        text('A'),
+      ],
+      [text('ben@example.com'), text('#N/A'), ...ann.slice(2)],
+    )
+    expect(faultsOf(await upload(await employer(), raw, { headers: xlsx }))).toEqual([
+      '2: phone: the cell is a number (447700900123), which loses leading zeros; format the column as text and type it again; worker_id: the cell is a number (7), which loses leading zeros; format the column as text and type it again; dob: the cell is a number; format the column as a date, or type it like 1990-06-24; sort_code: the cell is a number (89999), which loses leading zeros; format the column as text and type it again; account_number: the cell is a number (6374958), which loses leading zeros; format the column as text and type it again',
+      '3: first_name: holds #N/A, the error of a formula',
+    ])
+  })
+
+  test('that is no workbook, or a hostile one, is a fault of its first row', async () => {
+    const partner = await employer()
+    const noWorkbook = [file(minimal, row('ann')), 'PK\u{3}\u{4}', '\u{0}']
+    for (const raw of noWorkbook) {
+      expect(faultsOf(await upload(partner, raw, { headers: xlsx }))[0]).toMatch(/^1: /)
+    }
+    expect(faultsOf(await upload(partner, await workbook(ann)))[0]).toMatch(/^1: The file is an Excel workbook/)
   })
 })
 

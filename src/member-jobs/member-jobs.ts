@@ -67,6 +67,7 @@ export async function createFromActions(
     plan,
     columns: [],
     removesAccounts: false,
+    rowTo: 0,
     needsReview: false,
     now,
   })
@@ -108,7 +109,7 @@ export async function createFromFile(
   const { plan, faults, membersBefore } = await planFile(tx, { terms, partner, rowCount, rowTo, now })
   if (read.faults.length + faults.length > 0) throw faulty(read, faults)
   const needsReview = plan.offboard * 100 > membersBefore * partner.offboardReviewPercent
-  await insert(tx, { partner, jobId, kind: 'file', plan, columns, removesAccounts, needsReview, now })
+  await insert(tx, { partner, jobId, kind: 'file', plan, columns, removesAccounts, rowTo, needsReview, now })
   return { jobId, preview: await previewOf(tx, { partnerId, jobId, plan, needsReview }) }
 }
 
@@ -290,6 +291,7 @@ async function insert(
     plan,
     columns,
     removesAccounts,
+    rowTo,
     needsReview,
     now,
   }: {
@@ -299,6 +301,7 @@ async function insert(
     plan: Plan
     columns: Column[]
     removesAccounts: boolean
+    rowTo: number
     needsReview: boolean
     now: Date
   },
@@ -307,7 +310,7 @@ async function insert(
   const status = needsReview ? 'AwaitingReview' : 'Processing'
   await tx
     .insertInto('memberJobs')
-    .values({ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, status, createdAt: now })
+    .values({ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, rowTo, status, createdAt: now })
     .execute()
   await append(tx, { partnerId, jobId, status, now })
   if (needsReview) return

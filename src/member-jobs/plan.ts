@@ -183,7 +183,9 @@ function isSame({ columns, removesAccounts }: FileTerms) {
                     or not (case when e.iban is null then ${has('sort_code')}::boolean else ${has('iban')}::boolean end))`
   return sql.join(
     [
-      ...['first_name', 'last_name', 'tier'].map(same),
+      // A blank at the end, which the API takes and a file loses, is no change.
+      sql`btrim(e.first_name) = r.first_name and btrim(e.last_name) = r.last_name`,
+      same('tier'),
       ...(['phone', 'worker_id', 'dob', 'gender'] as const).filter(has).map(same),
       sql`e.enable_payroll = coalesce(r.enable_payroll, e.enable_payroll)`,
       sql`case when r.account_holder is null then ${kept}

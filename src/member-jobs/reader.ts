@@ -3,7 +3,7 @@ import { toColumns } from '../bank-accounts/rules.ts'
 import { newId } from '../ids.ts'
 import { FileFault, readRows } from '../imports/rows.ts'
 import { settleNew } from '../members/rules.ts'
-import { type Column, type RowRead, readHeader, readRow } from './columns.ts'
+import { type Header, type RowRead, readHeader, readRow } from './columns.ts'
 import type { Fault, Message, Read, Reading } from './reading.ts'
 
 // A thread of its own: reads a file row by row, checks every row by itself, and hands on the rows as PostgreSQL's COPY takes
@@ -42,7 +42,7 @@ async function read(reading: Reading): Promise<Read> {
   }
   const lineOf = copyLines(reading)
   const startedAt = performance.now()
-  let header: (Column | null)[] | undefined
+  let header: Header | undefined
   try {
     for await (const batch of readRows(reading.file)) {
       let text = ''
@@ -53,7 +53,7 @@ async function read(reading: Reading): Promise<Read> {
           header = found.header
           for (const message of found.faults) addFault({ row, message })
           if (faults.length > 0) return read
-          read.columns = header.filter(column => column !== null)
+          read.columns = header.filter(column => column !== null && column !== 'action')
           continue
         }
         read.rowCount += 1

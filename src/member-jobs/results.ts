@@ -95,12 +95,13 @@ const outcome = sql`
 function ofRows({ partnerId, jobId }: Asked) {
   return sql`
     select p.row as step, p.row, coalesce(s.action, 'Unchanged') as action, ${outcome},
-           coalesce(s.member_id, m.id) as member_id, s.fault as message, ${profile}
+           coalesce(s.member_id, unchanged.id) as member_id, s.fault as message, ${profile}
       from member_jobs j
       join member_job_rows p on p.partner_id = j.partner_id and p.job_id = j.id
       left join member_job_steps s on s.partner_id = p.partner_id and s.job_id = p.job_id and s.step = p.row
-      left join members m on s.step is null and m.partner_id = p.partner_id and lower(m.email) = lower(p.email)
-                         and m.status in ('active', 'invited')
+      left join lateral (select id from members
+                          where s.step is null and partner_id = p.partner_id and lower(email) = lower(p.email)
+                            and status in ('active', 'invited')) unchanged on true
      where j.partner_id = ${partnerId} and j.id = ${jobId}`
 }
 
@@ -111,5 +112,5 @@ function ofOthers({ partnerId, jobId }: Asked) {
       from member_jobs j
       join member_job_steps s on s.partner_id = j.partner_id and s.job_id = j.id
       left join members p on p.partner_id = s.partner_id and p.id = s.member_id
-     where j.partner_id = ${partnerId} and j.id = ${jobId} and (j.kind = 'actions' or s.action = 'Offboard')`
+     where j.partner_id = ${partnerId} and j.id = ${jobId} and s.step > j.row_to`
 }

@@ -18,8 +18,14 @@ const UpdateMember = Type.Object(
 const OffboardMember = Type.Object({ type: Type.Literal('Offboard'), memberId }, { title: 'OffboardMember', ...strict })
 
 /** One change of a batch: what the operation of one member would take, with its type and the member. */
-export const MemberAction = Type.Union([AddMember, ReplaceMember, UpdateMember, OffboardMember])
-export type MemberAction = Static<typeof MemberAction>
+export type MemberAction = Static<typeof AddMember | typeof ReplaceMember | typeof UpdateMember | typeof OffboardMember>
+// By its type, so that an action is judged as what it says it is, and not by trial against all four.
+export const MemberAction = Type.Unsafe<MemberAction>({
+  type: 'object',
+  required: ['type'],
+  discriminator: { propertyName: 'type' },
+  oneOf: [AddMember, ReplaceMember, UpdateMember, OffboardMember],
+})
 
 export const NewMemberJob = Type.Object(
   { actions: Type.Array(MemberAction, { minItems: 1, maxItems: 10_000 }) },

@@ -46,7 +46,12 @@ export async function startWorker(context: JobContext, pool: pg.Pool, rail: Rail
     await Promise.all(running.map(each => each.stop()))
     await queue.end()
   }
-  const inside = () => startRunner(context, queue, { jobs, concurrency: slots.inside })
+  const inside = async () => {
+    const runner = await startRunner(context, queue, { jobs, concurrency: slots.inside })
+    // The first round is now: what was cut off by a kill need not wait for the next minute.
+    for (const task of Object.keys(jobs)) await runner.addJob(task, undefined, roundOf(task))
+    return runner
+  }
   const outside = () => startRunner(context, queue, { jobs: payoutJobs(rail), concurrency: slots.outside })
   try {
     for (const start of [inside, outside]) running.push(await keepRunning(context, start))
@@ -97,12 +102,8 @@ async function startRunner(
   { jobs, concurrency }: { jobs: Jobs; concurrency: number },
 ): Promise<Runner> {
   // Steps that are due at an instant are woken then; the round each minute is for the ones that nobody woke.
-  const rounds = Object.keys(jobs).map(task => ({
-    task,
-    match: '* * * * *',
-    options: { jobKey: `round:${task}`, maxAttempts: 5 },
-  }))
-  const runner = await run({
+  const rounds = Object.keys(jobs).map(task => ({ task, match: '* * * * *', options: roundOf(task) }))
+  return await run({
     pgPool: pool,
     taskList: Object.fromEntries(Object.entries(jobs).map(([name, job]) => [name, () => job(context)])),
     parsedCronItems: parseCronItems(rounds),
@@ -117,7 +118,8 @@ async function startRunner(
       }
     }),
   })
-  // The first round is now: what came due while nobody ran, or was cut off, need not wait for the next minute.
-  await Promise.all(rounds.map(({ task, options }) => runner.addJob(task, undefined, options)))
-  return runner
+}
+
+function roundOf(task: string) {
+  return { jobKey: `round:${task}`, maxAttempts: 5 }
 }

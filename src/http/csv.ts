@@ -1,4 +1,5 @@
-import type { FastifyRequest } from 'fastify'
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problem } from '../errors.ts'
 import type { App } from './server.ts'
 
@@ -41,6 +42,21 @@ export function prefersCsv(accept: string | undefined): boolean {
   )
   const csv = weights.get('text/csv') ?? 0
   return csv > 0 && csv >= (weights.get('application/json') ?? 0)
+}
+
+/**
+ * Answers with a CSV file, as it is made. It is not kept for a repetition: it may be a hundred megabytes, and to read it again
+ * does no harm. What breaks it off is in the log, since the answer cannot say so any more.
+ * @param name as in `csvHeaders`
+ */
+export function sendCsv(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { name, parts }: { name: string; parts: AsyncIterable<string> },
+): FastifyReply {
+  const file = Readable.from(parts)
+  file.on('error', error => request.log.error({ err: error, requestId: request.id }, 'a file broke off in the middle'))
+  return reply.headers(csvHeaders(name)).send(file)
 }
 
 /** Headers of an answer that is a CSV file to keep. `name` holds nothing but letters, digits, `-` and `.`. */

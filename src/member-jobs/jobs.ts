@@ -16,7 +16,9 @@ export const memberJobJobs: Jobs = {
     let collisions = 0
     while (now().getTime() < until) {
       try {
-        if (!(await db.transaction().execute(tx => memberJobs.applyNext(tx, now())))) return
+        const applied = await db.transaction().execute(tx => memberJobs.applyNext(tx, now()))
+        if (applied === undefined) return
+        if (applied.hasEnded) await memberJobs.noteGrowth(db, applied)
         collisions = 0
       } catch (error) {
         // Somebody has taken an e-mail or a worker id in between: decided again, the step sees them.

@@ -32,6 +32,8 @@ export type MemberFile = { path: string; kind: 'csv' | 'xlsx'; removesAccounts: 
 
 // A preview names as many as a person would read.
 const namedMax = 1_000
+// Less than that is soon noticed.
+const growthMin = 5_000
 // An answer holds no more.
 const issuesMax = 1_000
 
@@ -200,21 +202,29 @@ async function review(
 /**
  * Takes the next steps of a job that nobody else is applying: of the one that is least far, so that a small one does not wait
  * for the end of a large one.
- * @returns whether there was one
+ * @returns undefined when there was none; else whether it has ended, and how many steps it has
  */
-export async function applyNext(tx: Tx, now: Date): Promise<boolean> {
-  const { rows } = await sql<Job & PartnerRules & { partnerId: string }>`
+export async function applyNext(tx: Tx, now: Date): Promise<{ hasEnded: boolean; steps: number } | undefined> {
+  const { rows } = await sql<Job & PartnerRules & { steps: number }>`
     select j.partner_id, j.id as job_id, j.kind, j.columns, j.removes_accounts, j.applied_through,
-           p.country, p.time_zone, p.auto_activate
+           j.invite + j.update + j.bring_back + j.offboard as steps, p.country, p.time_zone, p.auto_activate
       from member_jobs j join partners p on p.id = j.partner_id
      where j.status = 'Processing'
      order by j.steps_done, j.created_at limit 1
        for no key update of j skip locked`.execute(tx)
   const [row] = rows
-  if (row === undefined) return false
-  const { country, timeZone, autoActivate, ...job } = row
-  await applySome(tx, { job, partner: { id: job.partnerId, country, timeZone, autoActivate }, now })
-  return true
+  if (row === undefined) return undefined
+  const { country, timeZone, autoActivate, steps, ...job } = row
+  const partner = { id: job.partnerId, country, timeZone, autoActivate }
+  return { hasEnded: await applySome(tx, { job, partner, now }), steps }
+}
+
+/**
+ * Has the planner look at the tables that a large job has filled, instead of waiting for PostgreSQL to notice by itself: until
+ * then statements would be planned for tables of a tenth of the size.
+ */
+export async function noteGrowth(db: Db, { steps }: { steps: number }): Promise<void> {
+  if (steps > growthMin) await sql`analyze members, events, member_job_steps`.execute(db)
 }
 
 /** Has the worker come back for the jobs that it has not ended in its turn. */

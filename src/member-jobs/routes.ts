@@ -1,8 +1,7 @@
-import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import { csvLines } from '../csv.ts'
 import { type Db, sql, type Tx, withCopying } from '../db.ts'
-import { csvHeaders, prefersCsv } from '../http/csv.ts'
+import { prefersCsv, sendCsv } from '../http/csv.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
 import { type Answer, once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
@@ -203,9 +202,8 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
       const asked = { partnerId: request.partner.id, jobId: request.params.jobId, filter }
       reply.header('vary', 'accept')
       if (prefersCsv(request.headers.accept)) {
-        // Not kept for a repetition: it may be a hundred megabytes, and to read it again does no harm.
         const { columns } = await memberJobs.findColumns(db, asked)
-        return reply.headers(csvHeaders(`${asked.jobId}.csv`)).send(Readable.from(csvOf(db, asked, columns)))
+        return sendCsv(request, reply, { name: `${asked.jobId}.csv`, parts: csvOf(db, asked, columns) })
       }
       return await read(db, request, reply, async reader => {
         const page = pageOf(request.query)

@@ -1,8 +1,7 @@
 import { createReadStream } from 'node:fs'
-import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { ProblemName } from '../errors.ts'
-import { csvHeaders, prefersCsv } from '../http/csv.ts'
+import { csvHeaders, prefersCsv, sendCsv } from '../http/csv.ts'
 import { pageOf } from '../http/list.ts'
 import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
@@ -69,8 +68,7 @@ export function memberRoutes(app: App, { db }: Edge): void {
       const asked = { partnerId: request.partner.id, filter }
       reply.header('vary', 'accept')
       if (prefersCsv(request.headers.accept)) {
-        // Not kept for a repetition: it may be a hundred megabytes, and to read it again does no harm.
-        return reply.headers(csvHeaders('members.csv')).send(Readable.from(fileOf(members.listAll(db, asked))))
+        return sendCsv(request, reply, { name: 'members.csv', parts: fileOf(members.listAll(db, asked)) })
       }
       return await read(db, request, reply, async reader => {
         const page = pageOf(request.query)

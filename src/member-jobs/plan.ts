@@ -241,6 +241,8 @@ async function planKnown(
   { terms, partner, now }: { terms: FileTerms; partner: PartnerRules; now: Date },
 ): Promise<{ faults: Fault[]; update: number; bringBack: number }> {
   const { partnerId, jobId } = terms
+  // Without it every batch below would be looked for among all rows.
+  await sql`create index on member_job_matches (row) where member_id is not null and not is_same`.execute(tx)
   const faults: Fault[] = []
   const counts = { update: 0, bringBack: 0 }
   for (let after = 0; ; ) {

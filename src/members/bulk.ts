@@ -65,28 +65,35 @@ export async function writeAll(
 
 /**
  * Invites everybody of a relation, by one statement.
- * @param source a `select` of the columns that a new member needs, in the form that they are stored in
+ * @param source a `select` of the columns that a new member needs, in the form that they are stored in; of `countMax` rows at most
  * @returns the ids of those who were invited; the e-mail or `workerId` of the others belongs to another member
  */
 export async function inviteAll(
   tx: Tx,
-  { partner, source, now }: { partner: PartnerRules; source: ReturnType<typeof sql>; now: Date },
+  {
+    partner,
+    source,
+    countMax,
+    now,
+  }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; now: Date },
 ): Promise<Set<string>> {
   const partnerId = partner.id
+  const told = events.appendingFirst({
+    ...{ partnerId, type: 'member.invited', countMax, now },
+    made: sql`select id as resource_id, jsonb_build_object('memberId', id, 'status', 'invited') as data from invited`,
+  })
   const { rows } = await sql<{ id: string }>`
-    insert into members (partner_id, id, status, email, first_name, last_name, phone, tier, worker_id, account_holder,
-                         sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at)
-    select ${partnerId}, id, 'invited', email, first_name, last_name, phone, tier, worker_id, account_holder,
-           sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}
-      from (${source}) source
-        on conflict do nothing
-    returning id`.execute(tx)
+    with invited as (
+      insert into members (partner_id, id, status, email, first_name, last_name, phone, tier, worker_id, account_holder,
+                           sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at)
+      select ${partnerId}, id, 'invited', email, first_name, last_name, phone, tier, worker_id, account_holder,
+             sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}
+        from (${source}) source
+          on conflict do nothing
+      returning id
+    ), told as (${told})
+    select id from invited`.execute(tx)
   const memberIds = rows.map(row => row.id)
-  await append(
-    tx,
-    memberIds.map(memberId => ({ memberId, name: 'invited' as const, isFirst: true })),
-    { partnerId, now },
-  )
   if (partner.autoActivate) {
     await setStatus(tx, { partnerId, memberIds, status: 'active', now })
     await append(

@@ -10,7 +10,7 @@ import { type Action, actionOf, type FileTerms, readWishes } from './plan.ts'
 export type Job = FileTerms & { kind: 'actions' | 'file'; appliedThrough: number }
 
 // A chunk of a file holds its members' locks for a fraction of a second. Actions are applied all together or not at all.
-const stepsAtOnce = { file: 1_000, actions: 10_000 }
+const stepsAtOnce = { file: 2_000, actions: 10_000 }
 
 type Step = { step: number; action: Action; memberId: string; wish: Wish | null }
 

@@ -4,7 +4,7 @@ import { type Decision, decideAll, type Wish } from '../members/bulk.ts'
 import type { PartnerRules } from '../members/members.ts'
 import type { MemberUpdate } from '../members/schema.ts'
 import type { Column } from './columns.ts'
-import type { Fault } from './reading.ts'
+import type { Fault, Read } from './reading.ts'
 
 /** What a job does, in numbers of members. */
 export type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
@@ -24,7 +24,7 @@ const faultsMax = 1_000
  *
  * A row is the member with its e-mail among active and invited ones, else the one with its `worker_id`, else the inactive one
  * with its e-mail who was removed last, else somebody new. Who is active or invited and in no row is to be offboarded.
- * @param rowTo the last row of the file
+ * @param readTo the last row of the file
  * @returns the plan; with faults nothing of it holds
  */
 export async function planFile(
@@ -33,16 +33,21 @@ export async function planFile(
     terms,
     partner,
     rowCount,
-    rowTo,
+    perhapsRepeated,
+    readTo: rowTo,
     now,
-  }: { terms: FileTerms; partner: PartnerRules; rowCount: number; rowTo: number; now: Date },
+  }: { terms: FileTerms; partner: PartnerRules; now: Date } & Pick<Read, 'rowCount' | 'perhapsRepeated' | 'readTo'>,
 ): Promise<{ plan: Plan; faults: Fault[]; membersBefore: number }> {
   // A plan that is made for a small table joins a million rows one by one.
-  if (rowCount > decidedAtOnce) await sql`analyze member_job_rows`.execute(tx)
+  const isLarge = rowCount > decidedAtOnce
+  if (isLarge) await sql`analyze member_job_rows`.execute(tx)
+  if (isLarge) await allowLookups(tx, 'off')
   const { membersBefore, offboard } = await match(tx, { terms, rowTo })
+  if (isLarge) await allowLookups(tx, 'on')
+  const has = (column: Column) => perhapsRepeated.includes(column)
   const faults = [
-    ...(await findRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })),
-    ...(await findRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })),
+    ...(has('email') ? await findRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' }) : []),
+    ...(has('worker_id') ? await findRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' }) : []),
     ...(await findMetTwice(tx)),
     ...(await findFaultyNew(tx)),
   ]
@@ -130,6 +135,15 @@ function updateOf(
       : {}),
     ...(accountHolder === null && removes ? { accountDetails: null } : {}),
   }
+}
+
+// A row has a member for each e-mail, which the planner does not believe: it would look a million of them up one by one, or in
+// the order of an index, instead of reading both tables once.
+async function allowLookups(tx: Tx, setting: 'on' | 'off'): Promise<void> {
+  await sql`
+    select set_config('enable_nestloop', ${setting}, true), set_config('enable_mergejoin', ${setting}, true)`.execute(
+    tx,
+  )
 }
 
 // Finds the member of each row, and in the same statement who is in none: a member who is invited while this runs is never

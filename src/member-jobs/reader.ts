@@ -6,6 +6,7 @@ import { settleNew } from '../members/rules.ts'
 import type { Currency } from '../money.ts'
 import { type Column, type RowRead, readHeader, readRow } from './columns.ts'
 import type { Fault, Message, Reading } from './reading.ts'
+import { Seen } from './seen.ts'
 
 // A thread of its own: reads a file row by row, checks every row by itself, and hands on the rows as PostgreSQL's COPY takes
 // them. It knows neither the database nor the other members.
@@ -27,6 +28,7 @@ let header: (Column | null)[] | undefined
 const faults: Fault[] = []
 let faultsMore = 0
 let rowCount = 0
+const seen = { email: new Seen(), worker_id: new Seen() }
 let readTo = 1
 
 let credits = ahead
@@ -63,9 +65,9 @@ try {
   addFault({ row: error.row, message: error.message })
 }
 if (header === undefined && faults.length === 0) addFault({ row: 1, message: 'the file is empty; it needs a header' })
-port.postMessage({
-  end: { columns: (header ?? []).filter(column => column !== null), rowCount, faults, faultsMore, readTo },
-} satisfies Message)
+const columns = (header ?? []).filter(column => column !== null)
+const perhapsRepeated = (['email', 'worker_id'] as const).filter(column => seen[column].hasPerhapsTwice)
+port.postMessage({ end: { columns, rowCount, faults, faultsMore, perhapsRepeated, readTo } } satisfies Message)
 port.close()
 
 function addFault(fault: Fault): void {
@@ -88,6 +90,8 @@ function lineOf(row: number, { body, enablePayroll }: RowRead): string {
   const { profile, faults } = settleNew(body, { ...facts, tierCurrency: currencies.get(body.tier) })
   const { email, firstName, lastName, phone, tier, workerId, accountDetails, dob, gender } = profile
   const { accountHolder, sortCode, accountNumber, iban } = toColumns(accountDetails)
+  seen.email.add(email.toLowerCase())
+  if (workerId !== null) seen.worker_id.add(workerId)
   const cells = [
     ...[partnerId, jobId, row, newId('member', now), email, firstName, lastName, phone, tier, workerId],
     ...[accountHolder, sortCode, accountNumber, iban, dob, gender, enablePayroll],

@@ -31,6 +31,8 @@ export type Read = {
   faults: Fault[]
   /** How many rows more are at fault. */
   faultsMore: number
+  /** Of which of them two rows may say the same, a fault that only the database can name. */
+  perhapsRepeated: Column[]
   /** The last row that was looked at, before too many faults ended the reading. */
   readTo: number
 }
@@ -98,7 +100,7 @@ async function receive(worker: Worker, copy: Writable): Promise<Read> {
   } catch (error) {
     if (!isTooMuch(error)) throw error
     const message = 'the file is too large or too intricate to be read; save it as CSV, or send less at once'
-    return { columns: [], rowCount: 0, faults: [{ row: 1, message }], faultsMore: 0, readTo: 1 }
+    return { columns: [], rowCount: 0, faults: [{ row: 1, message }], faultsMore: 0, perhapsRepeated: [], readTo: 1 }
   } finally {
     clearTimeout(timer)
   }

@@ -143,13 +143,15 @@ async function loadWorld(
     .execute()
   const emails = wanted.flatMap(({ email }) => email ?? [])
   const workerIds = wanted.flatMap(({ workerId }) => workerId ?? [])
+  // Their ids are read into an array first: of a million members a join would rather read all.
   const holders = await select(tx, partnerId)
     .where(sql<boolean>`
-      id in (select id from members
-              where partner_id = ${partnerId} and status in ('active', 'invited')
-                and lower(email) in (select lower(given) from unnest(${emails}::text[]) as given)
-              union all
-             select id from members where partner_id = ${partnerId} and worker_id = any(${workerIds}::text[]))`)
+      id = any(array(
+        select id from members
+         where partner_id = ${partnerId} and status in ('active', 'invited')
+           and lower(email) in (select lower(given) from unnest(${emails}::text[]) as given)
+         union all
+        select id from members where partner_id = ${partnerId} and worker_id = any(${workerIds}::text[])))`)
     .execute()
   const world: World = {
     ...{ partner, now, tierCurrencies, moneyIn: new Map() },

@@ -39,11 +39,8 @@ export async function planFile(
   }: { terms: FileTerms; partner: PartnerRules; now: Date } & Pick<Read, 'rowCount' | 'perhapsRepeated' | 'readTo'>,
 ): Promise<{ plan: Plan; faults: Fault[]; membersBefore: number }> {
   // A plan that is made for a small table joins a million rows one by one.
-  const isLarge = rowCount > decidedAtOnce
-  if (isLarge) await sql`analyze member_job_rows`.execute(tx)
-  if (isLarge) await allowLookups(tx, 'off')
+  if (rowCount > decidedAtOnce) await sql`analyze member_job_rows`.execute(tx)
   const { membersBefore, offboard } = await match(tx, { terms, rowTo })
-  if (isLarge) await allowLookups(tx, 'on')
   const has = (column: Column) => perhapsRepeated.includes(column)
   const faults = [
     ...(has('email') ? await findRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' }) : []),
@@ -135,15 +132,6 @@ function updateOf(
       : {}),
     ...(accountHolder === null && removes ? { accountDetails: null } : {}),
   }
-}
-
-// A row has a member for each e-mail, which the planner does not believe: it would look a million of them up one by one, or in
-// the order of an index, instead of reading both tables once.
-async function allowLookups(tx: Tx, setting: 'on' | 'off'): Promise<void> {
-  await sql`
-    select set_config('enable_nestloop', ${setting}, true), set_config('enable_mergejoin', ${setting}, true)`.execute(
-    tx,
-  )
 }
 
 // Finds the member of each row, and in the same statement who is in none: a member who is invited while this runs is never

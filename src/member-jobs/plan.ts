@@ -15,7 +15,7 @@ export type Action = 'Invite' | 'Update' | 'BringBack' | 'Offboard'
 export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; removesAccounts: boolean }
 
 // Rows that change a member are decided together; those that leave one as it is, and new ones, by the statements below.
-const decidedAtOnce = 5_000
+const decidedAtOnce = 1_000
 // An answer holds no more.
 const faultsMax = 1_000
 

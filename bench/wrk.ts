@@ -55,6 +55,8 @@ export async function sendAndCount(address: string, load: Load, size: Size): Pro
 export function startSteadyLoad(address: string, load: Load, size: Size): { stop(): Promise<Seen> } {
   const stopping = new AbortController()
   const sent = send('steady.lua', address, load, { ...size, signal: stopping.signal })
+  // Told by stop(); an error that nobody waits for yet would end the run without cleaning up.
+  sent.catch(() => undefined)
   return {
     async stop() {
       stopping.abort()

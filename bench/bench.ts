@@ -4,6 +4,7 @@ import path from 'node:path'
 import { measureProductAlone } from './alone.ts'
 import { atEnd, end } from './ending.ts'
 import { measureGrowth, nameOf } from './growth.ts'
+import { type Import, measureImports } from './import.ts'
 import { type Options, readOptions } from './options.ts'
 import { openServer } from './postgres.ts'
 import { findProgram } from './programs.ts'
@@ -39,7 +40,7 @@ async function bench(options: Options): Promise<void> {
   const server = await openServer()
   const results: Results = {
     machine: machineOf({ postgresVersion: server.version, now: new Date() }),
-    ...{ cells: [], points: {}, starts: undefined, overload: undefined, grown: [], invalid: [] },
+    ...{ cells: [], points: {}, starts: undefined, overload: undefined, imports: [], grown: [], invalid: [] },
   }
   console.log(results.machine)
   const { workloads, parts, productDir, typicalConnections, isQuick } = options
@@ -52,6 +53,20 @@ async function bench(options: Options): Promise<void> {
     if (hasRounds) await measureRounds({ server, town, where, options, results })
     if (isAlone) await measureProductAlone(server, town, { where, options, results })
     await server.drop(town.template)
+  }
+  if (parts.has('import')) {
+    const imported = (figures: Import) => {
+      const { round, kind, copyMs, planMs, applyMs, grownMb, others, fault } = figures
+      results.imports.push(figures)
+      const name = `import: round ${round}, ${kind}`
+      console.log(
+        `${name}: read and planned in ${Math.round(planMs)} ms, applied in ${Math.round(applyMs)} ms, ` +
+          `${((planMs + applyMs) / copyMs).toFixed(1)} × \\copy, ${Math.round(grownMb)} MB more, ` +
+          `p99 of others ${others.during.p99Ms} ms instead of ${others.before.p99Ms} ms`,
+      )
+      noteFault(results, name, fault)
+    }
+    await measureImports(server, where, { ...options, imported })
   }
   if (parts.has('growth')) {
     results.grown = await measureGrowth(server, where, options)
@@ -66,11 +81,16 @@ async function bench(options: Options): Promise<void> {
 
 function requirePrograms({ workloads, parts }: Options): void {
   if (process.platform !== 'linux') throw new Error('This needs Linux: CPU times are read from /proc')
-  const sendsLoad = workloads.length > 0 || parts.has('overload') || parts.has('growth')
+  const sendsLoad = workloads.length > 0 || parts.has('overload') || parts.has('import') || parts.has('growth')
   if (sendsLoad && findProgram('wrk') === undefined) {
     throw new Error('wrk is missing: install the package wrk, on Debian by apt-get install wrk')
   }
-  if (parts.has('pgbench') && findProgram('pgbench') === undefined) {
-    throw new Error('pgbench is missing: install the package postgresql, on Debian by apt-get install postgresql')
+  for (const [part, program] of [
+    ['pgbench', 'pgbench'],
+    ['import', 'psql'],
+  ] as const) {
+    if (parts.has(part) && findProgram(program) === undefined) {
+      throw new Error(`${program} is missing: install the package postgresql, on Debian by apt-get install postgresql`)
+    }
   }
 }

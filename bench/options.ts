@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type WorkloadName, workloads } from './workloads.ts'
 
-const parts = ['pgbench', 'start', 'overload', 'growth'] as const
+const parts = ['pgbench', 'start', 'overload', 'import', 'growth'] as const
 type Part = (typeof parts)[number]
 
 export type Options = {
@@ -24,7 +24,7 @@ const usage = `npm run bench -- [options]
   --connections LIST     (1,8,64,256)
   --seconds N            of each measurement (4)
   --rounds N             interleaved, of which the medians are told (3)
-  --quick                one round of 2 seconds, small growth; to see that it works, not how fast
+  --quick                one round of 2 seconds, small growth and imports; to see that it works, not how fast
   --no-growth            without the growth part, which takes half an hour and 55 GB of disk
   --json FILE            write every figure of every round there
   --product DIR          measure the product of another checkout

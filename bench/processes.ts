@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 
 // USER_HZ, in which /proc counts: 100 on every architecture that Node runs on.
 const ticksPerSecond = 100
@@ -19,6 +19,16 @@ export function cpuMsOfEndedChildren(): number {
 /** Resident memory of a process and all below it. */
 export function rssMbOf(rootPid: number): number {
   return treeOf(rootPid).reduce((sum, { pid }) => sum + rssKbOf(pid) / 1_024, 0)
+}
+
+/** The most resident memory that a process and those below it have each had since `resetPeakRss`. */
+export function peakRssMbOf(rootPid: number): number {
+  return treeOf(rootPid).reduce((sum, { pid }) => sum + peakRssKbOf(pid) / 1_024, 0)
+}
+
+/** Source: proc_pid_clear_refs(5). */
+export function resetPeakRss(rootPid: number): void {
+  for (const { pid } of treeOf(rootPid)) writeFileSync(`/proc/${pid}/clear_refs`, '5')
 }
 
 /** The parent of a process, with its name; undefined when it does not run on this machine. */
@@ -66,6 +76,10 @@ function readStat(pid: number | string): Stat | undefined {
 
 function rssKbOf(pid: number): number {
   return Number(/^VmRSS:\s+([0-9]+) kB$/m.exec(readProc(`${pid}/status`) ?? '')?.[1] ?? 0)
+}
+
+function peakRssKbOf(pid: number): number {
+  return Number(/^VmHWM:\s+([0-9]+) kB$/m.exec(readProc(`${pid}/status`) ?? '')?.[1] ?? 0)
 }
 
 function readProc(file: string): string | undefined {

@@ -1,6 +1,7 @@
 import { cpus, release, totalmem } from 'node:os'
 import type { Figures } from './cells.ts'
 import { type Grown, nameOf, type Size } from './growth.ts'
+import type { Import } from './import.ts'
 import { median } from './median.ts'
 import type { Overload } from './overload.ts'
 import type { Point, Statement } from './pgbench.ts'
@@ -17,6 +18,7 @@ export type Results = {
   points: Partial<Record<Statement, Point[][]>>
   starts: Starts | undefined
   overload: Overload | undefined
+  imports: Import[]
   grown: Grown[]
   /** What must not be believed, and why. */
   invalid: string[]
@@ -30,7 +32,7 @@ export function noteFault(results: Results, what: string, fault: string | null):
 }
 
 /** Everything as Markdown, ready for docs/performance.md. */
-export function reportOf({ machine, cells, points, starts, overload, grown, invalid }: Results): string {
+export function reportOf({ machine, cells, points, starts, overload, imports, grown, invalid }: Results): string {
   const parts = [
     machine,
     ...(invalid.length === 0 ? [] : [`**Invalid:** ${invalid.join('; ')}.`]),
@@ -38,6 +40,7 @@ export function reportOf({ machine, cells, points, starts, overload, grown, inva
     ...Object.entries(points).map(([statement, found]) => pgbenchTable(statement, found)),
     ...(starts === undefined ? [] : [startLine(starts)]),
     ...(overload === undefined ? [] : [overloadTable(overload)]),
+    ...(imports.length === 0 ? [] : [importTable(imports)]),
     ...(grown.length === 0 ? [] : [growthTable(grown)]),
   ]
   return parts.join('\n\n')
@@ -193,6 +196,50 @@ function overloadTable({ capacity, floods, limited }: Overload): string {
     `Capacity: ${figure(capacity, 0)} intents/s.\n\n${flood}\n\nA partner limited to ${requestsPerSecond} requests/s ` +
     `that sends ${figure(perSecond, 0)}/s: ${share(statuses.ok, requests)} are done, ` +
     `${share(statuses.tooMany, requests)} answered 429; p99 ${figure(p99Ms, 1)} ms.`
+  )
+}
+
+function importTable(imports: Import[]): string {
+  const rows = imports[0]?.rows.toLocaleString('en')
+  return table(
+    [`Import of ${rows} rows`, '× \\copy', 's', 'upload and plan s', 'apply s', '\\copy s', 'RSS MB more'].concat([
+      'p99 of others ×',
+      'p99 ms',
+      'p99 without ms',
+      'max ms',
+      'CPU s product',
+      'CPU s PostgreSQL',
+    ]),
+    Object.entries({ first: 'into an empty partner', again: 'again, 1 % changed' }).map(([kind, name]) => {
+      const of = (figureOf: (each: Import) => number) =>
+        median(imports.filter(each => each.kind === kind).map(figureOf))
+      const seconds = (ms: (each: Import) => number) => figure(of(ms) / 1_000, 1)
+      return [
+        name,
+        figure(
+          of(({ planMs, applyMs, copyMs }) => (planMs + applyMs) / copyMs),
+          1,
+        ),
+        ...[seconds(({ planMs, applyMs }) => planMs + applyMs), seconds(({ planMs }) => planMs)],
+        ...[seconds(({ applyMs }) => applyMs), seconds(({ copyMs }) => copyMs)],
+        figure(
+          of(({ grownMb }) => grownMb),
+          0,
+        ),
+        figure(
+          of(({ others }) => others.during.p99Ms / others.before.p99Ms),
+          1,
+        ),
+        ...[({ others }: Import) => others.during.p99Ms, ({ others }: Import) => others.before.p99Ms].map(ms =>
+          figure(of(ms), 1),
+        ),
+        figure(
+          of(({ others }) => others.during.maxMs),
+          0,
+        ),
+        ...[seconds(({ cpuMs }) => cpuMs.service), seconds(({ cpuMs }) => cpuMs.postgres)],
+      ]
+    }),
   )
 }
 

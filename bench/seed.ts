@@ -64,6 +64,15 @@ export async function seedEmployer(
   return employer
 }
 
+/** Adds a tier with the terms of the first one. */
+export async function addTier(url: string, { partnerId }: Employer, name: string): Promise<void> {
+  const { db } = connect(url, { log: pino({ level: 'silent' }), connectionsMax: 1 })
+  await db
+    .transaction()
+    .execute(tx => setTier(tx, { partnerId, name, currency: 'GBP', terms: bronze, now: new Date() }))
+    .finally(() => db.destroy())
+}
+
 /**
  * Makes pending intents, each to be completed once, all over the members or of the first `ofMembers`. Their created
  * events are there, as in life.

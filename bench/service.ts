@@ -16,7 +16,14 @@ export type Service = { side: Side; address: string; pid: number; startMs: numbe
 const startMsMax = 30_000
 const stopMsMax = 10_000
 
-export type Where = { databaseUrl: string; logs: string; productDir: string; typicalConnections: number }
+export type Where = {
+  databaseUrl: string
+  logs: string
+  productDir: string
+  typicalConnections: number
+  /** Whether the product does its background work too, in the same process, as `npm start` does. */
+  hasWorker?: boolean
+}
 
 /** Starts a service on a migrated database, and waits until it says that it is ready. */
 export async function startService(side: Side, where: Where): Promise<Service> {
@@ -49,10 +56,10 @@ export async function operate(args: string[], { databaseUrl, productDir }: Pick<
 }
 
 // As an operator starts it, by the words of `npm start`, and logging as in production: to a file.
-function spawnProduct({ databaseUrl, logs, productDir }: Where): ChildProcess {
+function spawnProduct({ databaseUrl, logs, productDir, hasWorker = false }: Where): ChildProcess {
   const { scripts } = JSON.parse(readFileSync(path.join(productDir, 'package.json'), 'utf8'))
   return withLog(path.join(logs, 'product.log'), log =>
-    spawn('/bin/sh', ['-c', `${scripts.start} --api`], {
+    spawn('/bin/sh', ['-c', hasWorker ? scripts.start : `${scripts.start} --api`], {
       cwd: productDir,
       env: productEnvironment(databaseUrl),
       stdio: ['ignore', 'pipe', log],

@@ -51,11 +51,25 @@ export async function sendAndCount(address: string, load: Load, size: Size): Pro
   return { ...seen, statuses: JSON.parse(lineOf(said, 'STATUSES')) }
 }
 
+/** Begins to send a load of some hundred requests a second, whatever the service could do. */
+export function startSteadyLoad(address: string, load: Load, size: Size): { stop(): Promise<Seen> } {
+  const stopping = new AbortController()
+  const sent = send('steady.lua', address, load, { ...size, signal: stopping.signal })
+  // Told by stop(); an error that nobody waits for yet would end the run without cleaning up.
+  sent.catch(() => undefined)
+  return {
+    async stop() {
+      stopping.abort()
+      return (await sent).seen
+    },
+  }
+}
+
 async function send(
   script: string,
   address: string,
   load: Load,
-  { connections, seconds }: Size,
+  { connections, seconds, signal }: Size & { signal?: AbortSignal },
 ): Promise<{ seen: Seen; said: string }> {
   const threads = connections <= 8 ? 1 : 2
   const cpuBefore = cpuMsOfEndedChildren()
@@ -69,6 +83,8 @@ async function send(
     { cwd: scripts, stdio: ['ignore', 'pipe', 'inherit'] },
   )
   atEnd(() => void wrk.kill('SIGKILL'))
+  // It ends at once then, and tells what it has seen.
+  signal?.addEventListener('abort', () => wrk.kill('SIGINT'))
   let said = ''
   wrk.stdout.setEncoding('utf8').on('data', (text: string) => {
     said += text

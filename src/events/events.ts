@@ -45,6 +45,31 @@ export function appending(all: NewEvent[]) {
      ) earlier`
 }
 
+/**
+ * SQL of an insert of the first event of each resource that the same statement makes, for resources by the thousand.
+ * @param made a `select` of `resource_id` and `data`; of `countMax` rows at most
+ */
+export function appendingFirst({
+  partnerId,
+  type,
+  made,
+  countMax,
+  now,
+}: {
+  partnerId: string
+  type: string
+  made: ReturnType<typeof sql>
+  countMax: number
+  now: Date
+}) {
+  const ids = Array.from({ length: countMax }, () => newId('event', now))
+  return sql`
+    insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
+    select ${partnerId}, named.id, ${type}, made.resource_id, 1, made.data, ${now}
+      from (select resource_id, data, row_number() over () as place from (${made}) made) made
+      join unnest(${ids}::text[]) with ordinality as named (id, place) using (place)`
+}
+
 /** Something that happened to a resource; `sequence` counts the steps of one resource from 1. */
 export type Event = {
   id: string

@@ -18,7 +18,7 @@ let harness: Harness
 let app: App
 let url: string
 // Where the last file lay, and what it held while it was there.
-let seen: { path: string; text: string; mode: number } | undefined
+let seen: { path: string; text: string; mode: number; idleMsMax: number | undefined } | undefined
 
 beforeAll(async () => {
   // Nobody else's uploads are in a folder of our own.
@@ -39,7 +39,12 @@ beforeAll(async () => {
       const file = request.body
       if (!(file instanceof UploadedFile)) throw new Error('validation let something else through')
       const mode = statSync(path.dirname(file.path)).mode & 0o777
-      seen = { path: file.path, text: readFileSync(file.path, 'latin1').slice(0, 100), mode }
+      seen = {
+        path: file.path,
+        text: readFileSync(file.path, 'latin1').slice(0, 100),
+        mode,
+        idleMsMax: request.raw.socket.timeout,
+      }
       return await onceByKey(harness.db, request, reply, async () => ({
         status: 200,
         body: { kind: file.kind, bytes: file.bytes, sha256: file.sha256 },
@@ -61,6 +66,12 @@ afterAll(async () => {
   await app.close()
   await harness.stop()
   await rm(tmpdir(), { recursive: true })
+})
+
+test('a connection over which nothing passes while a large file is dealt with is no idle one', async () => {
+  const headers = { 'x-api-key': harness.key, 'content-type': 'text/csv' }
+  await fetch(`${url}/v1/lists`, { method: 'PUT', headers, body: csv })
+  expect(seen?.idleMsMax).toBe(10 * 60_000)
 })
 
 const csv = 'email,first_name\r\nsam.okafor@example.com,Sam\r\n'

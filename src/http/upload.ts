@@ -45,6 +45,8 @@ const limits = {
   fileBytesMax: 100 * 1024 * 1024,
   /** 100 MiB at a megabit and a half a second. */
   arrivalMsMax: 10 * 60_000,
+  /** A million rows are read and compared within a minute; on a slow and busy machine within several. */
+  answerMsMax: 10 * 60_000,
   /** For so long a refused body is read on to nothing: who is still sending does not read the answer. */
   lingerMsMax: 1_000,
 }
@@ -61,6 +63,10 @@ export function acceptUploads(scope: App): void {
   })
   scope.addHook('preParsing', async (request, reply) => {
     reply.raw.once('close', () => void discard(folders.get(request)))
+  })
+  scope.addHook('preHandler', async request => {
+    // Nothing passes over the connection while a large file is dealt with; otherwise it would be taken for an idle one.
+    if (request.body instanceof UploadedFile) request.raw.socket.setTimeout(limits.answerMsMax)
   })
   for (const kind of ['csv', 'xlsx'] as const) {
     scope.addContentTypeParser(mediaTypes[kind], async (request: FastifyRequest, payload: Readable) => {

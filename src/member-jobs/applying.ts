@@ -76,7 +76,7 @@ async function invite(
       from member_job_rows
      where partner_id = ${job.partnerId} and job_id = ${job.jobId}
        and row = any(${steps.map(({ step }) => step)}::integer[])`
-  const invited = await inviteAll(tx, { partner, source, now })
+  const invited = await inviteAll(tx, { partner, source, countMax: steps.length, now })
   return steps.map(({ step, memberId }) => ({
     step,
     fault: invited.has(memberId)

@@ -95,8 +95,10 @@ export async function createFromFile(
 ): Promise<{ jobId: string; preview: Preview }> {
   const partnerId = partner.id
   await takeTurn(tx, partnerId)
-  // Large files take longer than what anybody waits for.
-  await sql`select set_config('statement_timeout', '10min', true), set_config('work_mem', '64MB', true)`.execute(tx)
+  // Large files take longer than what anybody waits for; and what PostgreSQL then compiles, it uses once.
+  await sql`
+    select set_config('statement_timeout', '10min', true), set_config('work_mem', '64MB', true),
+           set_config('jit', 'off', true)`.execute(tx)
   const jobId = newId('memberJob', now)
   const currencies = await tiers.listCurrencies(tx, partnerId)
   const { path, kind, removesAccounts } = file
@@ -104,14 +106,24 @@ export async function createFromFile(
     ...{ file: { path, kind }, partnerId, jobId, country: partner.country, today: dayIn(partner.timeZone, now), now },
     tiers: [...currencies],
   })
-  const { columns, rowCount, readTo: rowTo } = read
+  const { columns } = read
   // Nothing can be compared with a file that has no header.
   if (columns.length === 0) throw faulty(read, [])
   const terms = { partnerId, jobId, columns, removesAccounts }
-  const { plan, faults, membersBefore } = await planFile(tx, { terms, partner, rowCount, rowTo, now })
+  const { plan, faults, membersBefore } = await planFile(tx, { ...read, terms, partner, now })
   if (read.faults.length + faults.length > 0) throw faulty(read, faults)
   const needsReview = plan.offboard * 100 > membersBefore * partner.offboardReviewPercent
-  await insert(tx, { partner, jobId, kind: 'file', plan, columns, removesAccounts, rowTo, needsReview, now })
+  await insert(tx, {
+    partner,
+    jobId,
+    kind: 'file',
+    plan,
+    columns,
+    removesAccounts,
+    rowTo: read.readTo,
+    needsReview,
+    now,
+  })
   return { jobId, preview: await previewOf(tx, { partnerId, jobId, plan, needsReview }) }
 }
 

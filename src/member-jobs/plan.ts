@@ -4,7 +4,7 @@ import { type Decision, decideAll, type Wish } from '../members/bulk.ts'
 import type { PartnerRules } from '../members/members.ts'
 import type { MemberUpdate } from '../members/schema.ts'
 import type { Column } from './columns.ts'
-import type { Fault } from './reading.ts'
+import type { Fault, Read } from './reading.ts'
 
 /** What a job does, in numbers of members. */
 export type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
@@ -15,7 +15,7 @@ export type Action = 'Invite' | 'Update' | 'BringBack' | 'Offboard'
 export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; removesAccounts: boolean }
 
 // Rows that change a member are decided together; those that leave one as it is, and new ones, by the statements below.
-const decidedAtOnce = 5_000
+const decidedAtOnce = 1_000
 // An answer holds no more.
 const faultsMax = 1_000
 
@@ -24,7 +24,7 @@ const faultsMax = 1_000
  *
  * A row is the member with its e-mail among active and invited ones, else the one with its `worker_id`, else the inactive one
  * with its e-mail who was removed last, else somebody new. Who is active or invited and in no row is to be offboarded.
- * @param rowTo the last row of the file
+ * @param readTo the last row of the file
  * @returns the plan; with faults nothing of it holds
  */
 export async function planFile(
@@ -33,26 +33,31 @@ export async function planFile(
     terms,
     partner,
     rowCount,
-    rowTo,
+    perhapsRepeated,
+    readTo: rowTo,
     now,
-  }: { terms: FileTerms; partner: PartnerRules; rowCount: number; rowTo: number; now: Date },
+  }: { terms: FileTerms; partner: PartnerRules; now: Date } & Pick<Read, 'rowCount' | 'perhapsRepeated' | 'readTo'>,
 ): Promise<{ plan: Plan; faults: Fault[]; membersBefore: number }> {
   // A plan that is made for a small table joins a million rows one by one.
   if (rowCount > decidedAtOnce) await sql`analyze member_job_rows`.execute(tx)
-  const membersBefore = await match(tx, { terms, rowTo })
+  const { membersBefore, offboard } = await match(tx, { terms, rowTo })
+  const has = (column: Column) => perhapsRepeated.includes(column)
   const repeated = [
-    ...(await findRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })),
-    ...(await findRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })),
+    ...(has('email') ? await findRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' }) : []),
+    ...(has('worker_id') ? await findRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' }) : []),
   ]
   const isTold = new Set(repeated.map(({ row }) => row))
   const faults = [
     ...repeated,
     ...(await findMetTwice(tx)).filter(({ row }) => !isTold.has(row)),
-    ...(await planNew(tx, terms)),
-    ...(await planKnown(tx, { terms, partner, now })),
+    ...(await findFaultyNew(tx)),
   ]
-  const counts = await countSteps(tx, terms)
-  const { Invite: invite = 0, Update: update = 0, BringBack: bringBack = 0, Offboard: offboard = 0 } = counts
+  const invite = await planNew(tx, terms)
+  const known = await planKnown(tx, { terms, partner, now })
+  faults.push(...known.faults)
+  const { update, bringBack } = known
+  // Whoever reads what is to be done, or was done, joins both.
+  if (rowCount > decidedAtOnce) await sql`analyze member_job_steps`.execute(tx)
   const unchanged = rowCount - invite - update - bringBack
   return { plan: { invite, update, bringBack, offboard, unchanged }, faults, membersBefore }
 }
@@ -142,15 +147,19 @@ function updateOf(
 }
 
 // Finds the member of each row, and in the same statement who is in none: a member who is invited while this runs is never
-// taken for missing.
-async function match(tx: Tx, { terms, rowTo }: { terms: FileTerms; rowTo: number }): Promise<number> {
+// taken for missing. What is found is kept with all that the plan needs of a row: to join a million rows again takes longer.
+async function match(
+  tx: Tx,
+  { terms, rowTo }: { terms: FileTerms; rowTo: number },
+): Promise<{ membersBefore: number; offboard: number }> {
   const { partnerId, jobId } = terms
   await sql`
-    create temporary table member_job_matches
-      (row integer not null, member_id text collate "C", is_same boolean not null) on commit drop`.execute(tx)
-  const { rows } = await sql<{ membersBefore: number }>`
+    create temporary table member_job_matches (
+      row integer not null, member_id text collate "C", is_same boolean not null, new_member_id text not null, faults text
+    ) on commit drop`.execute(tx)
+  const { rows } = await sql<{ membersBefore: number; offboard: number }>`
     with matched as materialized (
-      select r.row, coalesce(e.id, w.id, f.id) as member_id,
+      select r.row, r.new_member_id, r.faults, coalesce(e.id, w.id, f.id) as member_id,
              e.id is not null and coalesce(w.id, e.id) = e.id and ${isSame(terms)} as is_same
         from member_job_rows r
         left join members e on e.partner_id = ${partnerId} and e.status in ('active', 'invited')
@@ -166,12 +175,14 @@ async function match(tx: Tx, { terms, rowTo }: { terms: FileTerms; rowTo: number
         from members m
        where m.partner_id = ${partnerId} and m.status in ('active', 'invited')
          and not exists (select from matched where matched.member_id = m.id)
+      returning step
     ), noted as (
-      insert into member_job_matches select row, member_id, is_same from matched
+      insert into member_job_matches select row, member_id, is_same, new_member_id, faults from matched
     )
-    select count(*)::integer as members_before
-      from members where partner_id = ${partnerId} and status in ('active', 'invited')`.execute(tx)
-  return rows[0]?.membersBefore ?? 0
+    select (select count(*) from members
+             where partner_id = ${partnerId} and status in ('active', 'invited'))::integer as members_before,
+           (select count(*) from missing)::integer as offboard`.execute(tx)
+  return rows[0] ?? { membersBefore: 0, offboard: 0 }
 }
 
 // Whether the row says nothing that the member, e, is not already: what `updateOf` and the rules would find, for rows by the
@@ -224,31 +235,38 @@ async function findMetTwice(tx: Tx): Promise<Fault[]> {
   }))
 }
 
-async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<Fault[]> {
-  await sql`
-    insert into member_job_steps (partner_id, job_id, step, action, member_id)
-    select partner_id, job_id, row, 'Invite', new_member_id
-      from member_job_rows join member_job_matches using (row)
-     where partner_id = ${partnerId} and job_id = ${jobId} and member_id is null and faults is null`.execute(tx)
+async function findFaultyNew(tx: Tx): Promise<Fault[]> {
   const { rows } = await sql<Fault>`
-    select row, faults as message from member_job_rows join member_job_matches using (row)
-     where partner_id = ${partnerId} and job_id = ${jobId} and member_id is null and faults is not null
+    select row, faults as message from member_job_matches
+     where member_id is null and faults is not null
      order by row limit ${faultsMax}`.execute(tx)
   return rows
+}
+
+/** @returns how many new members there are */
+async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    insert into member_job_steps (partner_id, job_id, step, action, member_id)
+    select ${partnerId}, ${jobId}, row, 'Invite', new_member_id
+      from member_job_matches where member_id is null and faults is null`.execute(tx)
+  return Number(numAffectedRows)
 }
 
 async function planKnown(
   tx: Tx,
   { terms, partner, now }: { terms: FileTerms; partner: PartnerRules; now: Date },
-): Promise<Fault[]> {
+): Promise<{ faults: Fault[]; update: number; bringBack: number }> {
   const { partnerId, jobId } = terms
+  // Without it every batch below would be looked for among all rows.
+  await sql`create index on member_job_matches (row) where member_id is not null and not is_same`.execute(tx)
   const faults: Fault[] = []
+  const counts = { update: 0, bringBack: 0 }
   for (let after = 0; ; ) {
     const { rows: places } = await sql<{ row: number; memberId: string }>`
       select row, member_id from member_job_matches
        where member_id is not null and not is_same and row > ${after} order by row limit ${decidedAtOnce}`.execute(tx)
     const last = places.at(-1)
-    if (last === undefined) return faults
+    if (last === undefined) return { faults, ...counts }
     after = last.row
     const wishes = await readWishes(tx, terms, places)
     const decisions = await decideAll(tx, { partner, wishes, now, isFirm: false })
@@ -259,7 +277,9 @@ async function planKnown(
       if (decision instanceof Problem) faults.push({ row, message: faultOf(decision) })
       else {
         const action = actionOf(decision)
-        if (action !== undefined) steps.push({ row, action, memberId })
+        if (action === undefined) continue
+        counts[action === 'BringBack' ? 'bringBack' : 'update'] += 1
+        steps.push({ row, action, memberId })
       }
     }
     await sql`
@@ -268,11 +288,4 @@ async function planKnown(
         ${steps.map(step => step.row)}::integer[], ${steps.map(step => step.action)}::text[],
         ${steps.map(step => step.memberId)}::text[])`.execute(tx)
   }
-}
-
-async function countSteps(tx: Tx, { partnerId, jobId }: FileTerms): Promise<Partial<Record<Action, number>>> {
-  const { rows } = await sql<{ action: Action; count: number }>`
-    select action, count(*)::integer as count from member_job_steps
-     where partner_id = ${partnerId} and job_id = ${jobId} group by action`.execute(tx)
-  return Object.fromEntries(rows.map(({ action, count }) => [action, count]))
 }

@@ -5,6 +5,7 @@ import { FileFault, readRows } from '../imports/rows.ts'
 import { settleNew } from '../members/rules.ts'
 import { type Header, type RowRead, readHeader, readRow } from './columns.ts'
 import type { Fault, Message, Read, Reading } from './reading.ts'
+import { Seen } from './seen.ts'
 
 // A thread of its own: reads a file row by row, checks every row by itself, and hands on the rows as PostgreSQL's COPY takes
 // them. It knows neither the database nor the other members.
@@ -35,12 +36,13 @@ port.on('message', (message: Reading | 'more') => {
 
 async function read(reading: Reading): Promise<Read> {
   const faults: Fault[] = []
-  const read: Read = { columns: [], rowCount: 0, faults, faultsMore: 0, readTo: 1 }
+  const read: Read = { columns: [], rowCount: 0, faults, faultsMore: 0, perhapsRepeated: [], readTo: 1 }
   const addFault = (fault: Fault) => {
     if (faults.length < faultsMax) faults.push(fault)
     else read.faultsMore += 1
   }
-  const lineOf = copyLines(reading)
+  const seen = { email: new Seen(), worker_id: new Seen() }
+  const lineOf = copyLines(reading, seen)
   const startedAt = performance.now()
   let header: Header | undefined
   try {
@@ -62,13 +64,14 @@ async function read(reading: Reading): Promise<Read> {
         else text += lineOf(row, found)
       }
       if (text !== '') await send(text)
-      if (read.faultsMore > 0 && performance.now() - startedAt > countMsMax) return read
+      if (read.faultsMore > 0 && performance.now() - startedAt > countMsMax) break
     }
   } catch (error) {
     if (!(error instanceof FileFault)) throw error
     addFault({ row: error.row, message: error.message })
   }
   if (header === undefined && faults.length === 0) addFault({ row: 1, message: 'the file is empty; it needs a header' })
+  read.perhapsRepeated = (['email', 'worker_id'] as const).filter(column => seen[column].hasPerhapsTwice)
   return read
 }
 
@@ -87,13 +90,18 @@ function post(message: Message): void {
 }
 
 // The lines of COPY in its text format, one for each row.
-function copyLines({ partnerId, jobId, country, today, tiers, now }: Reading): (row: number, read: RowRead) => string {
+function copyLines(
+  { partnerId, jobId, country, today, tiers, now }: Reading,
+  seen: { email: Seen; worker_id: Seen },
+): (row: number, read: RowRead) => string {
   const currencies = new Map(tiers)
   const facts = { country, today, tierNames: tiers.map(([name]) => name) }
   return (row, { body, enablePayroll }) => {
     const { profile, faults } = settleNew(body, { ...facts, tierCurrency: currencies.get(body.tier) })
     const { email, firstName, lastName, phone, tier, workerId, accountDetails, dob, gender } = profile
     const { accountHolder, sortCode, accountNumber, iban } = toColumns(accountDetails)
+    seen.email.add(email.toLowerCase())
+    if (workerId !== null) seen.worker_id.add(workerId)
     const cells = [
       ...[partnerId, jobId, row, newId('member', now), email, firstName, lastName, phone, tier, workerId],
       ...[accountHolder, sortCode, accountNumber, iban, dob, gender, enablePayroll],

@@ -31,6 +31,8 @@ export type Read = {
   faults: Fault[]
   /** How many rows more are at fault. */
   faultsMore: number
+  /** Of which of them two rows may say the same, a fault that only the database can name. */
+  perhapsRepeated: Column[]
   /** The last row that was looked at, before too many faults ended the reading. */
   readTo: number
 }
@@ -139,7 +141,7 @@ async function receive(worker: Worker, copy: Writable): Promise<Read> {
 }
 
 const tooMuch: Read = {
-  ...{ columns: [], rowCount: 0, faultsMore: 0, readTo: 1 },
+  ...{ columns: [], rowCount: 0, faultsMore: 0, perhapsRepeated: [], readTo: 1 },
   faults: [
     { row: 1, message: 'the file is too large or too intricate to be read; save it as CSV, or send less at once' },
   ],

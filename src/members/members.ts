@@ -139,7 +139,7 @@ export async function list(
   { partnerId, filter, page }: { partnerId: string; filter: Filter; page: { skip: number; take: number } },
 ): Promise<Member[]> {
   const rows = await select(db, partnerId)
-    .where(matching(filter))
+    .where(matching(partnerId, filter))
     .orderBy('id', 'desc')
     .offset(page.skip)
     .limit(page.take)
@@ -157,7 +157,7 @@ export async function* listAll(
 ): AsyncGenerator<Member[]> {
   for (let after = ''; ; ) {
     const rows = await select(db, partnerId)
-      .where(matching(filter))
+      .where(matching(partnerId, filter))
       .where('id', '>', after)
       .orderBy('id')
       .limit(rowsAtOnce)
@@ -174,21 +174,28 @@ export async function count(db: Reader, { partnerId, filter }: { partnerId: stri
     .selectFrom('members')
     .select(sql<number>`count(*)::integer`.as('total'))
     .where('partnerId', '=', partnerId)
-    .where(matching(filter))
+    .where(matching(partnerId, filter))
     .executeTakeFirstOrThrow()
   return total
 }
 
-function matching({ memberIds, statuses, emails, workerIds }: Filter) {
+function matching(partnerId: string, { memberIds, statuses, emails, workerIds }: Filter) {
   const conditions = [
     ...(memberIds === undefined ? [] : [sql<boolean>`id = any(${memberIds}::text[])`]),
     ...(statuses === undefined ? [] : [sql<boolean>`status = any(${statuses}::text[])`]),
-    ...(emails === undefined
-      ? []
-      : [sql<boolean>`lower(email) in (select lower(given) from unnest(${emails}::text[]) as given)`]),
+    ...(emails === undefined ? [] : [sql<boolean>`id = any(array(${withEmails(partnerId, emails)}))`]),
     ...(workerIds === undefined ? [] : [sql<boolean>`worker_id = any(${workerIds}::text[])`]),
   ]
   return conditions.length === 0 ? sql<boolean>`true` : sql.join<boolean>(conditions, sql` and `)
+}
+
+// The inactive have an index of their own. Not by `in`, for which the planner expects half of all members, and would rather
+// read them all.
+function withEmails(partnerId: string, emails: string[]) {
+  const those = sql`
+    select id from members join unnest(${emails}::text[]) as given on lower(email) = lower(given)
+     where partner_id = ${partnerId}`
+  return sql`${those} and status in ('active', 'invited') union all ${those} and status = 'inactive'`
 }
 
 // Reads the member under a lock, decides, and writes what was decided.

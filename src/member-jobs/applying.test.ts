@@ -1,0 +1,47 @@
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { memberJobJobs } from './jobs.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const log = pino({ level: 'silent' })
+
+test('a row whose e-mail or worker_id is taken before its turn fails, and the others are invited and told of once', async () => {
+  const { partner, key } = await harness.addPartner('Employer')
+  const row = (name: string) => `${name}@example.com,${name},Okafor,,Silver,${name}`
+  const raw = ['email,first_name,last_name,phone,tier,worker_id', ...['ann', 'ben', 'cem', 'dan'].map(row)].join('\n')
+  const headers = { 'content-type': 'text/csv' }
+  const { body } = await harness.call('PUT', '/v2/members/jobs/csv', { key, raw, headers })
+  const profile = { firstName: 'Eve', lastName: 'Okafor', tier: 'Silver', phone: null }
+  for (const taken of [{ email: 'BEN@example.com' }, { email: 'eve@example.com', workerId: 'cem' }]) {
+    const invited = await harness.call('POST', '/v1/members', { key, body: { ...profile, ...taken } })
+    expect(invited.status, invited.text).toBe(201)
+  }
+
+  await memberJobJobs['apply-member-jobs']?.({ db: harness.db, log, now: harness.clock.now })
+
+  const { results } = (await harness.call('GET', `/v1/members/jobs/${body.jobId}/results`, { key })).body
+  expect(results.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['Done', 'Failed', 'Failed', 'Done'])
+  const told = await harness.db
+    .selectFrom('members')
+    .leftJoin('events', join =>
+      join.onRef('events.partnerId', '=', 'members.partnerId').onRef('events.resourceId', '=', 'members.id'),
+    )
+    .select(['members.id', 'email', 'sequence', 'type', 'data'])
+    .where('members.partnerId', '=', partner.id)
+    .where('firstName', '<>', 'Eve')
+    .orderBy('email')
+    .orderBy('sequence')
+    .execute()
+  expect(told.map(({ email, sequence, type }) => `${email} ${sequence} ${type}`)).toEqual(
+    ['ann', 'dan'].flatMap(name => [`${name}@example.com 1 member.invited`, `${name}@example.com 2 member.activated`]),
+  )
+  for (const { id, sequence, data } of told) {
+    expect(data).toEqual({ memberId: id, status: sequence === 1 ? 'invited' : 'active' })
+  }
+})

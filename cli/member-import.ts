@@ -55,9 +55,11 @@ export async function importMembers(
     await requireUnchanged(source)
     // The same for every attempt of this call: an answer that was lost on the way is no second job.
     const headers = { 'x-idempotency-key': `members-import-${randomUUID()}` }
-    const { jobId } = await api.read<{ jobId: string }>({ method: 'PUT', path, headers, file: source })
+    // Should there be more of them by now, the job waits, and the question is asked again.
+    const agreed = `${path}?offboardMax=${plan.offboard}`
+    const { jobId } = await api.read<{ jobId: string }>({ method: 'PUT', path: agreed, headers, file: source })
     tell(`The job is ${jobId}.`)
-    const job = await seeThrough(api, { jobId, options })
+    const job = await seeThrough(api, { jobId, options, offboardMax: plan.offboard })
     const { result, counts } = await writeResult(api, { source, jobId })
     const { broughtBack, offboarded, unchanged, failed, ...more } = counts
     tell(table([{ ...more, 'brought back': broughtBack, offboarded, unchanged, failed }]))
@@ -113,17 +115,23 @@ async function countMembers(api: Api): Promise<number> {
 }
 
 /** Waits for the end of a job, over a review if it comes to one. @throws with a sentence when it was not to be */
-async function seeThrough(api: Api, { jobId, options }: { jobId: string; options: ImportOptions }): Promise<Job> {
+async function seeThrough(
+  api: Api,
+  { jobId, options, offboardMax }: { jobId: string; options: ImportOptions; offboardMax: number },
+): Promise<Job> {
   let job = await follow(api, jobId)
   if (job.progress.type === 'AwaitingReview') {
     const { offboard } = await planOf(api, jobId)
-    const what = `The import offboards ${offboard} of ${await countMembers(api)} members, which is more than the partner’s share.`
-    if (!options.yes && !isAnybodyThere()) throw new Error(`${what} ${waysOfReview(jobId)}`)
-    if (!options.yes && !(await ask(`${what} Approve it?`))) {
-      await review(api, { jobId, verb: 'reject' })
-      throw new Error(`The job ${jobId} was rejected; nothing was done`)
+    // Whoever has agreed to so many has been told that it is more than the partner's share.
+    if (offboard > offboardMax && !options.yes) {
+      const what = `By now the import offboards ${offboard} of ${await countMembers(api)} members.`
+      if (!isAnybodyThere()) throw new Error(`${what} ${waysOfReview(jobId)}`)
+      if (!(await ask(`${what} Approve it?`))) {
+        await review(api, { jobId, verb: 'reject' })
+        throw new Error(`The job ${jobId} was rejected; nothing was done`)
+      }
     }
-    if (options.yes) console.error(`${what} It is approved, as --yes says.`)
+    console.error('The review: approved, as agreed to.')
     await review(api, { jobId, verb: 'approve' })
     job = await follow(api, jobId)
   }

@@ -206,23 +206,23 @@ export function connectLike(pool: pg.Pool, { log, connectionsMax }: { log: Logge
 }
 
 /**
- * Does one thing on one connection, over which rows can also be copied into a table, faster than any insert.
+ * Does one thing on one connection, over which rows can also be copied into a table, faster than any insert. It is taken from
+ * the pool only for as long as a transaction is open.
  * @param work its transactions follow each other, since there is one connection
  */
 export async function withCopying<T>(pool: pg.Pool, work: (db: Db, copyInto: CopyInto) => Promise<T>): Promise<T> {
-  const client = await pool.connect()
-  const query = (text: string, values: readonly unknown[]) => client.query(text, [...values])
-  const one = { query, release: () => undefined }
-  const db = openKysely({ options: pool.options, connect: async () => one as never, end: async () => undefined })
-  let isWhole = false
-  try {
-    const done = await work(db, statement => client.query(copyFrom(statement)))
-    isWhole = true
-    return done
-  } finally {
-    // One that was left in the middle of something is not used again.
-    client.release(!isWhole)
+  let client: pg.PoolClient | undefined
+  const connect = async () => {
+    const taken = await pool.connect()
+    client = taken
+    const query = (text: string, values: readonly unknown[]) => taken.query(text, [...values])
+    return { query, release: (discard?: boolean) => taken.release(discard) } as never
   }
+  const db = openKysely({ options: pool.options, connect, end: async () => undefined })
+  return await work(db, statement => {
+    if (client === undefined) throw new Error('Rows are copied within a transaction')
+    return client.query(copyFrom(statement))
+  })
 }
 
 // Without a listener the loss of a connection would end the process. The pool repeats what the client of an idle one says.

@@ -107,6 +107,7 @@ export async function run(
   const app = roles.api
     ? await (await import('./app.ts')).buildApp({ db, batchDb, pool, log, now, mode: settings.OPENWAGE_MODE })
     : undefined
+  if (app !== undefined) await (await import('./http/upload.ts')).removeLeftBehind(now())
   const address = app && (await listen(app, settings))
   // After the port is ours: what cannot serve leaves the work to others.
   const worker = roles.worker

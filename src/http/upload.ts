@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Readable, Transform, type TransformCallback } from 'node:stream'
@@ -47,6 +48,10 @@ const limits = {
   arrivalMsMax: 10 * 60_000,
   /** A million rows are read and compared within a minute; on a slow and busy machine within several. */
   answerMsMax: 10 * 60_000,
+  /** Files that arrive at once: each may fill its share of the disk. */
+  arrivingMax: 16,
+  /** A folder that is as old as this has been left behind by a process that was killed. */
+  folderAgeMsMax: 60 * 60_000,
   /** For so long a refused body is read on to nothing: who is still sending does not read the answer. */
   lingerMsMax: 1_000,
 }
@@ -66,7 +71,8 @@ export function acceptUploads(scope: App): void {
   })
   scope.addHook('preHandler', async request => {
     // Nothing passes over the connection while a large file is dealt with; otherwise it would be taken for an idle one.
-    if (request.body instanceof UploadedFile) request.raw.socket.setTimeout(limits.answerMsMax)
+    const { socket } = request.raw
+    if (request.body instanceof UploadedFile && socket instanceof Socket) socket.setTimeout(limits.answerMsMax)
   })
   for (const kind of ['csv', 'xlsx'] as const) {
     scope.addContentTypeParser(mediaTypes[kind], async (request: FastifyRequest, payload: Readable) => {
@@ -102,10 +108,12 @@ async function receive(
   }
   payload.on('error', giveUp)
   let folder: string | undefined
+  arriving += 1
   try {
+    if (arriving > limits.arrivingMax) throw busy()
     if (payload.destroyed) throw problem('BadRequest', 'The body ended early')
     if (Number(request.headers['content-length']) > limits.fileBytesMax + formBytesMax) throw tooLarge()
-    folder = await mkdtemp(path.join(tmpdir(), 'openwage-upload-'))
+    folder = await mkdtemp(path.join(tmpdir(), folderPrefix))
     folders.set(request, folder)
     // The caller may have hung up meanwhile; a file that is opened now could come to lie in a folder just being removed.
     if (incoming.errored) throw incoming.errored
@@ -120,9 +128,34 @@ async function receive(
     if (!isBrokenOff) await readToNothing(payload)
     throw refusal
   } finally {
+    arriving -= 1
     payload.off('error', giveUp)
   }
 }
+
+let arriving = 0
+
+function busy(): Problem {
+  return problem(
+    'ServiceUnavailable',
+    'Many files are arriving already; try again in a moment',
+    {},
+    { 'retry-after': '5' },
+  )
+}
+
+/** Removes the files of a process that was killed: they hold bank details, and nobody else will ever remove them. */
+export async function removeLeftBehind(now: Date): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    if (!name.startsWith(folderPrefix)) continue
+    const folder = path.join(tmpdir(), name)
+    // Another process may be removing its own at this moment.
+    const { mtimeMs } = await stat(folder).catch(() => ({ mtimeMs: now.getTime() }))
+    if (now.getTime() - mtimeMs > limits.folderAgeMsMax) await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const folderPrefix = 'openwage-upload-'
 
 /** A file on its way to the disk: counted, hashed, and refused when it is too large. */
 class IncomingFile extends Transform {

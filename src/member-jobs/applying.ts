@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { sql, type Tx } from '../db.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
-import { type Decision, decideAll, inviteAll, type Wish, writeAll } from '../members/bulk.ts'
+import { type Decision, decideAll, inviteAll, lockAll, type Wish, writeAll } from '../members/bulk.ts'
 import type { PartnerRules } from '../members/members.ts'
 import { type Action, actionOf, type FileTerms, faultOf, readWishes } from './plan.ts'
 
 /** A job that is to be applied, locked. */
-export type Job = FileTerms & { kind: 'actions' | 'file'; appliedThrough: number }
+export type Job = FileTerms & { kind: 'actions' | 'file'; appliedThrough: number; createdAt: Date }
 
 // A chunk of a file holds its members' locks for a fraction of a second. Actions are applied all together or not at all.
 const stepsAtOnce = { file: 1_000, actions: 10_000 }
@@ -27,7 +27,9 @@ export async function applySome(
   { job, partner, now }: { job: Job; partner: PartnerRules; now: Date },
 ): Promise<boolean> {
   const steps = await nextSteps(tx, job)
-  const outcomes = steps.length === 0 ? [] : await take(tx, { job, partner, steps, now })
+  const last = steps.at(-1)
+  assert(last !== undefined, 'A job that is not done has steps')
+  const outcomes = await take(tx, { job, partner, steps, now })
   const failed = outcomes.filter(({ fault }) => fault !== undefined)
   await noteFaults(tx, job, failed)
   if (job.kind === 'actions' && failed.length > 0) {
@@ -36,7 +38,7 @@ export async function applySome(
   }
   const { rows } = await sql<{ isDone: boolean }>`
     update member_jobs
-       set steps_done = steps_done + ${steps.length}, applied_through = ${steps.at(-1)?.step ?? job.appliedThrough}
+       set steps_done = steps_done + ${steps.length}, applied_through = ${last.step}
      where partner_id = ${job.partnerId} and id = ${job.jobId}
     returning steps_done = invite + update + bring_back + offboard as is_done`.execute(tx)
   const [progress] = rows
@@ -59,8 +61,9 @@ async function take(
 ): Promise<Outcome[]> {
   const isNew = (step: Step) => job.kind === 'file' && step.action === 'Invite'
   return [
-    ...(await invite(tx, { job, partner, steps: steps.filter(isNew), now })),
+    // First what is locked member by member, as everybody does: who waits for an e-mail then holds no member that we want.
     ...(await change(tx, { job, partner, steps: steps.filter(step => !isNew(step)), now })),
+    ...(await invite(tx, { job, partner, steps: steps.filter(isNew), now })),
   ]
 }
 
@@ -90,16 +93,27 @@ async function change(
   { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
 ): Promise<Outcome[]> {
   if (steps.length === 0) return []
-  const decided = await decideAll(tx, { partner, wishes: await wishesOf(tx, job, steps), now, isFirm: true })
+  const { partnerId, createdAt: since } = job
+  // Before the wishes are read, which depend on what kind of account a member has.
+  const changed = await lockAll(tx, { partnerId, memberIds: steps.map(({ memberId }) => memberId), since })
+  // A file says everything about a member, as it was known when it was sent. What has been done about them since is younger.
+  const isStale = ({ memberId }: Step) => job.kind === 'file' && changed.has(memberId)
+  const fresh = steps.filter(step => !isStale(step))
+  const decided = await decideAll(tx, { partner, wishes: await wishesOf(tx, job, fresh), now })
   const isRefused = decided.some(each => each instanceof Problem) && job.kind === 'actions'
   const decisions = decided.filter(
     (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== undefined,
   )
-  if (!isRefused) await writeAll(tx, { partnerId: job.partnerId, decisions, now })
-  return steps.map(({ step }, index) => {
-    const decision = decided[index]
-    return { step, fault: decision instanceof Problem ? faultOf(decision) : undefined }
-  })
+  if (!isRefused) await writeAll(tx, { partnerId, decisions, now })
+  return [
+    ...steps
+      .filter(isStale)
+      .map(({ step }) => ({ step, fault: 'the member has been changed since the file was sent' })),
+    ...fresh.map(({ step }, index) => {
+      const decision = decided[index]
+      return { step, fault: decision instanceof Problem ? faultOf(decision) : undefined }
+    }),
+  ]
 }
 
 async function wishesOf(tx: Tx, job: Job, steps: Step[]): Promise<Wish[]> {

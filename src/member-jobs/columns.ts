@@ -88,6 +88,7 @@ function readCell(cell: Cell, column: Column): string | { fault: string } {
   // A blank around a cell is no part of what it says.
   if (typeof cell === 'string') {
     const text = cell.trim()
+    if (text.includes('\0') || !text.isWellFormed()) return { fault: 'holds a character that is none; type it again' }
     return text.startsWith('#') && formulaErrors.test(text) ? { fault: `holds ${text}, the error of a formula` } : text
   }
   if (cell === null) return ''
@@ -176,11 +177,17 @@ const schemas: Record<Column, { schema: object; message: string }> = {
     message: 'must be one line of at most 140 characters',
   },
   iban: { schema: BankAccountEU.properties.iban, message: 'is not an IBAN, like DE89370400440532013000' },
-  dob: { schema: fields.dob, message: 'is not a day that exists, written like 1990-06-24' },
+  dob: { schema: fields.dob, message: 'is not a day that exists, from 1900 on, written like 1990-06-24' },
   gender: { schema: fields.gender, message: `must be one of ${genders.join(', ')}` },
   enable_payroll: { schema: fields.enablePayroll, message: 'must be true or false' },
 }
 const checks = columns.map(column => {
   const { schema, message } = schemas[column]
-  return { column, isValid: ajv.compile(schema), message }
+  const isValid = ajv.compile(schema)
+  // The database knows no year 0.
+  return {
+    column,
+    isValid: column === 'dob' ? (day: unknown) => isValid(day) && String(day) >= '1900' : isValid,
+    message,
+  }
 })

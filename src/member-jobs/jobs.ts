@@ -9,26 +9,38 @@ const turnMsMax = 5_000
 const keptDays = 30
 const rowsMax = 5_000
 
+// Of one job in a row; after that it has its turn in the next round.
+const collisionsMax = 3
+
 export const memberJobJobs: Jobs = {
   // Each chunk is a transaction that moves the job's own mark. Twice is safe: the mark is moved under the job's lock.
   async 'apply-member-jobs'({ db, now, log }) {
     const until = now().getTime() + turnMsMax
+    const failures: unknown[] = []
+    const except: string[] = []
     let collisions = 0
     while (now().getTime() < until) {
+      const jobId = await memberJobs.findNext(db, { except })
+      if (jobId === undefined) break
       try {
-        const applied = await db.transaction().execute(tx => memberJobs.applyNext(tx, now()))
-        if (applied === undefined) return
-        if (applied.hasEnded) await memberJobs.noteGrowth(db, applied)
+        const applied = await db.transaction().execute(tx => memberJobs.applyNext(tx, { jobId, now: now() }))
         collisions = 0
+        if (applied === undefined) except.push(jobId)
+        else if (applied.hasEnded) await memberJobs.noteGrowth(db, applied)
       } catch (error) {
         // Somebody has taken an e-mail or a worker id in between: decided again, the step sees them.
         const mayPass = isUniqueViolation(error) || unavailability(error) === 'nothing-done'
         collisions += 1
-        if (!mayPass || collisions > 3) throw error
-        log.warn({ err: error }, 'a chunk of a member job is tried again')
+        log.warn({ err: error, jobId, collisions }, 'steps of a member job were not taken')
+        if (mayPass && collisions <= collisionsMax) continue
+        // One that fails again and again must not hold up the others.
+        collisions = 0
+        except.push(jobId)
+        failures.push(error)
       }
     }
-    await memberJobs.goOn(db, now())
+    if (failures.length > 0) throw failures[0]
+    if ((await memberJobs.findNext(db, { except })) !== undefined) await memberJobs.goOn(db, now())
   },
 
   // Twice is safe: what is gone is gone.

@@ -80,6 +80,10 @@ test('a dry run predicts exactly what the job does, and the same list again is n
         }
         accepted += 1
         expect(answer.status, answer.text).toBe(202)
+        // An empty list asks whatever the share.
+        if (preview.body.needsReview) {
+          await harness.call('POST', `/v1/members/jobs/${answer.body.jobId}/approve`, { key })
+        }
         await memberJobJobs['apply-member-jobs']?.({
           db: harness.db,
           log: pino({ level: 'silent' }),

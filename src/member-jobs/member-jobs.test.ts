@@ -210,7 +210,7 @@ describe('a file with faults', () => {
         header,
         row('ann', ',1,,,,,,'),
         row('cem', ',3,12345,1,,1990-02-30,other,maybe').replace('@', ' at '),
-        row('dee', ',4,,,,1850-01-01,,').replace('Silver', 'Platinum').replace(',,', ',12,'),
+        row('dee', ',4,,,,2090-01-01,,').replace('Silver', 'Platinum').replace(',,', ',12,'),
         row('eve', ',5,089999,66374959,E,,,'),
         row('ann', ',6,,,,,,'),
         row('fay', ',1,,,,,,'),
@@ -221,11 +221,11 @@ describe('a file with faults', () => {
       ),
     )
     expect(faultsOf(answer)).toEqual([
-      '3: email: is not an e-mail address, like sam.okafor@example.com; sort_code: must be 6 digits, like 089999; account_number: must be 8 digits, like 66374958; dob: is not a day that exists, written like 1990-06-24; gender: must be one of Female, Male, NonBinary; enable_payroll: must be true or false; account_holder: is empty, but there is an account',
+      '3: email: is not an e-mail address, like sam.okafor@example.com; sort_code: must be 6 digits, like 089999; account_number: must be 8 digits, like 66374958; dob: is not a day that exists, from 1900 on, written like 1990-06-24; gender: must be one of Female, Male, NonBinary; enable_payroll: must be true or false; account_holder: is empty, but there is an account',
       '4: The phone number cannot be one in GB; write it with its country, like +447700900123; The dob must be a day from 1900-01-01 to today; There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
       '5: The bank account fails its check; look for a mistyped digit',
       '6: email: is that of row 2 as well',
-      '7: worker_id: is that of row 2 as well; The e-mail can change only while the member is invited; this one is active',
+      '7: The e-mail can change only while the member is invited; this one is active; worker_id: is that of row 2 as well',
       '8: The e-mail can change only while the member is invited; this one is active',
       '11: first_name: is empty; account_number: is empty, but there is a sort_code; account_holder: is empty, but there is an account',
     ])
@@ -248,7 +248,31 @@ describe('a file with faults', () => {
     const faults = faultsOf(await upload(partner, file(minimal, row('ann'), ...bad)))
     expect(faults).toHaveLength(1_001)
     expect(faults[0]).toMatch(/^3: email/)
-    expect(faults.at(-1)).toBe('1502: and 500 more of the 1501 rows that were looked at are at fault')
+    expect(faults.at(-1)).toBe('1502: and at least 500 more of the 1501 rows that were looked at are at fault')
+  })
+
+  test('counts as well those that only the comparison with the members finds', async () => {
+    const partner = await employer()
+    const failing = Array.from({ length: 1_100 }, (_, index) => row(`m${index}`, ',089999,66374959,Sam'))
+    const faults = faultsOf(
+      await upload(partner, file(`${minimal},sort_code,account_number,account_holder`, ...failing)),
+    )
+    expect(faults).toHaveLength(1_001)
+    expect(faults.at(-1)).toBe('1101: and at least 100 more of the 1100 rows that were looked at are at fault')
+    const misspelt = Array.from({ length: 1_100 }, (_, index) => row(`m${index}`).replace('Silver', 'Sliver'))
+    expect(faultsOf(await upload(partner, file(minimal, ...misspelt)))).toHaveLength(1_001)
+  })
+
+  test('names what no database can hold', async () => {
+    const partner = await employer()
+    const lines = [row('ann', ',0000-05-05'), row('ben', ',').replace('Silver', 'Sil\u{d800}ver')]
+    const answer = await upload(partner, Buffer.from(file(`${minimal},dob`, ...lines), 'utf8'))
+    expect(faultsOf(answer)[0]).toBe('2: dob: is not a day that exists, from 1900 on, written like 1990-06-24')
+    const text = (value: string) => ({ type: String, value })
+    const cells = ['ann@example.com', 'Ann', 'Okafor', '', 'Sil_x0000_ver'].map(text)
+    const raw = await writeExcelFile([minimal.split(',').map(text), cells] as never).toBuffer()
+    const type = { 'content-type': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet' }
+    expect(faultsOf(await upload(partner, raw, { headers: type }))[0]).toMatch(/^2: tier: |^2: There is no such tier/)
   })
 
   test('is refused by its header when that says what nobody knows', async () => {
@@ -311,6 +335,19 @@ describe('a list that offboards many', () => {
     expect((await harness.call('GET', `/v1/members/${invited}`, { key: partner.key })).body.status).toBe('active')
   })
 
+  test('waits as well when they are more than somebody has agreed to', async () => {
+    const partner = await employer({ offboardReviewPercent: 100 })
+    await apply(partner, file(minimal, ...ten))
+    const nine = file(minimal, ...ten.slice(0, 9))
+    const preview = await upload(partner, nine, { query: '?dryRun=true&offboardMax=0' })
+    expect(preview.body).toMatchObject({ needsReview: true, plan: { offboard: 1 } })
+    const { jobId } = (await upload(partner, nine, { query: '?offboardMax=0' })).body
+    expect((await job(partner, jobId)).type).toBe('AwaitingReview')
+    await harness.call('POST', `/v1/members/jobs/${jobId}/reject`, { key: partner.key })
+    await apply(partner, nine, { query: '?offboardMax=1' })
+    expect((await upload(partner, nine, { query: '?offboardMax=-1' })).status).toBe(400)
+  })
+
   test('does nothing when it is rejected, and another one may come', async () => {
     const partner = await employer()
     await apply(partner, file(minimal, ...ten))
@@ -350,10 +387,10 @@ describe('while a job is applied', () => {
       expect(totalProcessing).toBe(type === 'Completed' ? 0 : 2_500 - totalComplete)
       if (type === 'Completed') break
       // Each time as a new process would.
-      await harness.db.transaction().execute(tx => memberJobs.applyNext(tx, harness.clock.now()))
+      await harness.db.transaction().execute(tx => memberJobs.applyNext(tx, { jobId, now: harness.clock.now() }))
       // And cut off in the middle of the next chunk.
       const cut = harness.db.transaction().execute(async tx => {
-        await memberJobs.applyNext(tx, harness.clock.now())
+        await memberJobs.applyNext(tx, { jobId, now: harness.clock.now() })
         throw new Error('cut off')
       })
       await expect(cut).rejects.toThrow('cut off')
@@ -389,6 +426,67 @@ describe('while a job is applied', () => {
       '5 Invite Done dee',
       ' Offboard Done old',
     ])
+  })
+
+  test('what was done about a member since the file was sent is younger, and stays', async () => {
+    const partner = await employer({ offboardReviewPercent: 0 })
+    const header = `${minimal},sort_code,account_number,account_holder`
+    const account = ',089999,66374958,Sam'
+    await apply(partner, file(header, ...['ann', 'ben', 'cem', 'dee', 'old', 'out'].map(name => row(name, account))))
+    const id = async (name: string) => (await members(partner, `&emails=${name}@example.com`))[0].memberId
+    const change = async (method: string, name: string, body?: object) =>
+      expect((await harness.call(method, `/v1/members/${await id(name)}`, { key: partner.key, body })).status).toBe(200)
+    await change('DELETE', 'dee')
+    harness.clock.advance({ seconds: 1 })
+    const changed = ['ann', 'ben', 'cem', 'dee'].map(name => row(name, account).replace('Okafor', 'Adeyemi'))
+    const { jobId } = (await upload(partner, file(header, ...changed))).body
+
+    harness.clock.advance({ seconds: 1 })
+    const iban = { accountHolder: 'Ann', iban: 'DE89370400440532013000' }
+    await change('PATCH', 'ann', { accountDetails: iban })
+    await change('DELETE', 'ben')
+    await change('DELETE', 'out')
+    await change('PUT', 'out', { email: 'out@example.com', firstName: 'Back', lastName: 'Again', tier: 'Silver' })
+    await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })
+    await work()
+    const younger = 'the member has been changed since the file was sent'
+    expect(await told(partner, jobId)).toEqual([
+      `2 Update Failed ann ${younger}`,
+      `3 Update Failed ben ${younger}`,
+      '4 Update Done cem',
+      '5 BringBack Done dee',
+      ' Offboard Done old',
+      ` Offboard Failed out ${younger}`,
+    ])
+    expect(await only(partner, 'ann')).toMatchObject({ accountDetails: iban, lastName: 'Okafor' })
+    expect(await listed(partner)).toMatchObject({ ben: 'inactive', dee: 'active', old: 'inactive', out: 'active' })
+  })
+
+  test('whoever is invited while a file is on its way is not taken for missing', async () => {
+    const partner = await employer({ offboardReviewPercent: 100 })
+    await apply(partner, file(minimal, row('ann'), row('old')))
+    // As if the file had been sent a minute before she came, and had been under way ever since.
+    const { memberId } = await only(partner, 'ann')
+    const sentAt = harness.clock.now()
+    harness.clock.advance({ minutes: 1 })
+    await harness.addMember({ key: partner.key })
+    await harness.call('PATCH', `/v1/members/${memberId}`, { key: partner.key, body: { phone: '07700 900123' } })
+    harness.clock.set(sentAt)
+    const preview = await upload(partner, file(minimal, row('ben')), { query: '?dryRun=true' })
+    expect(preview.body.plan).toEqual({ invite: 1, update: 0, bringBack: 0, offboard: 1, unchanged: 0 })
+    harness.clock.advance({ minutes: 2 })
+  })
+
+  test('one that fails again and again is told of, and does not hold up the others', async () => {
+    const [broken, well] = [await employer(), await employer()]
+    const { jobId } = (await upload(broken, file(minimal, row('ann')))).body
+    await sql`update member_jobs set invite = 2 where id = ${jobId}`.execute(harness.db)
+    const other = (await upload(well, file(minimal, row('ann')))).body.jobId
+    await expect(work()).rejects.toThrow('A job that is not done has steps')
+    expect((await job(well, other)).type).toBe('Completed')
+    await sql`update member_jobs set invite = 1, status = 'Completed', ended_at = now() where id = ${jobId}`.execute(
+      harness.db,
+    )
   })
 
   test('each member is told of by events, and so is the job', async () => {
@@ -647,6 +745,18 @@ describe('a repeated request', () => {
     await apply(partner, file(minimal, row('ann')))
     const again = await upload(partner, file(minimal, row('ann')), { headers: key, query: '?dryRun=true' })
     expect(again).toMatchObject({ body: preview.body, headers: { 'idempotency-replayed': 'true' } })
+  })
+
+  test('of many partners at once is read or told to come back, and takes nobody down', async () => {
+    const partners = await Promise.all(Array.from({ length: 5 }, () => employer()))
+    const rows = Array.from({ length: 3_000 }, (_, index) => row(`m${index}`))
+    const answers = await Promise.all(partners.map(partner => upload(partner, file(minimal, ...rows))))
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses.filter(status => status === 202).length).toBeGreaterThanOrEqual(2)
+    expect(statuses.filter(status => ![202, 503].includes(status))).toEqual([])
+    const late = partners[statuses.indexOf(503)]
+    if (late !== undefined) await apply(late, file(minimal, row('ann')))
+    await work()
   })
 
   test('of two at once one is read and the other is told to wait', async () => {

@@ -27,8 +27,16 @@ export type MemberJob = {
 /** What a job would do, as a dry run tells it. */
 export type Preview = { plan: Plan; needsReview: boolean; offboard: string[] }
 
-/** A file to read, which is the complete list of members. */
-export type MemberFile = { path: string; kind: 'csv' | 'xlsx'; removesAccounts: boolean }
+/**
+ * A file to read, which is the complete list of members.
+ * `offboardMax`: as many as somebody has agreed to; with more, the job waits for a review.
+ */
+export type MemberFile = {
+  path: string
+  kind: 'csv' | 'xlsx'
+  removesAccounts: boolean
+  offboardMax?: number | undefined
+}
 
 // A preview names as many as a person would read.
 const namedMax = 1_000
@@ -47,7 +55,7 @@ export async function createFromActions(
 ): Promise<{ jobId: string; preview: Preview }> {
   await takeTurn(tx, partner.id)
   const wishes = actions.map(action => wishOf(action, now))
-  const decided = await decideAll(tx, { partner, wishes, now, isFirm: false })
+  const decided = await decideAll(tx, { partner, wishes, now })
   const faults = decided.flatMap((each, index) => (each instanceof Problem ? issuesOf(each, actions[index]) : []))
   const [first] = faults
   if (first !== undefined) throw new Problem(first.name, faults.map(fault => fault.issue).slice(0, issuesMax))
@@ -101,18 +109,21 @@ export async function createFromFile(
            set_config('jit', 'off', true)`.execute(tx)
   const jobId = newId('memberJob', now)
   const currencies = await tiers.listCurrencies(tx, partnerId)
-  const { path, kind, removesAccounts } = file
-  const read = await readInto(copyInto(copyStatement), {
+  const { path, kind, removesAccounts, offboardMax = Number.POSITIVE_INFINITY } = file
+  const read = await readInto(() => copyInto(copyStatement), {
     ...{ file: { path, kind }, partnerId, jobId, country: partner.country, today: dayIn(partner.timeZone, now), now },
     tiers: [...currencies],
   })
   const { columns } = read
   // Nothing can be compared with a file that has no header.
-  if (columns.length === 0) throw faulty(read, [])
+  if (columns.length === 0 || read.faultsMore > 0) throw faulty(read)
   const terms = { partnerId, jobId, columns, removesAccounts }
-  const { plan, faults, membersBefore } = await planFile(tx, { ...read, terms, partner, now })
-  if (read.faults.length + faults.length > 0) throw faulty(read, faults)
-  const needsReview = plan.offboard * 100 > membersBefore * partner.offboardReviewPercent
+  const { plan, membersBefore, ...planned } = await planFile(tx, { ...read, terms, partner, now })
+  if (read.faults.length + planned.faults.length > 0) throw faulty(read, planned)
+  const isMany = plan.offboard * 100 > membersBefore * partner.offboardReviewPercent
+  // An empty list is a mistake more often than it is meant.
+  const isEverybody = plan.offboard > 0 && read.rowCount === 0
+  const needsReview = isMany || isEverybody || plan.offboard > offboardMax
   await insert(tx, {
     partner,
     jobId,
@@ -212,17 +223,30 @@ async function review(
 }
 
 /**
- * Takes the next steps of a job that nobody else is applying: of the one that is least far, so that a small one does not wait
- * for the end of a large one.
- * @returns undefined when there was none; else whether it has ended, and how many steps it has
+ * The job to go on with: of the ones that are to be applied the one that is least far, so that a small one does not wait for
+ * the end of a large one.
+ * @param except jobs that are not wanted now
  */
-export async function applyNext(tx: Tx, now: Date): Promise<{ hasEnded: boolean; steps: number } | undefined> {
+export async function findNext(db: Reader, { except }: { except: string[] }): Promise<string | undefined> {
+  const { rows } = await sql<{ id: string }>`
+    select id from member_jobs where status = 'Processing' and id <> all(${except}::text[])
+     order by steps_done, created_at limit 1`.execute(db)
+  return rows[0]?.id
+}
+
+/**
+ * Takes the next steps of a job.
+ * @returns undefined when somebody else is at it, or has ended it; else whether it has ended, and how many steps it has
+ */
+export async function applyNext(
+  tx: Tx,
+  { jobId, now }: { jobId: string; now: Date },
+): Promise<{ hasEnded: boolean; steps: number } | undefined> {
   const { rows } = await sql<Job & PartnerRules & { steps: number }>`
-    select j.partner_id, j.id as job_id, j.kind, j.columns, j.removes_accounts, j.applied_through,
+    select j.partner_id, j.id as job_id, j.kind, j.columns, j.removes_accounts, j.applied_through, j.created_at,
            j.invite + j.update + j.bring_back + j.offboard as steps, p.country, p.time_zone, p.auto_activate
       from member_jobs j join partners p on p.id = j.partner_id
-     where j.status = 'Processing'
-     order by j.steps_done, j.created_at limit 1
+     where j.status = 'Processing' and j.id = ${jobId}
        for no key update of j skip locked`.execute(tx)
   const [row] = rows
   if (row === undefined) return undefined
@@ -236,7 +260,7 @@ export async function applyNext(tx: Tx, now: Date): Promise<{ hasEnded: boolean;
  * then statements would be planned for tables of a tenth of the size.
  */
 export async function noteGrowth(db: Db, { steps }: { steps: number }): Promise<void> {
-  if (steps > growthMin) await sql`analyze members, events, member_job_steps`.execute(db)
+  if (steps > growthMin) await sql`analyze (skip_locked) members, events, member_job_steps`.execute(db)
 }
 
 /** Has the worker come back for the jobs that it has not ended in its turn. */
@@ -396,18 +420,15 @@ const refusalNames = {
   Offboard: 'InvalidRemoveMemberPayload',
 } as const satisfies Record<MemberAction['type'], ProblemName>
 
-// One issue for each row, in the order of the file, and a closing one that counts the rest.
-function faulty({ faults: ofRows, faultsMore, readTo, rowCount }: Read, planned: Fault[]): Problem {
-  const byRow = new Map<number, string[]>()
-  for (const { row, message } of [...ofRows, ...planned]) byRow.set(row, [...(byRow.get(row) ?? []), message])
-  const rows = [...byRow].sort(([a], [b]) => a - b)
-  const issues = rows
-    .slice(0, issuesMax)
-    .map(([row, messages]) => issue('FileContent', messages.join('; '), { row: String(row) }))
-  const more = rows.length - issues.length + faultsMore
+// One issue for each row, in the order of the file, and a closing one that counts the rest. A row that could not be read was
+// not planned.
+function faulty(read: Read, planned: { faults: Fault[]; faultsMore: number } = { faults: [], faultsMore: 0 }): Problem {
+  const rows = [...read.faults, ...planned.faults].sort((a, b) => a.row - b.row)
+  const issues = rows.slice(0, issuesMax).map(({ row, message }) => issue('FileContent', message, { row: String(row) }))
+  const more = rows.length - issues.length + read.faultsMore + planned.faultsMore
   if (more > 0) {
-    const message = `and ${more} more of the ${rowCount} rows that were looked at are at fault`
-    issues.push(issue('FileContent', message, { row: String(readTo) }))
+    const message = `and at least ${more} more of the ${read.rowCount} rows that were looked at are at fault`
+    issues.push(issue('FileContent', message, { row: String(read.readTo) }))
   }
   return new Problem('FileContent', issues)
 }

@@ -25,7 +25,7 @@ const faultsMax = 1_000
  * A row is the member with its e-mail among active and invited ones, else the one with its `worker_id`, else the inactive one
  * with its e-mail who was removed last, else somebody new. Who is active or invited and in no row is to be offboarded.
  * @param readTo the last row of the file
- * @returns the plan; with faults nothing of it holds
+ * @returns the plan; with faults nothing of it holds. Of those, as many as an answer has, and how many rows more are at fault
  */
 export async function planFile(
   tx: Tx,
@@ -37,29 +37,26 @@ export async function planFile(
     readTo: rowTo,
     now,
   }: { terms: FileTerms; partner: PartnerRules; now: Date } & Pick<Read, 'rowCount' | 'perhapsRepeated' | 'readTo'>,
-): Promise<{ plan: Plan; faults: Fault[]; membersBefore: number }> {
-  // A plan that is made for a small table joins a million rows one by one.
-  if (rowCount > decidedAtOnce) await sql`analyze member_job_rows`.execute(tx)
-  const { membersBefore, offboard } = await match(tx, { terms, rowTo })
-  const has = (column: Column) => perhapsRepeated.includes(column)
-  const repeated = [
-    ...(has('email') ? await findRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' }) : []),
-    ...(has('worker_id') ? await findRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' }) : []),
-  ]
-  const isTold = new Set(repeated.map(({ row }) => row))
-  const faults = [
-    ...repeated,
-    ...(await findMetTwice(tx)).filter(({ row }) => !isTold.has(row)),
-    ...(await findFaultyNew(tx)),
-  ]
+): Promise<{ plan: Plan; faults: Fault[]; faultsMore: number; membersBefore: number }> {
+  const isLarge = rowCount > decidedAtOnce
+  // A plan that is made for a small table joins a million rows one by one. Who analyzes the same table holds nobody up.
+  if (isLarge) await sql`analyze (skip_locked) member_job_rows`.execute(tx)
+  await sql`
+    create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
+                                               new_member_id text, faults text) on commit drop`.execute(tx)
+  await sql`create temporary table member_job_faults (row integer not null, message text not null) on commit drop`.execute(
+    tx,
+  )
+  const { membersBefore, offboard } = await match(tx, { terms, rowTo, isLarge, now })
+  if (perhapsRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
+  if (perhapsRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
+  await noteMetTwice(tx)
   const invite = await planNew(tx, terms)
-  const known = await planKnown(tx, { terms, partner, now })
-  faults.push(...known.faults)
-  const { update, bringBack } = known
+  const { update, bringBack } = await planKnown(tx, { terms, partner, now })
   // Whoever reads what is to be done, or was done, joins both.
-  if (rowCount > decidedAtOnce) await sql`analyze member_job_steps`.execute(tx)
+  if (isLarge) await sql`analyze (skip_locked) member_job_steps`.execute(tx)
   const unchanged = rowCount - invite - update - bringBack
-  return { plan: { invite, update, bringBack, offboard, unchanged }, faults, membersBefore }
+  return { plan: { invite, update, bringBack, offboard, unchanged }, membersBefore, ...(await listFaults(tx)) }
 }
 
 /** How many steps a plan has. */
@@ -146,17 +143,15 @@ function updateOf(
   }
 }
 
-// Finds the member of each row, and in the same statement who is in none: a member who is invited while this runs is never
-// taken for missing. What is found is kept with all that the plan needs of a row: to join a million rows again takes longer.
+// Finds the member of each row, and in the same statement who is in none. Who has come, or was changed, since the file was sent
+// is not missing: it may have been on its way for minutes.
 async function match(
   tx: Tx,
-  { terms, rowTo }: { terms: FileTerms; rowTo: number },
+  { terms, rowTo, isLarge, now }: { terms: FileTerms; rowTo: number; isLarge: boolean; now: Date },
 ): Promise<{ membersBefore: number; offboard: number }> {
   const { partnerId, jobId } = terms
-  await sql`
-    create temporary table member_job_matches (
-      row integer not null, member_id text collate "C", is_same boolean not null, new_member_id text not null, faults text
-    ) on commit drop`.execute(tx)
+  // Should the tables have been too busy to be analyzed, a million rows are not looked up one by one all the same.
+  if (isLarge) await sql`select set_config('enable_nestloop', 'off', true)`.execute(tx)
   const { rows } = await sql<{ membersBefore: number; offboard: number }>`
     with matched as materialized (
       select r.row, r.new_member_id, r.faults, coalesce(e.id, w.id, f.id) as member_id,
@@ -173,7 +168,7 @@ async function match(
       insert into member_job_steps (partner_id, job_id, step, action, member_id)
       select ${partnerId}, ${jobId}, ${rowTo}::integer + row_number() over (order by m.id), 'Offboard', m.id
         from members m
-       where m.partner_id = ${partnerId} and m.status in ('active', 'invited')
+       where m.partner_id = ${partnerId} and m.status in ('active', 'invited') and m.updated_at <= ${now}
          and not exists (select from matched where matched.member_id = m.id)
       returning step
     ), noted as (
@@ -182,6 +177,7 @@ async function match(
     select (select count(*) from members
              where partner_id = ${partnerId} and status in ('active', 'invited'))::integer as members_before,
            (select count(*) from missing)::integer as offboard`.execute(tx)
+  if (isLarge) await sql`select set_config('enable_nestloop', 'on', true)`.execute(tx)
   return rows[0] ?? { membersBefore: 0, offboard: 0 }
 }
 
@@ -207,44 +203,36 @@ function isSame({ columns, removesAccounts }: FileTerms) {
   )
 }
 
-async function findRepeated(
+async function noteRepeated(
   tx: Tx,
   { partnerId, jobId }: FileTerms,
   { key, name }: { key: ReturnType<typeof sql>; name: Column },
-): Promise<Fault[]> {
+): Promise<void> {
   const mine = sql`partner_id = ${partnerId} and job_id = ${jobId}`
-  const { rows } = await sql<{ row: number; first: number }>`
+  await sql`
     with repeated as (select ${key} as key, min(row) as first from member_job_rows where ${mine}
                        group by ${key} having count(*) > 1 and ${key} is not null)
-    select r.row, repeated.first from repeated join member_job_rows r on ${key} = repeated.key
-     where ${mine} and r.row <> repeated.first
-     order by r.row limit ${faultsMax}`.execute(tx)
-  return rows.map(({ row, first }) => ({ row, message: `${name}: is that of row ${first} as well` }))
+    insert into member_job_faults
+    select r.row, format('%s: is that of row %s as well', ${name}::text, repeated.first)
+      from repeated join member_job_rows r on ${key} = repeated.key
+     where ${mine} and r.row <> repeated.first`.execute(tx)
 }
 
-async function findMetTwice(tx: Tx): Promise<Fault[]> {
-  const { rows } = await sql<{ row: number; first: number; memberId: string }>`
+async function noteMetTwice(tx: Tx): Promise<void> {
+  await sql`
     with twice as (select member_id, min(row) as first from member_job_matches
                     where member_id is not null group by member_id having count(*) > 1)
-    select m.row, twice.first, m.member_id from twice join member_job_matches m on m.member_id = twice.member_id
-     where m.row <> twice.first
-     order by m.row limit ${faultsMax}`.execute(tx)
-  return rows.map(({ row, first, memberId }) => ({
-    row,
-    message: `this is ${memberId}, by e-mail or worker_id, and so is row ${first}`,
-  }))
-}
-
-async function findFaultyNew(tx: Tx): Promise<Fault[]> {
-  const { rows } = await sql<Fault>`
-    select row, faults as message from member_job_matches
-     where member_id is null and faults is not null
-     order by row limit ${faultsMax}`.execute(tx)
-  return rows
+    insert into member_job_faults
+    select m.row, format('this is %s, by e-mail or worker_id, and so is row %s', m.member_id, twice.first)
+      from twice join member_job_matches m on m.member_id = twice.member_id
+     where m.row <> twice.first and m.row not in (select row from member_job_faults)`.execute(tx)
 }
 
 /** @returns how many new members there are */
 async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number> {
+  await sql`
+    insert into member_job_faults
+    select row, faults from member_job_matches where member_id is null and faults is not null`.execute(tx)
   const { numAffectedRows = 0n } = await sql`
     insert into member_job_steps (partner_id, job_id, step, action, member_id)
     select ${partnerId}, ${jobId}, row, 'Invite', new_member_id
@@ -252,25 +240,34 @@ async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number>
   return Number(numAffectedRows)
 }
 
+// Beyond what an answer holds, faults are only counted, and so many more are not worth deciding.
+async function listFaults(tx: Tx): Promise<{ faults: Fault[]; faultsMore: number }> {
+  const { rows } = await sql<Fault & { total: number }>`
+    select row, string_agg(message, '; ' order by message) as message, (count(*) over ())::integer as total
+      from member_job_faults group by row order by row limit ${faultsMax}`.execute(tx)
+  const faultsMore = (rows[0]?.total ?? 0) - rows.length
+  return { faults: rows.map(({ row, message }) => ({ row, message })), faultsMore }
+}
+
 async function planKnown(
   tx: Tx,
   { terms, partner, now }: { terms: FileTerms; partner: PartnerRules; now: Date },
-): Promise<{ faults: Fault[]; update: number; bringBack: number }> {
+): Promise<{ update: number; bringBack: number }> {
   const { partnerId, jobId } = terms
   // Without it every batch below would be looked for among all rows.
   await sql`create index on member_job_matches (row) where member_id is not null and not is_same`.execute(tx)
-  const faults: Fault[] = []
   const counts = { update: 0, bringBack: 0 }
-  for (let after = 0; ; ) {
+  for (let [after, faultCount] = [0, 0]; ; ) {
     const { rows: places } = await sql<{ row: number; memberId: string }>`
       select row, member_id from member_job_matches
        where member_id is not null and not is_same and row > ${after} order by row limit ${decidedAtOnce}`.execute(tx)
     const last = places.at(-1)
-    if (last === undefined) return { faults, ...counts }
+    if (last === undefined || faultCount > faultsMax) return counts
     after = last.row
     const wishes = await readWishes(tx, terms, places)
-    const decisions = await decideAll(tx, { partner, wishes, now, isFirm: false })
+    const decisions = await decideAll(tx, { partner, wishes, now })
     const steps: { row: number; action: Action; memberId: string }[] = []
+    const faults: Fault[] = []
     for (const [index, { row, memberId }] of places.entries()) {
       const decision = decisions[index]
       if (decision === undefined) throw new Error('A row was not decided')
@@ -287,5 +284,11 @@ async function planKnown(
       select ${partnerId}, ${jobId}, * from unnest(
         ${steps.map(step => step.row)}::integer[], ${steps.map(step => step.action)}::text[],
         ${steps.map(step => step.memberId)}::text[])`.execute(tx)
+    faultCount += faults.length
+    await sql`
+      insert into member_job_faults
+      select * from unnest(${faults.map(fault => fault.row)}::integer[], ${faults.map(fault => fault.message)}::text[])`.execute(
+      tx,
+    )
   }
 }

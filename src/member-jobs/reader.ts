@@ -53,15 +53,18 @@ async function read(reading: Reading): Promise<Read> {
         if (header === undefined) {
           const found = readHeader(cells)
           header = found.header
-          for (const message of found.faults) addFault({ row, message })
-          if (faults.length > 0) return read
+          if (found.faults.length > 0) {
+            addFault({ row, message: found.faults.join('; ') })
+            return read
+          }
           read.columns = header.filter(column => column !== null && column !== 'action')
           continue
         }
         read.rowCount += 1
         const found = fault === undefined ? readRow(cells, header) : [fault]
-        if (Array.isArray(found)) addFault({ row, message: found.join('; ') })
-        else text += lineOf(row, found)
+        const line = Array.isArray(found) ? found : lineOf(row, found)
+        if (Array.isArray(line)) addFault({ row, message: line.join('; ') })
+        else text += line
       }
       if (text !== '') await send(text)
       if (read.faultsMore > 0 && performance.now() - startedAt > countMsMax) break
@@ -89,15 +92,17 @@ function post(message: Message): void {
   port?.postMessage(message)
 }
 
-// The lines of COPY in its text format, one for each row.
+// The line of COPY in its text format for a row; or what is wrong with the row, whoever it is.
 function copyLines(
   { partnerId, jobId, country, today, tiers, now }: Reading,
   seen: { email: Seen; worker_id: Seen },
-): (row: number, read: RowRead) => string {
+): (row: number, read: RowRead) => string | string[] {
   const currencies = new Map(tiers)
   const facts = { country, today, tierNames: tiers.map(([name]) => name) }
   return (row, { body, enablePayroll }) => {
     const { profile, faults } = settleNew(body, { ...facts, tierCurrency: currencies.get(body.tier) })
+    // Nobody has a tier already that does not exist.
+    if (!currencies.has(body.tier)) return faults
     const { email, firstName, lastName, phone, tier, workerId, accountDetails, dob, gender } = profile
     const { accountHolder, sortCode, accountNumber, iban } = toColumns(accountDetails)
     seen.email.add(email.toLowerCase())

@@ -53,13 +53,12 @@ let readers = 0
 const idle: { worker: Worker; timer: NodeJS.Timeout }[] = []
 
 /**
- * Reads a file in a thread of its own, which cannot take more memory than it is given, and copies its rows where `copy` leads
- * to. The rows of a file with faults are copied as far as they have none themselves.
+ * Reads a file in a thread of its own, which cannot take more memory than it is given, and copies its rows where
+ * `openCopy` leads to. The rows of a file with faults are copied as far as they have none themselves.
  * @throws Problem `ServiceUnavailable` when too many files are being read already
  */
-export async function readInto(copy: Writable, reading: Reading): Promise<Read> {
+export async function readInto(openCopy: () => Writable, reading: Reading): Promise<Read> {
   if (readers >= readersMax) {
-    copy.destroy()
     throw problem(
       'ServiceUnavailable',
       'Several files are being read already; try again in a moment',
@@ -70,6 +69,7 @@ export async function readInto(copy: Writable, reading: Reading): Promise<Read> 
   readers += 1
   const { kind } = reading.file
   const worker = takeThread(kind)
+  const copy = openCopy()
   const copied = finished(copy)
   // Told of below; a stream that fails while nobody waits would end the process.
   copied.catch(() => undefined)
@@ -83,7 +83,8 @@ export async function readInto(copy: Writable, reading: Reading): Promise<Read> 
     return read
   } catch (error) {
     copy.destroy()
-    throw error
+    // What broke the copying says more than that nothing can be written to it any more.
+    throw copy.errored ?? error
   } finally {
     readers -= 1
     if (isWell && kind === 'csv') keep(worker)
@@ -102,33 +103,39 @@ function takeThread(kind: 'csv' | 'xlsx'): Worker {
   })
   // Whoever waits for it hears of it; one that is idle is not missed.
   worker.on('error', () => undefined)
+  worker.once('exit', () => forget(worker))
   return worker
 }
 
 function keep(worker: Worker): void {
   // Nobody waits for it, also not the end of the program.
   worker.unref()
-  const timer = setTimeout(() => {
-    idle.splice(
-      idle.findIndex(each => each.worker === worker),
-      1,
-    )
-    void worker.terminate()
-  }, idleMsMax).unref()
+  const timer = setTimeout(() => void worker.terminate(), idleMsMax).unref()
   idle.push({ worker, timer })
+}
+
+function forget(worker: Worker): void {
+  const index = idle.findIndex(each => each.worker === worker)
+  if (index !== -1) idle.splice(index, 1)
 }
 
 async function receive(worker: Worker, copy: Writable): Promise<Read> {
   const silence = new AbortController()
   // An idle thread does not keep the program up; one that reads does.
   worker.ref()
-  const timer = setTimeout(() => silence.abort(), silenceMsMax)
+  const listen = () => setTimeout(() => silence.abort(), silenceMsMax)
+  let timer = listen()
   try {
     for await (const [message] of on(worker, 'message', { signal: silence.signal, close: ['exit'] })) {
       timer.refresh()
       const { rows, end } = message as Partial<{ rows: Uint8Array; end: Read }>
       if (end !== undefined) return end
-      if (!copy.write(rows)) await once(copy, 'drain')
+      if (!copy.write(rows)) {
+        // A database that takes its time is not the file's fault.
+        clearTimeout(timer)
+        await once(copy, 'drain')
+        timer = listen()
+      }
       worker.postMessage('more')
     }
   } catch (error) {

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { csvLines } from '../csv.ts'
 import { type Db, sql, type Tx, withCopying } from '../db.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
@@ -12,7 +12,8 @@ import { type Column, columns } from './columns.ts'
 import * as memberJobs from './member-jobs.ts'
 import { cellOf, countResults, listResults, type Result } from './results.ts'
 import {
-  dryRunQuery,
+  ActionsQuery,
+  FileQuery,
   MemberJob,
   MemberJobCreated,
   MemberJobResults,
@@ -50,7 +51,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
         summary: 'Change many members',
         description:
           'Up to 10,000 actions, decided one after the other as they stand: all or none. `Add` is `inviteMember`, `Replace` is `replaceMember`, `Update` is `updateMember`, `Offboard` is `removeMember`. With any action that cannot be, the answer has the issues of all of them, and there is no job. Should one become impossible before the worker applies the job, the job ends as `Rejected`, with nothing done.',
-        query: dryRunQuery,
+        query: ActionsQuery,
         body: NewMemberJob,
         success: created,
         alternative: preview,
@@ -79,7 +80,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
             tag,
             summary,
             description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has the issues of all rows, and nothing happens. See docs/members-in-files.md.`,
-            query: dryRunQuery,
+            query: FileQuery,
             fileBody: {
               description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows.`,
               example: `${columns.slice(0, 5).join(',')}\r\nsam.okafor@example.com,Sam,Okafor,+447700900123,Bronze\r\n`,
@@ -95,10 +96,9 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
               const { partner, now } = request
               // Made by the scope's parser, and checked to be one.
               const { path, kind } = request.body as UploadedFile
-              const file = { path, kind, removesAccounts }
-              return await answerTo(tx, request.query as { dryRun?: boolean }, () =>
-                memberJobs.createFromFile(tx, { partner, file, copyInto, now }),
-              )
+              const query = request.query as Static<typeof FileQuery>
+              const file = { path, kind, removesAccounts, offboardMax: query.offboardMax }
+              return await answerTo(tx, query, () => memberJobs.createFromFile(tx, { partner, file, copyInto, now }))
             }),
           ),
       )

@@ -32,12 +32,24 @@ export const NewMemberJob = Type.Object(
   { title: 'NewMemberJob', ...strict },
 )
 
-export const dryRunQuery = Type.Object(
+const dryRun = Type.Optional(
+  Type.Boolean({
+    default: false,
+    description: 'Only say what the job would do, by the same code, and do nothing: 200 with the plan.',
+  }),
+)
+
+export const ActionsQuery = Type.Object({ dryRun }, strict)
+
+export const FileQuery = Type.Object(
   {
-    dryRun: Type.Optional(
-      Type.Boolean({
-        default: false,
-        description: 'Only say what the job would do, by the same code, and do nothing: 200 with the plan.',
+    dryRun,
+    offboardMax: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_000_000_000,
+        description:
+          'The job waits for a review when it offboards more than these, whatever the partner’s share: what a dry run has shown, and somebody has agreed to.',
       }),
     ),
   },

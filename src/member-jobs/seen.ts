@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { limits } from '../imports/rows.ts'
 
 /**
@@ -12,8 +13,8 @@ export class Seen {
 
   add(text: string): void {
     // FNV-1a, and beside it the same with another prime, since place and fingerprint must not depend on each other.
-    let fingerprint = 0x811c9dc5
-    let place = 0x811c9dc5
+    let fingerprint = seed ^ 0x811c9dc5
+    let place = seed
     for (let index = 0; index < text.length; index++) {
       const code = text.charCodeAt(index)
       fingerprint = Math.imul(fingerprint ^ code, 0x01000193)
@@ -31,4 +32,6 @@ export class Seen {
   }
 }
 
+// Nobody can choose texts that all have one place.
+const seed = randomInt(0x8000_0000)
 const places = 2 ** Math.ceil(Math.log2(limits.rowsMax * 2))

@@ -3,7 +3,7 @@ import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import type { Currency } from '../money.ts'
 import * as tiers from '../tiers/tiers.ts'
-import { dayIn } from '../time.ts'
+import { type Day, dayIn } from '../time.ts'
 import { columnsOf, findWithMoney, type PartnerRules, select, toMember } from './members.ts'
 import {
   decideInvitation,
@@ -35,16 +35,30 @@ export type Wish =
 export type Decision = { before: Member | undefined; after: Member; changed: (keyof Profile)[]; steps: Step[] }
 
 /**
+ * Holds members, in the order of their ids as everybody who holds several, for decisions that are to be written.
+ * @returns those of them who have been changed after an instant
+ */
+export async function lockAll(
+  tx: Tx,
+  { partnerId, memberIds, since }: { partnerId: string; memberIds: string[]; since: Date },
+): Promise<Set<string>> {
+  const { rows } = await sql<{ id: string; isChanged: boolean }>`
+    select id, updated_at > ${since} as is_changed from members
+     where partner_id = ${partnerId} and id = any(${memberIds}::text[])
+     order by id for no key update`.execute(tx)
+  return new Set(rows.filter(row => row.isChanged).map(row => row.id))
+}
+
+/**
  * Decides wishes one after the other, by the rules that hold for one: each finds the members as those before it leave them.
- * Writes nothing.
- * @param isFirm whether the decisions are to be written, so that the members who are named are locked until then
+ * Writes nothing; for what `writeAll` is to write, `lockAll` holds the members before.
  * @returns for each wish, in their order, what becomes of the member, or why it cannot be
  */
 export async function decideAll(
   tx: Tx,
-  { partner, wishes, now, isFirm }: { partner: PartnerRules; wishes: Wish[]; now: Date; isFirm: boolean },
+  { partner, wishes, now }: { partner: PartnerRules; wishes: Wish[]; now: Date },
 ): Promise<(Decision | Problem)[]> {
-  const world = await loadWorld(tx, { partner, wishes, now, isFirm })
+  const world = await loadWorld(tx, { partner, wishes, now })
   return wishes.map(wish => {
     const decision = decide(wish, world)
     if (!(decision instanceof Problem)) takeOver(world, decision)
@@ -53,7 +67,7 @@ export async function decideAll(
 }
 
 /**
- * Writes what `decideAll` has decided firmly in this transaction.
+ * Writes what `decideAll` has decided in this transaction, about members that it holds.
  * @throws a unique violation when somebody else has taken an e-mail or a `workerId` since
  */
 export async function writeAll(
@@ -118,7 +132,8 @@ export async function inviteAll(
 // Everything that wishes are decided by. It changes as they are decided.
 type World = {
   partner: PartnerRules
-  now: Date
+  today: Day
+  tierNames: string[]
   tierCurrencies: Map<string, Currency>
   members: Map<string, Member>
   /** The active or invited member with an e-mail, in lower case. */
@@ -130,17 +145,13 @@ type World = {
 
 async function loadWorld(
   tx: Tx,
-  { partner, wishes, now, isFirm }: { partner: PartnerRules; wishes: Wish[]; now: Date; isFirm: boolean },
+  { partner, wishes, now }: { partner: PartnerRules; wishes: Wish[]; now: Date },
 ): Promise<World> {
   const partnerId = partner.id
   const tierCurrencies = await tiers.listCurrencies(tx, partnerId)
   const wanted = wishes.flatMap(wish => wantedBy(wish) ?? [])
   const named = wishes.filter(wish => wish.type !== 'Add').map(wish => wish.memberId)
-  const found = await select(tx, partnerId)
-    .where(sql<boolean>`id = any(${named}::text[])`)
-    .orderBy('id')
-    .$if(isFirm, query => query.forNoKeyUpdate())
-    .execute()
+  const found = await select(tx, partnerId).where(sql<boolean>`id = any(${named}::text[])`).execute()
   const emails = wanted.flatMap(({ email }) => email ?? [])
   const workerIds = wanted.flatMap(({ workerId }) => workerId ?? [])
   // Not by `in`, for which the planner expects half of all members, and would rather read them all.
@@ -153,7 +164,8 @@ async function loadWorld(
         select id from members where partner_id = ${partnerId} and worker_id = any(${workerIds}::text[])))`)
     .execute()
   const world: World = {
-    ...{ partner, now, tierCurrencies, moneyIn: new Map() },
+    ...{ partner, today: dayIn(partner.timeZone, now), moneyIn: new Map() },
+    ...{ tierCurrencies, tierNames: [...tierCurrencies.keys()] },
     ...{ members: new Map(), emailHolders: new Map(), workerIdHolders: new Map() },
   }
   for (const row of [...found, ...holders]) enter(world, toMember(row, row.id))
@@ -217,16 +229,15 @@ function decideAbout(member: Member, wish: Exclude<Wish, { type: 'Add' }>, world
 }
 
 function factsFor(
-  { partner, now, tierCurrencies, emailHolders, workerIdHolders, moneyIn }: World,
+  { partner, today, tierNames, tierCurrencies, emailHolders, workerIdHolders, moneyIn }: World,
   { member, wanted }: { member: Member | undefined; wanted: { email: string; workerId?: string | null; tier: string } },
 ): Facts {
   const other = (holderId: string | undefined) => (holderId === member?.id ? null : (holderId ?? null))
   const money = member === undefined || member.tier === wanted.tier ? undefined : moneyIn.get(member.id)
   return {
-    today: dayIn(partner.timeZone, now),
+    ...{ today, tierNames },
     country: partner.country,
     autoActivate: partner.autoActivate,
-    tierNames: [...tierCurrencies.keys()],
     tierCurrency: tierCurrencies.get(wanted.tier),
     moneyIn: money ?? null,
     holders: {

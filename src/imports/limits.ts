@@ -2,7 +2,7 @@
 export const limits = {
   /** Rows below the header, blank ones among them: the largest member list that can be imported at once. */
   rowsMax: 1_000_000,
-  /** Cells of a row. A list has 14 columns that we know; nobody who sends more than this means them. */
+  /** Cells of a row. A list has 13 columns that we know; nobody who sends more than this means them. */
   columnsMax: 100,
   /** Rows whose number of cells is not the header's. So many are no slips: the file is cut or quoted in another way. */
   raggedRowsMax: 10_000,

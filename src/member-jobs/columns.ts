@@ -4,8 +4,6 @@ import { BankAccountEU, BankAccountUK } from '../bank-accounts/schema.ts'
 import type { Cell } from '../imports/rows.ts'
 import { type Column, columns, NewMember } from '../members/schema.ts'
 
-export { type Column, columns }
-
 const required: Column[] = ['email', 'first_name', 'last_name', 'phone', 'tier']
 const ukAccount: Column[] = ['sort_code', 'account_number', 'account_holder']
 const euAccount: Column[] = ['iban', 'account_holder']

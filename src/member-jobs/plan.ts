@@ -2,8 +2,7 @@ import { type Executor, sql, type Tx } from '../db.ts'
 import { Problem } from '../errors.ts'
 import { type Decision, decideAll, type Wish } from '../members/bulk.ts'
 import type { PartnerRules } from '../members/members.ts'
-import type { MemberUpdate } from '../members/schema.ts'
-import type { Column } from './columns.ts'
+import type { Column, MemberUpdate } from '../members/schema.ts'
 import type { Fault, Read } from './reading.ts'
 
 /** What a job does, in numbers of members. */

@@ -3,9 +3,9 @@ import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { Worker } from 'node:worker_threads'
 import { problem } from '../errors.ts'
+import type { Column } from '../members/schema.ts'
 import type { Currency } from '../money.ts'
 import type { Day } from '../time.ts'
-import type { Column } from './columns.ts'
 
 /** What is wrong with a row of a file; the header is row 1. */
 export type Fault = { row: number; message: string }

@@ -1,5 +1,5 @@
 import { type Page, type Reader, sql } from '../db.ts'
-import type { Column } from './columns.ts'
+import type { Column } from '../members/schema.ts'
 import type { Action } from './plan.ts'
 
 /** What became of one row, one action, or one member who was not in the file. */

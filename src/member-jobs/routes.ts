@@ -8,7 +8,7 @@ import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { acceptUploads, type UploadedFile } from '../http/upload.ts'
 import { Id } from '../ids.ts'
-import { type Column, columns } from './columns.ts'
+import { type Column, columns } from '../members/schema.ts'
 import * as memberJobs from './member-jobs.ts'
 import { cellOf, countResults, listResults, type Result } from './results.ts'
 import {
@@ -50,7 +50,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
         tag,
         summary: 'Change many members',
         description:
-          'Up to 10,000 actions, decided one after the other as they stand: all or none. `Add` is `inviteMember`, `Replace` is `replaceMember`, `Update` is `updateMember`, `Offboard` is `removeMember`. With any action that cannot be, the answer has the issues of all of them, and there is no job. Should one become impossible before the worker applies the job, the job ends as `Rejected`, with nothing done.',
+          'Up to 10,000 actions, decided one after the other as they stand: all or none. `Add` is `inviteMember`, `Replace` is `replaceMember`, `Update` is `updateMember`, `Offboard` is `removeMember`. With any action that cannot be, the answer has the issues of them (at most 1,000), and there is no job. Should one become impossible before the worker applies the job, the job ends as `Rejected`, with nothing done.',
         query: ActionsQuery,
         body: NewMemberJob,
         success: created,
@@ -79,10 +79,10 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
             id,
             tag,
             summary,
-            description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has the issues of all rows, and nothing happens. See docs/members-in-files.md.`,
+            description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has an issue for each of the first 1,000 and one that counts the rest, and nothing happens. What is done about a member after the file was sent is younger than the file, and stays. See docs/members-in-files.md.`,
             query: FileQuery,
             fileBody: {
-              description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows.`,
+              description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows; of a workbook, 100,000 rows.`,
               example: `${columns.slice(0, 5).join(',')}\r\nsam.okafor@example.com,Sam,Okafor,+447700900123,Bronze\r\n`,
             },
             success: created,

@@ -294,7 +294,7 @@ async function moneyOf(tx: Tx, { partnerId, member }: { partnerId: string; membe
 }
 
 /**
- * Which of these members, who are locked, and so are their balances with them, have or owe money in that currency. Money on
+ * Which of these members have or owe money in that currency; locked by whoever changes them, and so are their balances. Money on
  * its way counts too: a pay run in its grace period, and a withdrawal that may yet come back.
  */
 export async function findWithMoney(

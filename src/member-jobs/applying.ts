@@ -2,8 +2,15 @@ import assert from 'node:assert/strict'
 import { sql, type Tx } from '../db.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
-import { type Decision, decideAll, inviteAll, lockAll, type Wish, writeAll } from '../members/bulk.ts'
-import type { PartnerRules } from '../members/members.ts'
+import {
+  type Decision,
+  decideAll,
+  inviteAll,
+  lockAll,
+  type PartnerRules,
+  type Wish,
+  writeAll,
+} from '../members/changes.ts'
 import { type Action, actionOf, type FileTerms, faultOf, readWishes } from './plan.ts'
 
 /** A job that is to be applied, locked. */

@@ -1,7 +1,6 @@
 import { type Executor, sql, type Tx } from '../db.ts'
 import { Problem } from '../errors.ts'
-import { type Decision, decideAll, type Wish } from '../members/bulk.ts'
-import type { PartnerRules } from '../members/members.ts'
+import { type Decision, decideAll, type PartnerRules, type Wish } from '../members/changes.ts'
 import type { Column, MemberUpdate } from '../members/schema.ts'
 import type { Fault, Read } from './reading.ts'
 

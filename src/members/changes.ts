@@ -2,10 +2,12 @@ import { isUniqueViolation, sql, type Tx } from '../db.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import type { Currency } from '../money.ts'
+import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { type Day, dayIn } from '../time.ts'
-import { columnsOf, findWithMoney, type PartnerRules, select, toMember } from './members.ts'
+import { columnsOf, select, toMember } from './rows.ts'
 import {
+  decideActivation,
   decideInvitation,
   decideListed,
   decideRemoval,
@@ -21,6 +23,9 @@ import {
 } from './rules.ts'
 import type { MemberUpdate, NewMember } from './schema.ts'
 
+/** What of a partner decides about members. */
+export type PartnerRules = Pick<Partner, 'id' | 'country' | 'timeZone' | 'autoActivate'>
+
 /**
  * One thing to do about a member. `Add` makes the member with this id; `List` is a row of a complete list of members, which
  * changes what is given and brings back who was removed.
@@ -29,7 +34,7 @@ export type Wish =
   | { type: 'Add'; memberId: string; body: NewMember }
   | { type: 'Replace'; memberId: string; body: NewMember }
   | { type: 'Update' | 'List'; memberId: string; update: MemberUpdate }
-  | { type: 'Offboard'; memberId: string }
+  | { type: 'Offboard' | 'Activate'; memberId: string }
 
 /** What becomes of a member by one wish; `before` is undefined for a new one. */
 export type Decision = { before: Member | undefined; after: Member; changed: (keyof Profile)[]; steps: Step[] }
@@ -181,6 +186,31 @@ async function loadWorld(
   return world
 }
 
+/**
+ * Which of these members have or owe money in that currency. Money on its way counts too: a pay run in its grace period, and a
+ * withdrawal that may yet come back. Their balances do not change while they are locked.
+ */
+async function findWithMoney(
+  tx: Tx,
+  { partnerId, members }: { partnerId: string; members: { memberId: string; currency: Currency }[] },
+): Promise<Set<string>> {
+  if (members.length === 0) return new Set()
+  const { rows } = await sql<{ memberId: string }>`
+    with asked as (select * from unnest(${members.map(each => each.memberId)}::text[],
+                                        ${members.map(each => each.currency)}::text[]) as asked (member_id, currency))
+    select member_id from asked a
+     where exists (select from ledger_balances b
+                    where b.partner_id = ${partnerId} and b.member_id = a.member_id and b.currency = a.currency
+                      and (b.available > 0 or b.owed > 0))
+        or exists (select from pay_run_lines l join pay_runs r on r.partner_id = l.partner_id and r.id = l.pay_run_id
+                    where r.partner_id = ${partnerId} and r.status = 'Scheduled' and l.member_id = a.member_id
+                      and l.currency = a.currency)
+        or exists (select from withdrawals w
+                    where w.partner_id = ${partnerId} and w.member_id = a.member_id and w.currency = a.currency
+                      and w.status in ('held', 'submitted'))`.execute(tx)
+  return new Set(rows.map(row => row.memberId))
+}
+
 function wantedBy(wish: Wish): MemberUpdate | undefined {
   switch (wish.type) {
     case 'Add':
@@ -190,6 +220,7 @@ function wantedBy(wish: Wish): MemberUpdate | undefined {
     case 'List':
       return wish.update
     case 'Offboard':
+    case 'Activate':
       return undefined
     default:
       return wish satisfies never
@@ -223,6 +254,8 @@ function decideAbout(member: Member, wish: Exclude<Wish, { type: 'Add' }>, world
       return decideListed(member, wish.update, facts(wish.update))
     case 'Offboard':
       return decideRemoval(member)
+    case 'Activate':
+      return decideActivation(member)
     default:
       return wish satisfies never
   }

@@ -56,7 +56,7 @@ export type Facts = {
 /** What of them a profile is judged by. */
 export type ProfileFacts = Pick<Facts, 'today' | 'country' | 'tierNames' | 'tierCurrency'>
 
-export type Holders = { emailHolderId: string | null; workerIdHolderId: string | null }
+type Holders = { emailHolderId: string | null; workerIdHolderId: string | null }
 
 /** @returns Problem `MemberAlreadyInvited`, or `InvalidAddMemberPayload` with an issue for each fault */
 export function decideInvitation(body: NewMember, facts: Facts): { profile: Profile; steps: Step[] } | Problem {
@@ -130,7 +130,7 @@ export function memberNotFound(memberId: string): Problem {
   return problem('MemberNotFound', 'There is no such member', { memberId })
 }
 
-export function alreadyInvited(holderId: string): Problem {
+function alreadyInvited(holderId: string): Problem {
   return problem('MemberAlreadyInvited', 'Another member has this e-mail or workerId; `memberId` says which', {
     memberId: holderId,
   })

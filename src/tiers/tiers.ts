@@ -20,7 +20,7 @@ export async function listCurrencies(db: Reader, partnerId: string): Promise<Map
 }
 
 /** A tier with the terms that hold now. */
-export async function findTier(
+async function findTier(
   db: Reader,
   { partnerId, name }: { partnerId: string; name: string },
 ): Promise<Tier | undefined> {

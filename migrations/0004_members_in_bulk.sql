@@ -72,7 +72,7 @@ create table member_job_rows (
   account_number text,
   iban text,
   dob date,
-  gender text,
+  gender text check (gender in ('Female', 'Male', 'NonBinary')),
   enable_payroll boolean,
   -- What speaks against the row, unless the member has it so already.
   faults text,

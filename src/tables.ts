@@ -92,7 +92,7 @@ export type DB = {
     accountNumber: string | null
     iban: string | null
     dob: string | null
-    gender: string | null
+    gender: 'Female' | 'Male' | 'NonBinary' | null
     enablePayroll: boolean | null
     faults: string | null
   }

@@ -2,6 +2,7 @@ import { type Executor, sql, type Tx } from '../db.ts'
 import { Problem } from '../errors.ts'
 import { type Decision, decideAll, type PartnerRules, type Wish } from '../members/changes.ts'
 import type { Column, MemberUpdate } from '../members/schema.ts'
+import type { DB } from '../tables.ts'
 import type { Fault, Read } from './reading.ts'
 
 /** What a job does, in numbers of members. */
@@ -85,7 +86,7 @@ export async function readWishes(
   { partnerId, jobId, columns, removesAccounts }: FileTerms,
   places: { row: number; memberId: string }[],
 ): Promise<Wish[]> {
-  const { rows } = await sql<StoredRow>`
+  const { rows } = await sql<PlacedRow>`
     select r.row, r.email, r.first_name, r.last_name, r.phone, r.tier, r.worker_id, r.account_holder, r.sort_code,
            r.account_number, r.iban, r.dob, r.gender, r.enable_payroll, p.member_id, m.iban is not null as has_iban
       from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
@@ -99,29 +100,16 @@ export async function readWishes(
   }))
 }
 
-type StoredRow = {
-  row: number
-  memberId: string
-  email: string
-  firstName: string
-  lastName: string
-  phone: string | null
-  tier: string
-  workerId: string | null
-  accountHolder: string | null
-  sortCode: string | null
-  accountNumber: string | null
-  iban: string | null
-  dob: string | null
-  gender: 'Female' | 'Male' | 'NonBinary' | null
-  enablePayroll: boolean | null
-  hasIban: boolean
-}
+/** A row of a file as it is kept: null where a column is absent or a cell empty. */
+export type StoredRow = Omit<DB['memberJobRows'], 'partnerId' | 'jobId' | 'newMemberId' | 'faults'>
+
+/** With the member that it is, and whether that one is paid by IBAN. */
+type PlacedRow = StoredRow & { memberId: string; hasIban: boolean }
 
 // A column that is absent changes nothing, an empty cell removes; but an account only where the file says that it does, and
 // only one of the kind that its columns could hold. There is no empty `enable_payroll`.
 function updateOf(
-  { email, firstName, lastName, tier, accountHolder, sortCode, accountNumber, iban, hasIban, ...row }: StoredRow,
+  { email, firstName, lastName, tier, accountHolder, sortCode, accountNumber, iban, hasIban, ...row }: PlacedRow,
   { columns, removesAccounts }: Pick<FileTerms, 'columns' | 'removesAccounts'>,
 ): MemberUpdate {
   const has = (column: Column) => columns.includes(column)

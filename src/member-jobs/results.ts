@@ -1,9 +1,9 @@
 import { type Page, type Reader, sql } from '../db.ts'
 import type { Column } from '../members/schema.ts'
-import type { Action } from './plan.ts'
+import type { Action, StoredRow } from './plan.ts'
 
-/** What became of one row, one action, or one member who was not in the file. */
-export type Result = {
+/** What became of one row, one action, or one member who was not in the file; and the row, or the member, itself. */
+export type Result = Omit<StoredRow, 'row'> & {
   /** Of the file, or the place of the action; null for who is not in the file. */
   row: number | null
   action: Action | 'Unchanged'
@@ -12,19 +12,6 @@ export type Result = {
   message: string | null
   /** Rises from result to result. */
   step: number
-  email: string
-  firstName: string
-  lastName: string
-  phone: string | null
-  tier: string
-  workerId: string | null
-  accountHolder: string | null
-  sortCode: string | null
-  accountNumber: string | null
-  iban: string | null
-  dob: string | null
-  gender: string | null
-  enablePayroll: boolean | null
 }
 
 type ResultFilter = { actions?: Result['action'][]; outcomes?: Result['outcome'][] }

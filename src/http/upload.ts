@@ -48,8 +48,10 @@ const limits = {
   arrivalMsMax: 10 * 60_000,
   /** A million rows are read and compared within a minute; on a slow and busy machine within several. */
   answerMsMax: 10 * 60_000,
-  /** Files that arrive at once: each may fill its share of the disk. */
-  arrivingMax: 16,
+  /** Files that arrive at once, of all partners: each may fill its share of the disk. */
+  arrivingMax: 64,
+  /** Of one partner, whose jobs are done one after the other anyway. */
+  arrivingOfOneMax: 3,
   /** A folder that is as old as this has been left behind by a process that was killed. */
   folderAgeMsMax: 60 * 60_000,
   /** For so long a refused body is read on to nothing: who is still sending does not read the answer. */
@@ -108,9 +110,11 @@ async function receive(
   }
   payload.on('error', giveUp)
   let folder: string | undefined
-  arriving += 1
+  const partnerId = request.partner.id
+  arriving.push(partnerId)
   try {
-    if (arriving > limits.arrivingMax) throw busy()
+    const mine = arriving.filter(each => each === partnerId)
+    if (arriving.length > limits.arrivingMax || mine.length > limits.arrivingOfOneMax) throw busy()
     if (payload.destroyed) throw problem('BadRequest', 'The body ended early')
     if (Number(request.headers['content-length']) > limits.fileBytesMax + formBytesMax) throw tooLarge()
     folder = await mkdtemp(path.join(tmpdir(), folderPrefix))
@@ -128,17 +132,18 @@ async function receive(
     if (!isBrokenOff) await readToNothing(payload)
     throw refusal
   } finally {
-    arriving -= 1
+    arriving.splice(arriving.indexOf(partnerId), 1)
     payload.off('error', giveUp)
   }
 }
 
-let arriving = 0
+// The partner of each file that is arriving.
+const arriving: string[] = []
 
 function busy(): Problem {
   return problem(
     'ServiceUnavailable',
-    'Many files are arriving already; try again in a moment',
+    'Too many files are arriving already; try again in a moment',
     {},
     { 'retry-after': '5' },
   )

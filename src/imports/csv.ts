@@ -57,6 +57,9 @@ class Table extends Parser {
       this.fault ??= new FileFault(this.rowBeingRead, wrong)
     }
     if (this.rowBeingRead - 2 > limits.rowsMax) this.fault ??= tooManyRows()
+    // The library bounds the bytes of a row and not its cells, of which empty ones take no bytes, and tells of them nowhere else.
+    const { record } = Reflect.get(this, 'state') as { record: string[] }
+    if (record.length > limits.rowCellsMax) this.fault ??= tooManyCells(this.rowBeingRead)
     return this.taken()
   }
 
@@ -68,7 +71,9 @@ class Table extends Parser {
 
   override push(cells: string[] | null): boolean {
     if (cells === null) return super.push(null)
-    if (this.fault === undefined && !cells.every(isBlank)) this.addRow(this.rowBeingRead - 1, cells)
+    if (this.fault !== undefined) return true
+    if (cells.length > limits.rowCellsMax) this.fault = tooManyCells(this.rowBeingRead - 1)
+    else if (!cells.every(isBlank)) this.addRow(this.rowBeingRead - 1, cells)
     return true
   }
 
@@ -125,6 +130,10 @@ function tooManyRows(): FileFault {
     limits.rowsMax + 2,
     `The file has more than ${limits.rowsMax} rows, which is the longest list that can be taken`,
   )
+}
+
+function tooManyCells(row: number): FileFault {
+  return new FileFault(row, `The row has more than ${limits.rowCellsMax} cells; is the file cut by another delimiter?`)
 }
 
 function faultOfHeader(row: number, cells: string[]): FileFault | undefined {

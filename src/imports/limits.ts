@@ -4,6 +4,8 @@ export const limits = {
   rowsMax: 1_000_000,
   /** Cells of a row. A list has 13 columns that we know; nobody who sends more than this means them. */
   columnsMax: 100,
+  /** Cells of a row, empty ones too, beyond which nothing more of the file is read. */
+  rowCellsMax: 1_000,
   /** Rows whose number of cells is not the header's. So many are no slips: the file is cut or quoted in another way. */
   raggedRowsMax: 10_000,
   /** Characters of a cell. The longest thing that is ever in one is an e-mail address of 254. */
@@ -34,6 +36,8 @@ export const limits = {
   tagBytesMax: 64 * 1024,
   /** Tags within tags. A cell with formatted text is six deep. */
   tagDepthMax: 50,
+  /** Characters of a number format: what Excel allows. The library takes a time that grows with the square of them. */
+  numberFormatCharsMax: 255,
   /** Cells whose formula failed. Beyond that, it is the formula that wants mending and not the cells. */
   errorCellsMax: 10_000,
   /** Rows that are handed over together: enough to be cheap, few enough to be nothing in memory. */

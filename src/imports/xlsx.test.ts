@@ -172,6 +172,17 @@ describe('a hostile file is refused within five seconds, with the way out:', () 
       /no spreadsheet uses/,
     ],
     ['a zip within', () => withParts({ name: 'xl/more.zip', content: zipOf([]) }), /another archive/],
+    [
+      'number formats that take minutes to understand',
+      () => {
+        const formats = Array.from(
+          { length: 60 },
+          (_, id) => `<numFmt numFmtId="${200 + id}" formatCode="${'['.repeat(60_000)}"/>`,
+        )
+        return zipOf(workbook(`${header}${cell('A2')}`, { styles: `<numFmts>${formats.join('')}</numFmts>` }))
+      },
+      /save it again/,
+    ],
     ['a way out of the archive', () => withParts({ name: '../../etc/passwd', content: 'x' }), /damaged/],
     [
       'a part that is there twice',

@@ -48,7 +48,10 @@ async function lookAt(file: string): Promise<{ workbook: Readable; failed: Faile
       if (part === undefined || !archive.has(part)) continue
       const xml = await archive.read(part, { bytesMax })
       const tags = new Tags(xml)
-      while (tags.next());
+      while (tags.next()) {
+        if (tags.isEnd || !tags.is('numFmt')) continue
+        if ((attributesOf(tags.text).formatCode ?? '').length > limits.numberFormatCharsMax) throw odd(1)
+      }
       parts.set(name, xml)
     }
     return { workbook: packed(parts), failed }

@@ -9,6 +9,9 @@ const turnMsMax = 5_000
 const keptDays = 30
 const rowsMax = 5_000
 
+// After which a job that somebody held is looked at again.
+const heldMs = 500
+
 // Of one job in a row; after that it has its turn in the next round.
 const collisionsMax = 3
 
@@ -17,15 +20,16 @@ export const memberJobJobs: Jobs = {
   async 'apply-member-jobs'({ db, now, log }) {
     const until = now().getTime() + turnMsMax
     const failures: unknown[] = []
-    const except: string[] = []
+    const failed: string[] = []
+    const held: string[] = []
     let collisions = 0
     while (now().getTime() < until) {
-      const jobId = await memberJobs.findNext(db, { except })
+      const jobId = await memberJobs.findNext(db, { except: [...failed, ...held] })
       if (jobId === undefined) break
       try {
         const applied = await db.transaction().execute(tx => memberJobs.applyNext(tx, { jobId, now: now() }))
         collisions = 0
-        if (applied === undefined) except.push(jobId)
+        if (applied === undefined) held.push(jobId)
         else if (applied.hasEnded) await memberJobs.noteGrowth(db, applied)
       } catch (error) {
         // Somebody has taken an e-mail or a worker id in between: decided again, the step sees them.
@@ -35,12 +39,15 @@ export const memberJobJobs: Jobs = {
         if (mayPass && collisions <= collisionsMax) continue
         // One that fails again and again must not hold up the others.
         collisions = 0
-        except.push(jobId)
+        failed.push(jobId)
         failures.push(error)
       }
     }
     if (failures.length > 0) throw failures[0]
-    if ((await memberJobs.findNext(db, { except })) !== undefined) await memberJobs.goOn(db, now())
+    // Whoever held a job may have been another worker, or somebody who only looked at it.
+    if ((await memberJobs.findNext(db, { except: failed })) !== undefined) {
+      await memberJobs.goOn(db, new Date(now().getTime() + (held.length > 0 ? heldMs : 0)))
+    }
   },
 
   // Twice is safe: what is gone is gone.

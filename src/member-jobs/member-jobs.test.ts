@@ -477,6 +477,22 @@ describe('while a job is applied', () => {
     harness.clock.advance({ minutes: 2 })
   })
 
+  test('a job that somebody looks at for a moment is gone on with soon after', async () => {
+    const partner = await employer()
+    const { jobId } = (await upload(partner, file(minimal, row('ann')))).body
+    await harness.db.transaction().execute(async tx => {
+      await sql`select from member_jobs where id = ${jobId} for no key update`.execute(tx)
+      await work()
+    })
+    expect((await job(partner, jobId)).type).toBe('Processing')
+    const { rows } = await sql<{ seconds: number }>`
+      select extract(epoch from max(run_at) - ${harness.clock.now()})::float as seconds from graphile_worker.jobs
+       where task_identifier = 'apply-member-jobs'`.execute(harness.db)
+    expect(rows).toEqual([{ seconds: 0.5 }])
+    await work()
+    expect((await job(partner, jobId)).type).toBe('Completed')
+  })
+
   test('one that fails again and again is told of, and does not hold up the others', async () => {
     const [broken, well] = [await employer(), await employer()]
     const { jobId } = (await upload(broken, file(minimal, row('ann')))).body
@@ -594,6 +610,21 @@ describe('a batch of actions', () => {
       '1 Invite NotDone ',
       expect.stringMatching(/^2 Invite Failed {2}another member, mem_/),
     ])
+  })
+
+  test('whose actions build on each other is taken up to a hundred of them, and names its own clashes by their places', async () => {
+    const partner = await employer()
+    await apply(partner, file(minimal, row('ann')))
+    const { memberId } = await only(partner, 'ann')
+    const renames = (count: number) =>
+      Array.from({ length: count }, (_, index) => ({ type: 'Update', memberId, firstName: `Ann ${index}` }))
+    const refused = await post(partner, renames(101))
+    expect(refused.body.issues).toEqual([expect.objectContaining({ code: 'BodyValidation', path: 'actions' })])
+    const clash = await post(partner, [add('ben'), add('Ben')])
+    expect(clash.body.issues[0].message).toBe('actions.1: actions.0 has the same e-mail or workerId')
+    expect((await post(partner, renames(100))).status).toBe(202)
+    await work()
+    expect(await only(partner, 'ann')).toMatchObject({ firstName: 'Ann 99' })
   })
 
   test('of ten thousand is taken, one of more is refused, and so is what is no action', async () => {

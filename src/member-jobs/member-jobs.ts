@@ -3,7 +3,7 @@ import { issue, Problem, type ProblemName, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
 import { wake } from '../jobs.ts'
-import { decideAll, type PartnerRules, type Wish } from '../members/changes.ts'
+import { type Decision, decideAll, type PartnerRules, type Wish, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/schema.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
@@ -41,6 +41,8 @@ export type MemberFile = {
 const namedMax = 1_000
 // Less than that is soon noticed.
 const growthMin = 5_000
+// Actions that build on each other, such as those of one member, are written one after the other, all in one transaction.
+const wavesMax = 100
 // An answer holds no more.
 const issuesMax = 1_000
 
@@ -55,9 +57,18 @@ export async function createFromActions(
   await takeTurn(tx, partner.id)
   const wishes = actions.map(action => wishOf(action, now))
   const decided = await decideAll(tx, { partner, wishes, now })
-  const faults = decided.flatMap((each, index) => (each instanceof Problem ? issuesOf(each, actions[index]) : []))
+  const places = new Map(wishes.map(({ memberId }, index) => [memberId, index]))
+  const faults = decided.flatMap((each, index) =>
+    each instanceof Problem ? issuesOf(each, { actions, index, places }) : [],
+  )
   const [first] = faults
   if (first !== undefined) throw new Problem(first.name, faults.map(fault => fault.issue).slice(0, issuesMax))
+  const decisions = decided.filter((each): each is Decision => !(each instanceof Problem))
+  if (wavesOf(decisions).length > wavesMax) {
+    throw problem('BodyValidation', 'Too many of the actions build on each other; send them in several jobs', {
+      path: 'actions',
+    })
+  }
   const jobId = newId('memberJob', now)
   const steps = decided.flatMap((each, index) => {
     const wish = wishes[index]
@@ -94,11 +105,18 @@ export async function createFromActions(
  * Reads a file, plans what it means, and has the worker apply it, at once or after a review. All of it happens in this
  * transaction: with a fault, or after a kill, nothing of it is there.
  * @param copyInto of this transaction
+ * @param signal of a caller who has hung up, for whom nothing is read any more
  * @throws Problem `FileContent` with an issue for every row that is at fault; `Conflict` while another job is not done
  */
 export async function createFromFile(
   tx: Tx,
-  { partner, file, copyInto, now }: { partner: Partner; file: MemberFile; copyInto: CopyInto; now: Date },
+  {
+    partner,
+    file,
+    copyInto,
+    signal,
+    now,
+  }: { partner: Partner; file: MemberFile; copyInto: CopyInto; signal: AbortSignal; now: Date },
 ): Promise<{ jobId: string; preview: Preview }> {
   const partnerId = partner.id
   await takeTurn(tx, partnerId)
@@ -111,7 +129,7 @@ export async function createFromFile(
   const { path, kind, removesAccounts, offboardMax = Number.POSITIVE_INFINITY } = file
   const read = await readInto(() => copyInto(copyStatement), {
     ...{ file: { path, kind }, partnerId, jobId, country: partner.country, today: dayIn(partner.timeZone, now), now },
-    tiers: [...currencies],
+    ...{ tiers: [...currencies], signal },
   })
   const { columns } = read
   // Nothing can be compared with a file that has no header.
@@ -263,8 +281,8 @@ export async function noteGrowth(db: Db, { steps }: { steps: number }): Promise<
 }
 
 /** Has the worker come back for the jobs that it has not ended in its turn. */
-export async function goOn(db: Db, now: Date): Promise<void> {
-  await db.transaction().execute(tx => wake(tx, { job: 'apply-member-jobs', at: now }))
+export async function goOn(db: Db, at: Date): Promise<void> {
+  await db.transaction().execute(tx => wake(tx, { job: 'apply-member-jobs', at }))
 }
 
 /**
@@ -404,12 +422,24 @@ function wishOf(action: MemberAction, now: Date): Wish {
 }
 
 // All issues of a batch share one status, whatever each would be alone.
-function issuesOf(refusal: Problem, action: MemberAction | undefined) {
+function issuesOf(
+  refusal: Problem,
+  { actions, index, places }: { actions: MemberAction[]; index: number; places: Map<string, number> },
+) {
+  const action = actions[index]
   if (action === undefined) return []
-  const messages = refusal.issues.length > 1 ? refusal.issues.map(each => each.message) : [faultOf(refusal)]
   const name = refusalNames[action.type]
   const extra = action.type === 'Add' ? { email: action.email } : { memberId: action.memberId }
-  return messages.map(message => ({ name, issue: issue(name, message, extra) }))
+  // A new member of the same batch has no id yet that anybody knows.
+  const holderId = String(refusal.issues[0]?.memberId)
+  const place = refusal.name === 'MemberAlreadyInvited' ? places.get(holderId) : undefined
+  const isNew = place !== undefined && actions[place]?.type === 'Add'
+  const messages = isNew
+    ? [`actions.${place} has the same e-mail or workerId`]
+    : refusal.issues.length > 1
+      ? refusal.issues.map(each => each.message)
+      : [faultOf(refusal)]
+  return messages.map(message => ({ name, issue: issue(name, `actions.${index}: ${message}`, extra) }))
 }
 
 const refusalNames = {

@@ -46,9 +46,12 @@ export async function planFile(
   await sql`create temporary table member_job_faults (row integer not null, message text not null) on commit drop`.execute(
     tx,
   )
-  const { membersBefore, offboard } = await match(tx, { terms, rowTo, isLarge, now })
   if (perhapsRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
   if (perhapsRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
+  const repeated = await listFaults(tx)
+  // With so many, nobody is helped by what the comparison would add.
+  if (repeated.faultsMore > 0) return { plan: nothing, membersBefore: 0, ...repeated }
+  const { membersBefore, offboard } = await match(tx, { terms, rowTo, isLarge, now })
   await noteMetTwice(tx)
   const invite = await planNew(tx, terms)
   const { update, bringBack } = await planKnown(tx, { terms, partner, now })
@@ -57,6 +60,8 @@ export async function planFile(
   const unchanged = rowCount - invite - update - bringBack
   return { plan: { invite, update, bringBack, offboard, unchanged }, membersBefore, ...(await listFaults(tx)) }
 }
+
+const nothing: Plan = { invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 0 }
 
 /** How many steps a plan has. */
 export function stepsOf({ invite, update, bringBack, offboard }: Plan): number {

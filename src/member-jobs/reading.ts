@@ -55,9 +55,13 @@ const idle: { worker: Worker; timer: NodeJS.Timeout }[] = []
 /**
  * Reads a file in a thread of its own, which cannot take more memory than it is given, and copies its rows where
  * `openCopy` leads to. The rows of a file with faults are copied as far as they have none themselves.
+ * @param reading with the `signal` of a caller who has hung up
  * @throws Problem `ServiceUnavailable` when too many files are being read already
  */
-export async function readInto(openCopy: () => Writable, reading: Reading): Promise<Read> {
+export async function readInto(
+  openCopy: () => Writable,
+  { signal, ...reading }: Reading & { signal: AbortSignal },
+): Promise<Read> {
   if (readers >= readersMax) {
     throw problem(
       'ServiceUnavailable',
@@ -76,7 +80,7 @@ export async function readInto(openCopy: () => Writable, reading: Reading): Prom
   let isWell = false
   try {
     worker.postMessage(reading)
-    const read = await receive(worker, copy)
+    const read = await receive(worker, copy, signal)
     copy.end()
     await copied
     isWell = read !== tooMuch
@@ -119,14 +123,17 @@ function forget(worker: Worker): void {
   if (index !== -1) idle.splice(index, 1)
 }
 
-async function receive(worker: Worker, copy: Writable): Promise<Read> {
+async function receive(worker: Worker, copy: Writable, signal: AbortSignal): Promise<Read> {
   const silence = new AbortController()
   // An idle thread does not keep the program up; one that reads does.
   worker.ref()
   const listen = () => setTimeout(() => silence.abort(), silenceMsMax)
   let timer = listen()
   try {
-    for await (const [message] of on(worker, 'message', { signal: silence.signal, close: ['exit'] })) {
+    for await (const [message] of on(worker, 'message', {
+      signal: AbortSignal.any([silence.signal, signal]),
+      close: ['exit'],
+    })) {
       timer.refresh()
       const { rows, end } = message as Partial<{ rows: Uint8Array; end: Read }>
       if (end !== undefined) return end
@@ -139,6 +146,7 @@ async function receive(worker: Worker, copy: Writable): Promise<Read> {
       worker.postMessage('more')
     }
   } catch (error) {
+    if (signal.aborted) throw problem('BadRequest', 'The caller has hung up')
     if (!isTooMuch(error)) throw error
     return tooMuch
   } finally {

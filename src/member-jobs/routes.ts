@@ -94,11 +94,15 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
           withCopying(pool, (copyingDb, copyInto) =>
             once(copyingDb, request, reply, async tx => {
               const { partner, now } = request
+              const gone = new AbortController()
+              reply.raw.once('close', () => gone.abort())
               // Made by the scope's parser, and checked to be one.
               const { path, kind } = request.body as UploadedFile
               const query = request.query as Static<typeof FileQuery>
               const file = { path, kind, removesAccounts, offboardMax: query.offboardMax }
-              return await answerTo(tx, query, () => memberJobs.createFromFile(tx, { partner, file, copyInto, now }))
+              return await answerTo(tx, query, () =>
+                memberJobs.createFromFile(tx, { partner, file, copyInto, signal: gone.signal, now }),
+              )
             }),
           ),
       )

@@ -304,7 +304,7 @@ function statusBy(steps: Step[], otherwise: Member['status']): Member['status'] 
  * Parts decisions into runs that may be written at once: in a wave nobody is named twice, and nobody takes an e-mail or a
  * `workerId` that another one of the wave lets go of, which a statement might find still taken.
  */
-function wavesOf(decisions: Decision[]): Decision[][] {
+export function wavesOf(decisions: Decision[]): Decision[][] {
   const waves: Decision[][] = []
   let named = new Set<string>()
   for (const decision of decisions) {

@@ -107,4 +107,10 @@ create index inactive_members_by_email on members (partner_id, lower(email), id 
 -- No table of statistics says how rare an e-mail is in lower case, since both indexes hold only some of the members: the planner
 -- takes each for half a percent of all, and looks up a million of them one by one.
 create statistics members_by_email on (lower(email)) from members;
-analyze members;
+-- Not while there is nobody: of a table that was seen to be empty the planner expects nothing, and reads all of it for ever after.
+do $$
+begin
+  if exists (select from members) then
+    analyze members;
+  end if;
+end $$;

@@ -107,8 +107,13 @@ export async function run(
   const app = roles.api
     ? await (await import('./app.ts')).buildApp({ db, batchDb, pool, log, now, mode: settings.OPENWAGE_MODE })
     : undefined
-  if (app !== undefined) await (await import('./http/upload.ts')).removeLeftBehind(now())
   const address = app && (await listen(app, settings))
+  // Nobody waits for it, and a start does not fail of it.
+  if (app !== undefined) {
+    void import('./http/upload.ts')
+      .then(({ removeLeftBehind }) => removeLeftBehind(now()))
+      .catch(error => log.warn({ err: error }, 'files of an earlier process are still there'))
+  }
   // After the port is ours: what cannot serve leaves the work to others.
   const worker = roles.worker
     ? await (await import('./worker.ts'))

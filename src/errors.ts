@@ -190,7 +190,7 @@ export const problems = {
     code: 'InvalidRemoveMemberPayload',
     status: 400,
     extra: ['memberId'],
-    when: 'A removal is well-formed but cannot be made. No operation answers it yet; it comes with member jobs.',
+    when: 'A removal in a job of actions is well-formed but cannot be made: there is no such member.',
   },
   FileContent: {
     order: 15,
@@ -225,6 +225,9 @@ type ProblemRow = {
 
 export type ProblemName = keyof typeof problems
 type ProblemCode = (typeof problems)[ProblemName]['code']
+
+/** As many issues as one answer has: nobody reads more, and a hostile request could have a hundred thousand. */
+export const issuesMax = 1_000
 
 /** One entry of an answer's `issues`, as it goes over the wire. */
 export type Issue = { code: ProblemCode; message: string; [extra: string]: unknown }

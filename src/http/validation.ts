@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { FastifySchema } from 'fastify'
-import { type Issue, issue, type ProblemName, problemOf } from '../errors.ts'
+import { type Issue, issue, issuesMax, type ProblemName, problemOf } from '../errors.ts'
 import { CsvFile } from './csv.ts'
 import { type Fault, textFault } from './strict-json.ts'
 import { UploadedFile } from './upload.ts'
@@ -17,9 +17,6 @@ const ajv = new Ajv({
   useDefaults: false,
 })
 formats.default(ajv)
-
-// A hostile body can hold a hundred thousand unknown fields; nobody reads more than this.
-const issuesMax = 1_000
 
 type Part = 'params' | 'querystring' | 'body'
 export type Parts = { params: unknown; query: unknown; body: unknown; bodyFaults: Fault[] }

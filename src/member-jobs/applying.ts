@@ -14,7 +14,7 @@ import {
 import { type Action, actionOf, type FileTerms, faultOf, readWishes } from './plan.ts'
 
 /** A job that is to be applied, locked. */
-export type Job = FileTerms & { kind: 'actions' | 'file'; appliedThrough: number; createdAt: Date }
+export type Job = FileTerms & { kind: 'actions' | 'file'; steps: number; appliedThrough: number; createdAt: Date }
 
 // A chunk of a file holds its members' locks for a fraction of a second. Actions are applied all together or not at all.
 const stepsAtOnce = { file: 1_000, actions: 10_000 }
@@ -43,15 +43,14 @@ export async function applySome(
     await end(tx, job, { status: 'Rejected', now })
     return true
   }
-  const { rows } = await sql<{ isDone: boolean }>`
+  const { rows } = await sql<{ stepsDone: number }>`
     update member_jobs
        set steps_done = steps_done + ${steps.length}, applied_through = ${last.step}
      where partner_id = ${job.partnerId} and id = ${job.jobId}
-    returning steps_done = invite + update + bring_back + offboard as is_done`.execute(tx)
-  const [progress] = rows
-  assert(progress !== undefined)
-  if (progress.isDone) await end(tx, job, { status: 'Completed', now })
-  return progress.isDone
+    returning steps_done`.execute(tx)
+  const hasEnded = rows[0]?.stepsDone === job.steps
+  if (hasEnded) await end(tx, job, { status: 'Completed', now })
+  return hasEnded
 }
 
 async function nextSteps(tx: Tx, { partnerId, jobId, kind, appliedThrough }: Job): Promise<Step[]> {
@@ -151,6 +150,20 @@ export async function end(
     .where('partnerId', '=', partnerId)
     .where('id', '=', jobId)
     .execute()
-  const type = status === 'Completed' ? 'job.completed' : 'job.rejected'
-  await events.append(tx, { partnerId, type, resourceId: jobId, data: { jobId, status }, now })
+  await tell(tx, { partnerId, jobId, status, now })
 }
+
+/** Tells of the state that a job has come to. */
+export async function tell(
+  tx: Tx,
+  { partnerId, jobId, status, now }: { partnerId: string; jobId: string; status: keyof typeof eventTypes; now: Date },
+): Promise<void> {
+  await events.append(tx, { partnerId, type: eventTypes[status], resourceId: jobId, data: { jobId, status }, now })
+}
+
+const eventTypes = {
+  AwaitingReview: 'job.awaiting_review',
+  Processing: 'job.processing',
+  Completed: 'job.completed',
+  Rejected: 'job.rejected',
+} as const

@@ -1,5 +1,5 @@
 import { isUniqueViolation, unavailability } from '../db.ts'
-import type { Jobs } from '../jobs.ts'
+import { type Jobs, wake } from '../jobs.ts'
 import * as memberJobs from './member-jobs.ts'
 
 // A large job is not taken in one go: other background steps have their turn, and a stop need not wait for its end.
@@ -46,13 +46,15 @@ export const memberJobJobs: Jobs = {
     if (failures.length > 0) throw failures[0]
     // Whoever held a job may have been another worker, or somebody who only looked at it.
     if ((await memberJobs.findNext(db, { except: failed })) !== undefined) {
-      await memberJobs.goOn(db, new Date(now().getTime() + (held.length > 0 ? heldMs : 0)))
+      const at = new Date(now().getTime() + (held.length > 0 ? heldMs : 0))
+      await db.transaction().execute(tx => wake(tx, { job: 'apply-member-jobs', at }))
     }
   },
 
   // Twice is safe: what is gone is gone.
   async 'forget-member-jobs'({ db, now }) {
     const endedBefore = new Date(now().getTime() - keptDays * 86_400_000)
-    while (await memberJobs.forgetSome(db, { endedBefore, rowsMax, now: now() }));
+    const forget = () => db.transaction().execute(tx => memberJobs.forgetSome(tx, { endedBefore, rowsMax, now: now() }))
+    while (await forget());
   },
 }

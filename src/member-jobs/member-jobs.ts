@@ -1,6 +1,5 @@
 import { type CopyInto, type Db, type Page, type Reader, sql, type Tx } from '../db.ts'
-import { issue, Problem, type ProblemName, problem } from '../errors.ts'
-import * as events from '../events/events.ts'
+import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { wake } from '../jobs.ts'
 import { type Decision, decideAll, type PartnerRules, type Wish, wavesOf } from '../members/changes.ts'
@@ -8,7 +7,7 @@ import { type Column, columns } from '../members/schema.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
-import { applySome, end, type Job } from './applying.ts'
+import { applySome, end, type Job, tell } from './applying.ts'
 import { type Action, actionOf, faultOf, type Plan, planFile, stepsOf } from './plan.ts'
 import { type Fault, type Read, readInto } from './reading.ts'
 import type { MemberAction } from './schema.ts'
@@ -18,13 +17,15 @@ export type MemberJob = {
   id: string
   status: 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
   plan: Plan
+  /** Of its file, those of the template for a job of actions. */
+  columns: readonly Column[]
   stepsDone: number
   createdAt: Date
   endedAt: Date | null
 }
 
-/** What a job would do, as a dry run tells it. */
-export type Preview = { plan: Plan; needsReview: boolean; offboard: string[] }
+/** What has become of an upload: a job, and whether it waits. */
+export type Created = { jobId: string; plan: Plan; needsReview: boolean }
 
 /**
  * A file to read, which is the complete list of members.
@@ -43,8 +44,6 @@ const namedMax = 1_000
 const growthMin = 5_000
 // Actions that build on each other, such as those of one member, are written one after the other, all in one transaction.
 const wavesMax = 100
-// An answer holds no more.
-const issuesMax = 1_000
 
 /**
  * Decides a batch of actions, one after the other, and has the worker apply them: all or none.
@@ -53,7 +52,7 @@ const issuesMax = 1_000
 export async function createFromActions(
   tx: Tx,
   { partner, actions, now }: { partner: Partner; actions: MemberAction[]; now: Date },
-): Promise<{ jobId: string; preview: Preview }> {
+): Promise<Created> {
   await takeTurn(tx, partner.id)
   const wishes = actions.map(action => wishOf(action, now))
   const decided = await decideAll(tx, { partner, wishes, now })
@@ -98,7 +97,7 @@ export async function createFromActions(
       ${steps.map(({ wish }) => wish.memberId)}::text[], ${steps.map(({ wish }) => JSON.stringify(wish))}::jsonb[])`.execute(
     tx,
   )
-  return { jobId, preview: await previewOf(tx, { partnerId: partner.id, jobId, plan, needsReview: false }) }
+  return { jobId, plan, needsReview: false }
 }
 
 /**
@@ -117,7 +116,7 @@ export async function createFromFile(
     signal,
     now,
   }: { partner: Partner; file: MemberFile; copyInto: CopyInto; signal: AbortSignal; now: Date },
-): Promise<{ jobId: string; preview: Preview }> {
+): Promise<Created> {
   const partnerId = partner.id
   await takeTurn(tx, partnerId)
   // Large files take longer than what anybody waits for; and what PostgreSQL then compiles, it uses once.
@@ -152,7 +151,19 @@ export async function createFromFile(
     needsReview,
     now,
   })
-  return { jobId, preview: await previewOf(tx, { partnerId, jobId, plan, needsReview }) }
+  return { jobId, plan, needsReview }
+}
+
+/** Who is offboarded by a job: as many of them as a person would read. */
+export async function listOffboarded(
+  db: Reader,
+  { partnerId, jobId }: { partnerId: string; jobId: string },
+): Promise<string[]> {
+  const { rows } = await sql<{ memberId: string }>`
+    select member_id from member_job_steps
+     where partner_id = ${partnerId} and job_id = ${jobId} and action = 'Offboard'
+     order by step limit ${namedMax}`.execute(db)
+  return rows.map(row => row.memberId)
 }
 
 /** @throws Problem `NotFound`, also for another partner's job */
@@ -160,25 +171,6 @@ export async function find(db: Reader, { partnerId, jobId }: { partnerId: string
   const row = await select(db, partnerId).where('id', '=', jobId).executeTakeFirst()
   if (row === undefined) throw noSuchJob()
   return toJob(row)
-}
-
-/**
- * The columns of a job's file; those of the template for a job of actions.
- * @throws Problem `NotFound`, also for another partner's job
- */
-export async function findColumns(
-  db: Reader,
-  { partnerId, jobId }: { partnerId: string; jobId: string },
-): Promise<{ columns: Column[] }> {
-  const row = await db
-    .selectFrom('memberJobs')
-    .select('columns')
-    .where('partnerId', '=', partnerId)
-    .where('id', '=', jobId)
-    .executeTakeFirst()
-  if (row === undefined) throw noSuchJob()
-  // Written by ourselves, of nothing else.
-  return { columns: row.columns.length === 0 ? [...columns] : (row.columns as Column[]) }
 }
 
 /** Newest first. */
@@ -233,7 +225,7 @@ async function review(
     .execute()
   if (to === 'Rejected') await end(tx, { partnerId, jobId }, { status: to, now })
   else {
-    await append(tx, { partnerId, jobId, status: to, now })
+    await tell(tx, { partnerId, jobId, status: to, now })
     await wake(tx, { job: 'apply-member-jobs', at: now })
   }
   return await find(tx, { partnerId, jobId })
@@ -259,7 +251,7 @@ export async function applyNext(
   tx: Tx,
   { jobId, now }: { jobId: string; now: Date },
 ): Promise<{ hasEnded: boolean; steps: number } | undefined> {
-  const { rows } = await sql<Job & PartnerRules & { steps: number }>`
+  const { rows } = await sql<Job & PartnerRules>`
     select j.partner_id, j.id as job_id, j.kind, j.columns, j.removes_accounts, j.applied_through, j.created_at,
            j.invite + j.update + j.bring_back + j.offboard as steps, p.country, p.time_zone, p.auto_activate
       from member_jobs j join partners p on p.id = j.partner_id
@@ -267,9 +259,9 @@ export async function applyNext(
        for no key update of j skip locked`.execute(tx)
   const [row] = rows
   if (row === undefined) return undefined
-  const { country, timeZone, autoActivate, steps, ...job } = row
+  const { country, timeZone, autoActivate, ...job } = row
   const partner = { id: job.partnerId, country, timeZone, autoActivate }
-  return { hasEnded: await applySome(tx, { job, partner, now }), steps }
+  return { hasEnded: await applySome(tx, { job, partner, now }), steps: job.steps }
 }
 
 /**
@@ -280,44 +272,35 @@ export async function noteGrowth(db: Db, { steps }: { steps: number }): Promise<
   if (steps > growthMin) await sql`analyze (skip_locked) members, events, member_job_steps`.execute(db)
 }
 
-/** Has the worker come back for the jobs that it has not ended in its turn. */
-export async function goOn(db: Db, at: Date): Promise<void> {
-  await db.transaction().execute(tx => wake(tx, { job: 'apply-member-jobs', at }))
-}
-
 /**
- * Forgets the rows and steps of jobs that ended before an instant; what they came to in numbers stays.
+ * Forgets the rows and steps of a job that ended before an instant; what it came to in numbers stays.
  * @param rowsMax deletes at most as many at once
- * @returns whether there is more to forget
+ * @returns whether there may be more to forget
  */
 export async function forgetSome(
-  db: Db,
+  tx: Tx,
   { endedBefore, rowsMax, now }: { endedBefore: Date; rowsMax: number; now: Date },
-) {
-  return await db.transaction().execute(async tx => {
-    const { rows } = await sql<{ partnerId: string; jobId: string }>`
-      select partner_id, id as job_id from member_jobs
-       where forgotten_at is null and ended_at < ${endedBefore}
-       order by ended_at limit 1 for no key update skip locked`.execute(tx)
-    const [job] = rows
-    if (job === undefined) return false
-    const { partnerId, jobId } = job
-    let deleted = 0
-    for (const table of ['member_job_rows', 'member_job_steps'] as const) {
-      const { numAffectedRows = 0n } = await sql`
-        delete from ${sql.table(table)} where ctid = any(array(
-          select ctid from ${sql.table(table)} where partner_id = ${partnerId} and job_id = ${jobId} limit ${rowsMax}))`.execute(
-        tx,
-      )
-      deleted += Number(numAffectedRows)
-    }
-    if (deleted === 0) {
-      await sql`update member_jobs set forgotten_at = ${now} where partner_id = ${partnerId} and id = ${jobId}`.execute(
-        tx,
-      )
-    }
-    return true
-  })
+): Promise<boolean> {
+  const { rows } = await sql<{ partnerId: string; jobId: string }>`
+    select partner_id, id as job_id from member_jobs
+     where forgotten_at is null and ended_at < ${endedBefore}
+     order by ended_at limit 1 for no key update skip locked`.execute(tx)
+  const [job] = rows
+  if (job === undefined) return false
+  const { partnerId, jobId } = job
+  let deleted = 0n
+  for (const table of ['member_job_rows', 'member_job_steps'].map(name => sql.table(name))) {
+    const { numAffectedRows = 0n } = await sql`
+      delete from ${table} where ctid = any(array(
+        select ctid from ${table} where partner_id = ${partnerId} and job_id = ${jobId} limit ${rowsMax}))`.execute(tx)
+    deleted += numAffectedRows
+  }
+  if (deleted === 0n) {
+    await sql`update member_jobs set forgotten_at = ${now} where partner_id = ${partnerId} and id = ${jobId}`.execute(
+      tx,
+    )
+  }
+  return true
 }
 
 // One at a time: two lists that are both complete cannot both be true, and each would be compared with members whom the other
@@ -375,29 +358,10 @@ async function insert(
     .insertInto('memberJobs')
     .values({ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, rowTo, status, createdAt: now })
     .execute()
-  await append(tx, { partnerId, jobId, status, now })
+  await tell(tx, { partnerId, jobId, status, now })
   if (needsReview) return
   if (stepsOf(plan) === 0) await end(tx, { partnerId, jobId }, { status: 'Completed', now })
   else await wake(tx, { job: 'apply-member-jobs', at: now })
-}
-
-async function append(
-  tx: Tx,
-  { partnerId, jobId, status, now }: Review & { status: 'AwaitingReview' | 'Processing' },
-): Promise<void> {
-  const type = status === 'Processing' ? 'job.processing' : 'job.awaiting_review'
-  await events.append(tx, { partnerId, type, resourceId: jobId, data: { jobId, status }, now })
-}
-
-async function previewOf(
-  tx: Tx,
-  { partnerId, jobId, plan, needsReview }: { partnerId: string; jobId: string; plan: Plan; needsReview: boolean },
-): Promise<Preview> {
-  const { rows } = await sql<{ memberId: string }>`
-    select member_id from member_job_steps
-     where partner_id = ${partnerId} and job_id = ${jobId} and action = 'Offboard'
-     order by step limit ${namedMax}`.execute(tx)
-  return { plan, needsReview, offboard: rows.map(row => row.memberId) }
 }
 
 function wishOf(action: MemberAction, now: Date): Wish {
@@ -481,6 +445,7 @@ function select(db: Reader, partnerId: string) {
       'bringBack',
       'offboard',
       'unchanged',
+      'columns',
       'stepsDone',
       'createdAt',
       'endedAt',
@@ -490,6 +455,8 @@ function select(db: Reader, partnerId: string) {
 
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toJob({ invite, update, bringBack, offboard, unchanged, ...job }: Row): MemberJob {
-  return { ...job, plan: { invite, update, bringBack, offboard, unchanged } }
+function toJob({ invite, update, bringBack, offboard, unchanged, columns: stored, ...job }: Row): MemberJob {
+  const plan = { invite, update, bringBack, offboard, unchanged }
+  // Written by ourselves, of nothing else.
+  return { ...job, plan, columns: stored.length === 0 ? columns : (stored as Column[]) }
 }

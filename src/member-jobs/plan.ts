@@ -1,5 +1,5 @@
 import { type Executor, sql, type Tx } from '../db.ts'
-import { Problem } from '../errors.ts'
+import { issuesMax, Problem } from '../errors.ts'
 import { type Decision, decideAll, type PartnerRules, type Wish } from '../members/changes.ts'
 import type { Column, MemberUpdate } from '../members/schema.ts'
 import type { DB } from '../tables.ts'
@@ -15,8 +15,6 @@ export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; r
 
 // Rows that change a member are decided together; those that leave one as it is, and new ones, by the statements below.
 const decidedAtOnce = 1_000
-// An answer holds no more.
-const faultsMax = 1_000
 
 /**
  * Compares the rows of a file, which have been copied, with the members, and stores a step for everything that is to be done.
@@ -235,7 +233,7 @@ async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number>
 async function listFaults(tx: Tx): Promise<{ faults: Fault[]; faultsMore: number }> {
   const { rows } = await sql<Fault & { total: number }>`
     select row, string_agg(message, '; ' order by message) as message, (count(*) over ())::integer as total
-      from member_job_faults group by row order by row limit ${faultsMax}`.execute(tx)
+      from member_job_faults group by row order by row limit ${issuesMax}`.execute(tx)
   const faultsMore = (rows[0]?.total ?? 0) - rows.length
   return { faults: rows.map(({ row, message }) => ({ row, message })), faultsMore }
 }
@@ -253,7 +251,7 @@ async function planKnown(
       select row, member_id from member_job_matches
        where member_id is not null and not is_same and row > ${after} order by row limit ${decidedAtOnce}`.execute(tx)
     const last = places.at(-1)
-    if (last === undefined || faultCount > faultsMax) return counts
+    if (last === undefined || faultCount > issuesMax) return counts
     after = last.row
     const wishes = await readWishes(tx, terms, places)
     const decisions = await decideAll(tx, { partner, wishes, now })

@@ -1,5 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 import { toColumns } from '../bank-accounts/rules.ts'
+import { issuesMax } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { FileFault, readRows } from '../imports/rows.ts'
 import { settleNew } from '../members/rules.ts'
@@ -10,8 +11,6 @@ import { Seen } from './seen.ts'
 // A thread of its own: reads a file row by row, checks every row by itself, and hands on the rows as PostgreSQL's COPY takes
 // them. It knows neither the database nor the other members.
 
-// As many faults as an answer holds; of the others only the number is of use.
-const faultsMax = 1_000
 // A file with that many faults is not counted to its end at any price.
 const countMsMax = 2_500
 // Rows that are on their way to the database at once, in batches; more would only fill the memory.
@@ -38,7 +37,8 @@ async function read(reading: Reading): Promise<Read> {
   const faults: Fault[] = []
   const read: Read = { columns: [], rowCount: 0, faults, faultsMore: 0, perhapsRepeated: [], readTo: 1 }
   const addFault = (fault: Fault) => {
-    if (faults.length < faultsMax) faults.push(fault)
+    // Of the others only the number is of use.
+    if (faults.length < issuesMax) faults.push(fault)
     else read.faultsMore += 1
   }
   const seen = { email: new Seen(), worker_id: new Seen() }

@@ -70,10 +70,10 @@ export async function readInto(
       { 'retry-after': '5' },
     )
   }
-  readers += 1
   const { kind } = reading.file
-  const worker = takeThread(kind)
   const copy = openCopy()
+  const worker = takeThread(kind)
+  readers += 1
   const copied = finished(copy)
   // Told of below; a stream that fails while nobody waits would end the process.
   copied.catch(() => undefined)

@@ -1,5 +1,4 @@
 import { type Page, type Reader, sql } from '../db.ts'
-import type { Column } from '../members/schema.ts'
 import type { Action, StoredRow } from './plan.ts'
 
 /** What became of one row, one action, or one member who was not in the file; and the row, or the member, itself. */
@@ -30,9 +29,15 @@ export async function listResults(
   const each = (branch: ReturnType<typeof sql>) => sql`
     (select * from (${branch}) branch where step > ${after}::integer and ${matching(asked.filter)}
       order by step limit ${page.skip + page.take})`
+  // Who a row is that changes nothing is looked up for those of the page alone.
   const { rows } = await sql<Result>`
-    select * from (${each(ofRows(asked))} union all ${each(ofOthers(asked))}) results
-     order by step offset ${page.skip} limit ${page.take}`.execute(db)
+    select results.*, coalesce(step_member_id, unchanged.id) as member_id
+      from (select * from (${each(ofRows(asked))} union all ${each(ofOthers(asked))}) results
+             order by step offset ${page.skip} limit ${page.take}) results
+      left join lateral (select id from members
+                          where step_member_id is null and partner_id = ${asked.partnerId}
+                            and lower(email) = lower(results.email) and status in ('active', 'invited')) unchanged on true
+     order by step`.execute(db)
   return rows
 }
 
@@ -41,17 +46,6 @@ export async function countResults(db: Reader, asked: Asked): Promise<number> {
     select count(*)::integer as total from (${ofRows(asked)} union all ${ofOthers(asked)}) results
      where ${matching(asked.filter)}`.execute(db)
   return rows[0]?.total ?? 0
-}
-
-/** What a result says in a column of a file. */
-export function cellOf(result: Result, column: Column): string {
-  const cell = {
-    ...{ email: result.email, first_name: result.firstName, last_name: result.lastName, phone: result.phone },
-    ...{ tier: result.tier, worker_id: result.workerId, sort_code: result.sortCode },
-    ...{ account_number: result.accountNumber, account_holder: result.accountHolder, iban: result.iban },
-    ...{ dob: result.dob, gender: result.gender, enable_payroll: result.enablePayroll },
-  }[column]
-  return String(cell ?? '')
 }
 
 function matching({ actions, outcomes }: ResultFilter) {
@@ -82,20 +76,17 @@ const outcome = sql`
 function ofRows({ partnerId, jobId }: Asked) {
   return sql`
     select p.row as step, p.row, coalesce(s.action, 'Unchanged') as action, ${outcome},
-           coalesce(s.member_id, unchanged.id) as member_id, s.fault as message, ${profile}
+           s.member_id as step_member_id, s.fault as message, ${profile}
       from member_jobs j
       join member_job_rows p on p.partner_id = j.partner_id and p.job_id = j.id
       left join member_job_steps s on s.partner_id = p.partner_id and s.job_id = p.job_id and s.step = p.row
-      left join lateral (select id from members
-                          where s.step is null and partner_id = p.partner_id and lower(email) = lower(p.email)
-                            and status in ('active', 'invited')) unchanged on true
      where j.partner_id = ${partnerId} and j.id = ${jobId}`
 }
 
 function ofOthers({ partnerId, jobId }: Asked) {
   return sql`
-    select s.step, case when j.kind = 'actions' then s.step end as row, s.action, ${outcome}, s.member_id,
-           s.fault as message, ${profile}
+    select s.step, case when j.kind = 'actions' then s.step end as row, s.action, ${outcome},
+           s.member_id as step_member_id, s.fault as message, ${profile}
       from member_jobs j
       join member_job_steps s on s.partner_id = j.partner_id and s.job_id = j.id
       left join members p on p.partner_id = s.partner_id and p.id = s.member_id

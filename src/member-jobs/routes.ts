@@ -8,9 +8,10 @@ import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { acceptUploads, type UploadedFile } from '../http/upload.ts'
 import { Id } from '../ids.ts'
-import { type Column, columns } from '../members/schema.ts'
+import { type Column, cellOf, columns } from '../members/schema.ts'
 import * as memberJobs from './member-jobs.ts'
-import { cellOf, countResults, listResults, type Result } from './results.ts'
+import { stepsOf } from './plan.ts'
+import { countResults, listResults, type Result } from './results.ts'
 import {
   ActionsQuery,
   FileQuery,
@@ -61,7 +62,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
     async (request, reply) =>
       once(db, request, reply, async tx => {
         const { partner, body, now, query } = request
-        return await answerTo(tx, query, () =>
+        return await answerTo(tx, { partner, query }, () =>
           memberJobs.createFromActions(tx, { partner, actions: body.actions, now }),
         )
       }),
@@ -100,7 +101,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
               const { path, kind } = request.body as UploadedFile
               const query = request.query as Static<typeof FileQuery>
               const file = { path, kind, removesAccounts, offboardMax: query.offboardMax }
-              return await answerTo(tx, query, () =>
+              return await answerTo(tx, { partner, query }, () =>
                 memberJobs.createFromFile(tx, { partner, file, copyInto, signal: gone.signal, now }),
               )
             }),
@@ -206,7 +207,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
       const asked = { partnerId: request.partner.id, jobId: request.params.jobId, filter }
       reply.header('vary', 'accept')
       if (prefersCsv(request.headers.accept)) {
-        const { columns } = await memberJobs.findColumns(db, asked)
+        const { columns } = await memberJobs.find(db, asked)
         return sendCsv(request, reply, { name: `${asked.jobId}.csv`, parts: csvOf(db, asked, columns) })
       }
       return await read(db, request, reply, async reader => {
@@ -257,21 +258,22 @@ const reviews = [
 // A dry run is the real one, taken back.
 async function answerTo(
   tx: Tx,
-  { dryRun = false }: { dryRun?: boolean },
-  create: () => Promise<{ jobId: string; preview: memberJobs.Preview }>,
+  { partner, query }: { partner: { id: string }; query: { dryRun?: boolean } },
+  create: () => Promise<memberJobs.Created>,
 ): Promise<Answer> {
-  if (!dryRun) {
+  if (!query.dryRun) {
     const { jobId } = await create()
     return { status: 202, body: { jobId }, resourceId: jobId }
   }
   await sql`savepoint dry_run`.execute(tx)
-  const { preview } = await create()
+  const { jobId, plan, needsReview } = await create()
+  const offboard = await memberJobs.listOffboarded(tx, { partnerId: partner.id, jobId })
   await sql`rollback to savepoint dry_run`.execute(tx)
-  return { status: 200, body: preview }
+  return { status: 200, body: { plan, needsReview, offboard } }
 }
 
 function jobBody({ id, status, plan, stepsDone, createdAt }: memberJobs.MemberJob) {
-  const total = plan.invite + plan.update + plan.bringBack + plan.offboard
+  const total = stepsOf(plan)
   return {
     id,
     progress: {
@@ -291,7 +293,7 @@ function resultBody({ row, action, outcome, memberId, email, message }: Result) 
 async function* csvOf(
   db: Db,
   asked: { partnerId: string; jobId: string; filter: object },
-  columns: Column[],
+  columns: readonly Column[],
 ): AsyncGenerator<string> {
   const header = ['row', 'action', 'outcome', 'member_id', 'message', ...columns]
   yield csvLines([header])

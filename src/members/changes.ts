@@ -103,12 +103,7 @@ export async function inviteAll(
   })
   const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{ id: string }>`
     with invited as (
-      insert into members (partner_id, id, status, email, first_name, last_name, phone, tier, worker_id, account_holder,
-                           sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at)
-      select ${partnerId}, id, 'invited', email, first_name, last_name, phone, tier, worker_id, account_holder,
-             sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}
-        from (${source}) source
-      ${unlessTaken}
+      ${inserting(sql`(${source}) source`, { partnerId, now })} ${unlessTaken}
       returning id
     ), told as (${told})
     select id from invited`
@@ -335,7 +330,7 @@ async function writeWave(
 ): Promise<void> {
   const added = wave.filter(({ before }) => before === undefined).map(({ after }) => after)
   const changed = wave.filter(decision => decision.changed.length > 0)
-  if (added.length > 0) await insert(tx, { partnerId, members: added, now })
+  if (added.length > 0) await inserting(profiles(added), { partnerId, now }).execute(tx)
   if (changed.length > 0) await setProfiles(tx, { partnerId, members: changed.map(({ after }) => after), now })
   await append(
     tx,
@@ -365,16 +360,13 @@ async function writeWave(
   }
 }
 
-async function insert(
-  tx: Tx,
-  { partnerId, members, now }: { partnerId: string; members: Member[]; now: Date },
-): Promise<void> {
-  await sql`
+function inserting(source: ReturnType<typeof sql>, { partnerId, now }: { partnerId: string; now: Date }) {
+  return sql`
     insert into members (partner_id, id, status, email, first_name, last_name, phone, tier, worker_id, account_holder,
                          sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at)
     select ${partnerId}, id, ${statusAfter.invited}, email, first_name, last_name, phone, tier, worker_id, account_holder,
            sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}
-      from ${profiles(members)}`.execute(tx)
+      from ${source}`
 }
 
 async function setProfiles(

@@ -1,7 +1,7 @@
-import { toColumns } from '../bank-accounts/rules.ts'
 import { csvLines } from '../csv.ts'
+import { columnsOf } from './rows.ts'
 import type { Member } from './rules.ts'
-import { type Column, columns } from './schema.ts'
+import { cellOf, columns } from './schema.ts'
 
 /**
  * The header of a file of members, and nothing that could be imported by mistake. It begins with a byte order mark, by which
@@ -15,13 +15,7 @@ export async function* fileOf(pieces: AsyncIterable<Member[]>): AsyncGenerator<s
   for await (const members of pieces) yield csvLines(members.map(cellsOf))
 }
 
-function cellsOf({ accountDetails, ...member }: Member): string[] {
-  const account = toColumns(accountDetails)
-  const cells: Record<Column, string | null> = {
-    ...{ email: member.email, first_name: member.firstName, last_name: member.lastName, phone: member.phone },
-    ...{ tier: member.tier, worker_id: member.workerId, sort_code: account.sortCode },
-    ...{ account_number: account.accountNumber, account_holder: account.accountHolder, iban: account.iban },
-    ...{ dob: member.dob, gender: member.gender, enable_payroll: String(member.enablePayroll) },
-  }
-  return columns.map(column => cells[column] ?? '')
+function cellsOf({ id: _id, status: _status, ...profile }: Member): string[] {
+  const row = columnsOf(profile)
+  return columns.map(column => cellOf(row, column))
 }

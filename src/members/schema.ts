@@ -102,7 +102,7 @@ export const MemberQuery = Type.Object(
 
 export const MemberRemoved = Type.Object({ message: Type.Literal('OK') }, { title: 'MemberRemoved', ...strict })
 
-/** The columns of a file of members, in the order of the template. */
+/** The columns of a file of members, in the order of the template. Each is a column of the table, too. */
 export const columns = [
   'email',
   'first_name',
@@ -119,3 +119,11 @@ export const columns = [
   'enable_payroll',
 ] as const
 export type Column = (typeof columns)[number]
+
+/** What a row of the table, or one like it, says in a column of a file. */
+export function cellOf(row: Record<FieldOf<Column>, string | boolean | null>, column: Column): string {
+  const field = column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  return String(row[field as FieldOf<Column>] ?? '')
+}
+
+type FieldOf<C extends string> = C extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<FieldOf<Tail>>}` : C

@@ -1,5 +1,5 @@
 import { type Page, type Reader, sql, type Tx } from '../db.ts'
-import { issue, Problem, type ProblemName, problem } from '../errors.ts'
+import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Currency } from '../money.ts'
@@ -24,8 +24,6 @@ export type Summary = Record<Outcome, number> & {
 
 // Few enough for statements well below a second.
 const linesPerStatement = 5_000
-// Nobody reads more.
-const issuesMax = 1_000
 
 /**
  * Settles a closed cycle with what payroll really took, once: afterwards the cycle's earned pay is zero for every member.

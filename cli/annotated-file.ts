@@ -3,7 +3,7 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { parse } from 'csv-parse'
-import { csvLines, unescaped } from '../src/csv.ts'
+import { csvLines, delimiterOf, unescaped } from '../src/csv.ts'
 import { type Cell, FileFault, readRows } from '../src/imports/rows.ts'
 
 /** What is to be said beside a row; without a row it is about somebody who is not in the file, and comes last. */
@@ -21,7 +21,7 @@ const added = ['row', 'action', 'outcome', 'member_id', 'message']
  * @returns where it is
  */
 export async function annotate(source: { path: string; kind: 'csv' | 'xlsx' }, notes: AsyncIterable<Note>) {
-  const delimiter = source.kind === 'csv' ? await delimiterOf(source.path) : ','
+  const delimiter = source.kind === 'csv' ? delimiterOf(await beginningOf(source.path)) : ','
   const { result, handle } = await newFileBeside(source.path)
   try {
     await pipeline(Readable.from(linesOf(source, { notes, delimiter })), handle.createWriteStream())
@@ -121,11 +121,9 @@ async function newFileBeside(original: string) {
   }
 }
 
-// What the spreadsheet that made the file opens without being asked.
-async function delimiterOf(file: string): Promise<string> {
+// Enough for a header.
+async function beginningOf(file: string): Promise<string> {
   const handle = await open(file)
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(16 * 1024), 0).finally(() => handle.close())
-  const [header = ''] = buffer.toString('utf8', 0, bytesRead).split(/[\r\n]/, 1)
-  const countOf = (delimiter: string) => header.split(delimiter).length
-  return [',', ';', '\t'].reduce((most, each) => (countOf(each) > countOf(most) ? each : most))
+  return buffer.toString('latin1', 0, bytesRead)
 }

@@ -24,3 +24,16 @@ function isEscaped(cell: string): boolean {
 const apostrophe = 0x27
 // What begins a formula, for csv-stringify: four signs, the same in full width, and two blanks that hide one.
 const escaped = /^'+[=+\-@\t\r＝＋－＠]/
+
+/** What stands between the cells of a file: comma, semicolon or tab, whichever its header has most of outside of quotes. */
+export function delimiterOf(text: string): string {
+  const counts = { ',': 0, ';': 0, '\t': 0 }
+  let isQuoted = false
+  for (const character of text) {
+    if (character === '"') isQuoted = !isQuoted
+    else if (isQuoted) continue
+    else if (character === '\n' || character === '\r') break
+    else if (character in counts) counts[character as keyof typeof counts]++
+  }
+  return counts[';'] > counts[','] || counts['\t'] > counts[','] ? (counts[';'] >= counts['\t'] ? ';' : '\t') : ','
+}

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { CsvError, Parser } from 'csv-parse'
-import { unescaped } from '../csv.ts'
+import { delimiterOf, unescaped } from '../csv.ts'
 import { FileFault } from './fault.ts'
 import { limits } from './limits.ts'
 import type { Row } from './rows.ts'
@@ -16,7 +16,7 @@ import type { Row } from './rows.ts'
 export async function* readCsv(path: string): AsyncGenerator<Row[]> {
   let table: Table | undefined
   for await (const { text, wrong } of checkedText(path)) {
-    table ??= new Table(delimiterOf(text))
+    table ??= new Table(delimiterOf(text.toString('latin1')))
     yield* inBatches(await table.feed(text, wrong))
     if (table.fault !== undefined) throw table.fault
   }
@@ -258,16 +258,4 @@ function readableBytesOf(text: Buffer): number {
     else bad = middle
   }
   return good
-}
-
-function delimiterOf(text: Buffer): string {
-  const counts = { ',': 0, ';': 0, '\t': 0 }
-  let isQuoted = false
-  for (const character of text.toString('latin1')) {
-    if (character === '"') isQuoted = !isQuoted
-    else if (isQuoted) continue
-    else if (character === '\n' || character === '\r') break
-    else if (character in counts) counts[character as keyof typeof counts]++
-  }
-  return counts[';'] > counts[','] || counts['\t'] > counts[','] ? (counts[';'] >= counts['\t'] ? ';' : '\t') : ','
 }

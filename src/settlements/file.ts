@@ -1,4 +1,5 @@
 import { CsvError, parse } from 'csv-parse/sync'
+import { delimiterOf } from '../csv.ts'
 import { amountMax, type Currency, decimalsOf } from '../money.ts'
 import type { Fault, Taken } from './rules.ts'
 
@@ -72,12 +73,6 @@ const messages: Partial<Record<CsvError['code'], string>> = {
   CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
   CSV_INVALID_CLOSING_QUOTE: 'something follows a closing quote',
   INVALID_OPENING_QUOTE: 'a quote stands within a cell',
-}
-
-function delimiterOf(text: string): string {
-  const [header = ''] = text.split(/[\r\n]/, 1)
-  const counts = [',', ';', '\t'].map(delimiter => ({ delimiter, count: header.split(delimiter).length }))
-  return counts.toSorted((a, b) => b.count - a.count)[0]?.delimiter ?? ','
 }
 
 function readHeader(header: string[]): { columns: Map<Column, number>; faults: Fault[] } {

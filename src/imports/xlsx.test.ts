@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
+import { unescaped } from '../csv.ts'
 import { limits } from './limits.ts'
 import { FileFault, type Row, readRows } from './rows.ts'
 import { type Part, textRow, workbook, zipOf } from './zip.fixture.ts'
@@ -142,7 +143,8 @@ describe('a workbook', () => {
     await fc.assert(
       fc.asyncProperty(texts, async texts => {
         const rows = await read(`${header}${texts.map((text, index) => textRow(index + 2, [escaped(text)])).join('')}`)
-        expect(rows.slice(1).map(({ cells }) => cells[0])).toEqual(texts)
+        // But for the apostrophe that our own files put before a formula, in workbooks as in CSV.
+        expect(rows.slice(1).map(({ cells }) => cells[0])).toEqual(texts.map(unescaped))
       }),
       { numRuns: 5 },
     )

@@ -5,17 +5,25 @@ const limits = {
   echoMsMax: 1_000,
   // `docker stop` kills after ten seconds; what runs longer than this would be cut off in any case.
   stopMsMax: 9_000,
+  // What running requests get at least after a drain that the operator has made longer.
+  afterDrainMsMax: 7_000,
   parentCheckMs: 500,
+  // Connections that are being closed are given this long.
+  failedStartMsMax: 5_000,
 }
+
+type Stop = (options: { drainMs: number }) => Promise<void>
 
 /**
  * Ends the process when it is told to, when nobody reads its greeting, or when something unexpected has happened: running
- * work may end, within limits. Until `stopWith` has said how, nothing runs, and the end is immediate.
+ * work may end, within limits. Until `stopWith` has said how, nothing runs, and the end is immediate. SIGTERM comes from a
+ * supervisor, which may have a load balancer beside it: only then is there a drain.
  *
  * The exit code is 0 for an end that was asked for, and 1 for any other and for one that had to be forced.
  */
-export function awaitTheEnd(log: Logger): { stopWith(stop: () => Promise<void>): void } {
-  let stopGracefully = async () => {}
+export function awaitTheEnd(log: Logger): { stopWith(stop: Stop, options: { drainMs: number }): void } {
+  let stopGracefully: Stop = async () => {}
+  let supervisedDrainMs = 0
   let askedAtMs: number | undefined
 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -23,7 +31,8 @@ export function awaitTheEnd(log: Logger): { stopWith(stop: () => Promise<void>):
       // Asked again by somebody who does not want to wait. The embedded PostgreSQL stops by itself when we are gone.
       if (askedAtMs !== undefined && performance.now() - askedAtMs > limits.echoMsMax) process.exit(1)
       if (askedAtMs === undefined) log.info({ signal }, 'stopping')
-      end(0)
+      // A supervisor says SIGTERM, and has a load balancer beside it; a person at a terminal has not.
+      end(0, { isSupervised: signal === 'SIGTERM' })
     })
   }
   process.stdout.on('error', () => {
@@ -46,19 +55,22 @@ export function awaitTheEnd(log: Logger): { stopWith(stop: () => Promise<void>):
     })
   }
   return {
-    stopWith(stop) {
+    stopWith(stop, { drainMs }) {
       stopGracefully = stop
+      supervisedDrainMs = drainMs
     },
   }
 
-  function end(exitCode: 0 | 1): void {
+  function end(exitCode: 0 | 1, { isSupervised = false } = {}): void {
     if (askedAtMs !== undefined) return
     askedAtMs = performance.now()
+    const drainMs = isSupervised ? supervisedDrainMs : 0
+    const stopMsMax = Math.max(limits.stopMsMax, drainMs + limits.afterDrainMsMax)
     setTimeout(() => {
-      log.error(`still not stopped after ${limits.stopMsMax / 1_000} s: what is running is cut off`)
+      log.error(`still not stopped after ${stopMsMax / 1_000} s: what is running is cut off`)
       process.exit(1)
-    }, limits.stopMsMax).unref()
-    stopGracefully().then(
+    }, stopMsMax).unref()
+    stopGracefully({ drainMs }).then(
       () => process.exit(exitCode),
       error => {
         log.error({ err: error }, 'stopping failed')
@@ -66,4 +78,12 @@ export function awaitTheEnd(log: Logger): { stopWith(stop: () => Promise<void>):
       },
     )
   }
+}
+
+/**
+ * Ends the process with exit code 1 after a failed start, whatever is still open: a process that neither serves nor ends is
+ * never restarted by its supervisor. What ends by itself before then has flushed its output.
+ */
+export function endFailedStart(): void {
+  setTimeout(() => process.exit(1), limits.failedStartMsMax).unref()
 }

@@ -3,7 +3,7 @@ import { readSettings } from '../src/config.ts'
 import { openDatabase, prepare, type Roles, run, systemClock } from '../src/main.ts'
 import { claimMode, listPartners } from '../src/partners/partners.ts'
 import { exampleRequest } from '../src/sandbox/demo.ts'
-import { awaitTheEnd } from './ending.ts'
+import { awaitTheEnd, endFailedStart } from './ending.ts'
 import { greeting } from './greeting.ts'
 import { openLog } from './log.ts'
 import { sandboxKey } from './sandbox-key.ts'
@@ -31,14 +31,16 @@ export const startCommand = new Command('start')
       await db.transaction().execute(tx => claimMode(tx, { mode, now: systemClock() }))
       const running = await run(database, { settings, roles, log, now: systemClock })
       stop = running.stop
-      ending.stopWith(stop)
+      ending.stopWith(running.stop, { drainMs: settings.OPENWAGE_DRAIN_SECONDS * 1_000 })
       // Not before it listens: a key that is made by a start that fails would never be seen.
       const key = isWhole && mode === 'sandbox' ? await sandboxKey(database) : undefined
       const example = key === undefined ? undefined : await exampleRequest(db)
       const partnerId = (await listPartners(db)).at(-1)?.id
       console.log(greeting({ mode, roles, address: running.address, database, key, example, partnerId }))
     } catch (error) {
-      await stop()
+      // The sentence is printed first: closing what is half open may take a while, and must not hide why.
+      endFailedStart()
+      void stop().catch(failure => log.error({ err: failure }, 'stopping failed'))
       throw error
     }
   })

@@ -1,5 +1,6 @@
 import { eventRoutes } from './events/routes.ts'
 import { documentation } from './http/documentation.ts'
+import { healthRoutes } from './http/health.ts'
 import { serviceRoutes } from './http/routes.ts'
 import { type App, createServer, type Edge } from './http/server.ts'
 import { ledgerRoutes } from './ledger/routes.ts'
@@ -24,6 +25,7 @@ export async function buildApp(edge: Edge): Promise<App> {
   settlementRoutes(app, edge)
   ledgerRoutes(app, edge)
   eventRoutes(app, edge)
+  healthRoutes(app, { db: edge.db, isWorking: null })
   serviceRoutes(app, edge)
   await app.ready()
   return app

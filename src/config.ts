@@ -45,6 +45,20 @@ export const Settings = Type.Object({
     default: 'info',
     description: 'Least important log lines that are written.',
   }),
+  OPENWAGE_HEALTH_PORT: Type.Integer({
+    default: 8081,
+    minimum: 0,
+    maximum: 65535,
+    description:
+      'Port on which `start --worker` answers `/livez` and `/readyz`; a process with the API answers them on `PORT`. `0` for any free one.',
+  }),
+  OPENWAGE_DRAIN_SECONDS: Type.Integer({
+    default: 2,
+    minimum: 0,
+    maximum: 60,
+    description:
+      'How long to go on answering after SIGTERM, while `/readyz` says 503, so that a load balancer sends requests elsewhere. Ctrl-C does not wait.',
+  }),
   OPENWAGE_URL: Type.String({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',

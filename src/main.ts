@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type pg from 'pg'
 import type { Logger } from 'pino'
@@ -9,6 +10,7 @@ import { migrate, pendingMigrations } from './migrate.ts'
 import type { Rail } from './payouts/rail.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
 import type { Clock } from './time.ts'
+import type { Worker } from './worker.ts'
 
 /** The one real clock; everybody else is handed it. */
 export const systemClock: Clock = () => new Date()
@@ -90,60 +92,81 @@ export type Roles = { api: boolean; worker: boolean }
 export type Running = {
   /** `http://127.0.0.1:8080`; undefined without the API. */
   address: string | undefined
-  /** Stops taking requests, lets the running ones and the running steps end, and lets go of the database. */
-  stop(): Promise<void>
+  /**
+   * Stops in order: /readyz says so, then no requests are taken any more, the running ones and the running steps end, and the
+   * database is let go.
+   * @param drainMs for how long to go on answering first, so that a load balancer sees /readyz and sends requests elsewhere
+   */
+  stop(options?: { drainMs?: number }): Promise<void>
 }
 
 /**
- * Starts what `roles` names, over a prepared database.
- * @throws with a sentence for the operator; the database stays open
+ * Starts what `roles` names, over a prepared database. A worker alone answers health probes on a port of its own.
+ * @throws with a sentence for the operator; the database stays open, and nothing else does
  */
 export async function run(
   database: Database,
   { settings, roles, log, now }: { settings: Settings; roles: Roles; log: Logger; now: Clock },
 ): Promise<Running> {
   const { db, batchDb, pool } = database
-  // Only now, and only what is asked for: they are most of what there is to load.
-  const app = roles.api
-    ? await (await import('./app.ts')).buildApp({ db, batchDb, pool, log, now, mode: settings.OPENWAGE_MODE })
-    : undefined
-  const address = app && (await listen(app, settings))
-  // Nobody waits for it, and a start does not fail of it.
-  if (app !== undefined) {
-    void import('./http/upload.ts')
-      .then(({ removeLeftBehind }) => removeLeftBehind(now()))
-      .catch(error => log.warn({ err: error }, 'files of an earlier process are still there'))
+  const { HOST: host, PORT: port, OPENWAGE_HEALTH_PORT: healthPort, OPENWAGE_MODE: mode } = settings
+  let app: App | undefined
+  let worker: Worker | undefined
+  const stop = async ({ drainMs = 0 } = {}) => {
+    await Promise.all([app && close(app, { drainMs }), worker?.stop()])
   }
-  // After the port is ours: what cannot serve leaves the work to others.
-  const worker = roles.worker
-    ? await (await import('./worker.ts'))
-        .startWorker({ db, log, now }, pool, railOf(settings, { db, log, now }))
-        .catch(async error => {
-          await app?.close()
-          throw error
-        })
-    : undefined
-  return {
-    address,
-    async stop() {
-      await Promise.all([app && close(app), worker?.stop()])
-      await database.close()
-    },
+  try {
+    // Only now, and only what is asked for: they are most of what there is to load.
+    const edge = { db, log, now, mode }
+    app = roles.api
+      ? await (await import('./app.ts')).buildApp({ ...edge, batchDb, pool })
+      : await (await import('./http/health.ts')).buildHealthApp(edge, { isWorking: () => worker?.isWorking() ?? false })
+    const address = roles.api
+      ? await listen(app, { host, port, setting: 'PORT' })
+      : await listen(app, { host, port: healthPort, setting: 'OPENWAGE_HEALTH_PORT' })
+    // Nobody waits for it, and a start does not fail of it.
+    if (roles.api) {
+      void import('./http/upload.ts')
+        .then(({ removeLeftBehind }) => removeLeftBehind(now()))
+        .catch(error => log.warn({ err: error }, 'files of an earlier process are still there'))
+    }
+    // After the port is ours: what cannot serve leaves the work to others.
+    if (roles.worker) {
+      const { startWorker } = await import('./worker.ts')
+      worker = await startWorker({ db, log, now }, pool, railOf(settings, { db, log, now }))
+    }
+    return {
+      address: roles.api ? address : undefined,
+      async stop(options) {
+        await stop(options)
+        await database.close()
+      },
+    }
+  } catch (error) {
+    // Best effort: what cannot be closed must not keep the reason from the operator.
+    await Promise.race([stop().catch(() => undefined), pause(closeMsMax, undefined, { ref: false })])
+    throw error
   }
 }
+
+// Closing takes milliseconds, unless the database has just gone.
+const closeMsMax = 3_000
 
 // Connections that nobody has accepted yet. Beyond it the kernel drops packets, and a client waits seconds for what would be
 // refused at once; with Node's 511 a thousand clients that reconnect together are enough.
 const backlogMax = 4_096
 
-async function listen(app: App, { HOST: host, PORT: port }: Settings): Promise<string> {
+async function listen(
+  app: App,
+  { host, port, setting }: { host: string; port: number; setting: 'PORT' | 'OPENWAGE_HEALTH_PORT' },
+): Promise<string> {
   try {
     return await app.listen({ host, port, backlog: backlogMax })
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException
     const reasons: Record<string, string> = {
-      EADDRINUSE: `The port ${port} of ${host} is in use: set PORT to another one, or to 0 for any that is free`,
-      EACCES: `This user may not listen on the port ${port}: set PORT to one above 1023`,
+      EADDRINUSE: `The port ${port} of ${host} is in use: set ${setting} to another one, or to 0 for any that is free`,
+      EACCES: `This user may not listen on the port ${port}: set ${setting} to one above 1023`,
       EADDRNOTAVAIL: `${host} is not an address of this machine: set HOST to one that is, or to 0.0.0.0 for all`,
       ENOTFOUND: `There is no address for ${host}: set HOST to an address of this machine, or to 0.0.0.0 for all`,
     }
@@ -151,8 +174,10 @@ async function listen(app: App, { HOST: host, PORT: port }: Settings): Promise<s
   }
 }
 
-/** Lets the running requests end. */
-async function close(app: App): Promise<void> {
+/** Says that it stops, goes on answering for a while, and then lets the running requests end. */
+async function close(app: App, { drainMs }: { drainMs: number }): Promise<void> {
+  app.isDraining = true
+  if (drainMs > 0) await pause(drainMs)
   // Fastify closes the connections that are idle now; one that its client keeps open after its last answer would hold up
   // the end for more than a minute.
   const sweep = setInterval(() => app.server.closeIdleConnections(), 50)

@@ -289,4 +289,11 @@ export type DB = {
     adjustedInCycleId: string | null
     balanceAfter: bigint
   }
+  workerHeartbeats: {
+    workerId: string
+    host: string
+    processId: number
+    startedAt: Date
+    beatAt: Date
+  }
 }

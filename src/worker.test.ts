@@ -97,3 +97,22 @@ test('a step that fails says so in the log, is tried again later, and takes noth
   await worker.stop()
   await stop()
 })
+
+test('a worker that cannot start its first round stops whole, and leaves no connection and no runner behind', async () => {
+  const { db, pool, clock, stop } = await startHarness()
+  const log = pino({ level: 'silent' })
+  const context = { db, log, now: clock.now }
+  await pool.query('alter function graphile_worker.add_job rename to add_job_gone')
+  await expect(startWorker(context, pool, null)).rejects.toThrow('add_job')
+  const connected = async () =>
+    (await pool.query(`select count(*)::integer as count from pg_stat_activity where datname = current_database()`))
+      .rows[0].count
+  // One connection of ours asks.
+  await expect.poll(connected, wait).toBeLessThanOrEqual(pool.totalCount)
+
+  await pool.query('alter function graphile_worker.add_job_gone rename to add_job')
+  const worker = await startWorker(context, pool, null)
+  expect(worker.isWorking()).toBe(true)
+  await worker.stop()
+  await stop()
+})

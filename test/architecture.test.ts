@@ -120,6 +120,7 @@ test('a table is written by one slice', () => {
     ledger_snapshots: 'ledger',
     float_limits: 'float',
     idempotency_keys: 'idempotency',
+    worker_heartbeats: 'workers',
     events: 'events',
   }
   const writes = modules.flatMap(({ file, code }) =>

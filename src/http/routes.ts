@@ -1,5 +1,4 @@
 import { Type } from 'typebox'
-import { sql } from '../db.ts'
 import { type ProblemName, problem, problems } from '../errors.ts'
 import { read } from './once.ts'
 import { operation } from './operation.ts'
@@ -7,7 +6,6 @@ import type { App, Edge } from './server.ts'
 
 const tag = 'Service'
 const strict = { additionalProperties: false }
-const Status = Type.Object({ status: Type.Literal('ok') }, { title: 'ServiceStatus', ...strict })
 
 const ErrorRow = Type.Object(
   {
@@ -32,45 +30,8 @@ const IdempotencyKey = Type.Object(
   { title: 'IdempotencyKey', ...strict },
 )
 
-/** What the service says about itself, and about the requests it remembers. */
+/** The table of errors, and the look-up of idempotency keys. */
 export function serviceRoutes(app: App, { db }: Edge): void {
-  app.get(
-    '/livez',
-    {
-      schema: operation({
-        id: 'getLiveness',
-        tag,
-        summary: 'Is the process alive?',
-        public: true,
-        success: { status: 200, description: 'It is.', schema: Status },
-      }),
-    },
-    async () => ({ status: 'ok' as const }),
-  )
-
-  app.get(
-    '/readyz',
-    {
-      schema: operation({
-        id: 'getReadiness',
-        tag,
-        summary: 'Can the process serve requests?',
-        description: 'Asks the database. 503 means: send requests elsewhere, and try again.',
-        public: true,
-        success: { status: 200, description: 'It can.', schema: Status },
-      }),
-    },
-    async request => {
-      try {
-        await sql`select 1`.execute(db)
-      } catch (error) {
-        request.log.warn({ err: error, requestId: request.id }, 'not ready')
-        throw problem('ServiceUnavailable', 'The database is out of reach', {}, { 'retry-after': '1' })
-      }
-      return { status: 'ok' as const }
-    },
-  )
-
   app.get(
     '/v1/errors',
     {

@@ -18,6 +18,10 @@ import { type Fault, parseStrictJson } from './strict-json.ts'
 import { compileValidation, type Parts } from './validation.ts'
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    /** The process is about to stop: /readyz answers 503, and every answer closes its connection. */
+    isDraining: boolean
+  }
   interface FastifyRequest {
     /** The moment of this request: whatever it decides, it decides as of this instant. */
     now: Date
@@ -110,6 +114,7 @@ export function createServer(
   app.setSerializerCompiler(() => JSON.stringify)
   app.server.on('checkExpectation', answerExpectation(app))
 
+  app.decorate('isDraining', false)
   app.decorateRequest('now')
   app.decorateRequest('partner')
   app.decorateRequest('idempotencyKey')
@@ -130,6 +135,7 @@ export function createServer(
     request.now = now()
     request.bodyFaults = []
     setCommonHeaders(request, reply)
+    if (app.isDraining) reply.header('connection', 'close')
     // Asked for once: Fastify makes it anew each time.
     const { deprecated, scope } = request.routeOptions.config
     if (deprecated !== undefined) {

@@ -3,7 +3,17 @@ import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import pg from 'pg'
 import { afterAll, expect, test, vi } from 'vitest'
-import { baseEnvironment, get, newDatabase, newDataDir, processesNaming, start, tamper, tidyUp } from './program.ts'
+import {
+  baseEnvironment,
+  get,
+  newDatabase,
+  newDataDir,
+  openwage,
+  processesNaming,
+  start,
+  tamper,
+  tidyUp,
+} from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 afterAll(tidyUp)
@@ -53,6 +63,88 @@ test.concurrent('a request that is running when the service is told to stop is a
   agent.destroy()
 })
 
+test.concurrent('a supervised stop shows in /readyz first, while everything else is still answered', async () => {
+  const database = await newDatabase()
+  const service = await start({ ...database, OPENWAGE_DRAIN_SECONDS: '3' })
+  const ready = async () => (await fetch(`${service.address}/readyz`)).status
+  expect(await ready()).toBe(200)
+  service.child.kill('SIGTERM')
+  await vi.waitFor(async () => expect(await ready()).toBe(503))
+  const answer = await get(service)
+  expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
+  await vi.waitFor(async () => await expect(get(service)).rejects.toThrow('fetch failed'), { timeout: 10_000 })
+  expect((await service.ended).code).toBe(0)
+})
+
+test.concurrent('a worker alone answers health probes on a port of its own, and the API beside it stops warning', async () => {
+  const database = await newDatabase()
+  const worker = await start(database, ['--worker'])
+  const health = await healthAddress(worker)
+  expect(await (await fetch(`${health}/readyz`)).json()).toMatchObject({
+    status: 'ok',
+    checks: { worker: { status: 'ok' } },
+  })
+  const api = await start(database, ['--api'])
+  const status = async () => ((await (await fetch(`${api.address}/readyz`)).json()) as { status: string }).status
+  expect(await status()).toBe('ok')
+  await worker.stop()
+  expect(await status()).toBe('warning')
+  await api.stop()
+})
+
+test.concurrent('a start whose worker cannot be started ends with a sentence and code 1', async () => {
+  const database = await newDatabase()
+  await tamper(database, 'alter function graphile_worker.add_job rename to add_job_gone')
+  const { code, stderr } = await openwage(['start'], { ...database, PORT: '0' })
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^openwage: .*add_job/m)
+})
+
+test('PostgreSQL killed at any moment of a start: the process serves, or ends with code 1', {
+  timeout: 120_000,
+}, async () => {
+  const dataDir = newDataDir()
+  // The first start makes the folder, so that the others reach the moments after it soon.
+  await (await start({ OPENWAGE_DATA_DIR: dataDir })).stop()
+  const outcomes: string[] = []
+  for (const afterMs of [0, 4, 8, 12, 24]) {
+    const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
+    const child = spawn(process.execPath, [script, 'start'], {
+      env: { ...baseEnvironment, OPENWAGE_DATA_DIR: dataDir, PORT: '0', OPENWAGE_DRAIN_SECONDS: '0' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const ended = once(child, 'close')
+    let stderr = ''
+    child.stdout.resume()
+    child.stderr.setEncoding('utf8').on('data', text => {
+      stderr += text
+    })
+    await vi.waitFor(() => expect(stderr).toContain('Server listening'), { timeout: 20_000, interval: 1 })
+    setTimeout(() => killPostmaster(dataDir), afterMs)
+    const address = /Server listening at (http:[^"]+)"/.exec(stderr)?.[1]
+    const works = async () => {
+      const answer = (await (await fetch(`${address}/readyz`)).json()) as { status?: string }
+      expect(answer.status).toBe('ok')
+    }
+    const outcome = await Promise.race([
+      ended.then(() => `ended with ${child.exitCode}`),
+      // The kill may come before or after the first look.
+      vi
+        .waitFor(() => expect(stderr).toMatch(/PostgreSQL is back/), { timeout: 20_000 })
+        .then(async () => {
+          await vi.waitFor(works, { timeout: 20_000 })
+          return 'serves'
+        }),
+    ])
+    expect(outcome, stderr).toMatch(/^(serves|ended with 1)$/)
+    if (outcome !== 'serves') expect(stderr).toMatch(/^openwage: \S/m)
+    outcomes.push(outcome)
+    child.kill('SIGTERM')
+    await ended
+  }
+  expect(outcomes).toHaveLength(5)
+})
+
 test.concurrent('a request that does not end holds the end up for ten seconds at most', async () => {
   const database = await newDatabase()
   const service = await start(database)
@@ -97,8 +189,7 @@ test('PostgreSQL may be killed under the running service: requests and backgroun
   await lock.query('begin; lock table withdrawal_intents in access exclusive mode')
   await tamper({ socketDir }, `select graphile_worker.add_job('expire-intents')`)
   await vi.waitFor(async () => expect(await tamper({ socketDir }, waiting)).not.toEqual([]), { timeout: 10_000 })
-  const postmaster = processesNaming(`${dataDir}/postgres`).find(({ args }) => /^ *\d+ \S*\/postgres -D/.test(args))
-  process.kill(postmaster?.pid ?? 0, 'SIGKILL')
+  killPostmaster(dataDir)
 
   const statuses = new Set<number>()
   await vi.waitFor(
@@ -138,6 +229,17 @@ async function killedNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<nu
   await vi.waitFor(() => expect(stdout).toContain('Ctrl-C stops it.'), { timeout: 15_000 })
   shell.kill('SIGKILL')
   return Number(/pid (\d+)/.exec(stdout)?.[1])
+}
+
+function killPostmaster(dataDir: string): void {
+  const postmaster = processesNaming(`${dataDir}/postgres`).find(({ args }) => /^ *\d+ \S*\/postgres -D/.test(args))
+  if (postmaster !== undefined) process.kill(postmaster.pid, 'SIGKILL')
+}
+
+async function healthAddress({ log }: { log(): string }): Promise<string> {
+  const pattern = /Server listening at (http:[^"]+)"/
+  await vi.waitFor(() => expect(log()).toMatch(pattern), { timeout: 10_000 })
+  return pattern.exec(log())?.[1] ?? ''
 }
 
 const waiting = `select 1 from pg_locks where relation = 'withdrawal_intents'::regclass and not granted`

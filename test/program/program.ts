@@ -24,6 +24,8 @@ export type Service = {
   /** The printed request, to be pasted into a shell. */
   curl: string
   stdout: string
+  /** What it has logged so far. */
+  log(): string
   /** How it ends, whenever it does. */
   ended: Promise<Outcome>
   stop(): Promise<Outcome>
@@ -85,8 +87,17 @@ export async function openwage(args: string[], settings: Environment): Promise<O
 
 /** Starts the service, and waits until it says that it runs. */
 export async function start(settings: Environment, args: string[] = []): Promise<Service> {
-  const child = launch(['start', ...args], { PORT: '0', ...settings })
+  const child = launch(['start', ...args], {
+    PORT: '0',
+    OPENWAGE_HEALTH_PORT: '0',
+    OPENWAGE_DRAIN_SECONDS: '0',
+    ...settings,
+  })
   const ended = outcomeOf(child)
+  let logged = ''
+  child.stderr?.on('data', (text: string) => {
+    logged += text
+  })
   const stdout = await greetingOf(child, ended)
   assert(child.pid !== undefined)
   const service: Service = {
@@ -96,6 +107,7 @@ export async function start(settings: Environment, args: string[] = []): Promise
     key: /Test key +(\S+)/.exec(stdout)?.[1] ?? '',
     curl: /curl[\s\S]*?(?=\n\n)/.exec(stdout)?.[0] ?? '',
     stdout,
+    log: () => logged,
     ended,
     async stop() {
       child.kill('SIGTERM')

@@ -1,0 +1,131 @@
+import { type TSchema, Type } from 'typebox'
+import { type Db, sql } from '../db.ts'
+import { problem } from '../errors.ts'
+import { pendingMigrations } from '../migrate.ts'
+import { limits as heartbeatLimits, listWorkers } from '../workers/heartbeats.ts'
+import { operation } from './operation.ts'
+import { type App, createServer, type Edge } from './server.ts'
+
+const tag = 'Service'
+const strict = { additionalProperties: false }
+const Status = Type.Object({ status: Type.Literal('ok') }, { title: 'ServiceStatus', ...strict })
+
+const check = <T extends TSchema>(status: T) =>
+  Type.Object(
+    { status, message: Type.Optional(Type.String({ description: 'What is wrong, and what to do.' })) },
+    strict,
+  )
+const Ok = Type.Literal('ok')
+
+const Readiness = Type.Object(
+  {
+    status: Type.Union([Ok, Type.Literal('warning')], {
+      description: 'The worst of the checks. A warning does not make the process unready.',
+    }),
+    checks: Type.Object(
+      { database: check(Ok), migrations: check(Ok), worker: check(Type.Union([Ok, Type.Literal('warning')])) },
+      strict,
+    ),
+  },
+  { title: 'Readiness', ...strict },
+)
+
+type Check = { status: 'ok' | 'warning'; message?: string }
+
+const limits = {
+  // Load balancers give a probe a few seconds; a database that takes longer than this is not fit to serve.
+  answerMsMax: 2_000,
+}
+
+/**
+ * Registers the two health probes.
+ * @param isWorking whether the worker of this very process runs; null in a process without one, which then asks whether any
+ *   worker is alive
+ */
+export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (() => boolean) | null }): void {
+  app.get(
+    '/livez',
+    {
+      schema: operation({
+        id: 'getLiveness',
+        tag,
+        summary: 'Is the process alive?',
+        public: true,
+        success: { status: 200, description: 'The process is alive.', schema: Status },
+      }),
+    },
+    async () => ({ status: 'ok' as const }),
+  )
+
+  // Probes need no key: however many come at once, they share one look at the database.
+  let looking: Promise<Check> | undefined
+
+  app.get(
+    '/readyz',
+    {
+      schema: operation({
+        id: 'getReadiness',
+        tag,
+        summary: 'Can the process serve requests?',
+        description:
+          'Checks the database and its migrations. 503 means: send requests elsewhere, and try again. That no worker has been alive for a minute is a warning in a 200, since the API can still serve.',
+        public: true,
+        success: { status: 200, description: 'The process can serve requests.', schema: Readiness },
+        problems: ['ServiceUnavailable'],
+      }),
+    },
+    async request => {
+      if (app.isDraining) throw notReady('The process is stopping')
+      looking ??= look().finally(() => {
+        looking = undefined
+      })
+      const worker = await looking.catch(error => {
+        request.log.warn({ err: error, requestId: request.id }, 'not ready')
+        throw notReady(error instanceof Unready ? error.message : 'database: no answer')
+      })
+      const fine = { status: 'ok' as const }
+      return { status: worker.status, checks: { database: fine, migrations: fine, worker } }
+    },
+  )
+
+  async function look(): Promise<Check> {
+    const { promise: tooLate, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(new Unready('database: no answer in time')), limits.answerMsMax)
+    try {
+      return await Promise.race([lookAtDatabase(), tooLate])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async function lookAtDatabase(): Promise<Check> {
+    await sql`select 1`.execute(db)
+    const pending = await pendingMigrations(db)
+    if (pending.length > 0) throw new Unready(`migrations: ${pending.join(', ')} missing; run openwage migrate`)
+    if (isWorking !== null) {
+      if (!isWorking()) throw new Unready('worker: it has lost its queue and is being restarted')
+      return { status: 'ok' }
+    }
+    const workers = await listWorkers(db)
+    if (workers.some(({ isAlive }) => isAlive)) return { status: 'ok' }
+    const message = `No worker has been alive for ${heartbeatLimits.silenceSecondsMax} s, so nothing is paid out; run openwage start --worker`
+    return { status: 'warning', message }
+  }
+}
+
+/** An app with nothing but the health probes, for a process that runs the worker alone. */
+export async function buildHealthApp(
+  edge: Omit<Edge, 'batchDb' | 'pool'>,
+  { isWorking }: { isWorking: () => boolean },
+): Promise<App> {
+  const app = createServer(edge)
+  healthRoutes(app, { db: edge.db, isWorking })
+  await app.ready()
+  return app
+}
+
+class Unready extends Error {}
+
+function notReady(message: string) {
+  return problem('ServiceUnavailable', message, {}, { 'retry-after': '1' })
+}

@@ -98,6 +98,7 @@ const tables = [
   'idempotency_keys',
   'ledger_transfers',
   'ledger_balances',
+  'ledger_float_changes',
   'members',
 ]
 
@@ -127,7 +128,6 @@ async function rowsSince(client: pg.Client, transactionId: string | undefined): 
 function maskedRow({ created_at: createdAt, ...row }: Record<string, unknown>): object {
   const createdMs = Date.parse(String(createdAt))
   const columns = Object.entries(row).map(([name, value]) => {
-    if (name === 'transaction_id') return [name, 'its transaction']
     if (name === 'key') return [name, 'its key']
     if (name === 'fingerprint') return [name, `${String(value).length} characters`]
     // How much later than the row itself is part of what is compared.

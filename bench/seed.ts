@@ -143,15 +143,15 @@ async function insertMembers(
   )
   await client.query(
     `insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id,
-                                   pay_cycle_id, created_at)
+                                   pay_cycle_id, created_at, member_sequence)
      select $1, ${id('tr', 'n')}, ${id('pr', '0')}, 'pay_run.available', 'earned_pay', 'member_available', ${pay}, 'GBP',
-            ${id('mem', 'n')}, $2, now()
+            ${id('mem', 'n')}, $2, now(), 1
        from ${numbers}`,
     [partnerId, payCycleId],
   )
   await client.query(
-    `insert into ledger_balances (partner_id, member_id, currency, available)
-     select $1, ${id('mem', 'n')}, 'GBP', ${pay} from ${numbers}`,
+    `insert into ledger_balances (partner_id, member_id, currency, available, transfer_count)
+     select $1, ${id('mem', 'n')}, 'GBP', ${pay}, 1 from ${numbers}`,
     [partnerId],
   )
 }
@@ -184,9 +184,11 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
   // The numbers of these transfers begin above those of the pay run's.
   await client.query(
     `insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id,
-                                   pay_cycle_id, created_at)
+                                   pay_cycle_id, created_at, member_sequence)
      select $1, ${id('tr', `1000000000 + n + line`)}, ${id('w', 'n')}, reason, debit, credit, amount, 'GBP',
-            case when is_of_member then ${member} end, $2, ${at}
+            case when is_of_member then ${member} end, $2, ${at},
+            -- The pay run was the first; the withdrawals of a member are \`members\` completed intents apart.
+            case when is_of_member then 2 + (n / 5 / ${members}) * 2 + line end
        from ${completed} cross join (values
             (0, 'withdrawal.held', 'member_available', 'payouts_pending', ${quote.net}, true),
             (1, 'withdrawal.held', 'member_available', 'fees', ${quote.fee}, true),
@@ -195,19 +197,25 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
     [partnerId, payCycleId],
   )
   await client.query(
-    `update ledger_balances b set available = available - spent.amount
-       from (select ${member} as member_id, count(*) * ${quote.amount} as amount from ${completed} group by 1) spent
+    `insert into ledger_float_totals (partner_id, currency, float_balance, pending_balance)
+     select $1, 'GBP', -count(*) * ${quote.net}, 0 from ${completed}`,
+    [partnerId],
+  )
+  await client.query(
+    `update ledger_balances b set available = available - spent.amount, transfer_count = transfer_count + 2 * spent.withdrawals
+       from (select ${member} as member_id, count(*) * ${quote.amount} as amount, count(*) as withdrawals from ${completed} group by 1) spent
       where b.partner_id = $1 and b.member_id = spent.member_id`,
     [partnerId],
   )
   // What these events say is never read here.
-  const event = (type: string, resource: 'wi' | 'w', sequence: number, of: string) =>
-    client.query(
-      `insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
-       select $1, ${id('evt', `n * 8 + ${sequence + (resource === 'w' ? 2 : 0)}`)}, '${type}', ${id(resource, 'n')},
-              ${sequence}, '{}', ${at} from ${of}`,
+  const event = (type: string, resource: 'wi' | 'w', sequence: number, of: string) => {
+    const place = `n * 8 + ${sequence + (resource === 'w' ? 2 : 0)}`
+    return client.query(
+      `insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
+       select $1, ${id('evt', place)}, '${type}', ${id(resource, 'n')}, ${sequence}, '{}', ${at}, ${place} from ${of}`,
       [partnerId],
     )
+  }
   await event('intent.created', 'wi', 1, all)
   await event('intent.completed', 'wi', 2, completed)
   await event('intent.expired', 'wi', 2, `${all} where n % 5 <> 0`)
@@ -234,13 +242,18 @@ async function insertPending(
     [partnerId, payCycleId],
   )
   await client.query(
-    `insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
+    `insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
      select $1, ${id('evt', 'n * 8 + 1')}, 'intent.created', ${id('wi', 'n')}, 1,
             jsonb_build_object('withdrawalIntentId', ${id('wi', 'n')}, 'memberId', ${member}, 'payCycleId', $2::text,
                                'amount', ${quote.amount}, 'fee', ${quote.fee}, 'netAmount', ${quote.net}, 'currency', 'GBP'),
-            now()
+            now(), n * 8 + 1
        from ${numbers}`,
     [partnerId, payCycleId],
+  )
+  await client.query(
+    `insert into event_feeds as feed (partner_id, last_position) values ($1, $2)
+         on conflict (partner_id) do update set last_position = greatest(feed.last_position, excluded.last_position)`,
+    [partnerId, (firstIntent + count) * 8],
   )
 }
 

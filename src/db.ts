@@ -39,22 +39,6 @@ export type Page = { skip: number; take: number }
 
 export type Connection = string | { host: string; user: string; database: string }
 
-/**
- * SQL for the oldest transaction of this database that had not ended when the statement began: all rows of earlier ones are
- * seen by the statement, and no more can come.
- *
- * The open transactions of a server are those of all its databases; one that is seen at work in another database is not
- * ours and never will be, so that a long report over there holds nobody up here. Whose work we may not see counts as ours.
- */
-export const firstOpenTransaction = sql<string>`(
-  select coalesce(min(open.id), pg_snapshot_xmax(pg_current_snapshot()))
-    from pg_snapshot_xip(pg_current_snapshot()) as open (id)
-   where not exists (
-     select from pg_stat_get_activity(null) other
-      where other.backend_xid = open.id::xid
-        and other.datid <> (select oid from pg_database where datname = current_database())
-   ))`
-
 /** Waits that are longer than these are faults, and end as such instead of holding others up. */
 const limits = {
   // A lock is held for one short transaction; the contract lets a repeated key wait for two seconds.

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
 import { connectLike } from './db.ts'
+import { eventJobs } from './events/jobs.ts'
 import { floatJobs } from './float/jobs.ts'
 import { idempotencyJobs } from './idempotency/jobs.ts'
 import type { JobContext, Jobs } from './jobs.ts'
@@ -23,6 +24,7 @@ const jobs: Jobs = {
   ...withdrawalJobs,
   ...idempotencyJobs,
   ...ledgerJobs,
+  ...eventJobs,
   ...floatJobs,
 }
 

@@ -119,23 +119,31 @@ export async function completeIntent(
     ],
   })
   const transfers = transfersOf(intent)
+  const ids = transfers.map(() => newId('transfer', now)).sort()
   await tx.query({
     name: 'insert-transfers',
-    text: `insert into ledger_transfers
-                  (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at)
-           select $1, id, $2, 'withdrawal.held', debit, credit, amount, $3, $4, $5, $6
-             from unnest($7::text[], $8::text[], $9::text[], $10::bigint[]) as t (id, debit, credit, amount)`,
+    text: `with balance as (
+             update ledger_balances
+                set available = available - $11, transfer_count = transfer_count + $12
+              where partner_id = $1 and member_id = $4 and currency = $3
+             returning transfer_count - $12 as counted_before
+           )
+           insert into ledger_transfers
+                  (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at,
+                   member_sequence)
+           select $1, id, $2, 'withdrawal.held', debit, credit, t.amount, $3, $4, $5, $6, counted_before + place
+             from balance, unnest($7::text[], $8::text[], $9::text[], $10::bigint[])
+               with ordinality as t (id, debit, credit, amount, place)`,
     values: [
-      ...[partnerId, id, currency, memberId, payCycleId, now, transfers.map(() => newId('transfer', now)).sort()],
+      ...[partnerId, id, currency, memberId, payCycleId, now, ids],
       ...[transfers.map(({ debit }) => debit), transfers.map(({ credit }) => credit)],
-      transfers.map(transfer => transfer.amount),
+      ...[transfers.map(transfer => transfer.amount), amount, transfers.length],
     ],
   })
   await tx.query({
-    name: 'take-from-balance',
-    text: `update ledger_balances set available = available - $4
-            where partner_id = $1 and member_id = $2 and currency = $3`,
-    values: [partnerId, memberId, currency, amount],
+    name: 'insert-float-change',
+    text: `insert into ledger_float_changes (partner_id, currency, id, float_change, pending_change) values ($1, $2, $3, 0, $4)`,
+    values: [partnerId, currency, ids[0], net],
   })
   await tx.query({
     name: 'complete-intent',
@@ -292,8 +300,8 @@ async function appendEvent(
   const { partnerId, type, resourceId, data, now } = event
   await tx.query({
     name: 'append-event',
-    text: `insert into events (partner_id, id, type, resource_id, sequence, data, created_at, transaction_id)
-           select $1::text, $2, $3, $4::text, coalesce(max(sequence), 0) + 1, $5, $6, greatest(pg_current_xact_id(), max(transaction_id))
+    text: `insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
+           select $1::text, $2, $3, $4::text, coalesce(max(sequence), 0) + 1, $5, $6
              from events where partner_id = $1 and resource_id = $4`,
     values: [partnerId, newId('event', now), type, resourceId, data, now],
   })

@@ -1,8 +1,10 @@
+import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 import * as events from './events.ts'
+import { eventJobs } from './jobs.ts'
 
 let harness: Harness
 let mine: TestPartner
@@ -21,6 +23,8 @@ const append = (tx: Tx, resourceId: string, type = 'test.happened') =>
   events.append(tx, { partnerId: mine.partner.id, type, resourceId, data: { resourceId }, now: harness.clock.now() })
 const appendNow = (resourceId: string, type?: string) =>
   harness.db.transaction().execute(tx => append(tx, resourceId, type))
+const numberAll = async () =>
+  await eventJobs['number-event-feeds']?.({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
 const resourcesOf = (listed: Listed[]) => listed.map(({ data }) => data.resourceId ?? 'cycle')
 
 /** Reads as a partner would: on and on from the last event it has. */
@@ -45,7 +49,7 @@ async function openTransaction() {
   const begun = Promise.withResolvers<void>()
   const resources = Promise.withResolvers<string[]>()
   const done = harness.db.transaction().execute(async tx => {
-    await sql`select pg_current_xact_id()`.execute(tx)
+    await sql`select 1`.execute(tx)
     begun.resolve()
     for (const resource of await resources.promise) await append(tx, resource)
   })
@@ -85,16 +89,41 @@ describe('the feed', () => {
     expect((await get(`?after=${rest.body.events[0].id}`)).body).toEqual({ events: [], hasMore: false, take: 50 })
   })
 
-  test('never passes a transaction that is still open: what it appends comes before what was committed earlier', async () => {
+  test('is not held up by a transaction that stays open: what that appends comes later', async () => {
     const { seen, readOn } = reader()
     await appendNow('before')
     const open = await openTransaction()
     await appendNow('meanwhile')
     await readOn()
-    expect(resourcesOf(seen)).toEqual(['cycle', 'before'])
+    expect(resourcesOf(seen)).toEqual(['cycle', 'before', 'meanwhile'])
     await open.commit('late')
     await readOn()
-    expect(resourcesOf(seen)).toEqual(['cycle', 'before', 'late', 'meanwhile'])
+    expect(resourcesOf(seen)).toEqual(['cycle', 'before', 'meanwhile', 'late'])
+  })
+
+  test('has one order for good, however many read and number it at once', async () => {
+    const readers = Array.from({ length: 4 }, () => reader('take=3'))
+    const names = Array.from({ length: 40 }, (_, index) => `r${index}`)
+    await Promise.all([...names.map(name => appendNow(name)), ...readers.map(({ readOn }) => readOn())])
+    await Promise.all(readers.map(({ readOn }) => readOn()))
+    const [first = [], ...others] = readers.map(({ seen }) => seen.map(({ id }) => id))
+    expect(first).toHaveLength(41)
+    for (const other of others) expect(other).toEqual(first)
+  })
+
+  test('says that there is more while a backlog is still being numbered, and the worker numbers it all', async () => {
+    // Their ids run against their sequence, which is what counts.
+    const ids = Array.from({ length: 7_000 }, () => newId('event', harness.clock.now())).reverse()
+    await sql`
+      insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
+      select ${mine.partner.id}, id, 'test.backlog', 'backlog', place, '{"resourceId": "backlog"}', ${harness.clock.now()}
+        from unnest(${ids}::text[]) with ordinality as e (id, place)`.execute(harness.db)
+    const first = await get('?take=1')
+    expect(first.body.hasMore).toBe(true)
+    const { seen, readOn } = reader('take=100&types=test.backlog')
+    await numberAll()
+    await readOn()
+    expect(seen.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 7_000 }, (_, index) => index + 1))
   })
 
   test('misses nothing while many write at once, and repeats nothing', async () => {
@@ -102,7 +131,6 @@ describe('the feed', () => {
     const writers = Array.from({ length: 12 }, async (_, writer) => {
       for (let round = 0; round < 8; round++) {
         await harness.db.transaction().execute(async tx => {
-          await sql`select pg_current_xact_id()`.execute(tx)
           await append(tx, `r${writer}`)
           await append(tx, `r${writer}-${round}`)
         })
@@ -149,6 +177,7 @@ describe('the feed', () => {
       harness.db,
     )
     await appendNow('one', 'test.rare')
+    await numberAll()
     await sql`analyze events`.execute(harness.db)
     const client = await harness.pool.connect()
     try {
@@ -156,10 +185,9 @@ describe('the feed', () => {
       await client.query('begin')
       const read = await client.query(
         `explain (analyze, timing off, summary off) select e.id from unnest($3::text[]) wanted (type) cross join lateral (
-           select transaction_id, sequence, id from events where partner_id = $1 and events.type = wanted.type
-              and (transaction_id, sequence, id) > ('0'::xid8, 0, ''::id) and transaction_id < $2::xid8
-            order by transaction_id, sequence, id limit 51) e`,
-        [mine.partner.id, '9000000000', ['test.rare']],
+           select position, id from events where partner_id = $1 and events.type = wanted.type and position > $2::bigint
+            order by position limit 51) e`,
+        [mine.partner.id, '0', ['test.rare']],
       )
       const plan = read.rows.map(row => row['QUERY PLAN']).join('\n')
       expect(plan).toMatch(/using events_feed_of_type on events .*actual rows=1(\.00)? /)

@@ -1,4 +1,4 @@
-import { firstOpenTransaction, type Reader, sql, type Tx } from '../db.ts'
+import { type Reader, sql, type Tx } from '../db.ts'
 import { problem } from '../errors.ts'
 import { fixedSql } from '../fixed-sql.ts'
 import { firstId, newId } from '../ids.ts'
@@ -29,10 +29,8 @@ export async function append(tx: Tx, event: NewEvent): Promise<void> {
 export function appending(all: NewEvent[]) {
   const of = <T>(value: (event: NewEvent) => T) => all.map(value)
   return fixedSql`
-    insert into events (partner_id, id, type, resource_id, sequence, data, created_at, transaction_id)
-    select e.partner_id, e.id, e.type, e.resource_id, coalesce(earlier.sequence, 0) + 1, e.data, e.created_at,
-           -- Its place in the feed: never before an earlier event of the resource, whose transaction may have begun later.
-           greatest(pg_current_xact_id(), earlier.transaction_id)
+    insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
+    select e.partner_id, e.id, e.type, e.resource_id, coalesce(earlier.sequence, 0) + 1, e.data, e.created_at
       from unnest(
              ${of(event => event.partnerId)}::text[], ${of(event => newId('event', event.now))}::text[],
              ${of(event => event.type)}::text[], ${of(event => event.resourceId)}::text[],
@@ -40,7 +38,7 @@ export function appending(all: NewEvent[]) {
              ${of(event => event.now.toISOString())}::timestamptz[])
         as e (partner_id, id, type, resource_id, is_first, data, created_at)
      cross join lateral (
-       select max(sequence) as sequence, max(transaction_id) as transaction_id from events
+       select max(sequence) as sequence from events
         where not e.is_first and partner_id = e.partner_id and resource_id = e.resource_id
      ) earlier`
 }
@@ -79,18 +77,76 @@ export type Event = {
   createdAt: Date
 }
 
-// A reader that was away for a long holiday still finds everything.
-const feedDays = 30
+const limits = {
+  // A reader that was away for a long holiday still finds everything.
+  feedDays: 30,
+  // Transactions last for seconds, so that of two events an hour apart the younger has the later position.
+  skewMsMax: 3_600_000,
+}
 
-// Transactions last for seconds, so that of two events an hour apart the younger is of the later one.
-const skewMsMax = 3_600_000
+/** Whether a partner has committed events that are not in the feed yet. */
+export async function hasUnnumbered(db: Reader, partnerId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from events where partner_id = ${partnerId} and position is null limit 1`.execute(db)
+  return rows.length > 0
+}
+
+/** The partners that have committed events which are not in the feed yet. */
+export async function partnersToNumber(db: Reader): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select p.id from partners p
+     where exists (select from events e where e.partner_id = p.id and e.position is null)
+     order by p.id`.execute(db)
+  return rows.map(({ id }) => id)
+}
 
 /**
- * A partner's events of the last 30 days in the order of the feed, oldest first.
+ * Puts committed events of a partner into the feed: gives them the next positions, under the lock of the partner's feed.
  *
- * Transactions do not end in the order in which they began. So the feed is in the order of transactions, and stops before
- * the oldest that is still open: what has been read is never followed by something that belongs before it. The events of
- * one resource are in the order of their sequence.
+ * An event is numbered after its commit, so a transaction that stays open holds nothing up, and positions, once given, never
+ * change: the feed has the same order on a server to which a dump was restored. The events of one resource are numbered in
+ * their sequence: whoever sees one of them sees those before it, since they were written under the resource's lock.
+ * @param countMax of those with the lowest ids; earlier events of the same resources are numbered with them
+ * @returns how many were numbered; none means that the feed is complete
+ */
+export async function numberFeed(
+  tx: Tx,
+  { partnerId, countMax }: { partnerId: string; countMax: number },
+): Promise<number> {
+  await sql`
+    insert into event_feeds (partner_id, last_position) values (${partnerId}, 0) on conflict do nothing`.execute(tx)
+  // A statement of its own: the next one then sees what the lock holder before has numbered.
+  await sql`select from event_feeds where partner_id = ${partnerId} for update`.execute(tx)
+  const { rows } = await sql<{ count: bigint }>`
+    with due as (
+      select resource_id from events
+       where partner_id = ${partnerId} and position is null
+       order by id limit ${countMax}
+    ), unnumbered as (
+      -- An event is placed no earlier than those of its resource that come before it, whatever its id.
+      select id, sequence, max(id) over (partition by resource_id order by sequence) as latest_id
+        from events
+       where partner_id = ${partnerId} and position is null and resource_id in (select resource_id from due)
+    ), placed as (
+      select id, row_number() over (order by latest_id, sequence, id) as place from unnumbered
+    ), numbered as (
+      update events e
+         set position = feed.last_position + placed.place
+        from placed, event_feeds feed
+       where e.partner_id = ${partnerId} and e.id = placed.id and feed.partner_id = ${partnerId}
+      returning 1
+    ), counted as (
+      select count(*) as count from numbered
+    )
+    update event_feeds set last_position = last_position + counted.count
+      from counted where partner_id = ${partnerId}
+    returning counted.count`.execute(tx)
+  return Number(rows[0]?.count ?? 0)
+}
+
+/**
+ * A partner's events of the last 30 days in the order of the feed, oldest first; those that are not numbered yet are not in
+ * it. The events of one resource are in the order of their sequence.
  * @param after the last event that the reader has; null for the beginning
  * @param types only these, unless empty
  * @throws Problem `NotFound` when there is no such event, or it is older than 30 days: events after it may be gone from
@@ -106,52 +162,48 @@ export async function read(
     now,
   }: { partnerId: string; after: string | null; types: string[]; countMax: number; now: Date },
 ): Promise<Event[]> {
-  const oldest = new Date(now.getTime() - feedDays * 86_400_000)
+  const oldest = new Date(now.getTime() - limits.feedDays * 86_400_000)
   const from =
-    after === null ? await startOf(db, { partnerId, oldest }) : await placeOf(db, { partnerId, after, oldest })
+    after === null ? await startOf(db, { partnerId, oldest }) : await positionOf(db, { partnerId, after, oldest })
   const range = (type: ReturnType<typeof sql>) => sql`
-    select transaction_id, sequence, id, type, data, created_at from events
-     where partner_id = ${partnerId} ${type} and created_at >= ${oldest}
-       and (transaction_id, sequence, id) > (${from.transactionId}::xid8, ${from.sequence}::integer, ${from.id}::id)
-       and transaction_id < ${firstOpenTransaction}
-     order by transaction_id, sequence, id limit ${countMax}`
+    select position, sequence, id, type, data, created_at from events
+     where partner_id = ${partnerId} ${type} and created_at >= ${oldest} and position > ${from}
+     order by position limit ${countMax}`
   // Each type is a range of its own index, so that a rare one is found without reading all the others.
   const wanted =
     types.length === 0
       ? range(sql``)
       : sql`select e.* from unnest(${[...new Set(types)]}::text[]) as wanted (type)
              cross join lateral (${range(sql`and events.type = wanted.type`)}) e
-             order by transaction_id, sequence, id limit ${countMax}`
+             order by position limit ${countMax}`
   const { rows } = await sql<Event>`
-    select id, type, sequence, data, created_at from (${wanted}) e
-     order by transaction_id, sequence, id`.execute(db)
+    select id, type, sequence, data, created_at from (${wanted}) e order by position`.execute(db)
   return rows
 }
 
-type Place = { transactionId: string; sequence: number; id: string }
-
 // Ids sort by time, so this is one step in the primary key: all that is young enough comes after what is surely too old.
-async function startOf(db: Reader, { partnerId, oldest }: { partnerId: string; oldest: Date }): Promise<Place> {
-  const tooOld = firstId('event', new Date(oldest.getTime() - skewMsMax))
-  const { rows } = await sql<Place>`
-    select transaction_id, 0 as sequence, '' as id from events
-     where partner_id = ${partnerId} and id < ${tooOld} order by events.id desc limit 1`.execute(db)
-  return rows[0] ?? { transactionId: '0', sequence: 0, id: '' }
+async function startOf(db: Reader, { partnerId, oldest }: { partnerId: string; oldest: Date }): Promise<bigint> {
+  const tooOld = firstId('event', new Date(oldest.getTime() - limits.skewMsMax))
+  const { rows } = await sql<{ position: bigint }>`
+    select position from events
+     where partner_id = ${partnerId} and id < ${tooOld} and position is not null
+     order by id desc limit 1`.execute(db)
+  return rows[0]?.position ?? 0n
 }
 
-async function placeOf(
+async function positionOf(
   db: Reader,
   { partnerId, after, oldest }: { partnerId: string; after: string; oldest: Date },
-): Promise<Place> {
-  const { rows } = await sql<Place>`
-    select transaction_id, sequence, id from events
-     where partner_id = ${partnerId} and id = ${after} and created_at >= ${oldest}`.execute(db)
-  const place = rows[0]
-  if (place === undefined) {
+): Promise<bigint> {
+  const { rows } = await sql<{ position: bigint }>`
+    select position from events
+     where partner_id = ${partnerId} and id = ${after} and created_at >= ${oldest} and position is not null`.execute(db)
+  const [found] = rows
+  if (found === undefined) {
     throw problem(
       'NotFound',
-      `There is no such event in the last ${feedDays} days; read from the beginning, without after`,
+      `There is no such event in the last ${limits.feedDays} days; read from the beginning, without after`,
     )
   }
-  return place
+  return found.position
 }

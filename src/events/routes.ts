@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import type { Db } from '../db.ts'
 import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
@@ -62,16 +63,30 @@ export function eventRoutes(app: App, { db }: Edge): void {
         problems: ['NotFound'],
       }),
     },
-    async (request, reply) =>
-      read(db, request, reply, async reader => {
+    async (request, reply) => {
+      const isBehind = await numberWhatIsDue(db, request.partner.id)
+      return await read(db, request, reply, async reader => {
         const { partner, now, query } = request
         const { after = null, types = [], take = 50 } = query
         // One more than asked for tells whether there is more.
         const found = await events.read(reader, { partnerId: partner.id, after, types, countMax: take + 1, now })
-        const body = { events: found.slice(0, take).map(eventBody), hasMore: found.length > take, take }
-        return { status: 200, body }
-      }),
+        const hasMore = found.length > take || isBehind
+        return { status: 200, body: { events: found.slice(0, take).map(eventBody), hasMore, take } }
+      })
+    },
   )
+}
+
+// A reader waits for some tens of milliseconds at most; what is left is for its next request, or the worker.
+const numberedAtOnceMax = 2_000
+
+/** @returns whether the feed is still incomplete */
+async function numberWhatIsDue(db: Db, partnerId: string): Promise<boolean> {
+  if (!(await events.hasUnnumbered(db, partnerId))) return false
+  const numbered = await db
+    .transaction()
+    .execute(tx => events.numberFeed(tx, { partnerId, countMax: numberedAtOnceMax }))
+  return numbered >= numberedAtOnceMax
 }
 
 function eventBody({ createdAt, ...event }: events.Event) {

@@ -1,12 +1,20 @@
 import type { Jobs } from '../jobs.ts'
-import { takeSnapshots } from './snapshots.ts'
+import { floatsToFold, foldFloatChanges } from './ledger.ts'
 
-// Summing this many rows takes well under a millisecond.
-const rowsMin = 500
+const limits = {
+  // Summing this many rows takes well under a millisecond.
+  unfoldedMax: 500,
+  // A transaction of this many deletes takes some ten milliseconds.
+  foldedAtOnceMax: 5_000,
+}
 
 export const ledgerJobs: Jobs = {
-  // Twice is safe: a snapshot is computed from the one before, and an older one never replaces a newer.
-  async 'take-float-snapshots'({ db }) {
-    await takeSnapshots(db, { rowsMin })
+  // Twice is safe: a change is removed by the statement that adds it to the total.
+  async 'fold-float-changes'({ db }) {
+    for (const float of await floatsToFold(db, { countMin: limits.unfoldedMax })) {
+      const fold = () =>
+        db.transaction().execute(tx => foldFloatChanges(tx, { ...float, countMax: limits.foldedAtOnceMax }))
+      while ((await fold()) === limits.foldedAtOnceMax);
+    }
   },
 }

@@ -1,5 +1,5 @@
 import type { RawBuilder } from 'kysely'
-import { sql, type Tx } from '../db.ts'
+import { type Reader, sql, type Tx } from '../db.ts'
 import { fixedSql } from '../fixed-sql.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
@@ -60,6 +60,9 @@ export async function post(tx: Tx, movement: Movement): Promise<void> {
 /**
  * SQL of the steps of a `with` that book movements, for the statement that has their other effects. What `post` asks and
  * throws holds here too; beyond it, the members concerned must have their balances already.
+ *
+ * A member's transfers are numbered under the member's lock, which orders them for good: instants of requests and ids of
+ * transactions are not in the order in which the lock was held, and transaction ids do not outlive their server.
  */
 export function posting(movements: Movement[]) {
   // The order of their ids tells a statement in which order the lines were meant.
@@ -68,24 +71,40 @@ export function posting(movements: Movement[]) {
   )
   const column = <K extends keyof (typeof rows)[number]>(name: K) => rows.map(row => row[name] ?? null)
   return fixedSql`
-    posted as (
-      insert into ledger_transfers
-             (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at)
+    lines as (
       select * from unnest(
         ${column('partnerId')}::text[], ${column('id')}::text[], ${column('movementId')}::text[], ${column('reason')}::text[],
         ${column('debit')}::text[], ${column('credit')}::text[], ${column('amount')}::bigint[], ${column('currency')}::text[],
         ${column('memberId')}::text[], ${column('payCycleId')}::text[], ${column('at')}::timestamptz[])
-      returning partner_id, member_id, currency, debit, credit, amount
+        with ordinality as t (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, place)
     ), moved as (
-      select partner_id, member_id, currency, ${availableChange} as available, ${owedChange} as owed
-        from posted t
+      select partner_id, member_id, currency, ${availableChange} as available, ${owedChange} as owed, count(*) as transfers
+        from lines t
        where member_id is not null
        group by partner_id, member_id, currency
     ), balanced as (
       update ledger_balances b
-         set available = b.available + moved.available, owed = b.owed + moved.owed
+         set available = b.available + moved.available, owed = b.owed + moved.owed,
+             transfer_count = b.transfer_count + moved.transfers
         from moved
        where b.partner_id = moved.partner_id and b.member_id = moved.member_id and b.currency = moved.currency
+      returning b.partner_id, b.member_id, b.currency, b.transfer_count - moved.transfers as counted_before
+    ), numbered as (
+      -- A sort instead of a join: the row of the balance comes before the member's lines, at place 0.
+      select t.*, max(counted_before) over member + row_number() over (member order by place) - 1 as member_sequence
+        from (select lines.*, null::bigint as counted_before from lines
+               union all
+              select partner_id, null, null, null, null, null, null, currency, member_id, null, null, 0, counted_before from balanced) t
+      window member as (partition by partner_id, member_id, currency)
+    ), posted as (
+      insert into ledger_transfers
+             (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, member_sequence)
+      select partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, member_sequence
+        from numbered where place > 0
+    ), floated as (
+      insert into ledger_float_changes (partner_id, currency, id, float_change, pending_change)
+      select partner_id, currency, min(id), ${floatChange}, ${pendingChange}
+        from lines t where ${movesFloat} group by partner_id, currency
     )`
 }
 
@@ -100,10 +119,7 @@ function changeOf({ plus, account }: { plus: 'debit' | 'credit'; account: Accoun
   return sql`coalesce(sum(case when ${added} = ${name} then t.amount when ${taken} = ${name} then -t.amount else 0 end), 0)::bigint`
 }
 
-/**
- * The condition that a row of `ledger_transfers` (here `t`) moves the float or what is pending; word for word that of the
- * index `ledger_transfers_of_float`.
- */
+/** The condition that a row of `ledger_transfers` (here `t`) moves the float or what is pending. */
 export const movesFloat = sql`(t.debit in ('float', 'payouts_pending') or t.credit in ('float', 'payouts_pending'))`
 
 /** What rows `t` add to the float (debits less credits) and to what is pending (credits less debits). */
@@ -112,18 +128,62 @@ export const pendingChange = changeOf({ plus: 'credit', account: 'payouts_pendin
 
 /**
  * SQL for one row `(float, pending)`: what a partner's float holds in a currency, and what of it is on its way to members.
- * No row is kept for them, since every withdrawal would wait for it: the sum is the latest snapshot and the rows of all
- * transactions since, a short range of `ledger_transfers_of_float`.
+ * It is the total and the changes that are not folded into it yet: with one row alone every withdrawal of the partner would
+ * wait for the one before it.
  * @param of SQL of the partner's id and of the currency
  */
 export function floatSums({ partnerId, currency }: { partnerId: RawBuilder<unknown>; currency: RawBuilder<unknown> }) {
-  const snapshot = (column: 'before_transaction' | 'float_balance' | 'pending_balance') => sql`(
-    select s.${sql.ref(column)} from ledger_snapshots s where s.partner_id = ${partnerId} and s.currency = ${currency})`
+  const total = (column: 'float_balance' | 'pending_balance') => sql`coalesce((
+    select total.${sql.ref(column)} from ledger_float_totals total where total.partner_id = ${partnerId} and total.currency = ${currency}), 0)`
   return sql<{ float: bigint; pending: bigint }>`
-    select coalesce(${snapshot('float_balance')}, 0) + ${floatChange} as float,
-           coalesce(${snapshot('pending_balance')}, 0) + ${pendingChange} as pending
-      from ledger_transfers t
-     where t.partner_id = ${partnerId} and t.currency = ${currency}
-       and t.transaction_id >= coalesce(${snapshot('before_transaction')}, '0'::xid8)
-       and ${movesFloat}`
+    select (${total('float_balance')} + coalesce(sum(unfolded.float_change), 0))::bigint as float,
+           (${total('pending_balance')} + coalesce(sum(unfolded.pending_change), 0))::bigint as pending
+      from ledger_float_changes unfolded
+     where unfolded.partner_id = ${partnerId} and unfolded.currency = ${currency}`
+}
+
+/**
+ * Folds the changes of floats into their totals, so that a sum is a short range however long the past is. Only committed
+ * changes are seen, and each is removed by the statement that adds it: twice, or several at once, is safe.
+ * @param countMax changes of one partner and currency per statement
+ * @returns how many changes were folded
+ */
+export async function foldFloatChanges(
+  tx: Tx,
+  { partnerId, currency, countMax }: { partnerId: string; currency: Currency; countMax: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: bigint }>`
+    with due as (
+      select partner_id, currency, id from ledger_float_changes
+       where partner_id = ${partnerId} and currency = ${currency}
+       order by id limit ${countMax} for update skip locked
+    ), folded as (
+      delete from ledger_float_changes c using due
+       where c.partner_id = ${partnerId} and c.currency = due.currency and c.id = due.id
+      returning c.float_change, c.pending_change
+    ), added as (
+      insert into ledger_float_totals as k (partner_id, currency, float_balance, pending_balance)
+      select ${partnerId}, ${currency}, sum(float_change), sum(pending_change) from folded having count(*) > 0
+          on conflict (partner_id, currency) do update
+         set float_balance = k.float_balance + excluded.float_balance,
+             pending_balance = k.pending_balance + excluded.pending_balance
+    )
+    select count(*) as count from folded`.execute(tx)
+  return Number(rows[0]?.count ?? 0)
+}
+
+/**
+ * The floats that have changes to fold, those with the most first.
+ * @param countMin a sum over fewer changes costs nothing, and is left alone
+ */
+export async function floatsToFold(
+  db: Reader,
+  { countMin }: { countMin: number },
+): Promise<{ partnerId: string; currency: Currency }[]> {
+  const { rows } = await sql<{ partnerId: string; currency: Currency }>`
+    select partner_id, currency from ledger_float_changes
+     group by partner_id, currency
+    having count(*) >= ${countMin}
+     order by count(*) desc, partner_id, currency`.execute(db)
+  return rows
 }

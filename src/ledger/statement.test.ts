@@ -74,6 +74,23 @@ describe('a statement', () => {
     expect((await statement(memberId)).body.closing).toEqual(standing(2_500))
   })
 
+  test('is in the order in which it was booked, also when the request that was booked later began earlier', async () => {
+    const memberId = await harness.addMember()
+    const began = harness.clock.now()
+    harness.clock.advance({ seconds: 2 })
+    await pay(memberId, 6_000)
+    const paidAt = harness.clock.now()
+    // A request that waited for the lock keeps the instant at which it came.
+    harness.clock.set(began)
+    await withdraw(memberId, 5_000)
+    const { body } = await statement(memberId, `?asOf=${paidAt.toISOString()}`)
+    expect(
+      body.lines.map((line: { balanceAfter: { available: { amount: number } } }) => line.balanceAfter.available),
+    ).toEqual([gbp(1_000), gbp(1_050), gbp(6_000)])
+    expect(body).toMatchObject({ opening: standing(0), closing: standing(1_000) })
+    harness.clock.set(paidAt)
+  })
+
   test('is paged without repeating or skipping a line, and each page begins where the one before it ended', async () => {
     const memberId = await harness.addMember()
     // All in one millisecond: the order is that of the transactions.

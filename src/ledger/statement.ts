@@ -19,8 +19,12 @@ export type StatementLine = {
 export type Statement = { opening: Standing; closing: Standing; lines: StatementLine[]; hasMore: boolean }
 
 /**
- * What was booked for a member in a currency up to an instant, newest first. A line is booked at the instant of the request
- * or step that caused it; lines of one millisecond are in the order of their transactions.
+ * What was booked for a member in a currency up to an instant, newest first.
+ *
+ * Lines are in the order in which they were booked, which is the order of the member's lock, so that no balance after a line is
+ * one that never was. A line carries the instant of the request that caused it, and requests that wait for each other may be
+ * booked a moment out of that order: the statement as of an instant ends with the last line of that instant or an earlier one,
+ * and holds every line before it.
  *
  * Reads from the newest line down to the end of the page, since the balance that is kept is the newest.
  * @param asOf inclusive
@@ -37,7 +41,7 @@ export async function readStatement(
 ): Promise<Statement> {
   const { rows } = await sql<Row>`
     with booked as (
-      select t.id, t.movement_id, t.reason, t.created_at, t.transaction_id,
+      select t.id, t.movement_id, t.reason, t.created_at, t.member_sequence,
              case when t.credit = 'member_available' then t.amount when t.debit = 'member_available' then -t.amount else 0 end as available,
              case when t.debit = 'member_owed' then t.amount when t.credit = 'member_owed' then -t.amount else 0 end as owed
         from ledger_transfers t
@@ -49,12 +53,12 @@ export async function readStatement(
              (b.owed - coalesce(sum(booked.owed) over newer, 0))::bigint as owed_after
         from booked
         join ledger_balances b on b.partner_id = ${partnerId} and b.member_id = ${memberId} and b.currency = ${currency}
-      window newer as (order by created_at desc, transaction_id desc, id desc rows between unbounded preceding and 1 preceding)
+      window newer as (order by member_sequence desc rows between unbounded preceding and 1 preceding)
     )
     select id, movement_id, reason, created_at, available, owed, available_after, owed_after
       from standing
-     where created_at <= ${asOf}
-     order by created_at desc, transaction_id desc, id desc
+     where member_sequence <= (select max(member_sequence) from booked where created_at <= ${asOf})
+     order by member_sequence desc
     offset ${page.skip} limit ${page.take + 1}`.execute(db)
   const lines = rows.slice(0, page.take).map(toLine)
   const [newest, oldest] = [lines[0], lines.at(-1)]

@@ -4,7 +4,7 @@ import { sql, type Tx } from '../db.ts'
 import * as float from '../float/float.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
-import { takeSnapshots } from './snapshots.ts'
+import { foldFloatChanges } from './ledger.ts'
 import { verify } from './verify.ts'
 
 let harness: Harness
@@ -100,7 +100,7 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
     }),
   )
   expect(settled).toMatchObject({ matched: 1 })
-  await takeSnapshots(db, { rowsMin: 1 })
+  await inTx(tx => foldFloatChanges(tx, { partnerId, currency: 'GBP', countMax: 3 }))
   return {
     ...{ partnerId, paid, failed, cancelled, returned, lateReturn, held, sam, ann, bob, dan, eve },
     ...{ payRun: payRun.id ?? '', reverted: reverted.id ?? '', closedCycle, secondCycle: second.id },
@@ -135,8 +135,8 @@ async function afterTampering(change: ReturnType<typeof sql>): Promise<Record<st
 }
 
 const copyOf = (where: ReturnType<typeof sql>) => sql`
-  insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at)
-  select partner_id, 'tr_copy' || id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at
+  insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, member_sequence)
+  select partner_id, 'tr_copy' || id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, 1000 + member_sequence
     from ledger_transfers where ${where}`
 
 test('after two whole cycles every rule of the books holds', async () => {
@@ -266,11 +266,22 @@ test('something carried out of a cycle and into none is named', async () => {
   expect(found.carried).toBe(`${life.sam} GBP: 0, not 1000`)
 })
 
-test('a snapshot that is not the sum of the transfers before it, or of the future, is named', async () => {
-  const wrong = await afterTampering(
-    sql`update ledger_snapshots set float_balance = float_balance + 1 where currency = 'GBP'`,
+test.each([
+  'ledger_float_totals set float_balance = float_balance + 1',
+  'ledger_float_changes set pending_change = pending_change + 1',
+])('a float that is not what its transfers add up to is named: %s', async change => {
+  const found = await afterTampering(sql`update ${sql.raw(change)} where currency = 'GBP'`)
+  expect(found['float totals']).toMatch(/^GBP: float -?\d+, pending -?\d+, not float -?\d+, pending -?\d+$/)
+})
+
+test('transfers of a member that are numbered out of the order of their balances are named', async () => {
+  const swapped = await afterTampering(sql`
+    update ledger_transfers t set member_sequence = 100 - t.member_sequence where member_id = ${life.sam}`)
+  expect(swapped['member order']).toMatch(
+    /: number \d+, nothing below zero, not number \d+, available -?\d+, owed -?\d+$/,
   )
-  expect(wrong.snapshots).toMatch(/^GBP before transaction \d+: float \d+, pending \d+, not float \d+, pending \d+$/)
-  const early = await afterTampering(sql`update ledger_snapshots set before_transaction = '9000000000000'`)
-  expect(early.snapshots).toMatch(/not a transaction that is yet to come$/)
+  const miscounted = await afterTampering(
+    sql`update ledger_balances set transfer_count = transfer_count + 1 where member_id = ${life.sam}`,
+  )
+  expect(miscounted['member order']).toMatch(/GBP: \d+ transfers, not \d+ transfers$/)
 })

@@ -237,22 +237,50 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
        order by 1, 2 limit 1`,
   },
   {
-    name: 'snapshots',
-    rule: 'every snapshot of a float is what the transfers before it add up to',
+    name: 'member order',
+    rule: 'the transfers of a member are numbered without a gap, and no balance after any of them was below zero',
     broken: sql<Disagreement>`
-      select s.partner_id, s.currency || ' before transaction ' || s.before_transaction as subject,
-             format('float %s, pending %s', coalesce(k.float, 0), coalesce(k.pending, 0)) as expected,
-             case when s.before_transaction > pg_snapshot_xmax(pg_current_snapshot()) then 'a transaction that is yet to come'
-                  else format('float %s, pending %s', s.float_balance, s.pending_balance) end as found
-        from ledger_snapshots s
-        left join (
-          select t.partner_id, t.currency, ${floatChange} as float, ${pendingChange} as pending
-            from ledger_transfers t join ledger_snapshots upto on upto.partner_id = t.partner_id and upto.currency = t.currency
-           where ${movesFloat} and t.transaction_id < upto.before_transaction
-           group by t.partner_id, t.currency
-        ) k on k.partner_id = s.partner_id and k.currency = s.currency
-       where (s.float_balance, s.pending_balance) <> (coalesce(k.float, 0), coalesce(k.pending, 0))
-          or s.before_transaction > pg_snapshot_xmax(pg_current_snapshot())
+      with lines as (
+        select partner_id, member_id, currency, id, member_sequence,
+               row_number() over member as place,
+               sum(case when credit = 'member_available' then amount when debit = 'member_available' then -amount else 0 end) over member as available,
+               sum(case when debit = 'member_owed' then amount when credit = 'member_owed' then -amount else 0 end) over member as owed
+          from ledger_transfers where member_id is not null
+        window member as (partition by partner_id, member_id, currency order by member_sequence)
+      ), counted as (
+        select b.partner_id, b.member_id, b.currency, b.transfer_count, coalesce(t.transfers, 0) as transfers
+          from ledger_balances b
+          left join (select partner_id, member_id, currency, count(*) as transfers
+                       from ledger_transfers where member_id is not null group by partner_id, member_id, currency) t
+            using (partner_id, member_id, currency)
+      )
+      select partner_id, id as subject, format('number %s, nothing below zero', place) as expected,
+             format('number %s, available %s, owed %s', member_sequence, available, owed) as found
+        from lines where member_sequence <> place or available < 0 or owed < 0
+       union all
+      select partner_id, member_id || ' ' || currency, format('%s transfers', transfers), format('%s transfers', transfer_count)
+        from counted where transfer_count <> transfers
+       order by 1, 2 limit 1`,
+  },
+  {
+    name: 'float totals',
+    rule: 'the total of a float and the changes that are not folded yet are what its transfers add up to',
+    broken: sql<Disagreement>`
+      with kept as (
+        select partner_id, currency, sum(float_change) as float, sum(pending_change) as pending
+          from (select partner_id, currency, float_change, pending_change from ledger_float_changes
+                 union all
+                select partner_id, currency, float_balance, pending_balance from ledger_float_totals) parts
+         group by partner_id, currency
+      ), booked as (
+        select t.partner_id, t.currency, ${floatChange} as float, ${pendingChange} as pending
+          from ledger_transfers t where ${movesFloat} group by t.partner_id, t.currency
+      )
+      select coalesce(b.partner_id, k.partner_id) as partner_id, coalesce(b.currency, k.currency) as subject,
+             format('float %s, pending %s', coalesce(b.float, 0), coalesce(b.pending, 0)) as expected,
+             format('float %s, pending %s', coalesce(k.float, 0), coalesce(k.pending, 0)) as found
+        from booked b full join kept k using (partner_id, currency)
+       where (coalesce(b.float, 0), coalesce(b.pending, 0)) <> (coalesce(k.float, 0), coalesce(k.pending, 0))
        order by 1, 2 limit 1`,
   },
 ]

@@ -75,7 +75,6 @@ async function eventsOf(partnerId: string): Promise<string[]> {
     .select(['type', 'data'])
     .where('partnerId', '=', partnerId)
     .where('type', 'like', 'pay\\_cycle.%')
-    .orderBy('transactionId')
     .orderBy('id')
     .execute()
   return rows.map(({ type, data }) => `${type} ${(data as { startDate: string }).startDate}`).sort()

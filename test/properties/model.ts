@@ -59,7 +59,7 @@ export type Step =
   | { do: 'set floor'; floor: bigint | null; currency: Currency }
   | { do: 'pause' }
   | { do: 'resume' }
-  | { do: 'take snapshots' }
+  | { do: 'fold float changes' }
   | { do: 'make pay runs available' }
   | { do: 'expire intents' }
   | { do: 'submit withdrawals'; answer: BankAnswer }
@@ -271,7 +271,7 @@ export class Model {
       case 'resume':
         this.#isPaused = false
         return
-      case 'take snapshots':
+      case 'fold float changes':
         return
       case 'make pay runs available':
         this.#makeDueAvailable()

@@ -7,7 +7,7 @@ import * as float from '../../src/float/float.ts'
 import { floatJobs } from '../../src/float/jobs.ts'
 import { type IdKind, newId } from '../../src/ids.ts'
 import type { JobContext, Jobs } from '../../src/jobs.ts'
-import { takeSnapshots } from '../../src/ledger/snapshots.ts'
+import { floatsToFold, foldFloatChanges } from '../../src/ledger/ledger.ts'
 import { readStatement } from '../../src/ledger/statement.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import * as members from '../../src/members/members.ts'
@@ -289,8 +289,10 @@ export class Program {
       case 'resume':
         await this.#within(tx => resumePartner(tx, partnerId))
         return
-      case 'take snapshots':
-        await takeSnapshots(this.#db, { rowsMin: 1 })
+      case 'fold float changes':
+        for (const float of await floatsToFold(this.#db, { countMin: 1 })) {
+          await this.#within(tx => foldFloatChanges(tx, { ...float, countMax: 10 }))
+        }
         return
       case 'make pay runs available':
         return await this.#work('make-pay-runs-available')

@@ -177,7 +177,7 @@ type Command =
   | { do: 'read'; member: number; cycle: number; instant: number }
 
 const plainSteps = [
-  ...(['make pay runs available', 'expire intents', 'close cycles', 'watch floats', 'take snapshots'] as const),
+  ...(['make pay runs available', 'expire intents', 'close cycles', 'watch floats', 'fold float changes'] as const),
   ...(['pause', 'resume', 'resume'] as const),
 ]
 type PlainStep = (typeof plainSteps)[number]

@@ -15,6 +15,10 @@ export type DB = {
     revokedAt: Date | null
     lastUsedAt: Date | null
   }
+  eventFeeds: {
+    partnerId: string
+    lastPosition: bigint
+  }
   events: {
     partnerId: string
     id: string
@@ -23,7 +27,7 @@ export type DB = {
     sequence: number
     data: unknown
     createdAt: Date
-    transactionId: Generated<string>
+    position: bigint | null
   }
   floatLimits: {
     partnerId: string
@@ -54,11 +58,18 @@ export type DB = {
     currency: Currency
     available: Generated<bigint>
     owed: Generated<bigint>
+    transferCount: Generated<bigint>
   }
-  ledgerSnapshots: {
+  ledgerFloatChanges: {
     partnerId: string
     currency: Currency
-    beforeTransaction: string
+    id: string
+    floatChange: bigint
+    pendingChange: bigint
+  }
+  ledgerFloatTotals: {
+    partnerId: string
+    currency: Currency
     floatBalance: bigint
     pendingBalance: bigint
   }
@@ -74,7 +85,7 @@ export type DB = {
     memberId: string | null
     payCycleId: string | null
     createdAt: Date
-    transactionId: Generated<string>
+    memberSequence: bigint | null
   }
   memberJobRows: {
     partnerId: string

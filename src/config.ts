@@ -45,6 +45,12 @@ export const Settings = Type.Object({
     default: 'info',
     description: 'Least important log lines that are written.',
   }),
+  OPENWAGE_DOCS: Type.Unsafe<'on' | 'off'>({
+    type: 'string',
+    enum: ['on', 'off'],
+    default: 'on',
+    description: '`off` to serve no documentation: /docs is a 404, /openapi.json stays.',
+  }),
   OPENWAGE_URL: Type.String({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',

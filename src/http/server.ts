@@ -194,7 +194,7 @@ export function createServer(
     const path = request.url.split('?', 1)[0] ?? ''
     const allowed = routes.filter(route => route.pattern.test(path)).map(route => route.method)
     if (allowed.length === 0) {
-      return problem('UnknownPath', `There is no ${path.slice(0, 200)}; see /docs for what there is`)
+      return problem('UnknownPath', `There is no ${path.slice(0, 200)}; /openapi.json lists what there is`)
     }
     const allow = [...new Set(allowed)].sort().join(', ')
     return problem(
@@ -240,7 +240,12 @@ export function createServer(
 }
 
 function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...defaultRateLimitHeaders })
+  reply.headers({
+    'x-request-id': request.id,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    ...defaultRateLimitHeaders,
+  })
 }
 
 function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' | undefined): void {
@@ -364,6 +369,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clo
     'content-length': String(Buffer.byteLength(body)),
     'x-request-id': newId('request', now()),
     'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
     ...defaultRateLimitHeaders,
     connection: 'close',
   }

@@ -12,6 +12,7 @@ import type { Mode, Partner } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
 import { Arrivals, refuseBody } from './arrivals.ts'
 import { authenticator } from './auth.ts'
+import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 import { type Fault, parseStrictJson } from './strict-json.ts'
@@ -63,7 +64,17 @@ const limits = {
   checkEveryMs: 1_000,
   idleConnectionMsMax: 60_000,
   keepAliveMsMax: 72_000,
+  // Each is a file descriptor, some 20 KB, and up to one unread answer.
+  connectionsMax: 4_096,
+  // Enough for the clients of one second to be told why, and when to come back.
+  refusedConnectionsMax: 512,
+  // A large list is 0.5 MB, which arrives in this time at 17 KB a second.
+  unsentMsMax: 30_000,
 }
+
+type Overrides = Partial<
+  Pick<typeof limits, 'arrivalMsMax' | 'checkEveryMs' | 'connectionsMax' | 'refusedConnectionsMax' | 'unsentMsMax'>
+>
 
 const defaultRateLimit = { perSecond: 100, burst: 200 }
 const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst)
@@ -72,10 +83,8 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * The HTTP server without its operations: what every request goes through before one (who is calling, how often, is the
  * request exactly right), and the one shape of everything that goes wrong.
  */
-export function createServer(
-  { db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>,
-  { arrivalMsMax, checkEveryMs }: { arrivalMsMax: number; checkEveryMs: number } = limits,
-): App {
+export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>, overrides: Overrides = {}): App {
+  const { arrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = { ...limits, ...overrides }
   const app: App = Fastify({
     loggerInstance: log,
     // One line per request is enough, and it must not hold the query.
@@ -122,7 +131,12 @@ export function createServer(
   const rateLimiter = new RateLimiter()
 
   const arrivals = new Arrivals({ msMax: arrivalMsMax })
-  const sweeping = setInterval(() => arrivals.sweep(), checkEveryMs).unref()
+  const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
+  const sweeping = setInterval(() => {
+    arrivals.sweep()
+    const count = connections.sweep()
+    if (count > 0) log.info({ count }, 'connections closed: their clients did not read the answer')
+  }, checkEveryMs).unref()
   app.addHook('onClose', () => clearInterval(sweeping))
 
   app.addHook('onRequest', async (request, reply) => {
@@ -130,6 +144,7 @@ export function createServer(
     request.now = now()
     request.bodyFaults = []
     setCommonHeaders(request, reply)
+    if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     // Asked for once: Fastify makes it anew each time.
     const { deprecated, scope } = request.routeOptions.config
     if (deprecated !== undefined) {
@@ -237,6 +252,15 @@ export function createServer(
     }
     requirePermission(holder, scope)
   }
+}
+
+function tooManyConnections(): Problem {
+  return problem(
+    'ServiceUnavailable',
+    'Too many connections are open; nothing was done, try again',
+    {},
+    { 'retry-after': '1', connection: 'close' },
+  )
 }
 
 function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {

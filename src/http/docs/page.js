@@ -30,8 +30,8 @@ function takeKeyFromAddress() {
 }
 
 function useKey(key) {
-  // Ids belong to the partner of the key.
-  if (key !== recall('key')) remember('ids', '{}')
+  // Ids belong to the partner of the key; giving the same key again starts afresh, when its member has been removed.
+  remember('ids', '{}')
   remember('key', key)
 }
 

@@ -20,7 +20,8 @@ export function greeting(start: Greeting): string {
   const role = roles.api && roles.worker ? '' : roles.api ? ', API only' : ', worker only'
   const places = {
     API: address,
-    Docs: address && `${address}/docs`,
+    // Browsers keep a fragment to themselves; the page takes the key from it.
+    Docs: address && (key === undefined ? `${address}/docs` : `${address}/docs#key=${key}`),
     'Test key': key,
     Data: database.dataDir,
     'Look in': database.psqlHint,

@@ -1,4 +1,5 @@
 import { eventRoutes } from './events/routes.ts'
+import { docsRoutes } from './http/docs/routes.ts'
 import { documentation } from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
 import { serviceRoutes } from './http/routes.ts'
@@ -12,10 +13,14 @@ import { settlementRoutes } from './settlements/routes.ts'
 import { tierRoutes } from './tiers/routes.ts'
 import { withdrawalRoutes } from './withdrawals/routes.ts'
 
-/** The whole API, ready to listen or to be called without a socket. */
-export async function buildApp(edge: Edge): Promise<App> {
+/**
+ * The whole API, ready to listen or to be called without a socket.
+ * @param hasDocs whether it serves the documentation's pages
+ */
+export async function buildApp(edge: Edge, { hasDocs = true }: { hasDocs?: boolean } = {}): Promise<App> {
   const app = createServer(edge)
-  await documentation(app)
+  const openapi = await documentation(app)
+  if (hasDocs) docsRoutes(app, { mode: edge.mode, openapi })
   tierRoutes(app, edge)
   memberRoutes(app, edge)
   memberJobRoutes(app, edge)

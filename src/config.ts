@@ -59,6 +59,12 @@ export const Settings = Type.Object({
     description:
       'How long to go on answering after SIGTERM, while `/readyz` says 503, so that a load balancer sends requests elsewhere. Ctrl-C does not wait.',
   }),
+  OPENWAGE_DOCS: Type.Unsafe<'on' | 'off'>({
+    type: 'string',
+    enum: ['on', 'off'],
+    default: 'on',
+    description: '`off` to serve no documentation: /docs is a 404, /openapi.json stays.',
+  }),
   OPENWAGE_URL: Type.String({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',

@@ -119,7 +119,10 @@ export async function run(
     // Only now, and only what is asked for: they are most of what there is to load.
     const edge = { db, log, now, mode }
     app = roles.api
-      ? await (await import('./app.ts')).buildApp({ ...edge, batchDb, pool })
+      ? await (await import('./app.ts')).buildApp(
+          { ...edge, batchDb, pool },
+          { hasDocs: settings.OPENWAGE_DOCS === 'on' },
+        )
       : await (await import('./http/health.ts')).buildHealthApp(edge, { isWorking: () => worker?.isWorking() ?? false })
     const address = roles.api
       ? await listen(app, { host, port, setting: 'PORT' })

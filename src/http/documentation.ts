@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
-import Fastify, { type FastifyInstance } from 'fastify'
-import { problem } from '../errors.ts'
+import { revalidated, type StaticFile, sendStaticFile, staticFile } from './docs/static-file.ts'
 import type { App } from './server.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -14,8 +13,11 @@ Every request needs the header \`x-api-key\`. Send \`x-idempotency-key\` with wh
 
 Every refusal is \`{ "issues": [ { "code", "message", … } ] }\`. Branch on \`code\`; \`GET /v1/errors\` lists them all.`
 
-/** The OpenAPI document of all routes registered after this, at /openapi.json, and a page to read it at /docs. */
-export async function documentation(app: App): Promise<void> {
+/**
+ * Serves the OpenAPI document of all routes registered after this at /openapi.json.
+ * @returns the document; not before the app is ready
+ */
+export async function documentation(app: App): Promise<() => object> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -50,59 +52,15 @@ export async function documentation(app: App): Promise<void> {
       'openapiObject' in source ? withNamedSchemas(source.openapiObject) : source.swaggerObject,
   })
 
-  let text: string | undefined
-  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
-    text ??= JSON.stringify(app.swagger())
-    return reply.type('application/json; charset=utf-8').send(text)
+  let document: object | undefined
+  const openapi = () => (document ??= app.swagger())
+  let file: Promise<StaticFile> | undefined
+  app.get('/openapi.json', { schema: { hide: true } }, async (request, reply) => {
+    file ??= staticFile('application/json; charset=utf-8', JSON.stringify(openapi()))
+    return sendStaticFile(request, reply, { file: await file, cacheControl: revalidated })
   })
 
-  let page: Promise<FastifyInstance> | undefined
-  for (const url of ['/docs', '/docs/*']) {
-    app.get(url, { schema: { hide: true } }, async (request, reply) => {
-      page ??= openPage().catch(error => {
-        page = undefined
-        throw error
-      })
-      const { statusCode, headers, rawPayload } = await (await page).inject(request.url)
-      if (statusCode === 404) throw problem('UnknownPath', 'The documentation has no such part; it begins at /docs')
-      return reply
-        .code(statusCode)
-        .headers({ ...pageHeaders, ...only(['content-type', 'location', 'cache-control', 'etag'], headers) })
-        .send(rawPayload)
-    })
-  }
-}
-
-function only(names: string[], headers: Record<string, unknown>): Record<string, string> {
-  return Object.fromEntries(names.flatMap(name => (headers[name] === undefined ? [] : [[name, String(headers[name])]])))
-}
-
-const pageHeaders = {
-  // The page may load from here and nowhere else; its own script starts inline.
-  'content-security-policy':
-    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'",
-  'x-content-type-options': 'nosniff',
-}
-
-// A server of its own, opened when somebody reads it: the page is 40 MB of memory that no other request should pay for.
-async function openPage(): Promise<FastifyInstance> {
-  const { default: scalar } = await import('@scalar/fastify-api-reference')
-  const page = Fastify()
-  await page.register(scalar, {
-    routePrefix: '/docs',
-    logLevel: 'silent',
-    configuration: {
-      url: '/openapi.json',
-      pageTitle: 'Openwage API',
-      withDefaultFonts: false,
-      telemetry: false,
-      agent: { disabled: true },
-      hideClientButton: true,
-      mcp: { disabled: true },
-      showDeveloperTools: 'never',
-    },
-  })
-  return page
+  return openapi
 }
 
 type Json = { [key: string]: unknown }

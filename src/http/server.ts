@@ -12,6 +12,7 @@ import type { Mode, Partner } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
 import { Arrivals, refuseBody } from './arrivals.ts'
 import { authenticator } from './auth.ts'
+import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 import { type Fault, parseStrictJson } from './strict-json.ts'
@@ -67,7 +68,17 @@ const limits = {
   checkEveryMs: 1_000,
   idleConnectionMsMax: 60_000,
   keepAliveMsMax: 72_000,
+  // Each is a file descriptor, some 20 KB, and up to one unread answer.
+  connectionsMax: 4_096,
+  // Enough for the clients of one second to be told why, and when to come back.
+  refusedConnectionsMax: 512,
+  // A large list is 0.5 MB, which arrives in this time at 17 KB a second.
+  unsentMsMax: 30_000,
 }
+
+type Overrides = Partial<
+  Pick<typeof limits, 'arrivalMsMax' | 'checkEveryMs' | 'connectionsMax' | 'refusedConnectionsMax' | 'unsentMsMax'>
+>
 
 const defaultRateLimit = { perSecond: 100, burst: 200 }
 const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLimit.burst)
@@ -76,10 +87,8 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * The HTTP server without its operations: what every request goes through before one (who is calling, how often, is the
  * request exactly right), and the one shape of everything that goes wrong.
  */
-export function createServer(
-  { db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>,
-  { arrivalMsMax, checkEveryMs }: { arrivalMsMax: number; checkEveryMs: number } = limits,
-): App {
+export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>, overrides: Overrides = {}): App {
+  const { arrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = { ...limits, ...overrides }
   const app: App = Fastify({
     loggerInstance: log,
     // One line per request is enough, and it must not hold the query.
@@ -127,7 +136,12 @@ export function createServer(
   const rateLimiter = new RateLimiter()
 
   const arrivals = new Arrivals({ msMax: arrivalMsMax })
-  const sweeping = setInterval(() => arrivals.sweep(), checkEveryMs).unref()
+  const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
+  const sweeping = setInterval(() => {
+    arrivals.sweep()
+    const count = connections.sweep()
+    if (count > 0) log.info({ count }, 'connections closed: their clients did not read the answer')
+  }, checkEveryMs).unref()
   app.addHook('onClose', () => clearInterval(sweeping))
 
   app.addHook('onRequest', async (request, reply) => {
@@ -136,6 +150,7 @@ export function createServer(
     request.bodyFaults = []
     setCommonHeaders(request, reply)
     if (app.isDraining) reply.header('connection', 'close')
+    if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     // Asked for once: Fastify makes it anew each time.
     const { deprecated, scope } = request.routeOptions.config
     if (deprecated !== undefined) {
@@ -200,7 +215,7 @@ export function createServer(
     const path = request.url.split('?', 1)[0] ?? ''
     const allowed = routes.filter(route => route.pattern.test(path)).map(route => route.method)
     if (allowed.length === 0) {
-      return problem('UnknownPath', `There is no ${path.slice(0, 200)}; see /docs for what there is`)
+      return problem('UnknownPath', `There is no ${path.slice(0, 200)}; /openapi.json lists what there is`)
     }
     const allow = [...new Set(allowed)].sort().join(', ')
     return problem(
@@ -245,8 +260,22 @@ export function createServer(
   }
 }
 
+function tooManyConnections(): Problem {
+  return problem(
+    'ServiceUnavailable',
+    'Too many connections are open; nothing was done, try again',
+    {},
+    { 'retry-after': '1', connection: 'close' },
+  )
+}
+
 function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...defaultRateLimitHeaders })
+  reply.headers({
+    'x-request-id': request.id,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    ...defaultRateLimitHeaders,
+  })
 }
 
 function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' | undefined): void {
@@ -370,6 +399,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clo
     'content-length': String(Buffer.byteLength(body)),
     'x-request-id': newId('request', now()),
     'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
     ...defaultRateLimitHeaders,
     connection: 'close',
   }

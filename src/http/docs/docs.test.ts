@@ -1,0 +1,236 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import pino from 'pino'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../../test/harness.ts'
+import { buildApp } from '../../app.ts'
+import { newSecret } from '../../partners/api-keys.ts'
+import { renderDescription, renderGuide } from './markdown.ts'
+import { acceptedEncoding } from './static-file.ts'
+
+const checkout = new URL('../../../', import.meta.url)
+const guides = readdirSync(new URL('docs/', checkout), { recursive: true, encoding: 'utf8' })
+  .filter(file => file.endsWith('.md'))
+  .sort()
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const get = (url: string, headers: Record<string, string> = {}) => harness.app.inject({ url, headers })
+
+const linksOf = (page: string) => [...page.matchAll(/ (?:href|src)="([^"]*)"/g)].map(match => match[1] ?? '')
+const idsOf = (page: string) => [...page.matchAll(/ id="([^"]*)"/g)].map(match => match[1] ?? '')
+
+/** Every page that a reader can reach from /docs, by its address. */
+async function readAllPages(): Promise<Map<string, string>> {
+  const pages = new Map<string, string>()
+  const waiting = ['/docs']
+  for (const address of waiting) {
+    if (pages.has(address)) continue
+    const { statusCode, headers, body } = await get(address)
+    expect(statusCode, address).toBe(200)
+    expect(headers['x-content-type-options'], address).toBe('nosniff')
+    pages.set(address, body)
+    if (String(headers['content-type']).startsWith('text/html')) {
+      waiting.push(...linksOf(body).flatMap(link => (link.startsWith('/') ? (link.split('#')[0] ?? []) : [])))
+    }
+  }
+  return pages
+}
+
+describe('the pages', () => {
+  let pages: Map<string, string>
+  beforeAll(async () => {
+    pages = await readAllPages()
+  })
+  const htmlPages = () => [...pages].filter(([, body]) => body.startsWith('<!doctype html>'))
+
+  test('every guide and every operation is reached from /docs, and carries our name', () => {
+    const { paths } = JSON.parse(readFileSync(new URL('openapi.json', checkout), 'utf8')) as {
+      paths: Record<string, Record<string, { operationId: string }>>
+    }
+    const operations = Object.values(paths).flatMap(methods => Object.values(methods))
+    expect(operations.length).toBeGreaterThan(30)
+    for (const { operationId } of operations) expect([...pages.keys()]).toContain(`/docs/reference/${operationId}`)
+    expect(guides.length).toBeGreaterThan(10)
+    for (const file of guides) expect([...pages.keys()]).toContain(`/docs/${file.replace('.md', '')}`)
+    for (const [address, body] of htmlPages()) expect(body, address).toMatch(/<title>.+ · Openwage<\/title>/)
+  })
+
+  test('every link leads to a page that exists, and every fragment to a heading on it', () => {
+    const fragments = htmlPages().flatMap(([address, body]) =>
+      linksOf(body)
+        .filter(link => link.includes('#'))
+        .map(link => ({ page: link.split('#')[0] || address, id: link.split('#')[1] ?? '' })),
+    )
+    for (const { page, id } of fragments) expect(idsOf(pages.get(page) ?? ''), `${page}#${id}`).toContain(id)
+  })
+
+  test('a browser runs and styles nothing that stands in the page itself', async () => {
+    const { headers } = await get('/docs')
+    const policy = String(headers['content-security-policy'])
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self';")
+    expect(policy).not.toContain('unsafe')
+    for (const [address, body] of htmlPages()) {
+      const tags = [...body.matchAll(/<[a-z][^>]*>/g)].map(([tag]) => tag)
+      const inline = tags.filter(
+        tag => / (on[a-z]+|style)=|<style/.test(tag) || (/^<script/.test(tag) && !/ src="/.test(tag)),
+      )
+      expect(inline, address).toEqual([])
+    }
+  })
+
+  test('no idempotency key is filled in, and nothing that looks like an API key', () => {
+    for (const [address, body] of htmlPages()) {
+      const inputs = [...body.matchAll(/<input type="text" name="x-idempotency-key"[^>]*>/g)].map(([tag]) => tag)
+      for (const tag of inputs) expect(tag, address).toContain(' value="" ')
+      expect(body, address).toContain('name="key" placeholder="none yet"')
+    }
+    expect(pages.get('/docs/reference/createWithdrawalIntent')).toContain('name="x-idempotency-key"')
+  })
+
+  test('the first request on the overview is one that works once the ids are known', async () => {
+    const body =
+      /<textarea[^>]*>([^<]*)<\/textarea>/.exec(pages.get('/docs') ?? '')?.[1]?.replaceAll('&quot;', '"') ?? ''
+    const memberId = await harness.addMember({ available: 20_000 })
+    const answer = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+      raw: body.replace(/mem_[0-9a-z]{26}/, memberId),
+    })
+    expect(answer.status).toBe(201)
+  })
+
+  test('the pages take the key of a sandbox from their address, and no live key', () => {
+    const [, script = ''] = [...pages].find(([address]) => address.endsWith('.js')) ?? []
+    const [, pattern = ''] = /keyPattern = \/(.+)\//.exec(script) ?? []
+    expect(newSecret('sandbox')).toMatch(new RegExp(pattern))
+    expect(newSecret('live')).not.toMatch(new RegExp(pattern))
+  })
+})
+
+test.each(guides)('every link of docs/%s names a file of the repository, so that it works in its web view', file => {
+  const text = readFileSync(new URL(`docs/${file}`, checkout), 'utf8').replace(/```[\s\S]*?```/g, '')
+  const links = [...text.matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(match => match[1] ?? '')
+  for (const link of links.filter(each => !/^https?:/.test(each))) {
+    expect(existsSync(new URL(path.posix.join('docs', path.posix.dirname(file), link), checkout)), link).toBe(true)
+  }
+})
+
+describe('files', () => {
+  test('scripts and style sheets are kept for ever under an address that has the hash of their content', async () => {
+    const assets = linksOf((await get('/docs')).body).filter(link => link.startsWith('/docs/assets/'))
+    expect(assets).toHaveLength(2)
+    for (const address of assets) {
+      expect(address).toMatch(/-[A-Za-z0-9_-]{16}\.(css|js)$/)
+      expect((await get(address)).headers['cache-control']).toBe('public, max-age=31536000, immutable')
+    }
+    const unknown = await get('/docs/assets/page-0000000000000000.js')
+    expect([unknown.statusCode, unknown.headers['cache-control']]).toEqual([404, 'no-store'])
+  })
+
+  test('pages and openapi.json are compressed, and sent again only when they have changed', async () => {
+    for (const address of ['/docs', '/docs/api', '/openapi.json']) {
+      const plain = await get(address)
+      expect(plain.headers).not.toHaveProperty('content-encoding')
+      const brotli = await get(address, { 'accept-encoding': 'gzip, deflate, br' })
+      expect([brotli.headers['content-encoding'], brotli.headers.vary]).toEqual(['br', 'accept-encoding'])
+      expect(brotliDecompressSync(brotli.rawPayload).toString()).toBe(plain.body)
+      const gzip = await get(address, { 'accept-encoding': 'gzip' })
+      expect(gunzipSync(gzip.rawPayload).toString()).toBe(plain.body)
+      const again = await get(address, { 'if-none-match': String(plain.headers.etag) })
+      expect([again.statusCode, again.body]).toEqual([304, ''])
+      expect((await get(address, { 'if-none-match': '"another"' })).statusCode).toBe(200)
+      expect(plain.headers['cache-control']).toBe(address === '/openapi.json' ? 'no-cache' : 'public, max-age=60')
+    }
+  })
+
+  test.each([
+    [undefined, 'identity'],
+    ['', 'identity'],
+    ['gzip', 'gzip'],
+    ['gzip, br;q=0.5', 'br'],
+    ['br;q=0, gzip;q=1.0', 'gzip'],
+    ['br; q=0.000', 'identity'],
+    ['GZIP', 'gzip'],
+    ['sbr, xgzip', 'identity'],
+  ])('accept-encoding %j is answered with %s', (header, encoding) => {
+    expect(acceptedEncoding(header)).toBe(encoding)
+  })
+})
+
+describe('where the documentation begins', () => {
+  test('a browser at / is sent to it', async () => {
+    const answer = await get('/', { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' })
+    expect([answer.statusCode, answer.headers.location, answer.headers.vary]).toEqual([302, '/docs', 'accept'])
+  })
+
+  test.each(['*/*', 'application/json'])('a program that accepts %s is told at / where it is', async accept => {
+    const answer = await get('/', { accept })
+    expect([answer.statusCode, answer.json().issues]).toEqual([
+      404,
+      [{ code: 'NotFound', message: 'There is no /; see /docs for what there is' }],
+    ])
+  })
+
+  test.each(['/docs/', '/docs/nothing', '/docs/../package.json', '/docs/api.md', '/docs/assets/page.js'])(
+    '%s is not found, in the contract’s shape',
+    async address => {
+      const answer = await get(address)
+      expect([answer.statusCode, answer.json().issues[0].code]).toEqual([404, 'NotFound'])
+    },
+  )
+})
+
+test('with the documentation turned off there are no pages, and the OpenAPI document stays', async () => {
+  const { db, batchDb, pool, clock, mode } = harness
+  const edge = { db, batchDb, pool, log: pino({ level: 'silent' }), now: clock.now, mode }
+  const app = await buildApp(edge, { hasDocs: false })
+  for (const url of ['/', '/docs', '/docs/api', '/docs/reference/getMembers']) {
+    const answer = await app.inject({ url, headers: { accept: 'text/html' } })
+    expect([url, answer.statusCode, answer.json().issues[0].code]).toEqual([url, 404, 'NotFound'])
+  }
+  expect((await app.inject('/openapi.json')).statusCode).toBe(200)
+  await app.close()
+})
+
+test('in live mode pages show requests and can send none', async () => {
+  const live = await startHarness({ mode: 'live' })
+  for (const url of ['/docs', '/docs/reference/createWithdrawalIntent']) {
+    const { body, headers } = await live.app.inject(url)
+    expect(body).toContain('curl -X POST')
+    expect(body).not.toContain('type="submit"')
+    expect(body).not.toContain('name="key"')
+    expect(headers['content-security-policy']).toContain("connect-src 'none'")
+  }
+  await live.stop()
+})
+
+describe('Markdown', () => {
+  const isGuide = (file: string) => ['api.md', 'operations/running.md', 'ledger.md'].includes(file)
+  const render = (text: string, file = 'api.md') => renderGuide(text, { file, isGuide }).text
+
+  test('links between guides become addresses of their pages', () => {
+    expect(render('[a](operations/running.md#on-a-server)')).toContain('href="/docs/operations/running#on-a-server"')
+    expect(render('[a](../ledger.md)', 'operations/running.md')).toContain('href="/docs/ledger"')
+    expect(render('[a](https://example.com/x?a=1&b=2)')).toContain('href="https://example.com/x?a=1&amp;b=2"')
+    expect(render('[a](#here)')).toContain('href="#here"')
+  })
+
+  test('a link to a file that is not served is text', () => {
+    expect(render('[the benchmark](../bench/README.md)')).toBe('<p>the benchmark</p>\n')
+    expect(render('[a](javascript:alert(1))')).not.toContain('href')
+  })
+
+  test('headings have the ids of the repository’s web view', () => {
+    const text = render('## `a` & B’s rule: 1,000!\n\n## Twice\n\n## Twice')
+    expect(idsOf(text)).toEqual(['a--bs-rule-1000', 'twice', 'twice-1'])
+  })
+
+  test('HTML in Markdown is shown, not run', () => {
+    expect(render('a <script>alert(1)</script>')).toContain('&lt;script&gt;')
+    expect(renderDescription('a <b>c</b>\n\n<img src=x>').text).not.toMatch(/<b>|<img/)
+  })
+})

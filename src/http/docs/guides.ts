@@ -1,0 +1,33 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import type { Html } from './html.ts'
+import { renderGuide } from './markdown.ts'
+
+const folder = new URL('../../../docs/', import.meta.url)
+
+/** @property file path below docs/, with forward slashes */
+export type Guide = { file: string; title: string }
+
+/** What a newcomer reads first; the others follow by title. */
+const first = ['api.md', 'errors.md', 'members-in-files.md', 'operations/running.md']
+
+/** Finds all guides: every Markdown file in docs/. */
+export function findGuides(): Guide[] {
+  const guides = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map(name => name.replaceAll('\\', '/'))
+    .filter(name => name.endsWith('.md'))
+    .map(file => ({ file, title: titleOf(readFileSync(new URL(file, folder), 'utf8')) ?? file }))
+  const rank = ({ file }: Guide) => (first.includes(file) ? first.indexOf(file) : first.length)
+  // Decisions are numbered, and read in that order.
+  const key = ({ file, title }: Guide) => (file.startsWith('decisions/') ? file : title)
+  return guides.sort((a, b) => rank(a) - rank(b) || (key(a) < key(b) ? -1 : 1))
+}
+
+export async function readGuide({ file }: Guide, guides: Guide[]): Promise<Html> {
+  const text = await readFile(new URL(file, folder), 'utf8')
+  return renderGuide(text, { file, isGuide: name => guides.some(guide => guide.file === name) })
+}
+
+function titleOf(text: string): string | undefined {
+  return /^# (.+)$/m.exec(text)?.[1]
+}

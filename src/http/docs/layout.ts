@@ -1,0 +1,81 @@
+import type { Guide } from './guides.ts'
+import { type Html, html } from './html.ts'
+import { guideAddress } from './markdown.ts'
+import type { Document, Operation } from './openapi.ts'
+import { operationAddress, renderMethod } from './reference.ts'
+
+/** What every page shows beside its own content. */
+export type Site = {
+  document: Document
+  operations: Operation[]
+  guides: Guide[]
+  /** Addresses of the style sheet and the script. */
+  assets: { style: string; script: string }
+  /** Whether pages may send requests. Not in live mode: no live key belongs into a browser. */
+  canSend: boolean
+}
+
+const guideGroups = [
+  { title: 'Guides', contains: (file: string) => !file.includes('/') },
+  { title: 'Running it', contains: (file: string) => file.startsWith('operations/') },
+  { title: 'Decisions', contains: (file: string) => file.startsWith('decisions/') },
+]
+
+export function renderPage(site: Site, { title, address, content }: { title: string; address: string; content: Html }) {
+  const { document, assets, canSend } = site
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${title} · Openwage</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${assets.style}">
+<script src="${assets.script}" defer></script>
+</head>
+<body>
+<header>
+<a class="brand" href="/docs">Openwage</a> <span class="version">${document.info.version}</span>
+<span class="mode">${canSend ? 'sandbox' : 'live'}</span>
+${canSend ? keyForm : ''}
+</header>
+<div class="columns">
+<nav aria-label="Documentation"><details class="menu" open><summary>Contents</summary>
+${renderNavigation(site, address)}
+</details></nav>
+<main>
+${content}
+</main>
+</div>
+</body>
+</html>
+`
+}
+
+const keyForm = html`<form class="key" hidden>
+<label>Test key <input type="text" name="key" placeholder="none yet" autocomplete="off" spellcheck="false"></label>
+<button type="submit">Use</button> <span class="key-state" role="status"></span>
+</form>`
+
+function renderNavigation({ document, operations, guides }: Site, address: string): Html {
+  const link = (target: string, label: Html | string) =>
+    html`<li><a href="${target}"${target === address ? html` aria-current="page"` : ''}>${label}</a></li>`
+  return html`<ul>${link('/docs', 'Overview')}</ul>
+${guideGroups.map(({ title, contains }) => {
+  const group = guides.filter(({ file }) => contains(file))
+  const list = html`<ul>${group.map(guide => link(guideAddress(guide.file), guide.title))}</ul>`
+  if (group.length === 0) return ''
+  // Decisions are for maintainers.
+  if (title !== 'Decisions') return html`<h2>${title}</h2>${list}`
+  const isHere = group.some(({ file }) => guideAddress(file) === address)
+  return html`<details${isHere ? html` open` : ''}><summary>${title}</summary>${list}</details>`
+})}
+${document.tags.map(
+  ({ name }) => html`<h2>${name}</h2>
+<ul>${operations
+    .filter(({ tags }) => tags.includes(name))
+    .map(operation => link(operationAddress(operation), html`${operation.summary} ${renderMethod(operation)}`))}</ul>`,
+)}
+<p><a href="/openapi.json">openapi.json</a></p>`
+}

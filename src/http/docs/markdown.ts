@@ -1,0 +1,78 @@
+import path from 'node:path'
+import { Marked } from 'marked'
+import { escapeHtml, Html } from './html.ts'
+
+/**
+ * Renders a guide as HTML. Links between guides work in the repository's web view, where they name files, and on the
+ * served pages, where they name addresses.
+ * @param file the guide's path below docs/, which its links are relative to
+ * @param isGuide whether a path below docs/ is a guide; a link to any other file of the repository becomes plain text
+ */
+export function renderGuide(
+  text: string,
+  { file, isGuide }: { file: string; isGuide: (file: string) => boolean },
+): Html {
+  const slugs = new Slugs()
+  const marked = new Marked({
+    renderer: {
+      heading({ tokens, depth }) {
+        const inner = this.parser.parseInline(tokens)
+        return `<h${depth} id="${slugs.next(plainText(inner))}">${inner}</h${depth}>\n`
+      },
+      link({ href, tokens }) {
+        const inner = this.parser.parseInline(tokens)
+        const target = servedLink(href, { file, isGuide })
+        return target === undefined ? inner : `<a href="${escapeHtml(target)}">${inner}</a>`
+      },
+      html: ({ text: raw }) => escapeHtml(raw),
+    },
+  })
+  return new Html(marked.parse(text, { async: false }))
+}
+
+const plain = new Marked({ renderer: { html: ({ text }) => escapeHtml(text) } })
+
+/** Renders a description of the OpenAPI document, which is Markdown. */
+export function renderDescription(text: string): Html {
+  return new Html(plain.parse(text, { async: false }))
+}
+
+/** The same without a paragraph around it. */
+export function renderInline(text: string): Html {
+  return new Html(plain.parseInline(text, { async: false }))
+}
+
+export function guideAddress(file: string): string {
+  return `/docs/${file.replace(/\.md$/, '')}`
+}
+
+function servedLink(
+  href: string,
+  { file, isGuide }: { file: string; isGuide: (file: string) => boolean },
+): string | undefined {
+  if (/^(https?:|mailto:|#|\/)/.test(href)) return href
+  const [target = '', fragment] = href.split('#')
+  const resolved = path.posix.join(path.posix.dirname(file), target)
+  if (!isGuide(resolved)) return undefined
+  return guideAddress(resolved) + (fragment === undefined ? '' : `#${fragment}`)
+}
+
+/** Heading ids as the repository's web view makes them, so that links to a heading work in both places. */
+class Slugs {
+  readonly #seen = new Map<string, number>()
+
+  next(heading: string): string {
+    const slug = heading
+      .trim()
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replace(/\s/g, '-')
+    const count = this.#seen.get(slug) ?? 0
+    this.#seen.set(slug, count + 1)
+    return count === 0 ? slug : `${slug}-${count}`
+  }
+}
+
+function plainText(inner: string): string {
+  return inner.replace(/<[^>]*>/g, '').replace(/&(#39|[a-z]+);/g, '')
+}

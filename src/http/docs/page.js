@@ -1,0 +1,237 @@
+// The script of all documentation pages: keeps the test key, fills in ids that are known, builds and sends requests.
+
+const keyPattern = /^ow_test_[A-Za-z0-9_-]+$/
+const idPattern = /\b([a-z]+)_[0-7][0-9a-hjkmnp-tv-z]{25}\b/g
+
+// A private window may refuse storage; the page then works until it is left.
+const memory = new Map()
+function remember(name, value) {
+  memory.set(name, value)
+  try {
+    localStorage.setItem(`openwage.${name}`, value)
+  } catch {}
+}
+function recall(name) {
+  try {
+    return localStorage.getItem(`openwage.${name}`) ?? memory.get(name) ?? ''
+  } catch {
+    return memory.get(name) ?? ''
+  }
+}
+
+const knownIds = () => JSON.parse(recall('ids') || '{}')
+
+/** Takes a key over from a link such as /docs#key=ow_test_…; a fragment is never sent to a server. */
+function takeKeyFromAddress() {
+  const key = new URLSearchParams(location.hash.slice(1)).get('key')
+  if (key === null) return
+  history.replaceState(null, '', location.pathname + location.search)
+  if (keyPattern.test(key)) useKey(key)
+}
+
+function useKey(key) {
+  // Ids belong to the partner of the key; giving the same key again starts afresh, when its member has been removed.
+  remember('ids', '{}')
+  remember('key', key)
+}
+
+/** Remembers the ids of an answer, so that the next request is filled in; from a list only what is not known yet. */
+function learnIds(value, isInList = false) {
+  if (Array.isArray(value)) {
+    for (const each of value) learnIds(each, true)
+  } else if (typeof value === 'object' && value !== null) {
+    for (const each of Object.values(value)) learnIds(each, isInList)
+  } else if (typeof value === 'string') {
+    for (const [id, prefix] of value.matchAll(idPattern)) {
+      const ids = knownIds()
+      if (!isInList || ids[prefix] === undefined) remember('ids', JSON.stringify({ ...ids, [prefix]: id }))
+    }
+  }
+}
+
+/** Puts the ids that are known in the place of example ids. */
+function withKnownIds(text) {
+  const ids = knownIds()
+  return text.replace(idPattern, (id, prefix) => ids[prefix] ?? id)
+}
+
+/** Finds a member to try things with: the first of the demo data, or any active one. */
+async function findMember() {
+  if (recall('key') === '' || knownIds().mem !== undefined) return
+  for (const query of ['emails=sam.okafor%40example.com', 'statuses=active&take=1']) {
+    const answer = await fetch(`/v1/members?${query}`, { headers: { 'x-api-key': recall('key') } })
+    if (!answer.ok) return answer.status === 401 && tellKeyState('The service refuses this key')
+    const { members } = await answer.json()
+    if (members.length > 0) return learnIds(members[0].memberId)
+  }
+}
+
+function showKey() {
+  const form = document.querySelector('form.key')
+  if (form === null) return
+  form.hidden = false
+  form.elements.key.value = recall('key')
+  for (const hint of document.querySelectorAll('.without-key')) hint.hidden = recall('key') !== ''
+}
+
+function tellKeyState(text) {
+  document.querySelector('.key-state').textContent = text
+}
+
+function wireKeyForm() {
+  const form = document.querySelector('form.key')
+  if (form === null) return
+  form.addEventListener('submit', async event => {
+    event.preventDefault()
+    const key = form.elements.key.value.trim()
+    if (key !== '' && !keyPattern.test(key)) {
+      tellKeyState('A test key begins with ow_test_')
+      return
+    }
+    useKey(key)
+    tellKeyState(key === '' ? 'Forgotten' : 'Kept in this browser')
+    await prepareConsoles()
+  })
+}
+
+async function prepareConsoles() {
+  showKey()
+  await findMember().catch(() => {})
+  for (const form of consoles()) {
+    for (const field of form.querySelectorAll('input[data-in=path], textarea')) field.value = withKnownIds(field.value)
+    showCurl(form)
+  }
+}
+
+const consoles = () => document.querySelectorAll('form.console')
+
+function wireConsole(form) {
+  showBody(form)
+  form.addEventListener('input', () => {
+    showBody(form)
+    showCurl(form)
+  })
+  form.addEventListener('submit', event => {
+    event.preventDefault()
+    if (form.dataset.canSend === 'yes') void send(form)
+  })
+  const fresh = form.querySelector('.fresh-key')
+  if (fresh !== null) {
+    fresh.hidden = false
+    fresh.addEventListener('click', () => {
+      const random = crypto.getRandomValues(new Uint8Array(16))
+      fresh.parentElement.querySelector('input').value = [...random]
+        .map(byte => byte.toString(16).padStart(2, '0'))
+        .join('')
+      showCurl(form)
+    })
+  }
+  const copy = form.querySelector('.copy')
+  // The clipboard is for https and the own machine only.
+  copy.hidden = navigator.clipboard === undefined
+  copy.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(form.querySelector('.curl code').textContent)
+    copy.textContent = 'Copied'
+  })
+}
+
+/** Shows the field of the chosen media type only. */
+function showBody(form) {
+  const { mediaType } = form.elements
+  for (const label of form.querySelectorAll('[data-body]')) label.hidden = label.dataset.body !== mediaType.value
+}
+
+function requestOf(form) {
+  const headers = new Headers()
+  const query = new URLSearchParams()
+  let path = form.dataset.path
+  for (const { name, value, dataset } of form.querySelectorAll('[data-in]')) {
+    if (value.trim() === '') continue
+    if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value.trim()))
+    if (dataset.in === 'header') headers.set(name, value.trim())
+    const values = dataset.list === undefined ? [value] : value.split(',')
+    if (dataset.in === 'query') for (const each of values) query.append(name, each.trim())
+  }
+  const label = form.querySelector('[data-body]:not([hidden])')
+  const mediaType = label?.dataset.body
+  const text = label?.querySelector('textarea')?.value
+  const file = label?.querySelector('input[type=file]')?.files[0]
+  if (mediaType !== undefined && mediaType !== 'multipart/form-data') headers.set('content-type', mediaType)
+  const search = query.size > 0 ? `?${query}` : ''
+  return { method: form.dataset.method, url: path + search, headers, mediaType, text, file }
+}
+
+function bodyOf({ mediaType, text, file }) {
+  if (mediaType !== 'multipart/form-data' || file === undefined) return text ?? file
+  const body = new FormData()
+  body.set('file', file)
+  return body
+}
+
+function showCurl(form) {
+  const { method, url, headers, mediaType, text, file } = requestOf(form)
+  const key = form.dataset.canSend === 'yes' ? recall('key') : ''
+  const parts = [`curl -X ${method} ${quoted(location.origin + url)}`]
+  if (form.dataset.needsKey === 'yes') {
+    parts.push(key === '' ? '-H "x-api-key: $OPENWAGE_API_KEY"' : `-H ${quoted(`x-api-key: ${key}`)}`)
+  }
+  for (const [name, value] of headers) parts.push(`-H ${quoted(`${name}: ${value}`)}`)
+  const fileName = file?.name ?? 'members.xlsx'
+  if (text !== undefined) parts.push(`--data-binary ${quoted(text)}`)
+  else if (mediaType === 'multipart/form-data') parts.push(`-F ${quoted(`file=@${fileName}`)}`)
+  else if (mediaType !== undefined) parts.push(`--data-binary ${quoted(`@${fileName}`)}`)
+  form.querySelector('.curl code').textContent = parts.join(' \\\n  ')
+}
+
+function quoted(text) {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+async function send(form) {
+  const progress = form.querySelector('.progress')
+  const key = recall('key')
+  if (form.dataset.needsKey === 'yes' && key === '') {
+    progress.textContent = 'Paste the test key at the top first'
+    document.querySelector('form.key input').focus()
+    return
+  }
+  const request = requestOf(form)
+  if (form.dataset.needsKey === 'yes') request.headers.set('x-api-key', key)
+  progress.textContent = 'Sending…'
+  const startedAt = performance.now()
+  try {
+    const { method, url, headers } = request
+    const answer = await fetch(url, { method, headers, body: bodyOf(request), cache: 'no-store' })
+    const text = await answer.text()
+    progress.textContent = ''
+    showAnswer(form, { answer, text, ms: Math.round(performance.now() - startedAt) })
+  } catch (error) {
+    progress.textContent = `No answer: ${error.message}`
+  }
+}
+
+function showAnswer(form, { answer, text, ms }) {
+  let shown = text
+  if (answer.headers.get('content-type')?.includes('json')) {
+    const value = JSON.parse(text)
+    shown = JSON.stringify(value, null, 2)
+    if (answer.ok) learnIds({ value, location: answer.headers.get('location') })
+  }
+  const result = form.querySelector('.result')
+  result.hidden = false
+  const status = result.querySelector('.result-status')
+  status.textContent = `${answer.status} ${answer.statusText} · ${ms} ms`
+  status.className = `result-status ${answer.ok ? 'success' : 'refusal'}`
+  result.querySelector('.result-body').textContent = shown
+  result.querySelector('.result-headers').textContent = [...answer.headers]
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n')
+}
+
+takeKeyFromAddress()
+// On a phone the contents would be all that is seen.
+if (matchMedia('(max-width: 800px)').matches) document.querySelector('.menu').open = false
+document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest' })
+wireKeyForm()
+for (const form of consoles()) wireConsole(form)
+void prepareConsoles()

@@ -1,0 +1,136 @@
+import { type Html, html } from './html.ts'
+import { renderDescription, renderInline } from './markdown.ts'
+import {
+  type Answer,
+  type Content,
+  type Document,
+  exampleOf,
+  type Operation,
+  type Parameter,
+  resolve,
+  type Schema,
+} from './openapi.ts'
+import { renderField, renderSchema } from './schema.ts'
+
+const tableMediaType = 'text/csv'
+
+export function operationAddress({ operationId }: Operation): string {
+  return `/docs/reference/${operationId}`
+}
+
+/** Renders one operation: what it does, a form that sends it, its parameters, its body and its answers. */
+export function renderOperation(operation: Operation, document: Document, { canSend }: { canSend: boolean }): Html {
+  const { summary, description, deprecated, parameters = [], requestBody, responses } = operation
+  const places = [
+    { title: 'Path', parameters: parameters.filter(each => each.in === 'path') },
+    { title: 'Query', parameters: parameters.filter(each => each.in === 'query') },
+    { title: 'Headers', parameters: parameters.filter(each => each.in === 'header') },
+  ].filter(place => place.parameters.length > 0)
+  return html`<h1>${summary}</h1>
+<p class="route">${renderMethod(operation)} <code>${operation.path}</code>${deprecated ? html` <span class="deprecated">deprecated</span>` : ''}</p>
+${description === undefined ? '' : renderDescription(description)}
+<h2 id="request">Request</h2>
+${renderConsole(operation, document, { canSend })}
+${places.map(
+  place => html`<h3>${place.title}</h3>
+<ul class="fields">${place.parameters.map(({ name, schema, description: about, required = false }) =>
+    renderField(
+      { name, schema: about === undefined ? schema : { ...schema, description: about }, isRequired: required },
+      document,
+    ),
+  )}</ul>`,
+)}
+${Object.entries(requestBody?.content ?? {}).map(
+  ([mediaType, { schema }]) => html`<h3>Body: ${mediaType}</h3>${renderWhole(schema, document)}`,
+)}
+<h2 id="answers">Answers</h2>
+${Object.entries(responses).map(([status, answer]) => renderAnswer(status, answer, document))}`
+}
+
+export function renderMethod({ method }: Operation): Html {
+  return html`<span class="method ${method.toLowerCase()}">${method}</span>`
+}
+
+function renderAnswer(status: string, { description, headers = {}, content = {} }: Answer, document: Document): Html {
+  const isRefusal = Number(status) >= 400
+  const json = content['application/json']
+  // Refusals have one shape, and a page of fields for each would hide the answer that is wanted.
+  const shape = json && !isRefusal ? renderWhole(json.schema, document) : html``
+  const example = json && exampleOfContent(json, document)
+  return html`<details class="answer ${isRefusal ? 'refusal' : 'success'}"${isRefusal ? '' : html` open`}>
+<summary><span class="status">${status}</span> ${isRefusal ? codesOf(description) : renderInline(description)}</summary>
+${isRefusal ? renderDescription(description) : ''}
+${shape}
+${Object.keys(content).includes(tableMediaType) ? html`<p>Also as <code>${tableMediaType}</code>.</p>` : ''}
+${example === undefined ? '' : html`<h4>Example</h4><pre><code>${JSON.stringify(example, null, 2)}</code></pre>`}
+${
+  isRefusal || Object.keys(headers).length === 0
+    ? ''
+    : html`<details><summary>Headers</summary><ul class="fields">${Object.entries(headers).map(
+        ([name, header]) =>
+          html`<li><p class="field"><code>${name}</code></p>${header.description === undefined ? '' : html`<div class="about">${renderDescription(header.description)}</div>`}</li>`,
+      )}</ul></details>`
+}
+</details>`
+}
+
+/** A body as a whole: what it is, and its fields. */
+function renderWhole(schema: Schema, document: Document): Html {
+  const { description } = resolve(schema, document)
+  return html`${description === undefined ? '' : renderDescription(description)}${renderSchema(schema, document)}`
+}
+
+function exampleOfContent({ schema, example, examples = {} }: Content, document: Document): unknown {
+  return example ?? Object.values(examples)[0]?.value ?? exampleOf(schema, document)
+}
+
+/** A refusal's description is one `Code`: sentence per line; its codes make the heading. */
+function codesOf(description: string): string {
+  return [...new Set([...description.matchAll(/^`(\w+)`:/gm)].map(match => match[1]))].join(', ')
+}
+
+/** Renders the form that builds one request, shows it for curl and, where `canSend`, sends it (page.js). */
+export function renderConsole(operation: Operation, document: Document, { canSend }: { canSend: boolean }): Html {
+  const { method, path, parameters = [], requestBody, security } = operation
+  const bodies = Object.entries(requestBody?.content ?? {})
+  const needsKey = security === undefined || security.length > 0
+  return html`<form class="console" data-method="${method}" data-path="${path}" data-needs-key="${needsKey ? 'yes' : 'no'}" data-can-send="${canSend ? 'yes' : 'no'}" autocomplete="off">
+${parameters.map(parameter => renderInput(parameter, document))}
+${
+  bodies.length < 2
+    ? bodies.map(([mediaType]) => html`<input type="hidden" name="mediaType" value="${mediaType}">`)
+    : html`<label>Body as <select name="mediaType">${bodies.map(([mediaType]) => html`<option>${mediaType}</option>`)}</select></label>`
+}
+${bodies.map(([mediaType, content]) => renderBody(mediaType, exampleOfContent(content, document)))}
+${canSend ? html`<p class="actions"><button type="submit">Send</button> <span class="progress" role="status"></span></p>` : ''}
+<output class="result" hidden><span class="result-status"></span><pre><code class="result-body"></code></pre><details><summary>Headers</summary><pre><code class="result-headers"></code></pre></details></output>
+<details class="curl"${canSend ? '' : html` open`}><summary>The same with curl</summary><pre><code>curl -X ${method} "$OPENWAGE_URL${path}"${needsKey ? ' -H "x-api-key: $OPENWAGE_API_KEY"' : ''}</code></pre><button type="button" class="copy" hidden>Copy</button></details>
+</form>`
+}
+
+// Only ids in the path are filled in; the page's script puts in the ids that it knows. A fixed idempotency key would make the
+// second, changed request a conflict.
+function renderInput(parameter: Parameter, document: Document): Html {
+  const { name, in: place, required = false, example, schema } = parameter
+  const value = place === 'path' ? String(example ?? exampleOf(schema, document)) : ''
+  const isList = schema.type === 'array'
+  const attributes = html`name="${name}" data-in="${place}"${required ? html` required` : ''}${isList ? html` data-list` : ''}`
+  const label = html`<span><code>${name}</code>${isList ? ' (several with commas)' : ''}</span>`
+  const values = schema.enum ?? (schema.type === 'boolean' ? [true, false] : undefined)
+  if (values !== undefined) {
+    return html`<label>${label}<select ${attributes}><option value=""></option>${values.map(each => html`<option>${String(each)}</option>`)}</select></label>`
+  }
+  const fresh =
+    name === 'x-idempotency-key' ? html`<button type="button" class="fresh-key" hidden>New key</button>` : html``
+  return html`<label>${label}<input type="text" ${attributes} value="${value}" spellcheck="false">${fresh}</label>`
+}
+
+function renderBody(mediaType: string, example: unknown): Html {
+  const label = html`<span>Body</span>`
+  if (mediaType === 'application/json' || mediaType === tableMediaType) {
+    const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2)
+    const rows = Math.min(16, text.split('\n').length + 1)
+    return html`<label data-body="${mediaType}">${label}<textarea rows="${rows}" spellcheck="false">${text}</textarea></label>`
+  }
+  return html`<label data-body="${mediaType}">${label}<input type="file"></label>`
+}

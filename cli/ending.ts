@@ -8,14 +8,22 @@ const limits = {
   parentCheckMs: 500,
 }
 
+type Ending = {
+  /** @param farewell printed at the end of a stop that was asked for */
+  stopWith(stop: () => Promise<void>, farewell: string): void
+  /** Stops as if the operator had asked for it. */
+  stop(): void
+}
+
 /**
- * Ends the process when it is told to, when nobody reads its greeting, or when something unexpected has happened: running
- * work may end, within limits. Until `stopWith` has said how, nothing runs, and the end is immediate.
+ * Ends the process when it is told to, when the pipe that it writes to is closed, or when something unexpected has happened:
+ * running work may end, within limits. Until `stopWith` has said how, nothing runs, and the end is immediate.
  *
  * The exit code is 0 for an end that was asked for, and 1 for any other and for one that had to be forced.
  */
-export function awaitTheEnd(log: Logger): { stopWith(stop: () => Promise<void>): void } {
+export function awaitTheEnd(log: Logger): Ending {
   let stopGracefully = async () => {}
+  let farewell: string | undefined
   let askedAtMs: number | undefined
 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -26,9 +34,15 @@ export function awaitTheEnd(log: Logger): { stopWith(stop: () => Promise<void>):
       end(0)
     })
   }
-  process.stdout.on('error', () => {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // A full disk loses the greeting, not the service.
+    if (error.code !== 'EPIPE') return log.warn({ err: error }, 'standard output could not be written')
     if (askedAtMs === undefined) log.warn('nobody reads standard output: stopping')
     end(0)
+  })
+  // Node writes its own warnings here, past the log.
+  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') end(0)
   })
   // npm can be killed without a word to us, and nobody would know of what it has left running.
   const parent = process.ppid
@@ -46,9 +60,11 @@ export function awaitTheEnd(log: Logger): { stopWith(stop: () => Promise<void>):
     })
   }
   return {
-    stopWith(stop) {
+    stopWith(stop, words) {
       stopGracefully = stop
+      farewell = words
     },
+    stop: () => end(0),
   }
 
   function end(exitCode: 0 | 1): void {
@@ -59,7 +75,11 @@ export function awaitTheEnd(log: Logger): { stopWith(stop: () => Promise<void>):
       process.exit(1)
     }, limits.stopMsMax).unref()
     stopGracefully().then(
-      () => process.exit(exitCode),
+      () => {
+        log.flush()
+        if (exitCode === 0 && farewell !== undefined) console.log(farewell)
+        process.exit(exitCode)
+      },
       error => {
         log.error({ err: error }, 'stopping failed')
         process.exit(1)

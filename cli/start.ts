@@ -4,7 +4,7 @@ import { openDatabase, prepare, type Roles, run, systemClock } from '../src/main
 import { claimMode, listPartners } from '../src/partners/partners.ts'
 import { exampleRequest } from '../src/sandbox/demo.ts'
 import { awaitTheEnd } from './ending.ts'
-import { greeting } from './greeting.ts'
+import { farewell, greeting } from './greeting.ts'
 import { openLog } from './log.ts'
 import { sandboxKey } from './sandbox-key.ts'
 
@@ -15,7 +15,7 @@ export const startCommand = new Command('start')
   .action(async (only: { api?: true; worker?: true }) => {
     const settings = readSettings(process.env)
     const mode = settings.OPENWAGE_MODE
-    const log = openLog(settings.OPENWAGE_LOG_LEVEL)
+    const log = openLog(settings.OPENWAGE_LOG_LEVEL, { onReaderGone: () => ending.stop() })
     const ending = awaitTheEnd(log)
     const isWhole = only.api === only.worker
     const roles: Roles = { api: isWhole || only.api === true, worker: isWhole || only.worker === true }
@@ -31,7 +31,7 @@ export const startCommand = new Command('start')
       await db.transaction().execute(tx => claimMode(tx, { mode, now: systemClock() }))
       const running = await run(database, { settings, roles, log, now: systemClock })
       stop = running.stop
-      ending.stopWith(stop)
+      ending.stopWith(stop, farewell(database))
       // Not before it listens: a key that is made by a start that fails would never be seen.
       const key = isWhole && mode === 'sandbox' ? await sandboxKey(database) : undefined
       const example = key === undefined ? undefined : await exampleRequest(db)

@@ -83,9 +83,16 @@ export async function openwage(args: string[], settings: Environment): Promise<O
   return await outcomeOf(launch(args, settings))
 }
 
-/** Starts the service, and waits until it says that it runs. */
-export async function start(settings: Environment, args: string[] = []): Promise<Service> {
-  const child = launch(['start', ...args], { PORT: '0', ...settings })
+/**
+ * Starts the service, and waits until it says that it runs.
+ * @param options.stderr a file descriptor for its log, instead of a pipe to the test
+ */
+export async function start(
+  settings: Environment,
+  args: string[] = [],
+  { stderr = 'pipe' }: { stderr?: number | 'pipe' } = {},
+): Promise<Service> {
+  const child = launch(['start', ...args], { PORT: '0', ...settings }, stderr)
   const ended = outcomeOf(child)
   const stdout = await greetingOf(child, ended)
   assert(child.pid !== undefined)
@@ -136,10 +143,10 @@ export async function get(service: Service, { key = service.key, path = '/v1/tie
   return await fetch(`${service.address}${path}`, { headers: { 'x-api-key': key } })
 }
 
-function launch(args: string[], settings: Environment): ChildProcess {
+function launch(args: string[], settings: Environment, stderr: number | 'pipe' = 'pipe'): ChildProcess {
   return spawn(process.execPath, [path.join(checkout, 'cli/openwage.ts'), ...args], {
     env: { ...baseEnvironment, ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', stderr],
   })
 }
 

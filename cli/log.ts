@@ -34,7 +34,8 @@ export function openLog(
       hooks: {
         logMethod(line, write, severity) {
           write.apply(this, line)
-          if (severity >= warning) destination.flush()
+          // A person at a terminal waits for every line, above all while the first start takes its time.
+          if (severity >= warning || process.stderr.isTTY) destination.flush()
         },
       },
     },

@@ -20,6 +20,7 @@ export const startCommand = new Command('start')
     const isWhole = only.api === only.worker
     const roles: Roles = { api: isWhole || only.api === true, worker: isWhole || only.worker === true }
 
+    log.info({ mode }, 'starting Openwage')
     // Loading takes half a second, which PostgreSQL needs for its own start.
     void import('../src/app.ts')
     const database = await openDatabase(settings, log)
@@ -27,15 +28,16 @@ export const startCommand = new Command('start')
     let stop = database.close
     try {
       // Where the roles are apart, the operator migrates first.
-      await prepare(database, { mayMigrate: isWhole })
+      await prepare(database, { mayMigrate: isWhole, onProgress: step => log.info(step) })
       await db.transaction().execute(tx => claimMode(tx, { mode, now: systemClock() }))
       const running = await run(database, { settings, roles, log, now: systemClock })
       stop = running.stop
       ending.stopWith(stop, farewell(database))
       // Not before it listens: a key that is made by a start that fails would never be seen.
-      const key = isWhole && mode === 'sandbox' ? await sandboxKey(database) : undefined
+      const key = isWhole && mode === 'sandbox' ? await sandboxKey(database, log) : undefined
       const example = key === undefined ? undefined : await exampleRequest(db)
       const partnerId = (await listPartners(db)).at(-1)?.id
+      log.flush()
       console.log(greeting({ mode, roles, address: running.address, database, key, example, partnerId }))
     } catch (error) {
       await stop()

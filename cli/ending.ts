@@ -14,16 +14,24 @@ const limits = {
 
 type Stop = (options: { drainMs: number }) => Promise<void>
 
+type Ending = {
+  /** @param options.farewell printed at the end of a stop that was asked for */
+  stopWith(stop: Stop, options: { drainMs: number; farewell: string }): void
+  /** Stops as if the operator had asked for it. */
+  stop(): void
+}
+
 /**
- * Ends the process when it is told to, when nobody reads its greeting, or when something unexpected has happened: running
- * work may end, within limits. Until `stopWith` has said how, nothing runs, and the end is immediate. SIGTERM comes from a
- * supervisor, which may have a load balancer beside it: only then is there a drain.
+ * Ends the process when it is told to, when the pipe that it writes to is closed, or when something unexpected has happened:
+ * running work may end, within limits. Until `stopWith` has said how, nothing runs, and the end is immediate. SIGTERM comes
+ * from a supervisor, which may have a load balancer beside it: only then is there a drain.
  *
  * The exit code is 0 for an end that was asked for, and 1 for any other and for one that had to be forced.
  */
-export function awaitTheEnd(log: Logger): { stopWith(stop: Stop, options: { drainMs: number }): void } {
+export function awaitTheEnd(log: Logger): Ending {
   let stopGracefully: Stop = async () => {}
   let supervisedDrainMs = 0
+  let farewell: string | undefined
   let askedAtMs: number | undefined
 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -35,9 +43,15 @@ export function awaitTheEnd(log: Logger): { stopWith(stop: Stop, options: { drai
       end(0, { isSupervised: signal === 'SIGTERM' })
     })
   }
-  process.stdout.on('error', () => {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // A full disk loses the greeting, not the service.
+    if (error.code !== 'EPIPE') return log.warn({ err: error }, 'standard output could not be written')
     if (askedAtMs === undefined) log.warn('nobody reads standard output: stopping')
     end(0)
+  })
+  // Node writes its own warnings here, past the log.
+  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') end(0)
   })
   // npm can be killed without a word to us, and nobody would know of what it has left running.
   const parent = process.ppid
@@ -55,10 +69,12 @@ export function awaitTheEnd(log: Logger): { stopWith(stop: Stop, options: { drai
     })
   }
   return {
-    stopWith(stop, { drainMs }) {
+    stopWith(stop, options) {
       stopGracefully = stop
-      supervisedDrainMs = drainMs
+      supervisedDrainMs = options.drainMs
+      farewell = options.farewell
     },
+    stop: () => end(0),
   }
 
   function end(exitCode: 0 | 1, { isSupervised = false } = {}): void {
@@ -71,7 +87,11 @@ export function awaitTheEnd(log: Logger): { stopWith(stop: Stop, options: { drai
       process.exit(1)
     }, stopMsMax).unref()
     stopGracefully({ drainMs }).then(
-      () => process.exit(exitCode),
+      () => {
+        log.flush()
+        if (exitCode === 0 && farewell !== undefined) console.log(farewell)
+        process.exit(exitCode)
+      },
       error => {
         log.error({ err: error }, 'stopping failed')
         process.exit(1)

@@ -36,6 +36,11 @@ export function greeting(start: Greeting): string {
   ].join('\n')
 }
 
+/** What a person wants to know of a service that has just stopped: that the data is safe, and where. */
+export function farewell({ dataDir }: Greeting['database']): string {
+  return `Openwage has stopped; its data stays in ${dataDir ?? 'the database of DATABASE_URL'}, and npm start continues there.`
+}
+
 function firstSteps({ mode, address, database, key, example, partnerId }: Greeting & { address: string }): string[] {
   if (partnerId === undefined) {
     return [

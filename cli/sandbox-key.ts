@@ -1,8 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import type { Logger } from 'pino'
 import { type Db, sql } from '../src/db.ts'
 import { type Database, systemClock } from '../src/main.ts'
 import { findHolder } from '../src/partners/api-keys.ts'
+import { listPartners } from '../src/partners/partners.ts'
 import { seedDemo } from '../src/sandbox/demo.ts'
 
 /**
@@ -10,8 +12,9 @@ import { seedDemo } from '../src/sandbox/demo.ts'
  * embedded PostgreSQL the key is kept beside the data, for every start to print the same request.
  * @returns undefined when the key is not known (any more), or no longer valid
  */
-export async function sandboxKey({ db, dataDir }: Database): Promise<string | undefined> {
+export async function sandboxKey({ db, dataDir }: Database, log: Logger): Promise<string | undefined> {
   return await inTurn(db, async () => {
+    if ((await listPartners(db)).length === 0) log.info('adding demo data')
     const seeded = await seedDemo(db, systemClock())
     if (dataDir === undefined) return seeded?.secret
     const file = path.join(dataDir, 'sandbox-api-key')

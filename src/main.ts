@@ -61,6 +61,7 @@ async function openEmbedded({ OPENWAGE_DATA_DIR: dataDir }: Settings, log: Logge
   return await startEmbeddedPostgres({
     checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
     ...(dataDir === '' ? {} : { dataDir }),
+    onProgress: step => log.info(step),
     onLost: reason => log.error({ reason }, 'PostgreSQL was lost and is started again'),
     onBack: () => log.info('PostgreSQL is back'),
   })
@@ -80,9 +81,16 @@ export function reasonOf(error: unknown): string {
  * @param mayMigrate false where the operator does that, with `openwage migrate`
  * @throws with a sentence for the operator
  */
-export async function prepare({ db, pool }: Database, { mayMigrate }: { mayMigrate: boolean }): Promise<void> {
-  if (mayMigrate) await migrate(db, pool)
-  const pending = await pendingMigrations(db)
+export async function prepare(
+  { db, pool }: Database,
+  { mayMigrate, onProgress = () => undefined }: { mayMigrate: boolean; onProgress?: (step: string) => void },
+): Promise<void> {
+  let pending = await pendingMigrations(db)
+  if (mayMigrate) {
+    if (pending.length > 0) onProgress('creating and updating tables')
+    await migrate(db, pool)
+    pending = await pendingMigrations(db)
+  }
   if (pending.length > 0)
     throw new Error(`The database is not up to date (${pending.join(', ')}): run openwage migrate first`)
 }

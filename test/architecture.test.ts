@@ -167,7 +167,7 @@ test('money is never a float', () => {
 
 function isFrontDoor(file: string): boolean {
   const [name = ''] = path.posix.basename(file).split('.')
-  // The operations, the pure rules, the wire shapes; partners have keys, members are changed in bulk too, withdrawals have intents and complete them, the books a check; files
+  // The operations, the pure rules, the wire shapes; partners have keys, members are changed in bulk too, withdrawals have intents and complete them, pay cycles are closed, the books have a check; files
   // from outside are rows; a rail is opened by the program.
   return (
     name === folderOf(file) ||
@@ -177,6 +177,7 @@ function isFrontDoor(file: string): boolean {
       'api-keys',
       'intents',
       'completing',
+      'closing',
       'changes',
       'deductions',
       'verify',

@@ -48,12 +48,17 @@ export function findPackage(platform = `${process.platform}-${process.arch}`): B
  */
 export async function prepareBinaries(
   { folder, version }: BinariesPackage,
-  { dataDir, user }: { dataDir: string; user: ServerUser },
+  {
+    dataDir,
+    user,
+    onProgress = () => undefined,
+  }: { dataDir: string; user: ServerUser; onProgress?: (step: string) => void },
 ): Promise<string> {
   const copy = join(dataDir, `binaries-${version}-${process.arch}`)
   // A later start does not look at the package again: what is there was complete when it was renamed.
   if (!existsSync(copy)) {
     if (makeSymlinks(folder) && (await tryOut(join(folder, 'native'), user)).ok) return join(folder, 'native')
+    onProgress(`installing PostgreSQL ${version}`)
     copyOnce(folder, { copy, dataDir })
   }
   const { ok, said } = await tryOut(copy, user)

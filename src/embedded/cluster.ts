@@ -39,12 +39,19 @@ export type Cluster = {
  * Finds or makes the folders, the binaries and the cluster. Safe to be killed anywhere in, and to run several times at
  * once: whatever takes long is made under another name and then renamed.
  */
-export async function prepareCluster(options: { dataDir?: string; checkoutDir: string }): Promise<Cluster> {
+export async function prepareCluster({
+  onProgress = () => undefined,
+  ...options
+}: {
+  dataDir?: string
+  checkoutDir: string
+  onProgress?: (step: string) => void
+}): Promise<Cluster> {
   const binariesPackage = findPackage()
   const pgdataName = `postgres-${binariesPackage.major}`
   const { dataDir, user } = await chooseDataDir(options, pgdataName)
   sweep(dataDir)
-  const binaries = await prepareBinaries(binariesPackage, { dataDir, user })
+  const binaries = await prepareBinaries(binariesPackage, { dataDir, user, onProgress })
   const cluster = {
     dataDir,
     pgdata: join(dataDir, pgdataName),
@@ -55,7 +62,10 @@ export async function prepareCluster(options: { dataDir?: string; checkoutDir: s
     binaries,
     user,
   }
-  if (!existsSync(join(cluster.pgdata, 'PG_VERSION'))) await initialise(cluster)
+  if (!existsSync(join(cluster.pgdata, 'PG_VERSION'))) {
+    onProgress('creating the database')
+    await initialise(cluster)
+  }
   const version = readFileSync(join(cluster.pgdata, 'PG_VERSION'), 'utf8').trim()
   if (version !== String(binariesPackage.major)) {
     throw new EmbeddedPostgresProblem(

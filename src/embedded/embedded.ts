@@ -26,6 +26,7 @@ export type EmbeddedPostgres = {
  * @param options.dataDir what the operator asked for; without it `data` in the checkout, or a folder below /var/lib
  *   where PostgreSQL's user cannot enter the checkout
  * @param options.settings for postgres; they hold only when this call starts the server, not when it joins
+ * @param options.onProgress told of each step that takes noticeable time
  * @param options.onLost told when the server is lost, and again each time that it could not be brought back
  * @param options.onBack told when a lost server answers again
  * @throws EmbeddedPostgresProblem
@@ -39,6 +40,7 @@ export async function startEmbeddedPostgres({
   dataDir?: string
   checkoutDir: string
   settings?: Record<string, string>
+  onProgress?: (step: string) => void
   onLost?: (reason: string) => void
   onBack?: () => void
 }): Promise<EmbeddedPostgres> {

@@ -79,8 +79,7 @@ async function submit(context: JobContext, rail: Rail, payouts: withdrawals.Payo
   }))
   const reports = await call(context, rail, 'submit', signal => rail.submit(payments, signal))
   if (reports === null) return false
-  context.log.info({ rail: rail.name, submitted: payments.length, heard: reports.length }, 'withdrawals submitted')
-  await record(context, rail, reports)
+  await record(context, rail, reports, { submitted: payments.length, heard: reports.length })
   return true
 }
 
@@ -111,35 +110,54 @@ async function call(
 }
 
 // Each report is a transaction of its own. One that cannot be recorded now does not keep the others from being so.
-async function record(context: JobContext, rail: Rail, reports: Report[]): Promise<void> {
+// Logs one line per batch: what was submitted, if anything, and how many withdrawals came into which status.
+async function record(
+  context: JobContext,
+  rail: Rail,
+  reports: Report[],
+  submission?: { submitted: number; heard: number },
+): Promise<void> {
+  const { log } = context
   const failures: unknown[] = []
+  const changes: Partial<Record<withdrawals.Heard['to'], number>> = {}
   for (const report of reports) {
-    await recordOne(context, rail, report).catch(error => {
+    try {
+      const to = await recordOne(context, rail, report)
+      if (to !== undefined) changes[to] = (changes[to] ?? 0) + 1
+    } catch (error) {
       failures.push(error)
-      context.log.error({ err: error, rail: rail.name, reference: report.reference }, 'a report was not recorded')
-    })
+      log.error({ err: error, rail: rail.name, reference: report.reference }, 'a report was not recorded')
+    }
   }
+  if (submission !== undefined) log.info({ rail: rail.name, ...submission, ...changes }, 'withdrawals submitted')
+  else if (Object.keys(changes).length > 0) log.info({ rail: rail.name, ...changes }, 'bank reports recorded')
   if (failures.length > 0)
     throw new AggregateError(failures, `${failures.length} reports were not recorded; they come again`)
 }
 
-async function recordOne({ db, log, now }: JobContext, rail: Rail, report: Report): Promise<void> {
+/** @returns the status that the report has changed a withdrawal to */
+async function recordOne(
+  { db, log, now }: JobContext,
+  rail: Rail,
+  report: Report,
+): Promise<withdrawals.Heard['to'] | undefined> {
   const { reference: withdrawalId, outcome, reason } = report
-  if (outcome === 'pending' || outcome === 'unknown') return
+  if (outcome === 'pending' || outcome === 'unknown') return undefined
   const found = await withdrawals.findByReference(db, withdrawalId)
   if (found === undefined) {
     log.error({ rail: rail.name, reference: withdrawalId, outcome }, 'the bank reports a payment that is none of ours')
-    return
+    return undefined
   }
   const { partnerId } = found
   const { result, from, to } = await db
     .transaction()
     .execute(tx => withdrawals.hear(tx, { partnerId, withdrawalId, outcome, reason, now: now() }))
-  if (result === 'changed') log.info({ rail: rail.name, partnerId, withdrawalId, from, to }, 'withdrawal changed')
+  if (result === 'changed') log.debug({ rail: rail.name, partnerId, withdrawalId, from, to }, 'withdrawal changed')
   if (result === 'contradiction') {
     log.error(
       { rail: rail.name, partnerId, withdrawalId, status: from, outcome },
       'the bank contradicts what is known of a withdrawal; nothing was changed',
     )
   }
+  return result === 'changed' ? to : undefined
 }

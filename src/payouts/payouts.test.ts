@@ -92,6 +92,20 @@ async function atTheBank(id: string): Promise<{ submissions: number; executed: n
   }
 }
 
+test('a batch of withdrawals is one line in the log, and each of them only a line for debugging', async () => {
+  for (const amount of [5_000, 6_000]) await withdraw(amount)
+  await withdraw(6_601)
+  afterHold()
+  const logged: Record<string, unknown>[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) })
+  await payoutJobs(bank)['submit-withdrawals']?.({ ...context, log })
+  const info = logged.filter(({ level }) => level === 30)
+  expect(info).toEqual([
+    expect.objectContaining({ msg: 'withdrawals submitted', submitted: 3, heard: 3, paid: 2, failed: 1 }),
+  ])
+  expect(logged.filter(({ level }) => level === 20)).toHaveLength(3)
+})
+
 describe('a withdrawal', () => {
   test('is held for the partner’s time, goes to the bank, and is paid from the float', async () => {
     const { id, memberId } = await withdraw(5_000)

@@ -1,15 +1,22 @@
+import assert from 'node:assert/strict'
 import type { BankAccount } from '../bank-accounts/rules.ts'
 import type { Db, Reader, Tx } from '../db.ts'
+import * as float from '../float/float.ts'
 import * as members from '../members/members.ts'
-import type { Currency } from '../money.ts'
+import type { Currency, Money } from '../money.ts'
 import { createKey, scopes } from '../partners/api-keys.ts'
-import { createPartner, listPartners, type Partner } from '../partners/partners.ts'
+import { createPartner, defaultSettings, listPartners, type Partner } from '../partners/partners.ts'
+import { closeIfOver } from '../pay-cycles/closing.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { cycleOf } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
+import { simulatedBank } from '../payouts/simulated-bank.ts'
 import type { TierTerms } from '../tiers/rules.ts'
 import { setTier } from '../tiers/tiers.ts'
+import { addDays, dayIn, startOfDay } from '../time.ts'
 import { complete } from '../withdrawals/completing.ts'
 import * as intents from '../withdrawals/intents.ts'
+import { hear, submitDue } from '../withdrawals/withdrawals.ts'
 
 const partnerName = 'Acme Couriers'
 
@@ -23,22 +30,44 @@ const tiers: Record<string, { currency: Currency; terms: TierTerms }> = {
   'Silver EU': { currency: 'EUR', terms: flatFee },
 }
 
+// Some months of withdrawals, so that the float stays above zero while people try things out.
+const funding: Money[] = [
+  { amount: 2_000_000n, currency: 'GBP' },
+  { amount: 500_000n, currency: 'EUR' },
+]
+
 type DemoMember = {
   name: string
   tier: string
   /** `sort code account number`, or an IBAN; the UK ones pass their modulus check. */
   account: string | null
-  /** Pay of this cycle and withdrawals from it, in minor units. */
+  /** Pay of each cycle, in minor units. */
   pay: bigint
+  /** Withdrawals in the open cycle, and in the one before it. */
   withdrawn?: bigint[]
+  withdrawnBefore?: bigint[]
   stays?: 'invited' | 'inactive'
 }
 
 // The first is the one of the printed request: enough pay for it, again and again.
 const demoMembers: DemoMember[] = [
-  { name: 'Sam Okafor', tier: 'Bronze', account: '089999 66374958', pay: 84_250n, withdrawn: [5_000n, 2_500n] },
-  { name: 'Priya Sharma', tier: 'Bronze', account: '107999 88837491', pay: 61_480n, withdrawn: [10_000n] },
-  { name: 'Tomasz Nowak', tier: 'Bronze', account: '202959 63748472', pay: 73_905n },
+  {
+    name: 'Sam Okafor',
+    tier: 'Bronze',
+    account: '089999 66374958',
+    pay: 84_250n,
+    withdrawn: [5_000n, 2_500n],
+    withdrawnBefore: [12_000n],
+  },
+  {
+    name: 'Priya Sharma',
+    tier: 'Bronze',
+    account: '107999 88837491',
+    pay: 61_480n,
+    withdrawn: [10_000n],
+    withdrawnBefore: [8_000n, 3_500n],
+  },
+  { name: 'Tomasz Nowak', tier: 'Bronze', account: '202959 63748472', pay: 73_905n, withdrawnBefore: [15_000n] },
   {
     name: 'Grace Adeyemi',
     tier: 'Bronze',
@@ -47,20 +76,61 @@ const demoMembers: DemoMember[] = [
     withdrawn: [4_000n, 4_000n, 4_000n],
   },
   { name: 'Liam Murphy', tier: 'Bronze', account: '872427 46238510', pay: 55_120n },
-  { name: 'Fatima Khan', tier: 'Bronze', account: '820000 73688637', pay: 38_640n, withdrawn: [20_000n] },
+  {
+    name: 'Fatima Khan',
+    tier: 'Bronze',
+    account: '820000 73688637',
+    pay: 38_640n,
+    withdrawn: [20_000n],
+    withdrawnBefore: [9_000n],
+  },
   { name: 'Jack Evans', tier: 'Bronze', account: '827999 73988638', pay: 900n },
-  { name: 'Aisha Bello', tier: 'Silver', account: '827101 28748352', pay: 90_015n, withdrawn: [15_000n, 12_500n] },
-  { name: 'Daniel Wright', tier: 'Silver', account: '134020 63849203', pay: 47_760n },
+  {
+    name: 'Aisha Bello',
+    tier: 'Silver',
+    account: '827101 28748352',
+    pay: 90_015n,
+    withdrawn: [15_000n, 12_500n],
+    withdrawnBefore: [20_000n, 5_000n],
+  },
+  { name: 'Daniel Wright', tier: 'Silver', account: '134020 63849203', pay: 47_760n, withdrawnBefore: [4_500n] },
   { name: 'Chloe Hughes', tier: 'Silver', account: '118765 64371389', pay: 66_300n, withdrawn: [1_000n] },
   { name: 'Marek Kowalski', tier: 'Silver', account: '938611 07806039', pay: 29_990n },
   { name: 'Zara Ahmed', tier: 'Silver', account: '938600 42368003', pay: 51_235n, withdrawn: [6_000n] },
   { name: 'Oliver Jones', tier: 'Silver', account: '938063 55065200', pay: 70_000n },
-  { name: 'Niamh Kelly', tier: 'Gold', account: '772798 99345694', pay: 112_400n, withdrawn: [20_000n, 20_000n] },
+  {
+    name: 'Niamh Kelly',
+    tier: 'Gold',
+    account: '772798 99345694',
+    pay: 112_400n,
+    withdrawn: [20_000n, 20_000n],
+    withdrawnBefore: [18_000n],
+  },
   { name: 'Kwame Mensah', tier: 'Gold', account: '086090 06774744', pay: 98_750n },
-  { name: 'Sophie Clarke', tier: 'Gold', account: '309070 02355688', pay: 105_060n, withdrawn: [7_500n] },
+  {
+    name: 'Sophie Clarke',
+    tier: 'Gold',
+    account: '309070 02355688',
+    pay: 105_060n,
+    withdrawn: [7_500n],
+    withdrawnBefore: [2_000n],
+  },
   { name: 'Ravi Patel', tier: 'Gold', account: '309070 12345668', pay: 0n },
-  { name: 'Mia Schulz', tier: 'Silver EU', account: 'DE89370400440532013000', pay: 81_200n, withdrawn: [10_000n] },
-  { name: 'Hugo Lefevre', tier: 'Silver EU', account: 'FR1420041010050500013M02606', pay: 64_550n },
+  {
+    name: 'Mia Schulz',
+    tier: 'Silver EU',
+    account: 'DE89370400440532013000',
+    pay: 81_200n,
+    withdrawn: [10_000n],
+    withdrawnBefore: [6_000n],
+  },
+  {
+    name: 'Hugo Lefevre',
+    tier: 'Silver EU',
+    account: 'FR1420041010050500013M02606',
+    pay: 64_550n,
+    withdrawnBefore: [11_000n],
+  },
   { name: 'Sanne de Vries', tier: 'Silver EU', account: 'NL91ABNA0417164300', pay: 77_310n, withdrawn: [3_000n] },
   { name: 'Lucia Garcia', tier: 'Silver EU', account: 'ES9121000418450200051332', pay: 58_900n },
   { name: 'Harry Failing', tier: 'Silver', account: '089999 66374959', pay: 40_000n },
@@ -77,25 +147,44 @@ const demoMembers: DemoMember[] = [
 export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | undefined> {
   return await db.transaction().execute(async tx => {
     if ((await listPartners(tx)).length > 0) return undefined
+    const { startsAt, turnsAt } = cyclesUntil(now)
     const partner = await createPartner(tx, {
       name: partnerName,
       settings: { autoActivate: true, graceMinutes: 0 },
-      now,
+      now: startsAt,
     })
-    const { startDate } = await payCycles.openFirst(tx, { partner, now })
+    await payCycles.openFirst(tx, { partner, now: startsAt })
     for (const [name, { currency, terms }] of Object.entries(tiers)) {
-      await setTier(tx, { partnerId: partner.id, name, currency, terms, now })
+      await setTier(tx, { partnerId: partner.id, name, currency, terms, now: startsAt })
     }
-    // History happens between the start of the cycle and now, in the order in which it is told here.
-    const startsAt = new Date(`${startDate}T00:00:00Z`).getTime()
-    const at = (share: number) => new Date(startsAt + Math.max(0, now.getTime() - startsAt) * share)
-    const team = await inviteAll(tx, { partner, now: at(0.1) })
-    await payAll(tx, { partner, team, shareOf: pay => (pay * 3n) / 8n, now: at(0.2) })
-    await payAll(tx, { partner, team, shareOf: pay => pay - (pay * 3n) / 8n, now: at(0.5) })
-    await withdrawAll(tx, { partner, team, at })
+    for (const amount of funding) await float.fund(tx, { partnerId: partner.id, amount, now: startsAt })
+    // History in the order in which it happened: all of the cycle before, and the open one until now.
+    const before = within(startsAt, turnsAt)
+    const team = await inviteAll(tx, { partner, now: before(0.1) })
+    await payTwice(tx, { partner, team, at: before })
+    await withdrawAll(tx, { partner, team, amountsOf: ({ withdrawnBefore }) => withdrawnBefore, at: before })
+    await closeIfOver(tx, { partnerId: partner.id, now: turnsAt })
+    const at = within(turnsAt, now)
+    await payTwice(tx, { partner, team, at })
+    await withdrawAll(tx, { partner, team, amountsOf: ({ withdrawn }) => withdrawn, at })
     await settleStates(tx, { partner, team, now: at(0.95) })
     return await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
   })
+}
+
+/** When the cycle before the open one starts, and when the open one does. */
+function cyclesUntil(now: Date): { startsAt: Date; turnsAt: Date } {
+  const { timeZone, cycleSchedule: every, cycleAnchor: anchor } = defaultSettings
+  const open = cycleOf({ every, anchor }, dayIn(timeZone, now))
+  const before = cycleOf({ every, anchor }, addDays(open.startDate, -1))
+  return { startsAt: startOfDay(timeZone, before.startDate), turnsAt: startOfDay(timeZone, open.startDate) }
+}
+
+/** An instant at a share of the time between two others. */
+type At = (share: number) => Date
+
+function within(from: Date, to: Date): At {
+  return share => new Date(from.getTime() + (to.getTime() - from.getTime()) * share)
 }
 
 /** A request that creates an intent as it stands, for the person who has just started the sandbox. */
@@ -133,6 +222,12 @@ async function inviteAll(tx: Tx, { partner, now }: { partner: Partner; now: Date
   return team
 }
 
+async function payTwice(tx: Tx, { partner, team, at }: { partner: Partner; team: Team; at: At }): Promise<void> {
+  const first = (pay: bigint) => (pay * 3n) / 8n
+  await payAll(tx, { partner, team, shareOf: first, now: at(0.2) })
+  await payAll(tx, { partner, team, shareOf: pay => pay - first(pay), now: at(0.5) })
+}
+
 async function payAll(
   tx: Tx,
   { partner, team, shareOf, now }: { partner: Partner; team: Team; shareOf: (pay: bigint) => bigint; now: Date },
@@ -143,13 +238,37 @@ async function payAll(
 
 async function withdrawAll(
   tx: Tx,
-  { partner, team, at }: { partner: Partner; team: Team; at: (share: number) => Date },
+  {
+    partner,
+    team,
+    amountsOf,
+    at,
+  }: { partner: Partner; team: Team; amountsOf: (demo: DemoMember) => bigint[] | undefined; at: At },
 ): Promise<void> {
-  const all = team.flatMap(({ demo, memberId }) => (demo.withdrawn ?? []).map(amount => ({ demo, memberId, amount })))
-  for (const [index, { demo, memberId, amount }] of all.entries()) {
+  const all = team.flatMap(({ demo, memberId }) =>
+    (amountsOf(demo) ?? []).map(amount => ({ memberId, amount: { amount, currency: currencyOf(demo) } })),
+  )
+  for (const [index, { memberId, amount }] of all.entries()) {
     const now = at(0.55 + (0.35 * index) / all.length)
-    const intent = await intents.create(tx, { partner, memberId, amount: { amount, currency: currencyOf(demo) }, now })
+    const intent = await intents.create(tx, { partner, memberId, amount, now })
     await complete(tx, { partner, intentId: intent.id, now })
+    const dueAt = new Date(now.getTime() + partner.holdSeconds * 1_000)
+    // In the first minutes of a cycle the hold is not over yet, and the worker carries on.
+    if (dueAt <= at(1)) await payOut(tx, { now: dueAt })
+  }
+}
+
+/** What the worker does, but in this transaction, so that nothing is left to do when the demo is complete. */
+async function payOut(tx: Tx, { now }: { now: Date }): Promise<void> {
+  const bank = simulatedBank({ db: tx, now: () => now })
+  const payouts = await submitDue(tx, { now, countMax: bank.paymentsMax })
+  const partnerOf = new Map(payouts.map(({ withdrawalId, partnerId }) => [withdrawalId, partnerId]))
+  const payments = payouts.map(({ withdrawalId, amount, account }) => ({ reference: withdrawalId, amount, account }))
+  const reports = await bank.submit(payments, AbortSignal.timeout(bank.callMsMax))
+  for (const { reference, outcome, reason } of reports) {
+    const partnerId = partnerOf.get(reference)
+    assert(partnerId !== undefined && outcome === 'paid', `The demo's ${reference} is ${outcome}`)
+    await hear(tx, { partnerId, withdrawalId: reference, outcome, reason, now })
   }
 }
 

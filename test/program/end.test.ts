@@ -226,7 +226,7 @@ async function killedNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<nu
   shell.stdout.setEncoding('utf8').on('data', text => {
     stdout += text
   })
-  await vi.waitFor(() => expect(stdout).toContain('Ctrl-C stops it.'), { timeout: 15_000 })
+  await vi.waitFor(() => expect(stdout).toContain('Ctrl-C stops it.'), { timeout: 30_000 })
   shell.kill('SIGKILL')
   return Number(/pid (\d+)/.exec(stdout)?.[1])
 }

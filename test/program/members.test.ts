@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
@@ -13,17 +12,8 @@ import { createPartner, type PartnerSettings } from '../../src/partners/partners
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { silver } from '../harness.ts'
-import {
-  baseEnvironment,
-  type Environment,
-  get,
-  newDatabase,
-  newDataDir,
-  openwage,
-  type Service,
-  start,
-  tidyUp,
-} from './program.ts'
+import { type Environment, get, newDatabase, newDataDir, openwage, type Service, start, tidyUp } from './program.ts'
+import { closeTerminals, inTerminal } from './terminal.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -35,11 +25,9 @@ beforeAll(async () => {
 })
 afterAll(tidyUp)
 
-const children = new Set<ChildProcess>()
 const proxies = new Set<Server>()
 afterEach(() => {
-  for (const child of children) child.kill('SIGKILL')
-  children.clear()
+  closeTerminals()
   for (const proxy of proxies) proxy.close()
   proxies.clear()
 })
@@ -328,31 +316,6 @@ async function upload({ OPENWAGE_API_KEY: key }: Settings, body: string): Promis
   })
   expect(response.status).toBe(202)
   return (await response.json()) as { jobId: string }
-}
-
-/** Runs a command as a person does: `script` gives it a terminal. */
-function inTerminal(args: string[], settings: Settings) {
-  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, ...args]
-  const quoted = command.map(word => `'${word}'`).join(' ')
-  const child = spawn(
-    'script',
-    process.platform === 'linux' ? ['-qec', quoted, '/dev/null'] : ['-q', '/dev/null', ...command],
-    {
-      env: { ...baseEnvironment, ...settings, TERM: 'dumb' },
-      stdio: ['pipe', 'pipe', 'inherit'],
-    },
-  )
-  children.add(child)
-  let screen = ''
-  child.stdout.setEncoding('utf8').on('data', text => {
-    screen += text
-  })
-  return {
-    screen: () => screen,
-    says: (text: string) => vi.waitFor(() => expect(screen).toContain(text), { timeout: 20_000, interval: 20 }),
-    type: (text: string) => child.stdin.write(`${text}\n`),
-    ended: once(child, 'close').then(() => child.exitCode),
-  }
 }
 
 /** A way to the service on which answers can be lost. @returns its address */

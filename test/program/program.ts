@@ -85,14 +85,17 @@ export async function openwage(args: string[], settings: Environment): Promise<O
   return await outcomeOf(launch(args, settings))
 }
 
-/** Starts the service, and waits until it says that it runs. */
-export async function start(settings: Environment, args: string[] = []): Promise<Service> {
-  const child = launch(['start', ...args], {
-    PORT: '0',
-    OPENWAGE_HEALTH_PORT: '0',
-    OPENWAGE_DRAIN_SECONDS: '0',
-    ...settings,
-  })
+/**
+ * Starts the service, and waits until it says that it runs.
+ * @param options.stderr a file descriptor for its log, instead of a pipe to the test
+ */
+export async function start(
+  settings: Environment,
+  args: string[] = [],
+  { stderr = 'pipe' }: { stderr?: number | 'pipe' } = {},
+): Promise<Service> {
+  const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0' }
+  const child = launch(['start', ...args], { ...fixed, ...settings }, stderr)
   const ended = outcomeOf(child)
   let logged = ''
   child.stderr?.on('data', (text: string) => {
@@ -148,10 +151,10 @@ export async function get(service: Service, { key = service.key, path = '/v1/tie
   return await fetch(`${service.address}${path}`, { headers: { 'x-api-key': key } })
 }
 
-function launch(args: string[], settings: Environment): ChildProcess {
+function launch(args: string[], settings: Environment, stderr: number | 'pipe' = 'pipe'): ChildProcess {
   return spawn(process.execPath, [path.join(checkout, 'cli/openwage.ts'), ...args], {
     env: { ...baseEnvironment, ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', stderr],
   })
 }
 

@@ -1,0 +1,73 @@
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { LogDestination } from './log-destination.ts'
+
+let folder: string
+let reader: number
+let destination: LogDestination
+let timesGone: number
+
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'openwage-log-'))
+  const pipe = path.join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
+  timesGone = 0
+  destination = new LogDestination(openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK), {
+    lossLine: count => `lost ${count}\n`,
+    onReaderGone: () => timesGone++,
+  })
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+test('lines that a stalled reader leaves no room for are counted, and the others arrive whole and in order', () => {
+  const count = 40_000
+  for (let n = 0; n < count; n++) destination.write(`line ${n} ${'x'.repeat(40)}\n`)
+  const lines = readAll()
+  const [report] = lines.filter(line => line.startsWith('lost '))
+  const arrived = lines.filter(line => line.startsWith('line ')).map(line => /^line (\d+) x{40}$/.exec(line)?.[1])
+  expect(arrived).toEqual(arrived.map((_, n) => String(n)))
+  expect(arrived.length).toBeGreaterThan(10_000)
+  expect(report).toBe(`lost ${count - arrived.length}`)
+  expect(lines).toHaveLength(arrived.length + 1)
+
+  destination.write('after\n')
+  expect(readAll()).toEqual(['after'])
+  closeSync(reader)
+})
+
+test('a stalled reader holds up the end of the process for half a second at most', () => {
+  for (let n = 0; n < 10_000; n++) destination.write(`line ${n} ${'x'.repeat(40)}\n`)
+  const startedAtMs = performance.now()
+  destination.flushBeforeExit()
+  expect(performance.now() - startedAtMs).toBeLessThan(2_000)
+  closeSync(reader)
+})
+
+test('a reader that has gone is told once, and what comes later is lost without an error', () => {
+  closeSync(reader)
+  for (let n = 0; n < 3; n++) {
+    destination.write(`line ${n}\n`)
+    destination.flush()
+  }
+  destination.flushBeforeExit()
+  expect(timesGone).toBe(1)
+})
+
+/** Reads and flushes until nothing more comes. */
+function readAll(): string[] {
+  const chunks: Buffer[] = []
+  for (;;) {
+    destination.flush()
+    const chunk = Buffer.alloc(65_536)
+    try {
+      chunks.push(chunk.subarray(0, readSync(reader, chunk)))
+    } catch {
+      // Nothing is left in the pipe.
+      return Buffer.concat(chunks).toString().split('\n').slice(0, -1)
+    }
+  }
+}

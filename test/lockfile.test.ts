@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+
+type Package = { optionalDependencies?: Record<string, string>; version?: string; integrity?: string; link?: boolean }
+
+const { packages } = JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8')) as {
+  packages: Record<string, Package>
+}
+
+// npm ci of npm 11 refuses a lock without them, on every platform.
+test('the lockfile holds every optional package, also those of other platforms', () => {
+  const optional = Object.entries(packages).flatMap(([folder, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies).map(name => ({ folder, name })),
+  )
+  // Node and PostgreSQL for four platforms each, and the tools: an empty list would prove nothing.
+  expect(optional.length).toBeGreaterThan(50)
+  expect(optional.filter(({ folder, name }) => !isLocked(folder, name))).toEqual([])
+})
+
+test('every locked package has a version and a checksum', () => {
+  const installed = Object.entries(packages).filter(([folder]) => folder !== '')
+  expect(installed.filter(([, { version, integrity }]) => !version || !integrity)).toEqual([])
+})
+
+/** Looks where Node looks: in the package's own node_modules, then in each one above. */
+function isLocked(folder: string, name: string): boolean {
+  const prefix = folder === '' ? '' : `${folder}/`
+  if (`${prefix}node_modules/${name}` in packages) return true
+  return folder !== '' && isLocked(folder.replace(/\/?node_modules\/(@[^/]+\/)?[^/]+$/, ''), name)
+}

@@ -1,0 +1,106 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, expect, test, vi } from 'vitest'
+import { baseEnvironment, get, newDatabase, type Service, start, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+afterEach(tidyUp)
+
+// The service without its logs is a service; the logs without the service are nothing.
+
+test('a service whose log pipe is closed ends in order', async () => {
+  const service = await start(await newDatabase())
+  service.child.stderr?.destroy()
+  // The line of this request finds the pipe closed. Its answer may come first, or the connection be refused.
+  await get(service).catch(() => undefined)
+  expect((await service.ended).code).toBe(0)
+})
+
+test('a start whose output goes to a reader of five lines leaves no process', async () => {
+  const { DATABASE_URL } = await newDatabase()
+  const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
+  // The shell tells the service's own exit code, which a pipeline would hide.
+  const shell = spawn(
+    'sh',
+    ['-c', '{ "$@" 2>&1; echo "code $?" >&3; } | head -5', 'sh', process.execPath, script, 'start'],
+    {
+      env: { ...baseEnvironment, DATABASE_URL, PORT: '0' },
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+    },
+  )
+  let said = ''
+  shell.stdio[3]?.on('data', text => {
+    said += text
+  })
+  await once(shell, 'close')
+  expect(said).toBe('code 0\n')
+})
+
+if (existsSync('/dev/full')) {
+  test('requests are answered while the log cannot be written, and SIGTERM stops the service', async () => {
+    const fd = openSync('/dev/full', 'w')
+    const service = await start(await newDatabase(), [], { stderr: fd })
+    closeSync(fd)
+    await expectAnswers(service)
+    expect((await service.stop()).code).toBe(0)
+  })
+}
+
+// Only root may mount; /dev/full has shown everyone else what matters most.
+if (process.platform === 'linux' && process.getuid?.() === 0) {
+  test('a full disk costs log lines, and the log says how many when there is room again', async () => {
+    const disk = mkdtempSync(path.join(tmpdir(), 'openwage-full-'))
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk])
+    try {
+      const filler = path.join(disk, 'filler')
+      const logFile = path.join(disk, 'log')
+      const fd = openSync(logFile, 'a')
+      // It leaves less than a page, so that the log breaks off in the middle of a line.
+      writeFileSync(filler, Buffer.alloc(56 * 1_024))
+      const service = await start(await newDatabase(), [], { stderr: fd })
+      closeSync(fd)
+      await vi.waitFor(async () => {
+        await expectAnswers(service)
+        expect(linesOf(logFile).some(line => !isJson(line))).toBe(true)
+      })
+      await expectAnswers(service)
+
+      rmSync(filler)
+      await vi.waitFor(() => expect(linesOf(logFile).some(line => line.includes('log lines were lost'))).toBe(true))
+      expect((await service.stop()).code).toBe(0)
+      const lines = linesOf(logFile)
+      const report = lines.findIndex(line => line.includes('log lines were lost'))
+      expect(JSON.parse(lines[report] ?? '')).toMatchObject({ level: 'warn', lines: expect.any(Number) })
+      expect(JSON.parse(lines[report] ?? '').lines).toBeGreaterThan(0)
+      // Only the line that the full disk has cut off is not whole.
+      expect(lines.filter(line => !isJson(line))).toHaveLength(1)
+      expect(lines.at(-1)).toContain('"msg":"stopping"')
+    } finally {
+      await tidyUp()
+      execFileSync('umount', [disk])
+      rmSync(disk, { recursive: true })
+    }
+  })
+}
+
+// More lines than two pages of the log.
+async function expectAnswers(service: Service): Promise<void> {
+  for (let count = 0; count < 50; count++) expect((await get(service)).status).toBe(200)
+}
+
+function linesOf(file: string): string[] {
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .filter(line => line !== '')
+}
+
+function isJson(line: string): boolean {
+  try {
+    return JSON.parse(line) !== undefined
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,38 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, vi } from 'vitest'
+import { baseEnvironment, type Environment } from './program.ts'
+
+const children = new Set<ChildProcess>()
+
+/** Runs a command as a person does: `script` gives it a terminal. */
+export function inTerminal(args: string[], settings: Environment) {
+  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, ...args]
+  const quoted = command.map(word => `'${word}'`).join(' ')
+  const child = spawn(
+    'script',
+    process.platform === 'linux' ? ['-qec', `exec ${quoted}`, '/dev/null'] : ['-q', '/dev/null', ...command],
+    {
+      env: { ...baseEnvironment, ...settings, TERM: 'dumb' },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  )
+  children.add(child)
+  let screen = ''
+  child.stdout.setEncoding('utf8').on('data', text => {
+    screen += text
+  })
+  return {
+    screen: () => screen,
+    says: (text: string) => vi.waitFor(() => expect(screen).toContain(text), { timeout: 20_000, interval: 20 }),
+    type: (text: string) => child.stdin.write(`${text}\n`),
+    pressCtrlC: () => child.stdin.write('\x03'),
+    ended: once(child, 'close').then(() => child.exitCode),
+  }
+}
+
+/** Ends what the tests have left running. */
+export function closeTerminals(): void {
+  for (const child of children) child.kill('SIGKILL')
+  children.clear()
+}

@@ -97,6 +97,8 @@ class Table extends Parser {
   }
 
   private async told(work: (done: (error?: Error | null) => void) => void): Promise<void> {
+    // A parser that has failed is destroyed; a write to it would fail with an error of the stream.
+    if (this.destroyed) return
     const error = await new Promise<unknown>(work)
     if (!error) return
     if (!(error instanceof CsvError)) throw error

@@ -59,6 +59,8 @@ const limits = {
   // More than any route allows its body: it ends only what has never become a request.
   requestMsMax: 11 * 60_000,
   headersMsMax: 10_000,
+  // Of the nine seconds that a stop may take, the rest is for what has arrived.
+  closingArrivalMsMax: 4_000,
   // Slow ones are looked for this often.
   checkEveryMs: 1_000,
   idleConnectionMsMax: 60_000,
@@ -74,7 +76,11 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  */
 export function createServer(
   { db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>,
-  { arrivalMsMax, checkEveryMs }: { arrivalMsMax: number; checkEveryMs: number } = limits,
+  {
+    arrivalMsMax,
+    closingArrivalMsMax,
+    checkEveryMs,
+  }: { arrivalMsMax: number; closingArrivalMsMax: number; checkEveryMs: number } = limits,
 ): App {
   const app: App = Fastify({
     loggerInstance: log,
@@ -123,6 +129,7 @@ export function createServer(
 
   const arrivals = new Arrivals({ msMax: arrivalMsMax })
   const sweeping = setInterval(() => arrivals.sweep(), checkEveryMs).unref()
+  app.addHook('preClose', async () => arrivals.closeWithin(closingArrivalMsMax))
   app.addHook('onClose', () => clearInterval(sweeping))
 
   app.addHook('onRequest', async (request, reply) => {

@@ -51,6 +51,14 @@ export class Arrivals {
   }
 }
 
+/** A signal for when the caller has hung up, or has been answered. */
+export function hangUpOf({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  raw.once('close', () => gone.abort())
+  if (raw.destroyed) gone.abort()
+  return gone.signal
+}
+
 /** @returns false when it cannot be cut off yet */
 function cutOff(raw: IncomingMessage, reply: FastifyReply, refusal: Problem): boolean {
   if (!reply.raw.writableFinished) return refuseBody(raw, refusal)

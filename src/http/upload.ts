@@ -82,13 +82,17 @@ const limits = {
   lingerMsMax: 1_000,
 }
 
+type Accepted = { kinds: readonly FileKind[]; fileBytesMax: number }
+const anyFile: Accepted = { kinds: ['csv', 'xlsx'], fileBytesMax: limits.fileBytesMax }
+
 /**
  * Lets the routes of this scope take a file as their body: CSV or XLSX as it is, or as the one part of a form. It goes to
  * the disk as it comes, never whole into memory, and `request.body` is an `UploadedFile`.
  *
- * Answers 413 beyond 100 MiB, 415 to another kind of file, and 400 to an empty one and to a form that is not one file.
+ * @param kinds those that are taken; with both of them, a form too
+ * Answers 413 beyond `fileBytesMax`, 415 to another kind of file, and 400 to an empty one and to a form that is not one file.
  */
-export function acceptUploads(scope: App): void {
+export function acceptUploads(scope: App, { kinds, fileBytesMax }: Accepted = anyFile): void {
   scope.addHook('onRoute', route => {
     route.config = { arrivalMsMax: limits.arrivalMsMax, ...route.config }
   })
@@ -105,17 +109,18 @@ export function acceptUploads(scope: App): void {
     const { socket } = request.raw
     if (request.body instanceof UploadedFile && socket instanceof Socket) socket.setTimeout(limits.answerMsMax)
   })
-  for (const kind of ['csv', 'xlsx'] as const) {
+  for (const kind of kinds) {
     scope.addContentTypeParser(mediaTypes[kind], async (request: FastifyRequest, payload: Readable) => {
       requireUtf8(request)
-      return await receive(request, payload, incoming => {
+      return await receive(request, payload, fileBytesMax, incoming => {
         incoming.kind = kind
         payload.pipe(incoming)
       })
     })
   }
+  if (kinds.length === 1) return
   scope.addContentTypeParser(mediaTypes.form, async (request: FastifyRequest, payload: Readable) => {
-    return await receive(request, payload, incoming => openForm(request, payload, incoming))
+    return await receive(request, payload, fileBytesMax, incoming => openForm(request, payload, incoming))
   })
   scope.addContentTypeParser(Object.keys(otherKinds), async (request: FastifyRequest) => {
     throw kindRefused(request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase())
@@ -128,9 +133,10 @@ const uploads = new WeakMap<FastifyRequest, Upload>()
 async function receive(
   request: FastifyRequest,
   payload: Readable,
+  fileBytesMax: number,
   begin: (incoming: IncomingFile) => void,
 ): Promise<UploadedFile> {
-  const incoming = new IncomingFile()
+  const incoming = new IncomingFile(fileBytesMax)
   // Hung up, or too slow: nothing more is worth reading.
   let isBrokenOff = false
   const giveUp = (error: Error) => {
@@ -145,7 +151,7 @@ async function receive(
     const mine = arriving.filter(each => each === partnerId)
     if (arriving.length > limits.arrivingMax || mine.length > limits.arrivingOfOneMax) throw busy()
     if (payload.destroyed) throw problem('BadRequest', 'The body ended early')
-    if (Number(request.headers['content-length']) > limits.fileBytesMax + formBytesMax) throw tooLarge()
+    if (Number(request.headers['content-length']) > fileBytesMax + formBytesMax) throw tooLarge(fileBytesMax)
     handle = await openNameless()
     // The caller may have hung up meanwhile.
     if (incoming.errored) throw incoming.errored
@@ -223,9 +229,11 @@ class IncomingFile extends Transform {
   kind: FileKind | undefined
   private bytes = 0
   private readonly hash = createHash('sha256')
+  private readonly bytesMax: number
 
-  constructor() {
+  constructor(bytesMax: number) {
     super()
+    this.bytesMax = bytesMax
     // Told by what writes it; before it is written, an error that nobody listens to would end the process.
     this.on('error', () => {})
   }
@@ -233,7 +241,7 @@ class IncomingFile extends Transform {
   override _transform(chunk: Buffer, _encoding: string, done: TransformCallback): void {
     this.bytes += chunk.length
     this.hash.update(chunk)
-    if (this.bytes > limits.fileBytesMax) done(tooLarge())
+    if (this.bytes > this.bytesMax) done(tooLarge(this.bytesMax))
     else done(null, chunk)
   }
 
@@ -278,8 +286,8 @@ function kindRefused(mediaType = '', name = ''): Problem {
   return problem('UnsupportedMediaType', known ?? 'The file must be CSV (.csv) or an Excel workbook (.xlsx)')
 }
 
-function tooLarge(): Problem {
-  return problem('PayloadTooLarge', `The file must not exceed ${limits.fileBytesMax} bytes`)
+function tooLarge(bytesMax: number): Problem {
+  return problem('PayloadTooLarge', `The file must not exceed ${bytesMax} bytes`)
 }
 
 async function readToNothing(payload: Readable): Promise<void> {

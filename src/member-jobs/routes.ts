@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { csvLines } from '../csv.ts'
 import { type Db, sql, type Tx, withCopying } from '../db.ts'
+import { hangUpOf } from '../http/arrivals.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
 import { type Answer, once, read } from '../http/once.ts'
@@ -98,12 +99,10 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
             withCopying(pool, (copyingDb, copyInto) =>
               once(copyingDb, request, reply, async tx => {
                 const { partner, now } = request
-                const gone = new AbortController()
-                reply.raw.once('close', () => gone.abort())
                 const query = request.query as Static<typeof FileQuery>
                 const file = { fd, kind: uploaded.kind, removesAccounts, offboardMax: query.offboardMax }
                 return await answerTo(tx, { partner, query }, () =>
-                  memberJobs.createFromFile(tx, { partner, file, copyInto, signal: gone.signal, now }),
+                  memberJobs.createFromFile(tx, { partner, file, copyInto, signal: hangUpOf(reply), now }),
                 )
               }),
             ),

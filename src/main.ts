@@ -138,7 +138,7 @@ export async function run(
     // Nobody waits for it, and a start does not fail of it.
     if (roles.api) {
       void import('./http/upload.ts')
-        .then(({ removeLeftBehind }) => removeLeftBehind(now()))
+        .then(({ removeLeftBehind }) => removeLeftBehind())
         .catch(error => log.warn({ err: error }, 'files of an earlier process are still there'))
     }
     // After the port is ours: what cannot serve leaves the work to others.

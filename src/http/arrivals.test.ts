@@ -14,7 +14,7 @@ const logged: string[] = []
 beforeAll(async () => {
   harness = await startHarness()
   const log = pino({ level: 'warn' }, { write: line => logged.push(line) })
-  const limits = { arrivalMsMax: 150, checkEveryMs: 20 }
+  const limits = { arrivalMsMax: 150, closingArrivalMsMax: 150, checkEveryMs: 20 }
   app = createServer({ db: harness.db, log, now: harness.clock.now, mode: harness.mode }, limits)
   app.post('/v1/things', { config: { scope: 'any' } }, async request => ({ got: request.body }))
   app.register(async (scope: App) => {
@@ -34,10 +34,10 @@ afterAll(async () => {
 /** A request of which only the beginning of the body comes; `answered` is all that comes back until the end. */
 function begin(
   path: string,
-  { type = 'application/json', length = '30', key = harness.key, connection = 'close' } = {},
+  { type = 'application/json', length = '30', key = harness.key, connection = 'close', to = port } = {},
 ) {
   const framing = length === 'chunked' ? 'Transfer-Encoding: chunked\r\n\r\n' : `Content-Length: ${length}\r\n\r\n{`
-  const socket = net.connect({ host: '127.0.0.1', port })
+  const socket = net.connect({ host: '127.0.0.1', port: to })
   // A connection that is cut off is closed behind it, which is what counts.
   socket.on('error', () => {})
   socket.setEncoding('utf8')
@@ -97,6 +97,31 @@ test('bodies that arrive in time are none the wiser, one after the other on one 
     `}POST /v1/things HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
   )
   expect((await answered).match(/{"got":{}}/g)).toHaveLength(2)
+})
+
+test('when the service stops, a body without end is cut off', async () => {
+  const second = createServer(
+    { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode },
+    { arrivalMsMax: 60_000, closingArrivalMsMax: 50, checkEveryMs: 20 },
+  )
+  let heads = 0
+  second.addHook('onRequest', async () => {
+    heads += 1
+  })
+  second.post('/v1/things', { config: { scope: 'any' } }, async request => ({ got: request.body }))
+  second.register(async (scope: App) => {
+    acceptUploads(scope)
+    scope.post('/v1/lists', { config: { scope: 'any' } }, async () => ({}))
+  })
+  const there = Number(new URL(await second.listen({ host: '127.0.0.1', port: 0 })).port)
+  const thing = begin('/v1/things', { connection: 'keep-alive', to: there })
+  const list = begin('/v1/lists', { type: 'text/csv', length: 'chunked', connection: 'keep-alive', to: there })
+  const endless = setInterval(() => list.socket.write('4\r\na,b\n\r\n'), 5)
+  await expect.poll(() => heads).toBe(2)
+  await second.close()
+  clearInterval(endless)
+  for (const { answered } of [thing, list])
+    expect(await answered).toMatch(/^HTTP\/1\.1 503 [\s\S]*The service is stopping/)
 })
 
 test('nothing of this is a fault of ours in the log', () => {

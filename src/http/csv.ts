@@ -1,27 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problem } from '../errors.ts'
-import type { App } from './server.ts'
-
-/** A body that came as `text/csv`: the file as it stands, for its slice to read. */
-export class CsvFile {
-  readonly text: string
-  constructor(text: string) {
-    this.text = text
-  }
-}
-
-/** Lets the routes of this scope take a `text/csv` body beside JSON. Everywhere else one is refused with 415. */
-export function acceptCsv(scope: App): void {
-  scope.addContentTypeParser('text/csv', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => {
-    requireUtf8(request)
-    try {
-      return new CsvFile(utf8.decode(bytes))
-    } catch {
-      throw problem('BadRequest', 'The file is not valid UTF-8; save it as "CSV UTF-8"')
-    }
-  })
-}
 
 /** @throws Problem `UnsupportedMediaType` when the `content-type` names another character set */
 export function requireUtf8(request: FastifyRequest): void {
@@ -63,6 +42,3 @@ export function sendCsv(
 export function csvHeaders(name: string): Record<string, string> {
   return { 'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}"` }
 }
-
-// A byte order mark stays: what a file begins with is for its reader to judge.
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -17,7 +17,7 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   params?: P
   query?: Q
   body?: B
-  /** Beside JSON the body may be this file; the route's own parser makes a `CsvFile` of it. */
+  /** Beside JSON the body may be this file; see `acceptUploads`. */
   csvBody?: Csv
   /** The body is a file, and nothing else: CSV, XLSX, or a form with one of them; see `acceptUploads`. */
   fileBody?: Csv

@@ -64,6 +64,8 @@ const limits = {
   // More than any route allows its body: it ends only what has never become a request.
   requestMsMax: 11 * 60_000,
   headersMsMax: 10_000,
+  // Of the nine seconds that a stop may take, the rest is for what has arrived.
+  closingArrivalMsMax: 4_000,
   // Slow ones are looked for this often.
   checkEveryMs: 1_000,
   idleConnectionMsMax: 60_000,
@@ -77,7 +79,10 @@ const limits = {
 }
 
 type Overrides = Partial<
-  Pick<typeof limits, 'arrivalMsMax' | 'checkEveryMs' | 'connectionsMax' | 'refusedConnectionsMax' | 'unsentMsMax'>
+  Pick<
+    typeof limits,
+    'arrivalMsMax' | 'closingArrivalMsMax' | 'checkEveryMs' | 'connectionsMax' | 'refusedConnectionsMax' | 'unsentMsMax'
+  >
 >
 
 const defaultRateLimit = { perSecond: 100, burst: 200 }
@@ -88,7 +93,10 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * request exactly right), and the one shape of everything that goes wrong.
  */
 export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>, overrides: Overrides = {}): App {
-  const { arrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = { ...limits, ...overrides }
+  const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {
+    ...limits,
+    ...overrides,
+  }
   const app: App = Fastify({
     loggerInstance: log,
     // One line per request is enough, and it must not hold the query.
@@ -142,6 +150,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
     const count = connections.sweep()
     if (count > 0) log.info({ count }, 'connections closed: their clients did not read the answer')
   }, checkEveryMs).unref()
+  app.addHook('preClose', async () => arrivals.closeWithin(closingArrivalMsMax))
   app.addHook('onClose', () => clearInterval(sweeping))
 
   app.addHook('onRequest', async (request, reply) => {

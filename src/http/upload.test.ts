@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, statSync } from 'node:fs'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { once } from 'node:events'
+import { fstatSync, readdirSync, readlinkSync, readSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -12,13 +13,14 @@ import { documentation } from './documentation.ts'
 import { once as onceByKey } from './once.ts'
 import { operation } from './operation.ts'
 import { type App, createServer } from './server.ts'
-import { acceptUploads, UploadedFile } from './upload.ts'
+import { acceptUploads, removeLeftBehind, UploadedFile } from './upload.ts'
 
 let harness: Harness
 let app: App
 let url: string
-// Where the last file lay, and what it held while it was there.
-let seen: { path: string; text: string; mode: number; idleMsMax: number | undefined } | undefined
+// What the last file held, and how it lay on the disk.
+let onRead: (() => Promise<void>) | undefined
+let seen: { text: string; mode: number; names: number; idleMsMax: number | undefined } | undefined
 
 beforeAll(async () => {
   // Nobody else's uploads are in a folder of our own.
@@ -38,13 +40,14 @@ beforeAll(async () => {
     scope.put('/v1/lists', { config: { scope: 'members:write' }, schema }, async (request, reply) => {
       const file = request.body
       if (!(file instanceof UploadedFile)) throw new Error('validation let something else through')
-      const mode = statSync(path.dirname(file.path)).mode & 0o777
-      seen = {
-        path: file.path,
-        text: readFileSync(file.path, 'latin1').slice(0, 100),
-        mode,
-        idleMsMax: request.raw.socket.timeout,
-      }
+      const start = Buffer.alloc(100)
+      await file.lend(async fd => {
+        await onRead?.()
+        onRead = undefined
+        const { mode, nlink } = fstatSync(fd)
+        const text = start.toString('latin1', 0, readSync(fd, start, 0, start.length, 0))
+        seen = { text, mode: mode & 0o777, names: nlink, idleMsMax: request.raw.socket.timeout }
+      })
       return await onceByKey(harness.db, request, reply, async () => ({
         status: 200,
         body: { kind: file.kind, bytes: file.bytes, sha256: file.sha256 },
@@ -98,11 +101,11 @@ describe('a file', () => {
     ['Text/CSV; charset="UTF-8"; header=present', 'csv'],
     [xlsxType, 'xlsx'],
   ])(
-    'of %s lies on the disk while the request is answered, readable to us alone, and is gone behind it',
+    'of %s lies on the disk without a name while the request is answered, and is gone afterwards',
     async (type, kind) => {
       const { status, body } = await put(csv, { 'content-type': type })
       expect([status, body]).toEqual([200, { kind, bytes: csv.length, sha256: sha256(csv) }])
-      expect(seen).toMatchObject({ text: csv, mode: 0o700 })
+      expect(seen).toMatchObject({ text: csv, mode: 0o600, names: 0 })
       await gone()
     },
   )
@@ -150,8 +153,44 @@ describe('a file', () => {
       `PUT /v1/lists HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nContent-Type: text/csv\r\nContent-Length: 1000\r\n\r\nemail`,
     )
     await expect.poll(uploads).toHaveLength(1)
+    // What a kill would leave behind.
+    expect(await readdir(tmpdir())).toEqual([])
     socket.destroy()
     await expect.poll(uploads).toEqual([])
+  })
+
+  test('is not closed under its reader when the caller hangs up', async () => {
+    const { promise: reading, resolve: begin } = Promise.withResolvers<void>()
+    const { promise: reopened, resolve: end } = Promise.withResolvers<void>()
+    onRead = async () => {
+      begin()
+      await reopened
+    }
+    const socket = net.connect({ host: '127.0.0.1', port: Number(new URL(url).port) })
+    socket.write(
+      `PUT /v1/lists HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nContent-Type: text/csv\r\nContent-Length: ${csv.length}\r\n\r\n${csv}`,
+    )
+    await reading
+    const closed = once(socket, 'close')
+    socket.destroy()
+    await closed
+    // Another request has been answered since, so that this one is known to be gone.
+    await fetch(`${url}/v1/things`, { method: 'POST', headers: { 'x-api-key': harness.key } })
+    expect(uploads()).toHaveLength(1)
+    seen = undefined
+    end()
+    await gone()
+    expect(seen).toMatchObject({ text: csv })
+  })
+
+  test('that an earlier process has left is removed at the start, however young it is', async () => {
+    await mkdir(path.join(tmpdir(), 'openwage-upload-old'))
+    await writeFile(path.join(tmpdir(), 'openwage-upload-old', 'body'), csv)
+    await writeFile(path.join(tmpdir(), 'openwage-upload-new'), csv)
+    await writeFile(path.join(tmpdir(), 'other'), '')
+    await removeLeftBehind()
+    expect(await readdir(tmpdir())).toEqual(['other'])
+    await rm(path.join(tmpdir(), 'other'))
   })
 })
 
@@ -283,10 +322,21 @@ function megabytes(count: number): ReadableStream {
   })
 }
 
-async function uploads(): Promise<string[]> {
-  return await readdir(tmpdir())
+/** The files that this process has open and that lie in the temporary folder, with or without a name. */
+function uploads(): string[] {
+  return readdirSync('/proc/self/fd')
+    .map(fd => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`)
+      } catch {
+        // Closed meanwhile.
+        return ''
+      }
+    })
+    .filter(file => file.startsWith(tmpdir()))
 }
 
 async function gone(): Promise<void> {
-  await expect.poll(() => existsSync(path.dirname(seen?.path ?? ''))).toBe(false)
+  await expect.poll(uploads).toEqual([])
+  expect(await readdir(tmpdir())).toEqual([])
 }

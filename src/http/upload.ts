@@ -1,36 +1,62 @@
-import { createHash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { createHash, randomUUID } from 'node:crypto'
+import { type FileHandle, open, readdir, rm, unlink } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Readable, Transform, type TransformCallback } from 'node:stream'
-import { finished, pipeline } from 'node:stream/promises'
-import { Busboy, type BusboyInstance } from '@fastify/busboy'
+import { finished } from 'node:stream/promises'
 import type { FastifyRequest } from 'fastify'
 import { type Problem, problem } from '../errors.ts'
 import { requireUtf8 } from './csv.ts'
+import { FormFile, formBytesMax, notOneFile } from './form.ts'
 import type { App } from './server.ts'
 
-/** A body that came as a file and lies on the disk until the request is answered. */
+/** A body that came as a file, and lies on the disk, without a name, until the request is answered. */
 export class UploadedFile {
-  /** Gone when the response is finished or the caller has hung up; who reads on by then reads from an open handle. */
-  readonly path: string
   readonly kind: FileKind
   readonly bytes: number
   /** In hexadecimal digits. */
   readonly sha256: string
+  private readonly handle: FileHandle
+  private borrowers = 0
+  private isAnswered = false
 
-  constructor({ path, kind, bytes, sha256 }: { path: string; kind: FileKind; bytes: number; sha256: string }) {
-    this.path = path
+  constructor(handle: FileHandle, { kind, bytes, sha256 }: { kind: FileKind; bytes: number; sha256: string }) {
+    this.handle = handle
     this.kind = kind
     this.bytes = bytes
     this.sha256 = sha256
   }
 
+  /**
+   * Lends the descriptor of the open file. It stays open until `work` has ended, also when the caller hangs up before: the
+   * next file that is opened may get its number.
+   */
+  async lend<T>(work: (fd: number) => Promise<T>): Promise<T> {
+    if (this.isAnswered) throw problem('BadRequest', 'The caller has hung up')
+    this.borrowers += 1
+    try {
+      return await work(this.handle.fd)
+    } finally {
+      this.borrowers -= 1
+      await this.closeUnused()
+    }
+  }
+
+  /** The request is answered, or its caller has hung up. */
+  async answered(): Promise<void> {
+    this.isAnswered = true
+    await this.closeUnused()
+  }
+
   /** What makes two requests the same: the file, and not where it lies. */
   toJSON(): { kind: FileKind; sha256: string } {
     return { kind: this.kind, sha256: this.sha256 }
+  }
+
+  private async closeUnused(): Promise<void> {
+    // Closing it again does nothing.
+    if (this.isAnswered && this.borrowers === 0) await this.handle.close()
   }
 }
 type FileKind = 'csv' | 'xlsx'
@@ -52,56 +78,65 @@ const limits = {
   arrivingMax: 64,
   /** Of one partner, whose jobs are done one after the other anyway. */
   arrivingOfOneMax: 3,
-  /** A folder that is as old as this has been left behind by a process that was killed. */
-  folderAgeMsMax: 60 * 60_000,
   /** For so long a refused body is read on to nothing: who is still sending does not read the answer. */
   lingerMsMax: 1_000,
 }
+
+type Accepted = { kinds: readonly FileKind[]; fileBytesMax: number }
+const anyFile: Accepted = { kinds: ['csv', 'xlsx'], fileBytesMax: limits.fileBytesMax }
 
 /**
  * Lets the routes of this scope take a file as their body: CSV or XLSX as it is, or as the one part of a form. It goes to
  * the disk as it comes, never whole into memory, and `request.body` is an `UploadedFile`.
  *
- * Answers 413 beyond 100 MiB, 415 to another kind of file, and 400 to an empty one and to a form that is not one file.
+ * @param kinds those that are taken; with both of them, a form too
+ * Answers 413 beyond `fileBytesMax`, 415 to another kind of file, and 400 to an empty one and to a form that is not one file.
  */
-export function acceptUploads(scope: App): void {
+export function acceptUploads(scope: App, { kinds, fileBytesMax }: Accepted = anyFile): void {
   scope.addHook('onRoute', route => {
     route.config = { arrivalMsMax: limits.arrivalMsMax, ...route.config }
   })
   scope.addHook('preParsing', async (request, reply) => {
-    reply.raw.once('close', () => void discard(folders.get(request)))
+    const upload: Upload = { isAnswered: false, file: undefined }
+    uploads.set(request, upload)
+    reply.raw.once('close', () => {
+      upload.isAnswered = true
+      void upload.file?.answered()
+    })
   })
   scope.addHook('preHandler', async request => {
     // Nothing passes over the connection while a large file is dealt with; otherwise it would be taken for an idle one.
     const { socket } = request.raw
     if (request.body instanceof UploadedFile && socket instanceof Socket) socket.setTimeout(limits.answerMsMax)
   })
-  for (const kind of ['csv', 'xlsx'] as const) {
+  for (const kind of kinds) {
     scope.addContentTypeParser(mediaTypes[kind], async (request: FastifyRequest, payload: Readable) => {
       requireUtf8(request)
-      return await receive(request, payload, incoming => {
+      return await receive(request, payload, fileBytesMax, incoming => {
         incoming.kind = kind
         payload.pipe(incoming)
       })
     })
   }
+  if (kinds.length === 1) return
   scope.addContentTypeParser(mediaTypes.form, async (request: FastifyRequest, payload: Readable) => {
-    return await receive(request, payload, incoming => openForm(request, payload, incoming))
+    return await receive(request, payload, fileBytesMax, incoming => openForm(request, payload, incoming))
   })
   scope.addContentTypeParser(Object.keys(otherKinds), async (request: FastifyRequest) => {
     throw kindRefused(request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase())
   })
 }
 
-// The folder of each request that brought a file.
-const folders = new WeakMap<FastifyRequest, string>()
+type Upload = { isAnswered: boolean; file: UploadedFile | undefined }
+const uploads = new WeakMap<FastifyRequest, Upload>()
 
 async function receive(
   request: FastifyRequest,
   payload: Readable,
-  open: (incoming: IncomingFile) => void,
+  fileBytesMax: number,
+  begin: (incoming: IncomingFile) => void,
 ): Promise<UploadedFile> {
-  const incoming = new IncomingFile()
+  const incoming = new IncomingFile(fileBytesMax)
   // Hung up, or too slow: nothing more is worth reading.
   let isBrokenOff = false
   const giveUp = (error: Error) => {
@@ -109,28 +144,30 @@ async function receive(
     incoming.destroy(error)
   }
   payload.on('error', giveUp)
-  let folder: string | undefined
+  let handle: FileHandle | undefined
   const partnerId = request.partner.id
   arriving.push(partnerId)
   try {
     const mine = arriving.filter(each => each === partnerId)
     if (arriving.length > limits.arrivingMax || mine.length > limits.arrivingOfOneMax) throw busy()
     if (payload.destroyed) throw problem('BadRequest', 'The body ended early')
-    if (Number(request.headers['content-length']) > limits.fileBytesMax + formBytesMax) throw tooLarge()
-    folder = await mkdtemp(path.join(tmpdir(), folderPrefix))
-    folders.set(request, folder)
-    // The caller may have hung up meanwhile; a file that is opened now could come to lie in a folder just being removed.
+    if (Number(request.headers['content-length']) > fileBytesMax + formBytesMax) throw tooLarge(fileBytesMax)
+    handle = await openNameless()
+    // The caller may have hung up meanwhile.
     if (incoming.errored) throw incoming.errored
-    const file = path.join(folder, 'body')
-    open(incoming)
-    await pipeline(incoming, createWriteStream(file, { flags: 'wx', mode: 0o600 }))
-    return incoming.uploaded(file)
+    begin(incoming)
+    await handle.writeFile(incoming)
+    const file = incoming.uploaded(handle)
+    const upload = uploads.get(request)
+    if (upload !== undefined) upload.file = file
+    if (upload?.isAnswered) await file.answered()
+    return file
   } catch (error) {
     const refusal = incoming.errored ?? error
-    await discard(folder)
+    await handle?.close()
     payload.unpipe()
     if (!isBrokenOff) await readToNothing(payload)
-    throw refusal
+    throw isFull(refusal) ? noRoom() : refusal
   } finally {
     arriving.splice(arriving.indexOf(partnerId), 1)
     payload.off('error', giveUp)
@@ -149,79 +186,86 @@ function busy(): Problem {
   )
 }
 
-/** Removes the files of a process that was killed: they hold bank details, and nobody else will ever remove them. */
-export async function removeLeftBehind(now: Date): Promise<void> {
-  for (const name of await readdir(tmpdir())) {
-    if (!name.startsWith(folderPrefix)) continue
-    const folder = path.join(tmpdir(), name)
-    // Another process may be removing its own at this moment.
-    const { mtimeMs } = await stat(folder).catch(() => ({ mtimeMs: now.getTime() }))
-    if (now.getTime() - mtimeMs > limits.folderAgeMsMax) await rm(folder, { recursive: true, force: true })
+function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE'].includes((error as { code?: string }).code ?? '')
+}
+
+function noRoom(): Problem {
+  const message = 'The service has no room for the file at the moment; try again in a minute'
+  return problem('ServiceUnavailable', message, {}, { 'retry-after': '60' })
+}
+
+/**
+ * Opens a file that has no name any more. It holds bank details, and whatever ends this process, a SIGKILL too, the
+ * operating system frees it.
+ */
+async function openNameless(): Promise<FileHandle> {
+  const file = path.join(tmpdir(), `${filePrefix}${randomUUID()}`)
+  const handle = await open(file, 'wx+', 0o600)
+  try {
+    await unlink(file)
+    return handle
+  } catch (error) {
+    await handle.close()
+    throw error
   }
 }
 
-const folderPrefix = 'openwage-upload-'
+/**
+ * Removes what earlier processes have left in the temporary folder, whatever its age. A live neighbour loses nothing: it
+ * has opened its files, and never looks for them by name.
+ */
+export async function removeLeftBehind(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    // Best effort: one may be another user's, or just being removed.
+    if (name.startsWith(filePrefix)) await rm(path.join(tmpdir(), name), { recursive: true }).catch(() => undefined)
+  }
+}
+
+const filePrefix = 'openwage-upload-'
 
 /** A file on its way to the disk: counted, hashed, and refused when it is too large. */
 class IncomingFile extends Transform {
   kind: FileKind | undefined
   private bytes = 0
   private readonly hash = createHash('sha256')
+  private readonly bytesMax: number
 
-  constructor() {
+  constructor(bytesMax: number) {
     super()
-    // Told by the pipeline; before there is one, an error that nobody listens to would end the process.
+    this.bytesMax = bytesMax
+    // Told by what writes it; before it is written, an error that nobody listens to would end the process.
     this.on('error', () => {})
   }
 
   override _transform(chunk: Buffer, _encoding: string, done: TransformCallback): void {
     this.bytes += chunk.length
     this.hash.update(chunk)
-    if (this.bytes > limits.fileBytesMax) done(tooLarge())
+    if (this.bytes > this.bytesMax) done(tooLarge(this.bytesMax))
     else done(null, chunk)
   }
 
   /** @throws Problem when nothing came */
-  uploaded(path: string): UploadedFile {
+  uploaded(handle: FileHandle): UploadedFile {
     const { kind, bytes } = this
     if (kind === undefined) throw notOneFile()
     if (bytes === 0) throw problem('BodyValidation', 'The file is empty', { path: 'body' })
-    return new UploadedFile({ path, kind, bytes, sha256: this.hash.digest('hex') })
+    return new UploadedFile(handle, { kind, bytes, sha256: this.hash.digest('hex') })
   }
 }
-
-// Of a form beside its file: two boundaries and the headers of one part.
-const formBytesMax = 16 * 1024
 
 function openForm(request: FastifyRequest, payload: Readable, incoming: IncomingFile): void {
-  const giveUp = (error: Problem) => incoming.destroy(error)
-  const form = formOf(request)
-  form.on('file', (_field, file, name, _encoding, mediaType) => {
-    file.on('error', () => giveUp(malformedForm()))
+  const form = new FormFile(request.headers['content-type'] ?? '', ({ mediaType, name }) => {
     incoming.kind = kindOf(mediaType, name)
-    if (incoming.kind === undefined) giveUp(kindRefused(mediaType, name))
-    // The form ends it: something wrong may still come behind the file.
-    file.pipe(incoming, { end: false })
+    if (incoming.kind === undefined) throw kindRefused(mediaType, name)
   })
-  form.on('field', () => giveUp(notOneFile()))
-  form.on('partsLimit', () => giveUp(notOneFile()))
-  form.on('error', () => giveUp(malformedForm()))
-  form.on('finish', () => incoming.end())
-  payload.pipe(form)
-}
-
-function formOf({ headers }: FastifyRequest): BusboyInstance {
-  try {
-    const limits = { parts: 1, fieldSize: 1, headerPairs: 20, headerSize: formBytesMax / 2 }
-    return new Busboy({ headers: { ...headers, 'content-type': headers['content-type'] ?? '' }, limits })
-  } catch {
-    throw malformedForm()
-  }
+  form.on('error', error => incoming.destroy(error))
+  payload.pipe(form).pipe(incoming)
 }
 
 /** What a part of a form is, by its media type, or else by the ending of its name. */
-function kindOf(mediaType: string, name: string | undefined): FileKind | undefined {
-  const ending = path.extname(name ?? '').toLowerCase()
+function kindOf(mediaType: string, name: string): FileKind | undefined {
+  const ending = path.extname(name).toLowerCase()
   if (ending === '.xlsm') return undefined
   if (mediaType === mediaTypes.csv) return 'csv'
   if (mediaType === mediaTypes.xlsx) return 'xlsx'
@@ -242,16 +286,8 @@ function kindRefused(mediaType = '', name = ''): Problem {
   return problem('UnsupportedMediaType', known ?? 'The file must be CSV (.csv) or an Excel workbook (.xlsx)')
 }
 
-function notOneFile(): Problem {
-  return problem('BodyValidation', 'The form must hold one file and nothing else', { path: 'body' })
-}
-
-function malformedForm(): Problem {
-  return problem('BadRequest', 'The body is not well-formed multipart/form-data')
-}
-
-function tooLarge(): Problem {
-  return problem('PayloadTooLarge', `The file must not exceed ${limits.fileBytesMax} bytes`)
+function tooLarge(bytesMax: number): Problem {
+  return problem('PayloadTooLarge', `The file must not exceed ${bytesMax} bytes`)
 }
 
 async function readToNothing(payload: Readable): Promise<void> {
@@ -259,9 +295,4 @@ async function readToNothing(payload: Readable): Promise<void> {
   payload.resume()
   // Whether it ends, breaks off or goes on too long does not matter any more.
   await finished(payload, { signal: AbortSignal.timeout(limits.lingerMsMax), cleanup: true }).catch(() => {})
-}
-
-async function discard(folder: string | undefined): Promise<void> {
-  // The file may just be opening.
-  if (folder !== undefined) await rm(folder, { recursive: true, force: true, maxRetries: 3 })
 }

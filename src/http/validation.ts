@@ -2,7 +2,6 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { FastifySchema } from 'fastify'
 import { type Issue, issue, issuesMax, type ProblemName, problemOf } from '../errors.ts'
-import { CsvFile } from './csv.ts'
 import { type Fault, textFault } from './strict-json.ts'
 import { UploadedFile } from './upload.ts'
 
@@ -62,7 +61,7 @@ function bodyChecker(schema: unknown): (parts: Parts) => Found {
   const takesFile = content?.['text/csv'] !== undefined
   const validate = json === undefined ? undefined : ajv.compile(json)
   return ({ body, bodyFaults }) => {
-    const isFile = body instanceof CsvFile || body instanceof UploadedFile
+    const isFile = body instanceof UploadedFile
     // What is wrong with a file is for its reader to say, row by row.
     if (isFile && takesFile) return []
     if (validate === undefined) return bodyRefused('The body must be a file: CSV (.csv) or an Excel workbook (.xlsx)')

@@ -1,5 +1,6 @@
-import { openAsBlob } from 'node:fs'
+import { read } from 'node:fs'
 import { Readable } from 'node:stream'
+import { promisify } from 'node:util'
 import { crc32 } from 'node:zlib'
 import yauzl, { type Entry, type ZipFile } from 'yauzl'
 import { FileFault } from './fault.ts'
@@ -19,24 +20,22 @@ export class Archive {
     this.entries = entries
   }
 
-  /** @throws FileFault for what is no zip, and for a zip that no spreadsheet writes; `close` it otherwise */
-  static async open(path: string): Promise<Archive> {
-    await refuseOtherFormats(path)
-    const zip = await wellFormed(yauzl.openPromise(path, { strictFileNames: true, autoClose: false }))
-    try {
-      if (zip.entryCount > limits.archivePartsMax) throw hostile('holds too many parts')
-      const entries = new Map<string, Entry>()
-      await wellFormed(
-        (async () => {
-          for await (const entry of zip.eachEntry()) add(entry, entries)
-        })(),
-      )
-      refuseOverlaps([...entries.values()])
-      return new Archive(zip, entries)
-    } catch (error) {
-      zip.close()
-      throw error
-    }
+  /**
+   * @param fd stays open: the library would close it only if it were asked to
+   * @throws FileFault for what is no zip, and for a zip that no spreadsheet writes
+   */
+  static async open(fd: number): Promise<Archive> {
+    await refuseOtherFormats(fd)
+    const zip = await wellFormed(yauzl.fromFdPromise(fd, { strictFileNames: true, autoClose: false }))
+    if (zip.entryCount > limits.archivePartsMax) throw hostile('holds too many parts')
+    const entries = new Map<string, Entry>()
+    await wellFormed(
+      (async () => {
+        for await (const entry of zip.eachEntry()) add(entry, entries)
+      })(),
+    )
+    refuseOverlaps([...entries.values()])
+    return new Archive(zip, entries)
   }
 
   has(name: string): boolean {
@@ -55,10 +54,6 @@ export class Archive {
     const unpacked = await wellFormed(this.unpack(entry))
     if (crc32(unpacked) !== entry.crc32) throw damaged()
     return unpacked
-  }
-
-  close(): void {
-    this.zip.close()
   }
 
   private async unpack(entry: Entry): Promise<Buffer> {
@@ -99,8 +94,9 @@ export function packed(parts: Map<string, Buffer>): Readable {
   return Readable.from([...locals, ...directory, end], { objectMode: false })
 }
 
-async function refuseOtherFormats(path: string): Promise<void> {
-  const start = Buffer.from(await (await openAsBlob(path)).slice(0, 8).arrayBuffer())
+async function refuseOtherFormats(fd: number): Promise<void> {
+  const start = Buffer.alloc(8)
+  await promisify(read)(fd, start, 0, start.length, 0)
   if (start.toString('latin1', 0, 4) === 'PK\x03\x04') return
   if (start.toString('hex') === 'd0cf11e0a1b11ae1') {
     const message = 'The workbook is protected by a password, or an old one (.xls); save it as .xlsx without a password'

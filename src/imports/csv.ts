@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { createReadStream } from 'node:fs'
+import { read } from 'node:fs'
+import { promisify } from 'node:util'
 import { CsvError, Parser } from 'csv-parse'
 import { delimiterOf, unescaped } from '../csv.ts'
 import { FileFault } from './fault.ts'
@@ -13,9 +14,9 @@ import type { Row } from './rows.ts'
  * The apostrophe is taken away that our own files put before a cell, so that a spreadsheet does not take it for a formula.
  * @throws FileFault
  */
-export async function* readCsv(path: string): AsyncGenerator<Row[]> {
+export async function* readCsv(fd: number): AsyncGenerator<Row[]> {
   let table: Table | undefined
-  for await (const { text, wrong } of checkedText(path)) {
+  for await (const { text, wrong } of checkedText(fd)) {
     table ??= new Table(delimiterOf(text.toString('latin1')))
     yield* inBatches(await table.feed(text, wrong))
     if (table.fault !== undefined) throw table.fault
@@ -97,6 +98,8 @@ class Table extends Parser {
   }
 
   private async told(work: (done: (error?: Error | null) => void) => void): Promise<void> {
+    // A parser that has failed is destroyed; a write to it would fail with an error of the stream.
+    if (this.destroyed) return
     const error = await new Promise<unknown>(work)
     if (!error) return
     if (!(error instanceof CsvError)) throw error
@@ -176,11 +179,11 @@ function* inBatches(rows: Row[]): Generator<Row[]> {
 const chunkBytes = 64 * 1024
 
 /** The file in chunks that end between two characters, up to the first thing in it that is not text. */
-async function* checkedText(path: string): AsyncGenerator<{ text: Buffer; wrong?: string }> {
+async function* checkedText(fd: number): AsyncGenerator<{ text: Buffer; wrong?: string }> {
   let rest: Buffer = Buffer.alloc(0)
   let isFirst = true
-  for await (const chunk of createReadStream(path, { highWaterMark: chunkBytes })) {
-    const bytes: Buffer = Buffer.concat([rest, chunk as Buffer])
+  for await (const chunk of chunksOf(fd)) {
+    const bytes: Buffer = Buffer.concat([rest, chunk])
     if (isFirst) refuseOtherFormats(bytes)
     isFirst = false
     const text = bytes.subarray(0, wholeCharactersOf(bytes))
@@ -193,6 +196,17 @@ async function* checkedText(path: string): AsyncGenerator<{ text: Buffer; wrong?
     rest = bytes.subarray(text.length)
   }
   if (rest.length > 0) yield { text: Buffer.alloc(0), wrong: notUtf8 }
+}
+
+// By hand: a stream closes its file when it is destroyed, whatever it was told.
+async function* chunksOf(fd: number): AsyncGenerator<Buffer> {
+  for (let position = 0; ; ) {
+    const chunk = Buffer.allocUnsafe(chunkBytes)
+    const { bytesRead } = await promisify(read)(fd, chunk, 0, chunkBytes, position)
+    if (bytesRead === 0) return
+    position += bytesRead
+    yield chunk.subarray(0, bytesRead)
+  }
 }
 
 const notUtf8 = 'The row is not valid UTF-8; save the file as "CSV UTF-8"'

@@ -1,3 +1,4 @@
+import { open } from 'node:fs/promises'
 import { readCsv } from './csv.ts'
 import { readXlsx } from './xlsx.ts'
 
@@ -22,6 +23,15 @@ export type Row = { row: number; cells: Cell[]; fault?: string }
  * @returns batches of at most `limits.batchRowsMax` rows, the header first
  * @throws FileFault when the file cannot be read (further); the rows handed over before it are as they are
  */
-export async function* readRows({ path, kind }: { path: string; kind: 'csv' | 'xlsx' }): AsyncGenerator<Row[]> {
-  yield* kind === 'csv' ? readCsv(path) : readXlsx(path)
+export async function* readRows({ kind, ...file }: Source): AsyncGenerator<Row[]> {
+  const handle = 'path' in file ? await open(file.path) : undefined
+  const fd = 'path' in file ? (handle?.fd ?? -1) : file.fd
+  try {
+    yield* kind === 'csv' ? readCsv(fd) : readXlsx(fd)
+  } finally {
+    await handle?.close()
+  }
 }
+
+/** A file by its path, or by the descriptor of an open one, which stays open. */
+export type Source = { kind: 'csv' | 'xlsx' } & ({ path: string } | { fd: number })

@@ -17,8 +17,8 @@ import { attributesOf, odd, Tags } from './xml.ts'
  * nothing else of the file: it has no way to a link, a macro or a part that was not asked for.
  * @throws FileFault
  */
-export async function* readXlsx(file: string): AsyncGenerator<Row[]> {
-  const { workbook, failed } = await lookAt(file)
+export async function* readXlsx(fd: number): AsyncGenerator<Row[]> {
+  const { workbook, failed } = await lookAt(fd)
   const table = await cellsOf(workbook)
   const header = headerOf(table[0] ?? [])
   let batch: Row[] = []
@@ -32,32 +32,28 @@ export async function* readXlsx(file: string): AsyncGenerator<Row[]> {
   if (batch.length > 0) yield batch
 }
 
-async function lookAt(file: string): Promise<{ workbook: Readable; failed: FailedCells }> {
-  const archive = await Archive.open(file)
-  try {
-    const { sheet, sharedStrings, styles, countsFrom1904 } = await frameOf(archive)
-    const parts = new Map<string, Buffer>([['xl/workbook.xml', workbookOf({ countsFrom1904 })]])
-    parts.set('xl/_rels/workbook.xml.rels', relationships)
-    const sheetXml = await archive.read(sheet, { bytesMax: limits.sheetBytesMax })
-    parts.set('xl/sheet.xml', sheetXml)
-    const failed = lookAtSheet(sheetXml)
-    for (const [name, part, bytesMax] of [
-      ['xl/sharedStrings.xml', sharedStrings, limits.sharedStringsBytesMax],
-      ['xl/styles.xml', styles, limits.frameBytesMax],
-    ] as const) {
-      if (part === undefined || !archive.has(part)) continue
-      const xml = await archive.read(part, { bytesMax })
-      const tags = new Tags(xml)
-      while (tags.next()) {
-        if (tags.isEnd || !tags.is('numFmt')) continue
-        if ((attributesOf(tags.text).formatCode ?? '').length > limits.numberFormatCharsMax) throw odd(1)
-      }
-      parts.set(name, xml)
+async function lookAt(fd: number): Promise<{ workbook: Readable; failed: FailedCells }> {
+  const archive = await Archive.open(fd)
+  const { sheet, sharedStrings, styles, countsFrom1904 } = await frameOf(archive)
+  const parts = new Map<string, Buffer>([['xl/workbook.xml', workbookOf({ countsFrom1904 })]])
+  parts.set('xl/_rels/workbook.xml.rels', relationships)
+  const sheetXml = await archive.read(sheet, { bytesMax: limits.sheetBytesMax })
+  parts.set('xl/sheet.xml', sheetXml)
+  const failed = lookAtSheet(sheetXml)
+  for (const [name, part, bytesMax] of [
+    ['xl/sharedStrings.xml', sharedStrings, limits.sharedStringsBytesMax],
+    ['xl/styles.xml', styles, limits.frameBytesMax],
+  ] as const) {
+    if (part === undefined || !archive.has(part)) continue
+    const xml = await archive.read(part, { bytesMax })
+    const tags = new Tags(xml)
+    while (tags.next()) {
+      if (tags.isEnd || !tags.is('numFmt')) continue
+      if ((attributesOf(tags.text).formatCode ?? '').length > limits.numberFormatCharsMax) throw odd(1)
     }
-    return { workbook: packed(parts), failed }
-  } finally {
-    archive.close()
+    parts.set(name, xml)
   }
+  return { workbook: packed(parts), failed }
 }
 
 type Frame = {

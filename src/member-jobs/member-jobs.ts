@@ -32,7 +32,8 @@ export type Created = { jobId: string; plan: Plan; needsReview: boolean }
  * `offboardMax`: as many as somebody has agreed to; with more, the job waits for a review.
  */
 export type MemberFile = {
-  path: string
+  /** Of the open file. */
+  fd: number
   kind: 'csv' | 'xlsx'
   removesAccounts: boolean
   offboardMax?: number | undefined
@@ -125,9 +126,9 @@ export async function createFromFile(
            set_config('jit', 'off', true)`.execute(tx)
   const jobId = newId('memberJob', now)
   const currencies = await tiers.listCurrencies(tx, partnerId)
-  const { path, kind, removesAccounts, offboardMax = Number.POSITIVE_INFINITY } = file
+  const { fd, kind, removesAccounts, offboardMax = Number.POSITIVE_INFINITY } = file
   const read = await readInto(() => copyInto(copyStatement), {
-    ...{ file: { path, kind }, partnerId, jobId, country: partner.country, today: dayIn(partner.timeZone, now), now },
+    ...{ file: { fd, kind }, partnerId, jobId, country: partner.country, today: dayIn(partner.timeZone, now), now },
     ...{ tiers: [...currencies], signal },
   })
   const { columns } = read

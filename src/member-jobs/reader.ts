@@ -1,11 +1,11 @@
-import { parentPort } from 'node:worker_threads'
 import { toColumns } from '../bank-accounts/rules.ts'
 import { issuesMax } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { FileFault, readRows } from '../imports/rows.ts'
 import { settleNew } from '../members/rules.ts'
+import { serveReads } from '../reader-threads.ts'
 import { type Header, type RowRead, readHeader, readRow } from './columns.ts'
-import type { Fault, Message, Read, Reading } from './reading.ts'
+import type { Fault, Read, Reading } from './reading.ts'
 import { Seen } from './seen.ts'
 
 // A thread of its own: reads a file row by row, checks every row by itself, and hands on the rows as PostgreSQL's COPY takes
@@ -13,27 +13,10 @@ import { Seen } from './seen.ts'
 
 // A file with that many faults is not counted to its end at any price.
 const countMsMax = 2_500
-// Rows that are on their way to the database at once, in batches; more would only fill the memory.
-const ahead = 4
+// More would only fill the memory.
+serveReads<Reading, Uint8Array, Read>(read, { batchesAhead: 4 })
 
-const port = parentPort
-if (port === null) throw new Error('This module is run in a thread')
-
-let credits = ahead
-let wake: (() => void) | undefined
-
-port.on('message', (message: Reading | 'more') => {
-  if (message !== 'more') {
-    credits = ahead
-    // What nobody has foreseen ends the thread, and whoever waits for it is told.
-    void read(message).then(end => post({ end }))
-    return
-  }
-  credits += 1
-  wake?.()
-})
-
-async function read(reading: Reading): Promise<Read> {
+async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>): Promise<Read> {
   const faults: Fault[] = []
   const read: Read = { columns: [], rowCount: 0, faults, faultsMore: 0, perhapsRepeated: [], readTo: 1 }
   const addFault = (fault: Fault) => {
@@ -66,7 +49,7 @@ async function read(reading: Reading): Promise<Read> {
         if (Array.isArray(line)) addFault({ row, message: line.join('; ') })
         else text += line
       }
-      if (text !== '') await send(text)
+      if (text !== '') await send(Buffer.from(text))
       if (read.faultsMore > 0 && performance.now() - startedAt > countMsMax) break
     }
   } catch (error) {
@@ -76,20 +59,6 @@ async function read(reading: Reading): Promise<Read> {
   if (header === undefined && faults.length === 0) addFault({ row: 1, message: 'the file is empty; it needs a header' })
   read.perhapsRepeated = (['email', 'worker_id'] as const).filter(column => seen[column].hasPerhapsTwice)
   return read
-}
-
-async function send(text: string): Promise<void> {
-  while (credits === 0) {
-    await new Promise<void>(resolve => {
-      wake = resolve
-    })
-  }
-  credits -= 1
-  post({ rows: Buffer.from(text) })
-}
-
-function post(message: Message): void {
-  port?.postMessage(message)
 }
 
 // The line of COPY in its text format for a row; or what is wrong with the row, whoever it is.

@@ -1,10 +1,9 @@
-import { on, once } from 'node:events'
+import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import { Worker } from 'node:worker_threads'
-import { problem } from '../errors.ts'
 import type { Column } from '../members/schema.ts'
 import type { Currency } from '../money.ts'
+import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import type { Day } from '../time.ts'
 
 /** What is wrong with a row of a file; the header is row 1. */
@@ -12,7 +11,7 @@ export type Fault = { row: number; message: string }
 
 /** What the thread that reads a file is given. */
 export type Reading = {
-  file: { path: string; kind: 'csv' | 'xlsx' }
+  file: { fd: number; kind: 'csv' | 'xlsx' }
   partnerId: string
   jobId: string
   country: string
@@ -37,20 +36,17 @@ export type Read = {
   readTo: number
 }
 
-/** What comes from the thread: rows as COPY takes them, and at last what was found. */
-export type Message = { rows: Uint8Array } | { end: Read }
-
-// A reader holds its heap and a connection. Who comes when all are taken is told to come back.
-const readersMax = 2
 // Excel's sheets are read as a whole.
 const heapMbMax = { csv: 128, xlsx: 512 }
-// A million rows take ten seconds; a file that stands still for this long never ends.
-const silenceMsMax = 20_000
-// Starting a thread takes a third of a second, longer than most files: one that is done waits for the next for so long.
-const idleMsMax = 10_000
 
-let readers = 0
-const idle: { worker: Worker; timer: NodeJS.Timeout }[] = []
+// A reader holds its heap and a connection. Who comes when all are taken is told to come back. A million rows take ten
+// seconds; a file that stands still for twenty never ends.
+const threads = new ReaderThreads<Reading, Uint8Array, Read>(new URL('./reader.ts', import.meta.url), {
+  threadsMax: 2,
+  waitMsMax: 0,
+  idleMsMax: 10_000,
+  silenceMsMax: 20_000,
+})
 
 /**
  * Reads a file in a thread of its own, which cannot take more memory than it is given, and copies its rows where
@@ -62,97 +58,32 @@ export async function readInto(
   openCopy: () => Writable,
   { signal, ...reading }: Reading & { signal: AbortSignal },
 ): Promise<Read> {
-  if (readers >= readersMax) {
-    throw problem(
-      'ServiceUnavailable',
-      'Several files are being read already; try again in a moment',
-      {},
-      { 'retry-after': '5' },
-    )
-  }
   const { kind } = reading.file
-  const copy = openCopy()
-  const worker = takeThread(kind)
-  readers += 1
-  const copied = finished(copy)
-  // Told of below; a stream that fails while nobody waits would end the process.
-  copied.catch(() => undefined)
-  let isWell = false
+  let copy: Writable | undefined
+  // Not before there is a thread: a copy that is begun has to be ended.
+  const copying = () => {
+    copy ??= openCopy()
+    return copy
+  }
   try {
-    worker.postMessage(reading)
-    const read = await receive(worker, copy, signal)
-    copy.end()
-    await copied
-    isWell = read !== tooMuch
+    const read = await threads.read(reading, {
+      heapMbMax: heapMbMax[kind],
+      isKept: kind === 'csv',
+      signal,
+      async onBatch(rows) {
+        if (!copying().write(rows)) await once(copying(), 'drain')
+      },
+    })
+    await finished(copying().end())
     return read
   } catch (error) {
-    copy.destroy()
+    const broken = copy?.errored
+    copy?.on('error', () => undefined).destroy()
     // What broke the copying says more than that nothing can be written to it any more.
-    throw copy.errored ?? error
-  } finally {
-    readers -= 1
-    if (isWell && kind === 'csv') keep(worker)
-    else await worker.terminate()
+    if (broken) throw broken
+    if (error instanceof ReaderExhausted) return tooMuch
+    throw error
   }
-}
-
-function takeThread(kind: 'csv' | 'xlsx'): Worker {
-  const kept = kind === 'csv' ? idle.pop() : undefined
-  if (kept !== undefined) {
-    clearTimeout(kept.timer)
-    return kept.worker
-  }
-  const worker = new Worker(new URL('./reader.ts', import.meta.url), {
-    resourceLimits: { maxOldGenerationSizeMb: heapMbMax[kind], maxYoungGenerationSizeMb: 16 },
-  })
-  // Whoever waits for it hears of it; one that is idle is not missed.
-  worker.on('error', () => undefined)
-  worker.once('exit', () => forget(worker))
-  return worker
-}
-
-function keep(worker: Worker): void {
-  // Nobody waits for it, also not the end of the program.
-  worker.unref()
-  const timer = setTimeout(() => void worker.terminate(), idleMsMax).unref()
-  idle.push({ worker, timer })
-}
-
-function forget(worker: Worker): void {
-  const index = idle.findIndex(each => each.worker === worker)
-  if (index !== -1) idle.splice(index, 1)
-}
-
-async function receive(worker: Worker, copy: Writable, signal: AbortSignal): Promise<Read> {
-  const silence = new AbortController()
-  // An idle thread does not keep the program up; one that reads does.
-  worker.ref()
-  const listen = () => setTimeout(() => silence.abort(), silenceMsMax)
-  let timer = listen()
-  try {
-    for await (const [message] of on(worker, 'message', {
-      signal: AbortSignal.any([silence.signal, signal]),
-      close: ['exit'],
-    })) {
-      timer.refresh()
-      const { rows, end } = message as Partial<{ rows: Uint8Array; end: Read }>
-      if (end !== undefined) return end
-      if (!copy.write(rows)) {
-        // A database that takes its time is not the file's fault.
-        clearTimeout(timer)
-        await once(copy, 'drain')
-        timer = listen()
-      }
-      worker.postMessage('more')
-    }
-  } catch (error) {
-    if (signal.aborted) throw problem('BadRequest', 'The caller has hung up')
-    if (!isTooMuch(error)) throw error
-    return tooMuch
-  } finally {
-    clearTimeout(timer)
-  }
-  throw new Error('The thread that reads a file has ended without a word')
 }
 
 const tooMuch: Read = {
@@ -160,9 +91,4 @@ const tooMuch: Read = {
   faults: [
     { row: 1, message: 'the file is too large or too intricate to be read; save it as CSV, or send less at once' },
   ],
-}
-
-function isTooMuch(error: unknown): boolean {
-  const { code, name } = error as NodeJS.ErrnoException
-  return code === 'ERR_WORKER_OUT_OF_MEMORY' || name === 'AbortError'
 }

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { csvLines } from '../csv.ts'
 import { type Db, sql, type Tx, withCopying } from '../db.ts'
+import { hangUpOf } from '../http/arrivals.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
 import { type Answer, once, read } from '../http/once.ts'
@@ -91,21 +92,22 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
             problems: ['FileContent'],
           }),
         },
-        async (request, reply) =>
-          withCopying(pool, (copyingDb, copyInto) =>
-            once(copyingDb, request, reply, async tx => {
-              const { partner, now } = request
-              const gone = new AbortController()
-              reply.raw.once('close', () => gone.abort())
-              // Made by the scope's parser, and checked to be one.
-              const { path, kind } = request.body as UploadedFile
-              const query = request.query as Static<typeof FileQuery>
-              const file = { path, kind, removesAccounts, offboardMax: query.offboardMax }
-              return await answerTo(tx, { partner, query }, () =>
-                memberJobs.createFromFile(tx, { partner, file, copyInto, signal: gone.signal, now }),
-              )
-            }),
-          ),
+        async (request, reply) => {
+          // Made by the scope's parser, and checked to be one.
+          const uploaded = request.body as UploadedFile
+          return await uploaded.lend(fd =>
+            withCopying(pool, (copyingDb, copyInto) =>
+              once(copyingDb, request, reply, async tx => {
+                const { partner, now } = request
+                const query = request.query as Static<typeof FileQuery>
+                const file = { fd, kind: uploaded.kind, removesAccounts, offboardMax: query.offboardMax }
+                return await answerTo(tx, { partner, query }, () =>
+                  memberJobs.createFromFile(tx, { partner, file, copyInto, signal: hangUpOf(reply), now }),
+                )
+              }),
+            ),
+          )
+        },
       )
     }
   })

@@ -1,78 +1,68 @@
-import { CsvError, parse } from 'csv-parse/sync'
-import { delimiterOf } from '../csv.ts'
+import { issuesMax } from '../errors.ts'
+import { type Cell, FileFault, type Row } from '../imports/rows.ts'
 import { amountMax, type Currency, decimalsOf } from '../money.ts'
 import type { Fault, Taken } from './rules.ts'
 
 /** As many members as payroll can settle at once; more would keep the others waiting for too long. */
 export const linesMax = 250_000
 
-// An id has 30 characters and an amount 17: a longer row is no settlement.
-const rowBytesMax = 4_096
-
 const required = ['member_id', 'amount', 'currency'] as const
 // The file of deductions may come back as it went out, with other amounts.
 const ignored = ['worker_id', 'email', 'amount_decimal']
 type Column = (typeof required)[number]
 
+/** What is wrong with a file: as many faults as an answer names and one more, and how many there are beyond. */
+export type FileRead = { faults: Fault[]; faultsMore: number }
+
 /**
- * Reads a settlement file: one header, then one line per member, with commas, semicolons or tabs between cells. Case,
- * spaces, hyphens and underscores of column names do not matter; empty lines are passed over.
- * @returns every line that can be read, and what is wrong with the others; `at` is the row, and the header is row 1
+ * Reads a settlement file: one header, then one line per member. Case, spaces, hyphens and underscores of column names do not
+ * matter; blank rows are passed over. `at` is the row, and the header is row 1.
+ * @param take is handed every line that can be read, batch by batch
  */
-export function readSettlementFile(text: string): { taken: Taken[]; faults: Fault[] } {
-  const { rows, broken } = split(text)
-  const [header = [], ...body] = rows
-  const { columns, faults } = readHeader(header)
-  if (faults.length > 0) return { taken: [], faults }
-  const taken: Taken[] = []
-  for (const [index, cells] of body.entries()) {
-    const row = index + 2
-    if (cells.every(cell => cell === '')) continue
-    if (taken.length + faults.length === linesMax) {
-      faults.push({ at: row, message: `a settlement has at most ${linesMax} lines` })
-      break
-    }
-    const line = readLine(cells, { columns, width: header.length })
-    if (typeof line === 'string') faults.push({ at: row, message: line })
-    else taken.push({ ...line, at: row })
+export async function readSettlement(
+  batches: AsyncIterable<Row[]>,
+  take: (lines: Taken[]) => Promise<void> | void,
+): Promise<FileRead> {
+  const read: FileRead = { faults: [], faultsMore: 0 }
+  const addFault = (fault: Fault) => {
+    if (read.faults.length <= issuesMax) read.faults.push(fault)
+    else read.faultsMore += 1
   }
-  faults.push(...broken)
-  if (taken.length + faults.length === 0) faults.push({ at: 1, message: 'there is no line below the header' })
-  return { taken, faults }
-}
-
-function split(text: string): { rows: string[][]; broken: Fault[] } {
-  const rows: string[][] = []
+  let columns: Map<Column, number> | undefined
+  let count = 0
+  let isTooLong = false
   try {
-    parse(text, {
-      bom: true,
-      delimiter: delimiterOf(text),
-      // Left to guess, it would take the header's line end for all, and a file with mixed ones would lose its lines.
-      record_delimiter: ['\r\n', '\n', '\r'],
-      max_record_size: rowBytesMax,
-      // A row with too few or too many cells is named with the others.
-      relax_column_count: true,
-      trim: true,
-      // One more than the largest file tells that it is too large.
-      to: linesMax + 2,
-      on_record: (cells: string[]) => {
-        rows.push(cells)
-        return null
-      },
-    })
-    return { rows, broken: [] }
+    for await (const batch of batches) {
+      const taken: Taken[] = []
+      for (const { row, cells, fault } of batch) {
+        if (columns === undefined) {
+          const header = readHeader(cells.map(textOf))
+          if (header.faults.length > 0) return { faults: header.faults.slice(0, issuesMax + 1), faultsMore: 0 }
+          columns = header.columns
+          continue
+        }
+        isTooLong = ++count > linesMax
+        if (isTooLong) {
+          addFault({ at: row, message: `a settlement has at most ${linesMax} lines` })
+          break
+        }
+        const line = fault ?? readLine(cells, columns)
+        if (typeof line === 'string') addFault({ at: row, message: line })
+        else taken.push({ ...line, at: row })
+      }
+      await take(taken)
+      if (isTooLong) break
+    }
+    if (count === 0) addFault({ at: 1, message: 'there is no line below the header' })
   } catch (error) {
-    if (!(error instanceof CsvError)) throw error
-    // After a broken quote nothing can be told apart any more.
-    return { rows, broken: [{ at: rows.length + 1, message: messages[error.code] ?? 'it is not well-formed CSV' }] }
+    if (!(error instanceof FileFault)) throw error
+    addFault({ at: error.row, message: error.message })
   }
+  return read
 }
 
-const messages: Partial<Record<CsvError['code'], string>> = {
-  CSV_MAX_RECORD_SIZE: `it is longer than ${rowBytesMax} bytes; is a quote not closed?`,
-  CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
-  CSV_INVALID_CLOSING_QUOTE: 'something follows a closing quote',
-  INVALID_OPENING_QUOTE: 'a quote stands within a cell',
+function textOf(cell: Cell | undefined): string {
+  return typeof cell === 'string' ? cell.trim() : ''
 }
 
 function readHeader(header: string[]): { columns: Map<Column, number>; faults: Fault[] } {
@@ -104,12 +94,8 @@ function bare(name: string): string {
 }
 
 /** @returns the line, or all that is wrong with it in one sentence */
-function readLine(
-  cells: string[],
-  { columns, width }: { columns: ReadonlyMap<Column, number>; width: number },
-): Omit<Taken, 'at'> | string {
-  if (cells.length !== width) return `it has ${cells.length} cells, and the header ${width}`
-  const cell = (column: Column) => cells[columns.get(column) ?? -1] ?? ''
+function readLine(cells: Cell[], columns: ReadonlyMap<Column, number>): Omit<Taken, 'at'> | string {
+  const cell = (column: Column) => textOf(cells[columns.get(column) ?? -1])
   const memberId = cell('member_id')
   const amount = readAmount(cell('amount'))
   const currency = cell('currency')

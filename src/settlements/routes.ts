@@ -1,12 +1,13 @@
 import { Type } from 'typebox'
-import { acceptCsv, CsvFile } from '../http/csv.ts'
+import { hangUpOf } from '../http/arrivals.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
 import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
+import { acceptUploads, UploadedFile } from '../http/upload.ts'
 import { exampleId, Id } from '../ids.ts'
 import { fromWire, toWire } from '../money.ts'
-import { readSettlementFile } from './file.ts'
+import { readFile } from './reading.ts'
 import type { Line } from './rules.ts'
 import { NewSettlement, Settlement, SettlementSummary } from './schema.ts'
 import * as settlements from './settlements.ts'
@@ -14,13 +15,13 @@ import * as settlements from './settlements.ts'
 const tag = 'Pay cycles'
 const params = Type.Object({ payCycleId: Id('payCycle') })
 
-// The largest settlement, as JSON with some air in it.
+// The largest settlement, as JSON or CSV with some air in it.
 const bodyBytesMax = 32 * 1024 * 1024
 
 export function settlementRoutes(app: App, { db }: Edge): void {
   // A scope of its own, since only this operation takes a file.
   app.register(async (scope: App) => {
-    acceptCsv(scope)
+    acceptUploads(scope, { kinds: ['csv'], fileBytesMax: bodyBytesMax })
     scope.post(
       '/v1/pay/cycles/:payCycleId/settlement',
       {
@@ -45,7 +46,7 @@ export function settlementRoutes(app: App, { db }: Edge): void {
       },
       async (request, reply) => {
         // Typed as the JSON body only; the scope's parser makes the other one.
-        const told = readTold(request.body as NewSettlement | CsvFile)
+        const told = await readTold(request.body as NewSettlement | UploadedFile, hangUpOf(reply))
         return await once(db, request, reply, async tx => {
           const { partner, params, now } = request
           const { payCycleId } = params
@@ -84,8 +85,10 @@ export function settlementRoutes(app: App, { db }: Edge): void {
   )
 }
 
-function readTold(body: NewSettlement | CsvFile): settlements.Told {
-  if (body instanceof CsvFile) return { ...readSettlementFile(body.text), naming: byRow }
+async function readTold(body: NewSettlement | UploadedFile, signal: AbortSignal): Promise<settlements.Told> {
+  if (body instanceof UploadedFile) {
+    return { ...(await body.lend(fd => readFile(fd, { signal }))), naming: byRow }
+  }
   const taken = body.deductions.map(({ memberId, taken }, at) => ({ memberId, ...fromWire(taken), at }))
   return { taken, faults: [], naming: byPath }
 }

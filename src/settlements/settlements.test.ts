@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql } from '../db.ts'
@@ -302,9 +303,14 @@ describe('as a file', () => {
   const header = 'member_id,amount,currency\n'
   test.each<Bad>([
     [
-      'no columns',
-      () => '',
-      [['1', /member_id is missing; the column amount is missing; the column currency is missing/]],
+      'no column that is known',
+      () => 'x\n',
+      [
+        [
+          '1',
+          /"x" is not known; the column member_id is missing; the column amount is missing; the column currency is missing/,
+        ],
+      ],
     ],
     ['a missing column', ([a]) => `member_id,currency\n${a},GBP\n`, [['1', /^Row 1: the column amount is missing$/]]],
     ['an unknown column', ([a]) => `member_id,amount,currency,note\n${a},1,GBP,x\n`, [['1', /"note" is not known/]]],
@@ -322,7 +328,7 @@ describe('as a file', () => {
       ],
     ],
     ['negative', ([a]) => `${header}${a},-1,GBP\n`, [['2', /negative only where/]]],
-    ['a broken quote', ([a, b]) => `${header}${a},1,GBP\n"${b},1,GBP\n`, [['3', /quote is not closed/]]],
+    ['a broken quote', ([a, b]) => `${header}${a},1,GBP\n"${b},1,GBP\n`, [['3', /quote is opened .* never closed/]]],
     [
       'everything at once, in the order of rows, one issue per row',
       ([a, b], foreign) => `${header}${foreign},1,GBP\n${a},x,GBP\n\n${b},1\n${b},1,GBP\n${b},-2,GBP\n`,
@@ -364,7 +370,25 @@ describe('as a file', () => {
     expect((await settleFile(mine, header, { ...csv, 'content-encoding': 'gzip' })).status).toBe(415)
     expect((await settleFile(mine, header, { 'content-type': 'application/vnd.ms-excel' })).status).toBe(415)
     const large = await settleFile(mine, Buffer.alloc(32 * 1024 * 1024 + 1, 'a'))
-    expect([large.status, large.body.issues[0].message]).toEqual([413, 'The body must not exceed 33554432 bytes'])
+    expect([large.status, large.body.issues[0].message]).toEqual([413, 'The file must not exceed 33554432 bytes'])
+    await expectNothingDone(mine)
+  })
+
+  test.each([
+    ['a header of commas', ','.repeat(32 * 1024 * 1024), /more than 1000 cells/],
+    ['commas below the header', `${header}${`${','.repeat(999)}\n`.repeat(32_000)}`, /there is no line below/],
+    ['rows of one cell', `${header}${'x\n'.repeat(16_000_000)}`, /has 1 cells/],
+    ['a quote that is never closed', `${header}"${'x'.repeat(32_000_000)}`, /longer than 524288/],
+  ])('%s, 32 MiB of it, is refused without holding others up', async (_, file, message) => {
+    const mine = await closedCycle([5_000])
+    const histogram = monitorEventLoopDelay({ resolution: 5 })
+    histogram.enable()
+    const { status, body } = await settleFile(mine, file)
+    histogram.disable()
+    expect([status, body.issues[0].message]).toEqual([400, expect.stringMatching(message)])
+    expect(body.issues.length).toBeLessThanOrEqual(1_001)
+    // Generous, since the machine is shared: on the main thread it was 56 s.
+    expect(histogram.max / 1e6).toBeLessThan(1_000)
     await expectNothingDone(mine)
   })
 

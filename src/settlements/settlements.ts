@@ -10,10 +10,11 @@ import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { type Fault, faultsOf, type Line, type Outcome, settle, type Taken, transfersOf } from './rules.ts'
 
 /**
- * What payroll says: the lines that could be read, and what is wrong with the others. `naming` says where a fault is, in
+ * What payroll says: the lines that could be read, and what is wrong with the others; `faultsMore` counts the faults that
+ * are not named. `naming` says where a fault is, in
  * the terms of what came: rows of a file, or paths of a body.
  */
-export type Told = { taken: Taken[]; faults: Fault[]; naming: Naming }
+export type Told = { taken: Taken[]; faults: Fault[]; faultsMore?: number; naming: Naming }
 export type Naming = { problem: ProblemName; placeOf(fault: Fault): Record<string, string> }
 
 export type Summary = Record<Outcome, number> & {
@@ -88,12 +89,12 @@ async function compare(
   for await (const piece of deductions.listAll(tx, { partnerId, cycle })) all.push(...piece)
   const currencyOf = await readCurrencies(tx, { partnerId, memberIds: told.taken.map(line => line.memberId) })
   const faults = [...told.faults, ...faultsOf(told.taken, { deductions: all, currencyOf })]
-  if (faults.length > 0) throw refusalOf(faults, told.naming)
+  if (faults.length > 0) throw refusalOf(faults, told)
   return settle(told.taken, { deductions: all, policy: await readPolicy(tx, partnerId) })
 }
 
 // Every fault, up to a thousand places; one issue per place.
-function refusalOf(faults: Fault[], { problem: name, placeOf }: Naming): Problem {
+function refusalOf(faults: Fault[], { naming: { problem: name, placeOf }, faultsMore = 0 }: Told): Problem {
   const messages = new Map<string, { place: Record<string, string>; messages: string[] }>()
   for (const fault of faults.toSorted((a, b) => a.at - b.at)) {
     const place = placeOf(fault)
@@ -110,7 +111,7 @@ function refusalOf(faults: Fault[], { problem: name, placeOf }: Naming): Problem
   if (rest === undefined) return new Problem(name, issues)
   return new Problem(name, [
     ...issues,
-    issue(name, `From here on ${all.length - issuesMax} more are at fault; mend these first`, rest.place),
+    issue(name, `From here on ${all.length - issuesMax + faultsMore} more are at fault; mend these first`, rest.place),
   ])
 }
 

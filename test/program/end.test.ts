@@ -1,6 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import pg from 'pg'
 import { afterAll, expect, test, vi } from 'vitest'
 import {
@@ -145,16 +149,70 @@ test('PostgreSQL killed at any moment of a start: the process serves, or ends wi
   expect(outcomes).toHaveLength(5)
 })
 
-test.concurrent('a request that does not end holds the end up for ten seconds at most', async () => {
+test.concurrent('a body and an upload that do not end are refused, and the service stops in order', async () => {
+  const database = await newDatabase()
+  const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
+  const service = await start({ ...database, TMPDIR: folder })
+  const headers = { 'x-api-key': service.key }
+  const body = request(`${service.address}/v1/pay/withdrawals/intent`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json', 'content-length': 100 },
+  })
+  const upload = request(`${service.address}/v1/members/jobs/csv`, {
+    method: 'PUT',
+    headers: { ...headers, 'content-type': 'text/csv' },
+  })
+  const refused = [body, upload].map(async each => (await once(each, 'response'))[0].statusCode)
+  for (const each of [body, upload]) each.on('error', () => undefined)
+  body.write('{')
+  upload.write('email,first_name\n')
+  const endless = setInterval(() => upload.write('sam.okafor@example.com,Sam\n'), 10)
+  await vi.waitFor(async () => expect(isReceiving(service.pid, folder)).toBe(true), {
+    timeout: 10_000,
+  })
+  const { code } = await service.stop()
+  clearInterval(endless)
+  expect(await Promise.all(refused)).toEqual([503, 503])
+  expect(code).toBe(0)
+  expect(await readdir(folder)).toEqual([])
+  await rm(folder, { recursive: true })
+})
+
+test('a service that is killed during an upload leaves nothing of it', async () => {
+  const database = await newDatabase()
+  const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
+  const service = await start({ ...database, TMPDIR: folder })
+  const upload = request(`${service.address}/v1/members/jobs/csv`, {
+    method: 'PUT',
+    headers: { 'x-api-key': service.key, 'content-type': 'text/csv' },
+  })
+  upload.on('error', () => undefined)
+  upload.write('email,account_number\n')
+  await vi.waitFor(async () => expect(isReceiving(service.pid, folder)).toBe(true), {
+    timeout: 10_000,
+  })
+  service.child.kill('SIGKILL')
+  await service.ended
+  expect(await readdir(folder)).toEqual([])
+  await rm(folder, { recursive: true })
+})
+
+test.concurrent('a request that PostgreSQL does not answer holds the end up for ten seconds at most', async () => {
   const database = await newDatabase()
   const service = await start(database)
-  const hanging = request(`${service.address}/v1/pay/withdrawals/intent`, {
-    method: 'POST',
-    headers: { 'x-api-key': service.key, 'content-type': 'application/json', 'content-length': 100 },
+  await tamper(
+    database,
+    `create function wait() returns trigger language plpgsql as 'begin perform pg_sleep(60); return new; end';
+     create trigger wait before insert on member_job_rows for each row execute function wait()`,
+  )
+  const list = 'email,first_name,last_name,phone,tier\nsam.okafor@example.com,Sam,Okafor,,Bronze\n'
+  const hanging = fetch(`${service.address}/v1/members/jobs/csv`, {
+    method: 'PUT',
+    headers: { 'x-api-key': service.key, 'content-type': 'text/csv' },
+    body: list,
   })
-  const cutOff = once(hanging, 'error')
-  hanging.write('{')
-  await vi.waitFor(async () => expect(await hasArrived(database)).toBe(true))
+  const cutOff = expect(hanging).rejects.toThrow()
+  await vi.waitFor(async () => expect(await tamper(database, sleeping)).not.toEqual([]), { timeout: 10_000 })
   const { code, stderr } = await service.stop()
   expect(code).toBe(1)
   expect(stderr).toContain('still not stopped after 9 s')
@@ -242,6 +300,7 @@ async function healthAddress({ log }: { log(): string }): Promise<string> {
   return pattern.exec(log())?.[1] ?? ''
 }
 
+const sleeping = `select 1 from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`
 const waiting = `select 1 from pg_locks where relation = 'withdrawal_intents'::regclass and not granted`
 
 function isAlive(pid: number): boolean {
@@ -250,6 +309,19 @@ function isAlive(pid: number): boolean {
   } catch {
     return false
   }
+}
+
+/** Whether a process has a file of this folder open that has no name any more. */
+function isReceiving(pid: number, folder: string): boolean {
+  return readdirSync(`/proc/${pid}/fd`).some(fd => {
+    try {
+      const file = readlinkSync(`/proc/${pid}/fd/${fd}`)
+      return file.startsWith(folder) && file.endsWith(' (deleted)')
+    } catch {
+      // Closed meanwhile.
+      return false
+    }
+  })
 }
 
 // The use of a key is noted while the head of the request is read, before its body.

@@ -1,0 +1,10 @@
+import { readRows } from '../imports/rows.ts'
+import { serveReads } from '../reader-threads.ts'
+import { type FileRead, readSettlement } from './file.ts'
+import type { Taken } from './rules.ts'
+
+// A thread of its own: reads a settlement file, and checks every line by itself.
+serveReads<{ fd: number }, Taken[], FileRead>(
+  async ({ fd }, send) => await readSettlement(readRows({ fd, kind: 'csv' }), send),
+  { batchesAhead: 2 },
+)

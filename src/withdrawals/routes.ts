@@ -348,7 +348,7 @@ function balanceBody({ tier, available, payCycle, lastPayDate, isTemporarilyUnav
     available: toWire({ amount: available, currency }),
     lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
     upperLimit: toWire({ amount: tier.upperLimit, currency }),
-    payCycle: { id, startDate, endDate, lastPayDate },
+    payCycle: { id, startDate, endDate, lastPayDate: lastPayDate?.toISOString() ?? null },
     isTemporarilyUnavailable,
   }
 }

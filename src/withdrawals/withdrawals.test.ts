@@ -82,13 +82,25 @@ describe('creating an intent', () => {
     ])
   })
 
-  test.each(['"100"', 'true', 'null', '1.5', '0', '-1', '9007199254740992', '1e2', '100.0', '[]', '{}'])(
+  test.each(['"100"', 'true', 'null', '1.5', '9007199254740992', '-9007199254740992', '1e2', '100.0', '[]', '{}'])(
     'refuses %s as an amount',
     async amount => {
       const raw = `{"memberId":"${unknownMember}","amount":{"amount":${amount},"currency":"GBP"}}`
       const { status, body } = await harness.call('POST', intentPath, { raw })
       expect(status).toBe(400)
       expect(body.issues[0]).toMatchObject({ code: 'BodyValidation', path: 'amount.amount' })
+    },
+  )
+
+  test.each([0, -1, -5_000, -Number.MAX_SAFE_INTEGER])(
+    'refuses an amount of %d as one below the lower limit, and tells the limit',
+    async amount => {
+      const memberId = await harness.addMember({ available: 12_000 })
+      const { status, body } = await createIntent(memberId, amount)
+      expect(status).toBe(422)
+      expect(body.issues).toEqual([
+        { code: 'AmountBelowLowerLimit', message: expect.any(String), lowerLimit: gbp(1_000) },
+      ])
     },
   )
 
@@ -257,19 +269,6 @@ describe('an intent', () => {
       const [foreign, missing] = [await ask(id), await ask(unknownIntent)]
       expect(foreign.status).toBe(404)
       expect(foreign.text).toBe(missing.text)
-    }
-  })
-
-  test('needs an id of the right form', async () => {
-    for (const id of [
-      'mem_01kah4pzc5e4r8v2m6t0x9y3bd',
-      'wi_short',
-      'wi_01kah4pzc5e4r8v2m6t0x9y3bI',
-      'wi_81kah4pzc5e4r8v2m6t0x9y3bd',
-    ]) {
-      const answer = await harness.call('GET', `${intentPath}/${id}`)
-      expect(answer.status).toBe(400)
-      expect(answer.body.issues[0]).toMatchObject({ code: 'PathValidation', path: 'withdrawalIntentId' })
     }
   })
 })
@@ -451,7 +450,7 @@ describe('listing', () => {
 
   test.each([
     'take=0',
-    'take=101',
+    'take=1001',
     'take=ten',
     'take=1.0',
     'take=',

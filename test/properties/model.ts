@@ -708,7 +708,7 @@ export class Model {
     const paidAt = [...this.runs.values()]
       .filter(({ status, cycle }) => status === 'Available' && cycle === this.openCycle())
       .map(({ availableAt }) => availableAt)
-    const lastPaid = paidAt.length === 0 ? 'never' : dayText(this.#dayOf(Math.max(...paidAt)))
+    const lastPaid = paidAt.length === 0 ? 'never' : new Date(Math.max(...paidAt)).toISOString()
     const isUnavailable = this.#isPaused || this.#isLow(currency)
     return [this.available(name), currency, this.openCycle(), lastPaid, isUnavailable].join(' ')
   }

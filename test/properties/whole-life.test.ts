@@ -196,7 +196,7 @@ function command(): fc.Arbitrary<Command> {
   const amount = fc.oneof(
     { weight: 7, arbitrary: fc.record({ of: is('fitting'), plus: fc.bigInt({ min: 0n, max: 20_000n }) }) },
     { weight: 2, arbitrary: fc.record({ of: is('available', 'lower', 'upper'), plus }) },
-    { weight: 1, arbitrary: fc.record({ of: is('number'), plus: fc.bigInt({ min: 1n, max: 30_000n }) }) },
+    { weight: 1, arbitrary: fc.record({ of: is('number'), plus: fc.bigInt({ min: -1_000n, max: 30_000n }) }) },
   )
   const currency = fc.constantFrom<Currency[]>('GBP', 'GBP', 'GBP', 'EUR')
   const answer = is<BankAnswer>('pending', 'pending', 'pending', 'paid', 'failed', 'returned', 'silent', 'unknown')
@@ -385,9 +385,7 @@ function intentOf(
   const [available, lower, upper] = [model.available(member), model.lowerLimit(member), model.upperLimit(member)]
   const spread = least(available, upper) - lower
   const fitting = spread > 0n ? lower + (plus % (spread + 1n)) : lower
-  const wanted = { fitting, available: available + plus, lower: lower + plus, upper: upper + plus, number: plus }[of]
-  // The edge of the API lets nothing through that is not at least one.
-  const amount = wanted < 1n ? 1n : wanted
+  const amount = { fitting, available: available + plus, lower: lower + plus, upper: upper + plus, number: plus }[of]
   return { do: 'create intent', member, amount, currency: currencyFor(model, member, isForeign) }
 }
 

@@ -1,4 +1,5 @@
--- What strict clients send, and the first schema refused: an idempotency key is any header value of up to 1,024 characters.
+-- What strict clients and payroll exports send, and the first schema refused: an idempotency key is any header value of up
+-- to 1,024 characters, and a pay run may have lines of zero, which change nothing.
 
 set local lock_timeout = '5s';
 
@@ -6,3 +7,5 @@ set local lock_timeout = '5s';
 alter table idempotency_keys
   drop constraint idempotency_keys_key_check,
   add constraint idempotency_keys_key_check check (length(key) between 1 and 1024);
+
+alter table pay_run_lines drop constraint pay_run_lines_amount_check;

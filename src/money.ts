@@ -46,20 +46,6 @@ export const SignedMoney = Type.Object(
   { title: 'SignedMoney', additionalProperties: false, examples: [{ amount: -1250, currency: 'GBP' }] },
 )
 
-/** Money of a pay run's line: earned, or, when negative, taken back. */
-export const NonZeroMoney = Type.Object(
-  {
-    amount: Type.Integer({
-      minimum: -amountMax,
-      maximum: amountMax,
-      not: { const: 0 },
-      description: 'In minor units, for example pence; never zero.',
-    }),
-    currency: CurrencyCode,
-  },
-  { title: 'NonZeroMoney', additionalProperties: false, examples: [{ amount: 12000, currency: 'GBP' }] },
-)
-
 /** Money in an answer: zero or more. */
 export const WireMoney = Type.Object(
   {

@@ -24,7 +24,8 @@ test('a member who is paid sees the balance, gets a quote, and withdraws', async
   const payRun = await call('POST', '/v1/pay/run', {
     body: { payDetails: [{ memberId, money: { amount: 12_000, currency: 'GBP' } }] },
   })
-  expect(payRun.body).toEqual({
+  expect(payRun.body).toEqual({ status: 'Available' })
+  expect((await call('GET', payRun.headers.location ?? '')).body).toMatchObject({
     id: expect.stringMatching(/^pr_/),
     payCycleId: payCycle.id,
     status: 'Available',

@@ -628,7 +628,9 @@ export class Model {
       this.#balances.of('available', name, currency) > 0n ||
       this.#balances.of('owed', name, currency) > 0n ||
       [...this.runs.values()].some(
-        run => run.status === 'Scheduled' && run.lines.some(line => line.member === name && line.currency === currency),
+        run =>
+          run.status === 'Scheduled' &&
+          run.lines.some(line => line.member === name && line.currency === currency && line.amount !== 0n),
       ) ||
       [...this.withdrawals.values()].some(({ status, intent }) => {
         const quoted = this.#quoted(intent)

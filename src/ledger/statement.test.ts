@@ -68,6 +68,8 @@ describe('a statement', () => {
     expect((await asOf(new Date(paidAt.getTime() - 1))).lines).toEqual([])
     expect(await asOf(paidAt)).toMatchObject({ closing: standing(12_000), lines: [{ change: standing(12_000) }] })
     expect(await asOf(withdrawnAt)).toMatchObject({ opening: standing(0), closing: standing(7_000) })
+    const nanoBefore = new Date(withdrawnAt.getTime() - 1).toISOString().replace('Z', '999999Z')
+    expect((await statement(memberId, `?asOf=${nanoBefore}`)).body).toMatchObject({ closing: standing(12_000) })
     const before = await asOf(withdrawnAt)
     await pay(memberId, 3_000)
     expect(await asOf(withdrawnAt)).toEqual(before)

@@ -3,7 +3,7 @@ import { AccountDetails } from '../bank-accounts/schema.ts'
 import { pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
-import { Instant } from '../time.ts'
+import { GivenDayOrInstant, Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
 
@@ -206,12 +206,18 @@ export const MemberBalance = Type.Object(
   },
 )
 
+const dayOrInstant = 'An instant, or a day, which stands for its start in UTC.'
+
 export const WithdrawalQuery = Type.Object(
   {
     memberId: Type.Optional(Id('member')),
     payCycleId: Type.Optional(Id('payCycle')),
-    fromDate: Type.Optional(DateOrInstant('Created at or after this.')),
-    toDate: Type.Optional(DateOrInstant('Created before this.')),
+    fromDate: Type.Optional(
+      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Created at or after this. ${dayOrInstant}` }),
+    ),
+    toDate: Type.Optional(
+      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Created before this. ${dayOrInstant}` }),
+    ),
     ...pageQuery,
   },
   strict,
@@ -232,10 +238,3 @@ export const MemberWithdrawals = Type.Object(
   },
   { title: 'MemberWithdrawals', ...strict },
 )
-
-function DateOrInstant(description: string) {
-  return Type.Union([Type.String({ format: 'date' }), Instant], {
-    description: `${description} An instant, or a day, which stands for its start in UTC.`,
-    examples: ['2026-03-31'],
-  })
-}

@@ -33,7 +33,7 @@ export const CurrencyCode = Type.Unsafe<Currency>({ type: 'string', enum: curren
 /** In minor units; beyond this a JSON number is not exact. */
 export const amountMax = Number.MAX_SAFE_INTEGER
 
-/** Money in an answer, or wherever a section of the contract says that it may be negative. */
+/** Money of any sign, in a request or an answer. */
 export const SignedMoney = Type.Object(
   {
     amount: Type.Integer({
@@ -46,20 +46,6 @@ export const SignedMoney = Type.Object(
   { title: 'SignedMoney', additionalProperties: false, examples: [{ amount: -1250, currency: 'GBP' }] },
 )
 
-/** Money of a pay run's line: earned, or, when negative, taken back. */
-export const NonZeroMoney = Type.Object(
-  {
-    amount: Type.Integer({
-      minimum: -amountMax,
-      maximum: amountMax,
-      not: { const: 0 },
-      description: 'In minor units, for example pence; never zero.',
-    }),
-    currency: CurrencyCode,
-  },
-  { title: 'NonZeroMoney', additionalProperties: false, examples: [{ amount: 12000, currency: 'GBP' }] },
-)
-
 /** Money in an answer: zero or more. */
 export const WireMoney = Type.Object(
   {
@@ -69,15 +55,6 @@ export const WireMoney = Type.Object(
   { title: 'Money', additionalProperties: false, examples: [{ amount: 5000, currency: 'GBP' }] },
 )
 export type WireMoney = Static<typeof WireMoney>
-
-/** Money that a caller asks for: at least one minor unit. */
-export const PositiveMoney = Type.Object(
-  {
-    amount: Type.Integer({ minimum: 1, maximum: amountMax, description: 'In minor units, for example pence.' }),
-    currency: CurrencyCode,
-  },
-  { title: 'PositiveMoney', additionalProperties: false, examples: [{ amount: 5000, currency: 'GBP' }] },
-)
 
 export function fromWire(money: WireMoney): Money {
   return { amount: BigInt(money.amount), currency: money.currency }

@@ -1,14 +1,52 @@
 import { Type } from 'typebox'
 
-/**
- * An instant in a request: UTC with a `Z`, exactly as answers write it (milliseconds may be left out). The pattern keeps
- * out what the format lets through and JavaScript does not know: leap seconds, offsets, blanks for the T.
- */
+/** An instant in an answer: UTC with milliseconds. */
 export const Instant = Type.String({
   format: 'date-time',
-  pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,3})?Z$',
+  pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',
   examples: ['2026-03-31T09:30:00.000Z'],
 })
+
+const dayForm = '[0-9]{4}-[0-9]{2}-[0-9]{2}'
+const timeForm = 'T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?Z'
+
+/**
+ * An instant in a request: UTC with a `Z`. Seconds may be left out and decimals are not limited, as Java and Go write them.
+ * Offsets and leap seconds are refused. Read it with `parseInstant`.
+ */
+export const GivenInstant = Type.String({
+  format: 'instant',
+  pattern: `^${dayForm}${timeForm}$`,
+  examples: ['2026-03-31T09:30:00.000Z'],
+})
+
+/** As `GivenInstant`, or a day, which stands for its start in UTC. */
+export const GivenDayOrInstant = Type.String({
+  format: 'day-or-instant',
+  pattern: `^${dayForm}(${timeForm})?$`,
+  examples: ['2026-03-31', '2026-03-31T09:30:00.000Z'],
+})
+
+/** The formats of the schemas above, for a validator: `pattern` keeps the form, and these the days that do not exist out. */
+export const timeFormats = { instant: beginsWithDay, 'day-or-instant': beginsWithDay }
+
+function beginsWithDay(text: string): boolean {
+  const day = text.slice(0, 10)
+  const start = new Date(`${day}T00:00:00Z`)
+  return !Number.isNaN(start.getTime()) && start.toISOString().slice(0, 10) === day
+}
+
+/**
+ * Parses an instant, or a day, of a request.
+ * @param decimals how those beyond milliseconds are rounded. All instants that we store are whole milliseconds, so a bound
+ * that is compared with `>=` or `<` is rounded up and one that is compared with `<=` down: each selects exactly the rows
+ * that the bound itself would.
+ */
+export function parseInstant(text: string, { decimals }: { decimals: 'up' | 'down' }): Date {
+  const [, whole = text, beyond = ''] = /^(.*\.[0-9]{3})([0-9]+)Z$/.exec(text) ?? []
+  const ms = Date.parse(beyond === '' ? text : `${whole}Z`)
+  return new Date(decimals === 'up' && /[1-9]/.test(beyond) ? ms + 1 : ms)
+}
 
 /** A calendar day as text, '2026-03-31'. Never a Date: a day has no time zone. */
 export type Day = string

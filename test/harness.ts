@@ -24,6 +24,13 @@ export type Call = { body?: unknown; headers?: Record<string, string>; key?: str
 // biome-ignore lint/suspicious/noExplicitAny: every body is checked against openapi.json, and a test that reads a wrong field fails by itself.
 export type Answer = { status: number; headers: Record<string, string | undefined>; body: any; text: string }
 
+/** The id of the resource that an answer's `location` names. */
+export function locatedId({ headers: { location } }: Answer): string {
+  const id = location?.split('/').at(-1)
+  if (id === undefined) throw new Error('The answer has no location')
+  return id
+}
+
 /** One partner with a key, an open cycle and the tiers that the tests talk about. */
 export type TestPartner = { partner: Partner; key: string; payCycle: payCycles.PayCycle }
 

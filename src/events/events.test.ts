@@ -237,7 +237,7 @@ describe('the feed', () => {
     expect([second.text, second.headers['idempotency-replayed']]).toEqual([first.text, 'true'])
   })
 
-  test.each(['take=0', 'take=101', 'after=x', 'after=mem_01kah4pzc5e4r8v2m6t0x9y3bd', 'types=Nothing', 'skip=1'])(
+  test.each(['take=0', 'take=1001', 'after=x', 'after=mem_01kah4pzc5e4r8v2m6t0x9y3bd', 'types=Nothing', 'skip=1'])(
     'refuses the query %s',
     async query => {
       const { status, body } = await get(`?${query}`)

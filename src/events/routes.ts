@@ -43,7 +43,7 @@ export function eventRoutes(app: App, { db }: Edge): void {
               }),
             ),
             take: Type.Optional(
-              Type.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Events to give, 1 to 100.' }),
+              Type.Integer({ minimum: 1, maximum: 1_000, default: 50, description: 'Events to give, 1 to 1,000.' }),
             ),
           },
           strict,

@@ -72,6 +72,7 @@ function withNamedSchemas<T extends object>(document: T): T {
     if (Array.isArray(value)) return value.map(hoist)
     if (typeof value !== 'object' || value === null) return value
     const schema = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, hoist(inner)])) as Json
+    if (isDiscriminated(value)) schema.discriminator = withMapping(value)
     const { title, description, ...rest } = schema
     if (typeof title !== 'string' || typeof schema.type !== 'string') return schema
     named[title] = { title, ...rest, ...(named[title] as Json | undefined) }
@@ -80,6 +81,25 @@ function withNamedSchemas<T extends object>(document: T): T {
   const { components, ...rest } = document as Json
   const hoisted = hoist(rest) as Json
   return { ...hoisted, components: { ...(components as Json), schemas: sortedByKey(named) } } as T
+}
+
+type Discriminated = {
+  discriminator: { propertyName: string }
+  oneOf: { title: string; properties: Record<string, { enum: [string] }> }[]
+}
+
+function isDiscriminated(value: object): value is Discriminated {
+  return 'discriminator' in value && 'oneOf' in value
+}
+
+// Without a mapping OpenAPI takes the values of the property for names of schemas.
+function withMapping({ discriminator, oneOf }: Discriminated): Json {
+  const mapping = oneOf.map(({ title, properties }) => [
+    // What was a `const` is an `enum` of one by now.
+    properties[discriminator.propertyName]?.enum[0],
+    `#/components/schemas/${title}`,
+  ])
+  return { ...discriminator, mapping: Object.fromEntries(mapping) }
 }
 
 function sortedByKey(object: Json): Json {

@@ -7,7 +7,7 @@ export const pageQuery = {
     Type.Integer({ minimum: 0, maximum: 1_000_000_000, default: 0, description: 'Entries to pass over.' }),
   ),
   take: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Entries to give, 1 to 100.' }),
+    Type.Integer({ minimum: 1, maximum: 1_000, default: 50, description: 'Entries to give, 1 to 1,000.' }),
   ),
 }
 

@@ -131,12 +131,19 @@ function csvContent(csv: Csv | undefined) {
 
 type Given<K extends string, S> = S extends TSchema ? { [key in K]: S } : unknown
 
+/**
+ * Any header value, spaces and tabs inside included; HTTP trims them at the ends and reads octets beyond ASCII as Latin-1.
+ * The check constraint on `idempotency_keys.key` has the same length.
+ */
+export const idempotencyKeyPattern =
+  '^[\\x21-\\x7e\\x80-\\xff]([\\t\\x20-\\x7e\\x80-\\xff]{0,1022}[\\x21-\\x7e\\x80-\\xff])?$'
+
 const IdempotencyHeader = Type.Object({
   'x-idempotency-key': Type.Optional(
     Type.String({
-      pattern: '^[\\x21-\\x7e]{1,255}$',
+      pattern: idempotencyKeyPattern,
       description:
-        'Makes a repetition harmless: for 7 days the same key with the same request gets the first answer again, without a second effect.',
+        'Makes a repetition harmless: for 7 days the same key with the same request gets the first answer again, without a second effect. 1 to 1,024 characters; spaces are allowed inside.',
       examples: ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11'],
     }),
   ),

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { type ProblemName, problem, problems } from '../errors.ts'
 import { read } from './once.ts'
-import { operation } from './operation.ts'
+import { idempotencyKeyPattern, operation } from './operation.ts'
 import type { App, Edge } from './server.ts'
 
 const tag = 'Service'
@@ -56,7 +56,7 @@ export function serviceRoutes(app: App, { db }: Edge): void {
         tag,
         summary: 'Look up an idempotency key',
         description: 'What became of the request that was sent with this key. Never the answer’s body.',
-        params: Type.Object({ key: Type.String({ pattern: '^[\\x21-\\x7e]{1,255}$' }) }),
+        params: Type.Object({ key: Type.String({ pattern: idempotencyKeyPattern }) }),
         success: { status: 200, description: 'The request that succeeded with this key.', schema: IdempotencyKey },
         problems: ['NotFound'],
       }),

@@ -293,6 +293,16 @@ describe('on the wire', () => {
     expect(answer).toContain('"Silver"')
   })
 
+  test('an idempotency key that is sent twice is refused, and the two are not taken for a third', async () => {
+    const keys = ['one', 'two'].map(key => `x-idempotency-key: ${key}\r\n`).join('')
+    const head = `GET /v1/tiers HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${harness.key}\r\n`
+    const answer = parsed(await send(`${head}${keys}\r\n`))
+    expect(answer.status).toBe(400)
+    expect(answer.issues).toMatchObject([{ code: 'HeaderValidation', path: 'x-idempotency-key' }])
+    expect(await send(`${head}x-idempotency-key:  one, two \r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
+    expect((await harness.call('GET', '/v1/idempotency-keys/one%2C%20two')).status).toBe(200)
+  })
+
   test('a request that never ends is cut off with an answer', { timeout: 40_000 }, async () => {
     const answer = parsed(await send('POST /v1/pay/withdrawals/intent HTTP/1.1\r\nHost: x\r\nContent-Le'))
     expect(answer.status).toBe(408)

@@ -14,6 +14,7 @@ import { Arrivals, refuseBody } from './arrivals.ts'
 import { authenticator } from './auth.ts'
 import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
+import { idempotencyKeyPattern } from './operation.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 import { type Fault, parseStrictJson } from './strict-json.ts'
 import { compileValidation, type Parts } from './validation.ts'
@@ -56,7 +57,7 @@ export type App = FastifyInstance<
 export type Edge = { db: Db; batchDb: Db; pool: pg.Pool; log: Logger; now: Clock; mode: Mode }
 
 const limits = {
-  // The largest ordinary body is a pay run of 10,000 lines.
+  // The largest ordinary body is a job of 10,000 short actions; a pay run may be larger.
   bodyBytesMax: 2 * 1024 * 1024,
   headerBytesMax: 16 * 1024,
   // Two megabytes arrive in this time on any line that is worth waiting for.
@@ -182,7 +183,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
 
   app.addHook('preValidation', async request => {
     arrivals.arrived(request)
-    request.idempotencyKey = readIdempotencyKey(request.headers['x-idempotency-key'])
+    request.idempotencyKey = readIdempotencyKey(request)
     const { params, query, body, bodyFaults } = request
     const read = request.routeOptions.config.validate?.({ params, query, body, bodyFaults })
     if (read !== undefined) request.query = read.query
@@ -304,12 +305,18 @@ function isVersioned(url: string): boolean {
   return /^\/v[0-9]+(\/|\?|$)/.test(url)
 }
 
-function readIdempotencyKey(header: unknown): string | undefined {
-  if (header === undefined) return undefined
-  if (typeof header === 'string' && /^[\x21-\x7e]{1,255}$/.test(header)) return header
-  throw problem('HeaderValidation', 'x-idempotency-key must be 1 to 255 visible ASCII characters', {
-    path: 'x-idempotency-key',
-  })
+const idempotencyKeyForm = new RegExp(idempotencyKeyPattern)
+
+function readIdempotencyKey({ headers, raw }: FastifyRequest): string | undefined {
+  const key = headers['x-idempotency-key']
+  if (key === undefined) return undefined
+  const refuse = (message: string) => problem('HeaderValidation', message, { path: 'x-idempotency-key' })
+  if (typeof key !== 'string' || !idempotencyKeyForm.test(key))
+    throw refuse('x-idempotency-key must be 1 to 1024 characters of Latin-1 without control characters')
+  // Node joins repeated headers, which would make a third key of two.
+  if (key.includes(', ') && raw.rawHeaders.filter(name => name.toLowerCase() === 'x-idempotency-key').length > 1)
+    throw refuse('x-idempotency-key must be sent once')
+  return key
 }
 
 async function readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown> {

@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { FastifySchema } from 'fastify'
 import { type Issue, issue, issuesMax, type ProblemName, problemOf } from '../errors.ts'
+import { timeFormats } from '../time.ts'
 import { type Fault, textFault } from './strict-json.ts'
 import { UploadedFile } from './upload.ts'
 
@@ -16,6 +17,7 @@ const ajv = new Ajv({
   useDefaults: false,
 })
 formats.default(ajv)
+for (const [name, validate] of Object.entries(timeFormats)) ajv.addFormat(name, validate)
 
 type Part = 'params' | 'querystring' | 'body'
 export type Parts = { params: unknown; query: unknown; body: unknown; bodyFaults: Fault[] }
@@ -170,7 +172,8 @@ function describe(error: ErrorObject, whole: string): Fault {
 const formatsInWords: Record<string, string> = {
   email: 'an e-mail address, like sam.okafor@example.com',
   date: 'a day that exists, like 2026-03-31',
-  'date-time': 'an instant, like 2026-03-31T09:30:00.000Z',
+  instant: 'an instant of a day that exists, like 2026-03-31T09:30:00.000Z',
+  'day-or-instant': 'a day that exists, like 2026-03-31, or an instant of one, like 2026-03-31T09:30:00.000Z',
 }
 
 // What the caller has named is told back, but not at any length.

@@ -6,7 +6,7 @@ import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { type Currency, CurrencyCode, SignedMoney, toWire } from '../money.ts'
-import { Instant } from '../time.ts'
+import { GivenInstant, Instant, parseInstant } from '../time.ts'
 import { readStatement, type Standing, type StatementLine } from './statement.ts'
 
 const strict = { additionalProperties: false }
@@ -68,7 +68,10 @@ export function ledgerRoutes(app: App, { db }: Edge): void {
         query: Type.Object(
           {
             asOf: Type.Optional(
-              Type.Unsafe<string>({ ...Instant, description: 'Up to and including this instant. Now, unless given.' }),
+              Type.Unsafe<string>({
+                ...GivenInstant,
+                description: 'Up to and including this instant. Now, unless given.',
+              }),
             ),
             currency: Type.Optional(
               Type.Unsafe<Currency>({ ...CurrencyCode, description: 'The member’s currency, unless given.' }),
@@ -86,7 +89,7 @@ export function ledgerRoutes(app: App, { db }: Edge): void {
         const { partner, now, params, query } = request
         const about = { partnerId: partner.id, memberId: params.memberId }
         const page = pageOf(query)
-        const asOf = query.asOf === undefined ? now : new Date(query.asOf)
+        const asOf = query.asOf === undefined ? now : parseInstant(query.asOf, { decimals: 'down' })
         const paidIn = await members.currencyOf(reader, about)
         const currency = query.currency ?? paidIn
         const { opening, closing, lines, hasMore } = await readStatement(reader, { ...about, currency, asOf, page })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Harness, locatedId, startHarness } from '../../test/harness.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -25,13 +25,13 @@ async function withdraw(memberId: string, amount: number): Promise<string> {
 /** A member who was paid, withdrew, and was corrected by more than was left; a minute between each. */
 async function livedMember() {
   const memberId = await harness.addMember()
-  const payRun = (await pay(memberId, 12_000)).body.id
+  const payRun = locatedId(await pay(memberId, 12_000))
   const paidAt = harness.clock.now()
   harness.clock.advance({ minutes: 1 })
   const withdrawalId = await withdraw(memberId, 5_000)
   const withdrawnAt = harness.clock.now()
   harness.clock.advance({ minutes: 1 })
-  const correction = (await pay(memberId, -7_500)).body.id
+  const correction = locatedId(await pay(memberId, -7_500))
   return { memberId, payRun, paidAt, withdrawalId, withdrawnAt, correction }
 }
 
@@ -68,6 +68,8 @@ describe('a statement', () => {
     expect((await asOf(new Date(paidAt.getTime() - 1))).lines).toEqual([])
     expect(await asOf(paidAt)).toMatchObject({ closing: standing(12_000), lines: [{ change: standing(12_000) }] })
     expect(await asOf(withdrawnAt)).toMatchObject({ opening: standing(0), closing: standing(7_000) })
+    const nanoBefore = new Date(withdrawnAt.getTime() - 1).toISOString().replace('Z', '999999Z')
+    expect((await statement(memberId, `?asOf=${nanoBefore}`)).body).toMatchObject({ closing: standing(12_000) })
     const before = await asOf(withdrawnAt)
     await pay(memberId, 3_000)
     expect(await asOf(withdrawnAt)).toEqual(before)

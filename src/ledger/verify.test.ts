@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
+import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
 import { sql, type Tx } from '../db.ts'
 import * as float from '../float/float.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
@@ -27,12 +27,10 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
     if (status >= 300) throw new Error(text)
     return body
   }
-  const pay = (lines: [string, number][]) =>
-    ok(
-      call('POST', '/v1/pay/run', {
-        body: { payDetails: lines.map(([memberId, amount]) => ({ memberId, money: gbp(amount) })) },
-      }),
-    )
+  const pay = async (lines: [string, number][]) => {
+    const payDetails = lines.map(([memberId, amount]) => ({ memberId, money: gbp(amount) }))
+    return { id: locatedId(await call('POST', '/v1/pay/run', { body: { payDetails } })) }
+  }
   const withdraw = async (memberId: string, amount: number) => {
     const intent = await ok(call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } }))
     const { withdrawalIntentId } = intent
@@ -103,7 +101,7 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
   await inTx(tx => foldFloatChanges(tx, { partnerId, currency: 'GBP', countMax: 3 }))
   return {
     ...{ partnerId, paid, failed, cancelled, returned, lateReturn, held, sam, ann, bob, dan, eve },
-    ...{ payRun: payRun.id ?? '', reverted: reverted.id ?? '', closedCycle, secondCycle: second.id },
+    ...{ payRun: payRun.id, reverted: reverted.id, closedCycle, secondCycle: second.id },
     pending: intent.withdrawalIntentId ?? '',
   }
 }

@@ -199,7 +199,7 @@ async function findWithMoney(
                       and (b.available > 0 or b.owed > 0))
         or exists (select from pay_run_lines l join pay_runs r on r.partner_id = l.partner_id and r.id = l.pay_run_id
                     where r.partner_id = ${partnerId} and r.status = 'Scheduled' and l.member_id = a.member_id
-                      and l.currency = a.currency)
+                      and l.currency = a.currency and l.amount <> 0)
         or exists (select from withdrawals w
                     where w.partner_id = ${partnerId} and w.member_id = a.member_id and w.currency = a.currency
                       and w.status in ('held', 'submitted'))`.execute(tx)

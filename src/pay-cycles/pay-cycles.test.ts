@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { euAccount, goodAccount, type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { euAccount, goodAccount, type Harness, locatedId, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql, type Tx } from '../db.ts'
 import { verify } from '../ledger/verify.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
@@ -244,7 +244,7 @@ describe('closing', () => {
     harness.clock.set(new Date('2026-03-31T23:00:00Z'))
     await close()
     const [next] = await cyclesOf(key)
-    const moved = await harness.call('GET', `/v1/pay/runs/${payRun.body.id}`, { key })
+    const moved = await harness.call('GET', `/v1/pay/runs/${locatedId(payRun)}`, { key })
     expect(moved.body).toMatchObject({ payCycleId: next.id, status: 'Scheduled' })
     harness.clock.set(new Date('2026-03-31T23:30:00Z'))
     await run('make-pay-runs-available')
@@ -373,10 +373,10 @@ describe('closing at the very moment of', () => {
           harness.db
             .transaction()
             .execute(tx =>
-              makeAvailable(tx, { partnerId: mine.id, payRunId: payRun.body.id, now: harness.clock.now() }),
+              makeAvailable(tx, { partnerId: mine.id, payRunId: locatedId(payRun), now: harness.clock.now() }),
             )
             .then(body => ({ status: 200, body })),
-        revert: () => harness.call('POST', `/v1/pay/runs/${payRun.body.id}/revert`, { key }),
+        revert: () => harness.call('POST', `/v1/pay/runs/${locatedId(payRun)}/revert`, { key }),
       }[step]()
       await whenWaiting()
       await closing.commit()
@@ -396,7 +396,8 @@ describe('closing at the very moment of', () => {
           ])
           break
         case 'upload':
-          expect([status, body.payCycleId, available]).toEqual([201, next.id, 300])
+          expect([status, body.status, available]).toEqual([201, 'Available', 300])
+          expect((await harness.call('GET', `/v1/pay/runs?payCycleId=${next.id}`, { key })).body.total).toBe(1)
           break
         case 'make available':
           expect([body.status, body.payCycleId, available]).toEqual(['Available', next.id, 12_000])
@@ -430,7 +431,7 @@ describe('closing at the very moment of', () => {
         ...withdrawalIds.map(id => harness.call('POST', `/v1/pay/withdrawals/${id}/cancel`, { key })),
         close().then(() => undefined),
         ...memberIds.map(memberId => pay(key, [[memberId, 20_000]])),
-        harness.call('POST', `/v1/pay/runs/${early.body.id}/revert`, { key }),
+        harness.call('POST', `/v1/pay/runs/${locatedId(early)}/revert`, { key }),
         close().then(() => undefined),
       ])
       for (const answer of answers) if (answer !== undefined) expect([200, 201, 409, 422, 503]).toContain(answer.status)

@@ -42,13 +42,7 @@ export async function create(
     .insertInto('payRuns')
     .values({ ...payRun, partnerId, createdAt: now })
     .execute()
-  await sql`
-    insert into pay_run_lines (partner_id, pay_run_id, line, member_id, amount, currency)
-    select ${partnerId}, ${payRun.id}, line, member_id, amount, currency
-      from unnest(${lines.map(line => line.memberId)}::text[], ${lines.map(line => line.amount)}::bigint[],
-                  ${lines.map(line => line.currency)}::text[]) with ordinality as t (member_id, amount, currency, line)`.execute(
-    tx,
-  )
+  await insertLines(tx, { partnerId, payRunId: payRun.id, lines })
   await appendEvent(tx, 'scheduled', { partnerId, payRun, now })
   if (payRun.scheduledFor > now) {
     await wake(tx, { job: 'make-pay-runs-available', at: payRun.scheduledFor })
@@ -231,6 +225,31 @@ async function lock(tx: Tx, { partnerId, payRunId }: { partnerId: string; payRun
   return payRun
 }
 
+async function insertLines(
+  tx: Tx,
+  { partnerId, payRunId, lines }: { partnerId: string; payRunId: string; lines: Line[] },
+): Promise<void> {
+  for (const { piece, at } of piecesOf(lines)) {
+    await sql`
+      insert into pay_run_lines (partner_id, pay_run_id, line, member_id, amount, currency)
+      select ${partnerId}, ${payRunId}, ${at}::integer + line, member_id, amount, currency
+        from unnest(${piece.map(line => line.memberId)}::text[], ${piece.map(line => line.amount)}::bigint[],
+                    ${piece.map(line => line.currency)}::text[]) with ordinality as t (member_id, amount, currency, line)`.execute(
+      tx,
+    )
+  }
+}
+
+// Statements of well below a second each: one for a whole pay run of 100,000 lines would exceed the statement timeout.
+const linesPerStatement = 5_000
+
+function piecesOf<T>(all: T[]): { piece: T[]; at: number }[] {
+  return Array.from({ length: Math.ceil(all.length / linesPerStatement) }, (_, index) => {
+    const at = index * linesPerStatement
+    return { piece: all.slice(at, at + linesPerStatement), at }
+  })
+}
+
 async function readLines(
   db: Reader,
   { partnerId, payRunId }: { partnerId: string; payRunId: string },
@@ -257,7 +276,9 @@ async function book(
   await lockPayees(tx, { partnerId, lines })
   const balances = await readBalances(tx, { partnerId, lines })
   const transfers = transfersOf(lines, { payCycleId: payRun.payCycleId, balances })
-  await ledger.post(tx, { partnerId, movementId: payRun.id, reason, transfers, now })
+  for (const { piece } of piecesOf(transfers)) {
+    await ledger.post(tx, { partnerId, movementId: payRun.id, reason, transfers: piece, now })
+  }
 }
 
 function notFound(): Problem {

@@ -1,10 +1,10 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
 import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
-import { fromWire, NonZeroMoney, SignedMoney, toWire } from '../money.ts'
+import { fromWire, SignedMoney, toWire } from '../money.ts'
 import * as payRuns from './pay-runs.ts'
 
 const tag = 'Pay runs'
@@ -13,17 +13,47 @@ const Status = Type.Enum(['Scheduled', 'Available', 'Reverted'], { type: 'string
 const instant = { format: 'date-time', examples: ['2026-03-10T09:10:00.000Z'] }
 const InstantOrNull = (description: string) => Type.Union([Type.String(instant), Type.Null()], { description })
 
+// As many members as the largest partners pay in one go; more come in several pay runs.
+const linesMax = 100_000
+// All of them, at up to 160 bytes each. Written without white space a line has about 90.
+const bodyBytesMax = 16 * 1024 * 1024
+// The largest body over a line of 2 Mbit/s.
+const arrivalMsMax = 70_000
+
 const NewPayRun = Type.Object(
   {
-    payDetails: Type.Array(Type.Object({ memberId: Id('member'), money: NonZeroMoney }, strict), {
-      minItems: 1,
-      maxItems: 10_000,
+    payDetails: Type.Array(Type.Object({ memberId: Id('member'), money: SignedMoney }, strict), {
+      maxItems: linesMax,
       description:
-        'What each member has earned. A negative amount corrects an earlier pay run. A member may stand on several lines.',
+        'What each member has earned. A negative amount corrects an earlier pay run, and 0 changes nothing. A member may have several lines.',
     }),
   },
   { title: 'NewPayRun', ...strict },
 )
+
+const ScheduledPayRun = Type.Object(
+  {
+    status: Type.Literal('Scheduled', { type: 'string' }),
+    scheduledFor: Type.String({
+      ...instant,
+      description: 'When the money becomes available; until then nothing has moved.',
+    }),
+  },
+  { title: 'ScheduledPayRun', ...strict },
+)
+const AvailablePayRun = Type.Object(
+  { status: Type.Literal('Available', { type: 'string' }) },
+  { title: 'AvailablePayRun', ...strict },
+)
+
+/** What `POST /v1/pay/run` answers: existing clients know one closed shape per status, so nothing may be added to one. */
+const PayRunCreated = Type.Unsafe<Static<typeof ScheduledPayRun | typeof AvailablePayRun>>({
+  title: 'PayRunCreated',
+  type: 'object',
+  required: ['status'],
+  discriminator: { propertyName: 'status' },
+  oneOf: [ScheduledPayRun, AvailablePayRun],
+})
 
 const payRunFields = {
   id: Id('payRun'),
@@ -42,7 +72,7 @@ const PayRunDetails = Type.Object(
     createdAt: Type.String(instant),
     availableAt: InstantOrNull('When its money became available; null when it never did.'),
     revertedAt: InstantOrNull('When it was taken back; null when it was not.'),
-    lineCount: Type.Integer({ minimum: 1, description: 'Lines of the pay run.' }),
+    lineCount: Type.Integer({ minimum: 0, description: 'Lines of the pay run.' }),
     totals: Type.Array(SignedMoney, { description: 'What its lines add up to, one entry per currency.' }),
   },
   { title: 'PayRunDetails', ...strict },
@@ -52,7 +82,8 @@ export function payRunRoutes(app: App, { db }: Edge): void {
   app.post(
     '/v1/pay/run',
     {
-      config: { scope: 'pay:write' },
+      bodyLimit: bodyBytesMax,
+      config: { scope: 'pay:write', arrivalMsMax },
       schema: operation({
         id: 'uploadPayRun',
         tag,
@@ -60,7 +91,13 @@ export function payRunRoutes(app: App, { db }: Edge): void {
         description:
           'Makes pay available to members in the open pay cycle, after the partner’s grace period. All lines or none. Send an idempotency key, so that a repeated upload does not pay twice.',
         body: NewPayRun,
-        success: { status: 201, description: 'The pay run.', schema: PayRun },
+        success: {
+          status: 201,
+          description:
+            'The pay run’s status; `location` leads to all of it. `Available` without a grace period, else `Scheduled`. Treat a status that you do not know as `Scheduled`, and read the pay run.',
+          schema: PayRunCreated,
+          headers: { location: Type.String({ description: 'Path of the pay run.' }) },
+        },
         problems: ['UnprocessableEntity', 'PayRunMemberNotEligible'],
       }),
     },
@@ -69,7 +106,8 @@ export function payRunRoutes(app: App, { db }: Edge): void {
         const { partner, now, body } = request
         const lines = body.payDetails.map(({ memberId, money }) => ({ memberId, ...fromWire(money) }))
         const payRun = await payRuns.create(tx, { partner, lines, now })
-        return { status: 201, body: onWire(payRun), resourceId: payRun.id }
+        const headers = { location: `/v1/pay/runs/${payRun.id}` }
+        return { status: 201, body: createdBody(payRun), headers, resourceId: payRun.id }
       }),
   )
 
@@ -161,6 +199,19 @@ export function payRunRoutes(app: App, { db }: Edge): void {
         return { status: 200, body: onWire(payRun), resourceId: payRun.id }
       }),
   )
+}
+
+function createdBody({ status, scheduledFor }: payRuns.PayRun): Static<typeof PayRunCreated> {
+  switch (status) {
+    case 'Scheduled':
+      return { status, scheduledFor: scheduledFor.toISOString() }
+    case 'Available':
+      return { status }
+    case 'Reverted':
+      throw new Error('A pay run was reverted as it was created')
+    default:
+      return status satisfies never
+  }
 }
 
 function onWire(payRun: payRuns.PayRun) {

@@ -1,4 +1,5 @@
 import { issuesMax } from '../errors.ts'
+import { isIdOf } from '../ids.ts'
 import { type Cell, FileFault, type Row } from '../imports/rows.ts'
 import { amountMax, type Currency, decimalsOf } from '../money.ts'
 import type { Fault, Taken } from './rules.ts'
@@ -100,16 +101,13 @@ function readLine(cells: Cell[], columns: ReadonlyMap<Column, number>): Omit<Tak
   const amount = readAmount(cell('amount'))
   const currency = cell('currency')
   const wrong = [
-    memberIdPattern.test(memberId) ? undefined : 'member_id has the wrong form',
+    isIdOf('member', memberId) ? undefined : 'member_id must begin with mem_',
     amount === undefined ? 'amount must be a whole number of minor units, such as 1250' : undefined,
     isCurrency(currency) ? undefined : 'currency must be one of the listed codes, such as GBP',
   ].filter(message => message !== undefined)
   if (wrong.length > 0 || amount === undefined || !isCurrency(currency)) return wrong.join('; ')
   return { memberId, amount, currency }
 }
-
-// The same as Id('member') promises.
-const memberIdPattern = /^mem_[0-7][0-9a-hjkmnp-tv-z]{25}$/
 
 function readAmount(text: string): bigint | undefined {
   if (!/^(0|-?[1-9][0-9]{0,15})$/.test(text)) return undefined

@@ -5,7 +5,6 @@ import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
 import type { Tier } from '../tiers/rules.ts'
-import { type Day, dayIn } from '../time.ts'
 import { readFacts } from './facts.ts'
 import { unavailability } from './rules.ts'
 
@@ -14,15 +13,15 @@ export type Balance = {
   tier: Tier
   available: bigint
   payCycle: payCycles.PayCycle
-  /** Day, in the partner's time zone, on which money last became available in the cycle. */
-  lastPayDate: Day | null
+  /** When money last became available in the cycle. */
+  lastPayDate: Date | null
   isTemporarilyUnavailable: boolean
 }
 
 /** @throws Problem `MemberNotFound`, or `UnprocessableEntity` while no cycle is open */
 export async function readBalance(
   db: Reader,
-  { partner, memberId, now }: { partner: { id: string; timeZone: string }; memberId: string; now: Date },
+  { partner, memberId, now }: { partner: { id: string }; memberId: string; now: Date },
 ): Promise<Balance> {
   const [asked] = await readFacts(db, [{ partnerId: partner.id, memberId, now }])
   assert(asked !== undefined)
@@ -31,12 +30,11 @@ export async function readBalance(
   if (member === null) throw memberNotFound(memberId)
   const payCycle = await payCycles.findOpen(db, partner.id)
   if (payCycle === undefined) throw noOpenCycle()
-  const lastAt = await payRuns.lastAvailableAt(db, { partnerId: partner.id, payCycleId: payCycle.id })
   return {
     tier: member.tier,
     available: member.available,
     payCycle,
-    lastPayDate: lastAt === null ? null : dayIn(partner.timeZone, lastAt),
+    lastPayDate: await payRuns.lastAvailableAt(db, { partnerId: partner.id, payCycleId: payCycle.id }),
     isTemporarilyUnavailable: unavailability(facts) !== null,
   }
 }

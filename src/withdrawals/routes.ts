@@ -10,6 +10,7 @@ import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { fromWire, toWire } from '../money.ts'
 import { lowestAmount } from '../tiers/rules.ts'
+import { parseInstant } from '../time.ts'
 import { type Balance, readBalance } from './balance.ts'
 import { type Completed, type Completion, completeAll } from './completing.ts'
 import { type Explanation, explain } from './explanation.ts'
@@ -243,8 +244,8 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
         const filter = {
           ...(memberId === undefined ? {} : { memberId }),
           ...(payCycleId === undefined ? {} : { payCycleId }),
-          ...(fromDate === undefined ? {} : { from: new Date(fromDate) }),
-          ...(toDate === undefined ? {} : { before: new Date(toDate) }),
+          ...(fromDate === undefined ? {} : { from: parseInstant(fromDate, { decimals: 'up' }) }),
+          ...(toDate === undefined ? {} : { before: parseInstant(toDate, { decimals: 'up' }) }),
         }
         // One more than asked for tells whether there is more.
         const found = await withdrawals.list(reader, {
@@ -348,7 +349,7 @@ function balanceBody({ tier, available, payCycle, lastPayDate, isTemporarilyUnav
     available: toWire({ amount: available, currency }),
     lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
     upperLimit: toWire({ amount: tier.upperLimit, currency }),
-    payCycle: { id, startDate, endDate, lastPayDate },
+    payCycle: { id, startDate, endDate, lastPayDate: lastPayDate?.toISOString() ?? null },
     isTemporarilyUnavailable,
   }
 }

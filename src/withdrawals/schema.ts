@@ -2,13 +2,17 @@ import { Type } from 'typebox'
 import { AccountDetails } from '../bank-accounts/schema.ts'
 import { pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
-import { PositiveMoney, WireMoney } from '../money.ts'
-import { Instant } from '../time.ts'
+import { SignedMoney, WireMoney } from '../money.ts'
+import { GivenDayOrInstant, Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
 
 export const NewWithdrawalIntent = Type.Object(
-  { memberId: Id('member', 'Member who will receive the money.'), amount: PositiveMoney },
+  {
+    memberId: Id('member', 'Member who will receive the money.'),
+    // Zero and less are refused as `AmountBelowLowerLimit`, which tells the limit.
+    amount: SignedMoney,
+  },
   { title: 'NewWithdrawalIntent', ...strict },
 )
 
@@ -172,8 +176,8 @@ export const MemberBalance = Type.Object(
         id: Id('payCycle'),
         startDate: Day,
         endDate: Day,
-        lastPayDate: Type.Union([Day, Type.Null()], {
-          description: 'Day on which money last became available in this cycle.',
+        lastPayDate: Type.Union([Instant, Type.Null()], {
+          description: 'Instant at which money last became available in this cycle.',
         }),
       },
       strict,
@@ -194,7 +198,7 @@ export const MemberBalance = Type.Object(
           id: exampleId('payCycle'),
           startDate: '2026-03-01',
           endDate: '2026-03-31',
-          lastPayDate: '2026-03-10',
+          lastPayDate: '2026-03-10T09:00:00.000Z',
         },
         isTemporarilyUnavailable: false,
       },
@@ -202,12 +206,18 @@ export const MemberBalance = Type.Object(
   },
 )
 
+const dayOrInstant = 'An instant, or a day, which stands for its start in UTC.'
+
 export const WithdrawalQuery = Type.Object(
   {
     memberId: Type.Optional(Id('member')),
     payCycleId: Type.Optional(Id('payCycle')),
-    fromDate: Type.Optional(DateOrInstant('Created at or after this.')),
-    toDate: Type.Optional(DateOrInstant('Created before this.')),
+    fromDate: Type.Optional(
+      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Created at or after this. ${dayOrInstant}` }),
+    ),
+    toDate: Type.Optional(
+      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Created before this. ${dayOrInstant}` }),
+    ),
     ...pageQuery,
   },
   strict,
@@ -228,10 +238,3 @@ export const MemberWithdrawals = Type.Object(
   },
   { title: 'MemberWithdrawals', ...strict },
 )
-
-function DateOrInstant(description: string) {
-  return Type.Union([Type.String({ format: 'date' }), Instant], {
-    description: `${description} An instant, or a day, which stands for its start in UTC.`,
-    examples: ['2026-03-31'],
-  })
-}

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Asked, amountOfFirstLine, amountOfIntent, outcomeOf, type Request, withdrawalAt } from './clients.ts'
+import { type Asked, amountOfFirstLine, amountOfIntent, idAt, outcomeOf, type Request } from './clients.ts'
 
 /**
  * What is wrong, one sentence per row. The auditor shares no code with the program: it reads the tables with its own SQL
@@ -148,7 +148,7 @@ function lostOf(rows: Rows, log: Asked[]): string[] {
   ): string | undefined {
     switch (request.action) {
       case 'pay run': {
-        const { id } = JSON.parse(body)
+        const id = idAt(location)
         if (!payRuns.has(id)) return `there is no pay run ${id}`
         const found = (linesOf.get(id) ?? []).map(line => `${line.member_id} ${line.amount} ${line.currency}`).join()
         const wanted = request.lines.map(line => `${line.memberId} ${line.amount} GBP`).join()
@@ -167,7 +167,7 @@ function lostOf(rows: Rows, log: Asked[]): string[] {
         return found === wanted ? undefined : `intent ${withdrawalIntentId} is ${found}`
       }
       case 'complete': {
-        const withdrawal = withdrawals.get(withdrawalAt(location))
+        const withdrawal = withdrawals.get(idAt(location))
         if (withdrawal === undefined) return `there is no withdrawal ${location}`
         if (withdrawal.withdrawal_intent_id !== request.subject) return `${location} is of another intent`
         const intent = intents.get(request.subject)

@@ -210,18 +210,18 @@ function pounds(amount: number) {
 
 function remember(shop: Shop, request: Request, { body, location }: Answer): void {
   if (request.action === 'pay run') {
-    shop.payRuns.push(JSON.parse(body).id)
+    shop.payRuns.push(idAt(location))
     shop.paidMemberIds.push(...request.lines.map(({ memberId }) => memberId))
     shop.paidMemberIds.splice(0, shop.paidMemberIds.length - paidMembersMax)
   }
   if (request.action === 'intent') shop.intents.push(JSON.parse(body).withdrawalIntentId)
-  if (request.action === 'complete') shop.withdrawals.push(withdrawalAt(location))
+  if (request.action === 'complete') shop.withdrawals.push(idAt(location))
 }
 
 // Some rounds of pay; older ones are mostly spent.
 const paidMembersMax = 30
 
-/** The id of the withdrawal that a `location` header names. */
-export function withdrawalAt(location: string | null): string {
+/** The id of what a `location` header names. */
+export function idAt(location: string | null): string {
   return location?.split('/').at(-1) ?? 'none'
 }

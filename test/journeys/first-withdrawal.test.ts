@@ -24,7 +24,8 @@ test('a member who is paid sees the balance, gets a quote, and withdraws', async
   const payRun = await call('POST', '/v1/pay/run', {
     body: { payDetails: [{ memberId, money: { amount: 12_000, currency: 'GBP' } }] },
   })
-  expect(payRun.body).toEqual({
+  expect(payRun.body).toEqual({ status: 'Available' })
+  expect((await call('GET', payRun.headers.location ?? '')).body).toMatchObject({
     id: expect.stringMatching(/^pr_/),
     payCycleId: payCycle.id,
     status: 'Available',
@@ -36,7 +37,12 @@ test('a member who is paid sees the balance, gets a quote, and withdraws', async
     available: { amount: 12_000, currency: 'GBP' },
     lowerLimit: { amount: 1_000, currency: 'GBP' },
     upperLimit: { amount: 20_000, currency: 'GBP' },
-    payCycle: { id: payCycle.id, startDate: '2026-03-01', endDate: '2026-03-31', lastPayDate: '2026-03-10' },
+    payCycle: {
+      id: payCycle.id,
+      startDate: '2026-03-01',
+      endDate: '2026-03-31',
+      lastPayDate: '2026-03-10T09:00:00.000Z',
+    },
     isTemporarilyUnavailable: false,
   })
 

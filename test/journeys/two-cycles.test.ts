@@ -7,7 +7,7 @@ import { payCycleJobs } from '../../src/pay-cycles/jobs.ts'
 import { payRunJobs } from '../../src/pay-runs/jobs.ts'
 import { payoutJobs } from '../../src/payouts/jobs.ts'
 import { simulatedBank } from '../../src/payouts/simulated-bank.ts'
-import { goodAccount, type Harness, startHarness } from '../harness.ts'
+import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -51,7 +51,7 @@ test('two pay cycles, from the first pay run to the second settlement, and every
     const body = { payDetails: lines.map(([memberId, amount]) => ({ memberId, money: gbp(amount) })) }
     const payRun = await call('POST', '/v1/pay/run', { body })
     expect([payRun.status, payRun.body.status]).toEqual([201, 'Scheduled'])
-    return payRun.body.id as string
+    return locatedId(payRun)
   }
   const withdraw = async (memberId: string, amount: number) => {
     const intent = await call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } })

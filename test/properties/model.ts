@@ -628,7 +628,9 @@ export class Model {
       this.#balances.of('available', name, currency) > 0n ||
       this.#balances.of('owed', name, currency) > 0n ||
       [...this.runs.values()].some(
-        run => run.status === 'Scheduled' && run.lines.some(line => line.member === name && line.currency === currency),
+        run =>
+          run.status === 'Scheduled' &&
+          run.lines.some(line => line.member === name && line.currency === currency && line.amount !== 0n),
       ) ||
       [...this.withdrawals.values()].some(({ status, intent }) => {
         const quoted = this.#quoted(intent)
@@ -708,7 +710,7 @@ export class Model {
     const paidAt = [...this.runs.values()]
       .filter(({ status, cycle }) => status === 'Available' && cycle === this.openCycle())
       .map(({ availableAt }) => availableAt)
-    const lastPaid = paidAt.length === 0 ? 'never' : dayText(this.#dayOf(Math.max(...paidAt)))
+    const lastPaid = paidAt.length === 0 ? 'never' : new Date(Math.max(...paidAt)).toISOString()
     const isUnavailable = this.#isPaused || this.#isLow(currency)
     return [this.available(name), currency, this.openCycle(), lastPaid, isUnavailable].join(' ')
   }

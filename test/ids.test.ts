@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Harness, startHarness } from './harness.ts'
+
+type Parameter = { in: string; name: string; schema: { pattern?: string } }
+type Document = { paths: Record<string, Record<string, { operationId: string; parameters?: Parameter[] }>> }
+const document: Document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
+
+/** Every operation that names a resource in its path, with the prefix of its id. */
+const byPath = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).flatMap(([method, { operationId, parameters = [] }]) =>
+    parameters.flatMap(({ in: where, name, schema }) => {
+      const prefix = /^\^([a-z]+_)$/.exec(schema.pattern ?? '')?.[1]
+      return where === 'path' && prefix !== undefined
+        ? [{ operationId, method: method.toUpperCase(), path, name, prefix }]
+        : []
+    }),
+  ),
+)
+const newMember = { email: 'sam.okafor@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' }
+const bodies: Record<string, object> = {
+  updateMember: { firstName: 'Sam' },
+  replaceMember: newMember,
+  createSettlement: { deductions: [] },
+}
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+test('the document has the operations that this is about', () => {
+  expect(byPath.length).toBeGreaterThanOrEqual(20)
+  expect(new Set(byPath.map(({ prefix }) => prefix))).toEqual(new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_']))
+})
+
+describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix }) => {
+  const call = (id: string) => {
+    const body = bodies[operationId]
+    return harness.call(method, path.replace(`{${name}}`, encodeURIComponent(id)), body === undefined ? {} : { body })
+  }
+
+  test.each(['123', '', 'ÄÖ ☃/../x', "' or 1=1; --", '01KAH4PZC5E4R8V2M6T0X9Y3BD', 'x'.repeat(200)])(
+    `${prefix}%s names nothing, which is the 404 of its kind`,
+    async rest => {
+      const { status, body } = await call(prefix + rest)
+      expect(status).toBe(404)
+      const issue = prefix === 'mem_' ? { code: 'MemberNotFound', memberId: prefix + rest } : { code: 'NotFound' }
+      expect(body.issues).toEqual([{ ...issue, message: expect.any(String) }])
+    },
+  )
+
+  test.each([
+    'x',
+    `${prefix.toUpperCase()}123`,
+    `evt_${prefix}123`,
+    ` ${prefix}123`,
+    `${prefix}\0`,
+    prefix + 'x'.repeat(256),
+  ])('refuses %j as a validation issue', async id => {
+    const { status, body } = await call(id)
+    expect([status, body.issues[0].code, body.issues[0].path]).toEqual([400, 'PathValidation', name])
+  })
+})
+
+describe('an id that names nothing', () => {
+  const codesOf = (answer: { body: { issues: { code: string }[] } }) => answer.body.issues.map(({ code }) => code)
+  const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+
+  test('in a body that needs it is the 404 of its kind', async () => {
+    const intent = { memberId: 'mem_123', amount: gbp(5_000) }
+    expect((await harness.call('POST', '/v1/pay/withdrawals/intent', { body: intent })).body.issues).toEqual([
+      { code: 'MemberNotFound', message: expect.any(String), memberId: 'mem_123' },
+    ])
+    const completion = { withdrawalIntentId: 'wi_123' }
+    const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: completion })
+    expect([completed.status, codesOf(completed)]).toEqual([404, ['NotFound']])
+    const wrong = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId: 'w_123' } })
+    expect([wrong.status, codesOf(wrong)]).toEqual([400, ['BodyValidation']])
+  })
+
+  test('in one of many lines is the issue of that line', async () => {
+    const payDetails = [{ memberId: 'mem_123', money: gbp(100) }]
+    expect((await harness.call('POST', '/v1/pay/run', { body: { payDetails } })).body.issues).toEqual([
+      { code: 'MemberNotEligible', message: expect.any(String), memberId: 'mem_123' },
+    ])
+    const actions = [
+      { type: 'Update', memberId: 'mem_123', firstName: 'Sam' },
+      { type: 'Offboard', memberId: 'mem_' },
+    ]
+    expect((await harness.call('POST', '/v1/members/jobs', { body: { actions } })).body.issues).toMatchObject([
+      { code: 'InvalidUpdateMemberPayload', memberId: 'mem_123' },
+      { code: 'InvalidRemoveMemberPayload', memberId: 'mem_' },
+    ])
+  })
+
+  test('in a filter finds nothing', async () => {
+    expect((await harness.call('GET', '/v1/members?memberIds=mem_123&memberIds=mem_')).body.members).toEqual([])
+    for (const filter of ['memberId=mem_123', 'payCycleId=pc_123']) {
+      expect((await harness.call('GET', `/v1/pay/withdrawals?${filter}`)).body.withdrawals).toEqual([])
+    }
+    expect((await harness.call('GET', '/v1/pay/runs?payCycleId=pc_123')).body.payRuns).toEqual([])
+    expect(codesOf(await harness.call('GET', '/v1/members?memberIds=wi_123'))).toEqual(['QueryValidation'])
+  })
+
+  test('as the place to read events from is NotFound', async () => {
+    const answer = await harness.call('GET', '/v1/events?after=evt_123')
+    expect([answer.status, codesOf(answer)]).toEqual([404, ['NotFound']])
+  })
+})
+
+const lists = Object.entries(document.paths).flatMap(([path, { get }]) =>
+  get?.parameters?.some(({ in: where, name }) => where === 'query' && name === 'take') ? [path] : [],
+)
+
+test('the document has the lists that this is about', () => {
+  expect(lists.length).toBeGreaterThanOrEqual(10)
+})
+
+test.each(lists)('%s gives pages of up to 1,000 entries, and refuses larger ones', async path => {
+  const url = path
+    .replace('{memberId}', await harness.addMember())
+    .replace('{payCycleId}', harness.payCycle.id)
+    .replace('{jobId}', 'maj_123')
+  const [largest, larger] = [
+    await harness.call('GET', `${url}?take=1000`),
+    await harness.call('GET', `${url}?take=1001`),
+  ]
+  // What is not settled, or no job, has no page; its size is judged before.
+  if (largest.status !== 404) expect([largest.status, largest.body.take]).toEqual([200, 1_000])
+  expect([larger.status, larger.body.issues[0].path]).toEqual([400, 'take'])
+})

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+
+type Schema = { properties: Record<string, { enum: string[] }> }
+type Discriminated = {
+  discriminator: { propertyName: string; mapping: Record<string, string> }
+  oneOf: { $ref: string }[]
+}
+const document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
+
+function discriminatedIn(value: unknown): Discriminated[] {
+  if (typeof value !== 'object' || value === null) return []
+  const inside = Object.values(value).flatMap(discriminatedIn)
+  return 'discriminator' in value ? [value as Discriminated, ...inside] : inside
+}
+
+test('every discriminator leads from each value to the one schema that has it', () => {
+  const found = discriminatedIn(document)
+  expect(found.length).toBeGreaterThanOrEqual(2)
+  for (const { discriminator, oneOf } of found) {
+    const { propertyName, mapping } = discriminator
+    expect(new Set(Object.values(mapping))).toEqual(new Set(oneOf.map(({ $ref }) => $ref)))
+    expect(Object.keys(mapping)).toHaveLength(oneOf.length)
+    for (const [value, $ref] of Object.entries(mapping)) {
+      const schema: Schema = document.components.schemas[$ref.replace('#/components/schemas/', '')]
+      expect(schema.properties[propertyName]?.enum).toEqual([value])
+    }
+  }
+})

@@ -100,7 +100,7 @@ export type DB = {
     partnerId: string
     jobId: string
     step: number
-    action: 'BringBack' | 'Invite' | 'Offboard' | 'Update'
+    action: 'BringBack' | 'Invite' | 'Offboard' | 'Unchanged' | 'Update'
     memberId: string
     wish: unknown
     fault: string | null
@@ -112,7 +112,7 @@ export type DB = {
     columns: string[]
     removesAccounts: boolean
     rowTo: number
-    status: 'AwaitingReview' | 'Completed' | 'Processing' | 'Rejected'
+    status: 'AwaitingReview' | 'Completed' | 'NotReady' | 'Processing' | 'Rejected'
     invite: number
     update: number
     bringBack: number
@@ -124,6 +124,7 @@ export type DB = {
     reviewedAt: Date | null
     endedAt: Date | null
     forgottenAt: Date | null
+    offboardMax: number | null
   }
   members: {
     partnerId: string
@@ -144,6 +145,7 @@ export type DB = {
     gender: 'Female' | 'Male' | 'NonBinary' | null
     createdAt: Date
     updatedAt: Date
+    instructedAt: Date | null
   }
   partners: {
     id: string

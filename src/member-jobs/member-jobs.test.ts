@@ -879,6 +879,20 @@ describe('a queue of jobs', () => {
     expect(Object.keys(await listed(partner)).toSorted()).toEqual(names.toSorted())
   })
 
+  test('takes actions while a file is being read', async () => {
+    const partner = await employer()
+    const rows = Array.from({ length: 3_000 }, (_, index) => row(`m${index}`))
+    const [list, batch] = await Promise.all([
+      accepted(upload(partner, file(minimal, ...rows, row('zoe')))),
+      accepted(post(partner, [add('zoe')])),
+    ])
+    await work()
+    expect(await job(partner, list)).toMatchObject({ type: 'Completed' })
+    // Whichever came first.
+    expect((await job(partner, batch)).type).toMatch(/^(Completed|Rejected)$/)
+    expect(await only(partner, 'zoe')).toMatchObject({ status: 'active' })
+  })
+
   test('holds a hundred jobs, five of them files, and says which review holds it up', async () => {
     const partner = await employer()
     await apply(partner, file(minimal, row('ann'), row('ben')))

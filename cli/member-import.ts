@@ -139,17 +139,23 @@ async function seeThrough(
   return job
 }
 
-/** Waits until a job is done, or waits for somebody itself. */
+/** Polls a job until it has ended or needs a review. */
 async function follow(api: Api, jobId: string): Promise<Job> {
   const progress = new Progress('Applying')
   let movedAtMs = performance.now()
   let doneBefore = 0
+  let isToldOfQueue = false
   try {
     for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 1.5, limits.pollMsMax)) {
       const job = await api.read<Job>({ path: `/v1/members/jobs/${encodeURIComponent(jobId)}` })
       const { type, totalComplete: done, totalActions: total } = job.progress
       if (type === 'Processing' || type === 'Completed') progress.show({ done, total })
-      if (type !== 'Processing') return job
+      if (type !== 'Processing' && type !== 'NotReady') return job
+      if (type === 'NotReady') {
+        await requireNoReviewAhead(api, jobId)
+        if (!isToldOfQueue) console.error('The import waits behind another job of this partner.')
+        isToldOfQueue = true
+      }
       if (done > doneBefore) movedAtMs = performance.now()
       doneBefore = done
       if (performance.now() - movedAtMs > limits.stillMsMax) {
@@ -162,7 +168,7 @@ async function follow(api: Api, jobId: string): Promise<Job> {
       await wait(pauseMs)
     }
   } catch (error) {
-    if (error instanceof Refusal || !(error instanceof Error)) throw error
+    if (error instanceof Refusal || error instanceof QueuedBehindReview || !(error instanceof Error)) throw error
     throw new Error(`${error.message}. The job ${jobId} goes on without this command`, { cause: error })
   } finally {
     progress.end()
@@ -251,6 +257,18 @@ async function withWayOut(api: Api, refusal: Refusal): Promise<Error> {
   const waiting = jobs.find(job => job.progress.type === 'AwaitingReview')
   return waiting === undefined ? refusal : new Error(`${refusal.message}. ${waysOfReview(waiting.id)}`)
 }
+
+/** A review may take days. @throws with a sentence if the job is queued behind one */
+async function requireNoReviewAhead(api: Api, jobId: string): Promise<void> {
+  const { jobs } = await api.read<{ jobs: Job[] }>({ path: '/v1/members/jobs?take=100' })
+  const inReview = jobs.find(job => job.progress.type === 'AwaitingReview')
+  if (inReview === undefined) return
+  throw new QueuedBehindReview(
+    `The job ${jobId} is queued behind ${inReview.id}, which is waiting for a review, and goes on without this command. ${waysOfReview(inReview.id)}`,
+  )
+}
+
+class QueuedBehindReview extends Error {}
 
 function waysOfReview(jobId: string): string {
   return `Look at it with GET /v1/members/jobs/${jobId}/results, then: openwage members approve ${jobId}, or openwage members reject ${jobId}`

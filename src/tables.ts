@@ -111,7 +111,7 @@ export type DB = {
     partnerId: string
     jobId: string
     step: number
-    action: 'BringBack' | 'Invite' | 'Offboard' | 'Update'
+    action: 'BringBack' | 'Invite' | 'Offboard' | 'Unchanged' | 'Update'
     memberId: string
     wish: unknown
     fault: string | null
@@ -123,7 +123,7 @@ export type DB = {
     columns: string[]
     removesAccounts: boolean
     rowTo: number
-    status: 'AwaitingReview' | 'Completed' | 'Processing' | 'Rejected'
+    status: 'AwaitingReview' | 'Completed' | 'NotReady' | 'Processing' | 'Rejected'
     invite: number
     update: number
     bringBack: number
@@ -135,6 +135,7 @@ export type DB = {
     reviewedAt: Date | null
     endedAt: Date | null
     forgottenAt: Date | null
+    offboardMax: number | null
   }
   members: {
     partnerId: string
@@ -155,6 +156,7 @@ export type DB = {
     gender: 'Female' | 'Male' | 'NonBinary' | null
     createdAt: Date
     updatedAt: Date
+    instructedAt: Date | null
   }
   partners: {
     id: string

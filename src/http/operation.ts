@@ -3,6 +3,7 @@ import { type TSchema, Type } from 'typebox'
 import { type ProblemName, problems } from '../errors.ts'
 import { exampleId, Id } from '../ids.ts'
 import { WireMoney } from '../money.ts'
+import { preferenceAppliedHeader, preferHeader } from './prefer.ts'
 import { mediaTypes } from './upload.ts'
 
 /** A CSV file as the document describes it. */
@@ -27,6 +28,8 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
     schema: TSchema
     headers?: Record<string, TSchema>
     csv?: Csv
+    /** The fuller shape, for callers that ask for it; see `prefersRepresentation`. `schema` is the published one. */
+    representation?: { description: string; schema: TSchema }
   }
   /** Another answer that is no refusal. */
   alternative?: { status: 200; description: string; schema: TSchema }
@@ -68,24 +71,31 @@ export function operation<
     ...(declared.params === undefined ? [] : (['PathValidation'] as const)),
     ...(declared.problems ?? []),
   ]
-  const { status, ...success } = declared.success
+  const { status, representation, ...success } = declared.success
   const schema = {
     operationId: declared.id,
     summary: declared.summary,
     tags: [declared.tag],
     ...(declared.description === undefined ? {} : { description: declared.description }),
     ...(declared.deprecated === undefined ? {} : { deprecated: true }),
-    ...(declared.public ? { security: [] } : { headers: IdempotencyHeader }),
+    ...(declared.public ? { security: [] } : { headers: requestHeaders(representation !== undefined) }),
     response: {
       [status]: {
-        description: success.description,
+        description: [success.description, ...(representation ? [withPreference(representation)] : [])].join('\n\n'),
         headers: {
           ...answerHeaders,
           ...(declared.public ? {} : replayedHeader),
           ...(declared.deprecated ? deprecationHeaders : {}),
+          ...(representation === undefined ? {} : preferenceAppliedHeader),
           ...success.headers,
         },
-        content: { 'application/json': { schema: success.schema }, ...csvContent(success.csv) },
+        content: {
+          // Not `oneOf`: a list without entries has both shapes.
+          'application/json': {
+            schema: representation ? Type.Union([success.schema, representation.schema]) : success.schema,
+          },
+          ...csvContent(success.csv),
+        },
       },
       ...alternativeOf(declared.alternative),
       ...refusals(names),
@@ -99,6 +109,14 @@ export function operation<
     ...(declared.body === undefined ? {} : { body: bodySchema(declared.body, declared.csvBody) }),
     ...(declared.fileBody === undefined ? {} : { body: fileSchema(declared.fileBody) }),
   } as typeof schema & FastifySchema & Given<'params', P> & Given<'querystring', Q> & Given<'body', B>
+}
+
+function requestHeaders(hasRepresentation: boolean) {
+  return hasRepresentation ? Type.Object({ ...IdempotencyHeader.properties, ...preferHeader }) : IdempotencyHeader
+}
+
+function withPreference({ description }: { description: string }): string {
+  return `With \`Prefer: return=representation\`: ${description}`
 }
 
 function alternativeOf(alternative: { status: number; description: string; schema: TSchema } | undefined) {

@@ -9,24 +9,29 @@ import {
   lockAll,
   type PartnerRules,
   type Wish,
+  wavesOf,
   writeAll,
 } from '../members/changes.ts'
-import { type Action, actionOf, type FileTerms, faultOf, readWishes } from './plan.ts'
+import { type Action, actionOf, type FileTerms, faultOf, type Kind, planOfActions, readWishes } from './plan.ts'
 
-/** A job that is to be applied, locked. */
-export type Job = FileTerms & { kind: 'actions' | 'file'; steps: number; appliedThrough: number; createdAt: Date }
+/** A job that is to be applied, locked. It was sent when it was created. */
+export type Job = FileTerms & { kind: Kind; steps: number; appliedThrough: number; createdAt: Date }
 
 // A chunk of a file holds its members' locks for a fraction of a second. Actions are applied all together or not at all.
 const stepsAtOnce = { file: 1_000, actions: 10_000 }
 
-type Step = { step: number; action: Action; memberId: string; wish: Wish | null }
+// Actions that build on each other, such as those of one member, are written one after the other, all in one transaction.
+export const wavesMax = 100
 
-/** What a step came to: undefined when it was taken, else why it was not. */
-type Outcome = { step: number; fault: string | undefined }
+type Step = { step: number; action: Action; memberId: string; wish: Wish | null; fault: string | null }
+
+/** What a step came to: what was done, or why it was not. */
+type Outcome = { step: number; action?: Action; fault?: string | undefined }
 
 /**
  * Takes the next steps of a job. They are decided again: what was planned may have become impossible, or unnecessary, while
- * the job waited. Of a file, such a row is noted and the others are taken; of actions, none is.
+ * the job waited. Of a file, such a row is noted and the others are taken; of actions, none is. A step that was planned as failed
+ * is not taken.
  * @returns whether the job has ended
  */
 export async function applySome(
@@ -36,11 +41,13 @@ export async function applySome(
   const steps = await nextSteps(tx, job)
   const last = steps.at(-1)
   assert(last !== undefined, 'A job that is not done has steps')
-  const outcomes = await take(tx, { job, partner, steps, now })
+  const possible = steps.filter(({ fault }) => fault === null)
+  const outcomes = await take(tx, { job, partner, steps: possible, now })
   const failed = outcomes.filter(({ fault }) => fault !== undefined)
   await noteFaults(tx, job, failed)
-  if (job.kind === 'actions' && failed.length > 0) {
-    await end(tx, job, { status: 'Rejected', now })
+  if (job.kind === 'actions') {
+    if (failed.length === 0) await noteActions(tx, { job, outcomes, appliedThrough: last.step })
+    await end(tx, job, { status: failed.length === 0 ? 'Completed' : 'Rejected', now })
     return true
   }
   const { rows } = await sql<{ stepsDone: number }>`
@@ -55,7 +62,7 @@ export async function applySome(
 
 async function nextSteps(tx: Tx, { partnerId, jobId, kind, appliedThrough }: Job): Promise<Step[]> {
   const { rows } = await sql<Step>`
-    select step, action, member_id, wish from member_job_steps
+    select step, action, member_id, wish, fault from member_job_steps
      where partner_id = ${partnerId} and job_id = ${jobId} and step > ${appliedThrough}
      order by step limit ${stepsAtOnce[kind]}`.execute(tx)
   return rows
@@ -85,7 +92,7 @@ async function invite(
       from member_job_rows
      where partner_id = ${job.partnerId} and job_id = ${job.jobId}
        and row = any(${steps.map(({ step }) => step)}::integer[])`
-  const invited = await inviteAll(tx, { partner, source, countMax: steps.length, now })
+  const invited = await inviteAll(tx, { partner, source, countMax: steps.length, instructedAt: job.createdAt, now })
   return steps.map(({ step, memberId }) => ({
     step,
     fault: invited.has(memberId)
@@ -108,16 +115,21 @@ async function change(
   const decided = await decideAll(tx, { partner, wishes: await wishesOf(tx, job, fresh), now })
   const isRefused = decided.some(each => each instanceof Problem) && job.kind === 'actions'
   const decisions = decided.filter(
-    (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== undefined,
+    (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== 'Unchanged',
   )
-  if (!isRefused) await writeAll(tx, { partnerId, decisions, now })
+  // Looked at when the job was sent, but for actions that clashed with another member then.
+  if (job.kind === 'actions' && !isRefused && wavesOf(decisions).length > wavesMax) {
+    return steps.slice(-1).map(({ step }) => ({ step, fault: 'too many of the actions build on each other' }))
+  }
+  if (!isRefused) await writeAll(tx, { partnerId, decisions, instructedAt: since, now })
   return [
     ...steps
       .filter(isStale)
       .map(({ step }) => ({ step, fault: 'the member has been changed since the file was sent' })),
     ...fresh.map(({ step }, index) => {
       const decision = decided[index]
-      return { step, fault: decision instanceof Problem ? faultOf(decision) : undefined }
+      assert(decision !== undefined)
+      return decision instanceof Problem ? { step, fault: faultOf(decision) } : { step, action: actionOf(decision) }
     }),
   ]
 }
@@ -136,6 +148,33 @@ async function noteFaults(tx: Tx, { partnerId, jobId }: Job, failed: Outcome[]):
     update member_job_steps s set fault = f.fault
       from unnest(${failed.map(({ step }) => step)}::integer[], ${failed.map(({ fault }) => fault)}::text[]) as f (step, fault)
      where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = f.step`.execute(tx)
+}
+
+// What actions do may have changed since they were sent.
+async function noteActions(
+  tx: Tx,
+  {
+    job: { partnerId, jobId, steps },
+    outcomes,
+    appliedThrough,
+  }: { job: Job; outcomes: Outcome[]; appliedThrough: number },
+): Promise<void> {
+  await sql`
+    update member_job_steps s set action = done.action
+      from unnest(${outcomes.map(({ step }) => step)}::integer[], ${outcomes.map(({ action }) => action)}::text[])
+        as done (step, action)
+     where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = done.step and s.action <> done.action`.execute(
+    tx,
+  )
+  const { invite, update, bringBack, offboard } = planOfActions(outcomes.flatMap(({ action }) => action ?? []))
+  // Before migration 7, actions that change nothing were counted and had no step.
+  const unchanged = steps - invite - update - bringBack - offboard
+  await tx
+    .updateTable('memberJobs')
+    .set({ invite, update, bringBack, offboard, unchanged, stepsDone: steps, appliedThrough })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', jobId)
+    .execute()
 }
 
 /** Ends a job, and tells of it. */
@@ -162,6 +201,7 @@ export async function tell(
 }
 
 const eventTypes = {
+  NotReady: 'job.queued',
   AwaitingReview: 'job.awaiting_review',
   Processing: 'job.processing',
   Completed: 'job.completed',

@@ -352,13 +352,6 @@ describe('a list that offboards many', () => {
     const partner = await employer()
     await apply(partner, file(minimal, ...ten))
     const { jobId } = (await upload(partner, file(minimal, row('new')))).body
-    const refused = await upload(partner, file(minimal, ...ten))
-    expect(refused).toMatchObject({
-      status: 409,
-      body: {
-        issues: [{ code: 'Conflict', message: `The job ${jobId} is waiting for a review: approve or reject it first` }],
-      },
-    })
     for (const _ of ['once', 'again']) {
       const rejected = await harness.call('POST', `/v1/members/jobs/${jobId}/reject`, { key: partner.key })
       expect(rejected.body.progress.type).toBe('Rejected')
@@ -376,10 +369,6 @@ describe('while a job is applied', () => {
     const partner = await employer()
     const rows = Array.from({ length: 2_500 }, (_, index) => row(`m${index}`))
     const { jobId } = (await upload(partner, file(minimal, ...rows))).body
-    expect((await upload(partner, file(minimal, ...rows))).body.issues[0]).toMatchObject({
-      code: 'Conflict',
-      message: `The job ${jobId} is not done yet; try again when it is`,
-    })
     const counts = []
     for (;;) {
       const { type, totalComplete, totalProcessing } = await job(partner, jobId)
@@ -525,14 +514,14 @@ describe('while a job is applied', () => {
   })
 })
 
-describe('a batch of actions', () => {
-  const post = ({ key }: TestPartner, actions: object[], { query = '', headers = {} } = {}) =>
-    harness.call('POST', `/v1/members/jobs${query}`, { key, body: { actions }, headers })
-  const add = (name: string, more = {}) => ({
-    ...{ type: 'Add', email: `${name}@example.com`, firstName: name, lastName: 'Okafor', tier: 'Silver' },
-    ...more,
-  })
+const post = ({ key }: TestPartner, actions: object[], { query = '', headers = {} } = {}) =>
+  harness.call('POST', `/v1/members/jobs${query}`, { key, body: { actions }, headers })
+const add = (name: string, more = {}) => ({
+  ...{ type: 'Add', email: `${name}@example.com`, firstName: name, lastName: 'Okafor', tier: 'Silver' },
+  ...more,
+})
 
+describe('a batch of actions', () => {
   test('is decided one after the other, and applied as a whole', async () => {
     const partner = await employer()
     await apply(partner, file(`${minimal},worker_id`, row('ann', ',1'), row('ben', ',2'), row('cem', ',3')))
@@ -558,8 +547,8 @@ describe('a batch of actions', () => {
     await work()
     expect(await job(partner, answer.body.jobId)).toEqual({
       type: 'Completed',
-      totalActions: 6,
-      totalComplete: 6,
+      totalActions: 7,
+      totalComplete: 7,
       totalProcessing: 0,
     })
     expect((await harness.call('GET', `/v1/members/${ann.memberId}`, { key: partner.key })).body.status).toBe(
@@ -570,7 +559,7 @@ describe('a batch of actions', () => {
     expect(await only(partner, 'ben')).toMatchObject({ workerId: '22' })
     expect(await told(partner, answer.body.jobId)).toEqual([
       ...['1 Offboard Done ann', '2 Invite Done ann', '3 Update Done cem', '4 Update Done cem', '5 Invite Done dee'],
-      '6 Update Done ben',
+      ...['6 Update Done ben', '7 Unchanged Done ann'],
     ])
   })
 
@@ -644,6 +633,285 @@ describe('a batch of actions', () => {
         await post(partner, [{ type: 'Delete', memberId: 'x' }, { ...add('ann'), memberId: 'x' }, { type: 'Offboard' }])
       ).body.issues.map((each: { path: string }) => each.path),
     ).toEqual(['actions.0.type', 'actions.1.memberId', 'actions.2.memberId'])
+  })
+})
+
+describe('a queue of jobs', () => {
+  const review = ({ key }: TestPartner, jobId: string, verb: 'approve' | 'reject') =>
+    harness.call('POST', `/v1/members/jobs/${jobId}/${verb}`, { key })
+  const queued = (totalActions: number) => ({ type: 'NotReady', totalActions, totalComplete: 0, totalProcessing: 0 })
+  /** A file that waits for a review, so that the next job is queued behind it. */
+  const fileInReview = async (partner: TestPartner, ...names: string[]): Promise<string> => {
+    const { jobId } = (
+      await upload(partner, file(minimal, ...names.map(name => row(name))), { query: '?offboardMax=0' })
+    ).body
+    expect((await job(partner, jobId)).type).toBe('AwaitingReview')
+    return jobId
+  }
+  const accepted = async (answer: ReturnType<typeof harness.call>): Promise<string> => {
+    const { status, body, text } = await answer
+    expect(status, text).toBe(202)
+    return body.jobId
+  }
+
+  test('applies jobs in the order in which they were sent, each on what those ahead have left', async () => {
+    const partner = await employer()
+    await apply(partner, file(minimal, row('ann')))
+    const { memberId } = await only(partner, 'ann')
+    const first = await accepted(post(partner, [{ type: 'Offboard', memberId }]))
+    // Her address is hers until the first job is done.
+    const second = await accepted(post(partner, [add('ann'), { type: 'Offboard', memberId }]))
+    const third = await accepted(post(partner, [add('ann')]))
+    expect(await job(partner, first)).toMatchObject({ type: 'Processing' })
+    expect(await job(partner, second)).toEqual(queued(2))
+    expect(await told(partner, second)).toEqual(['1 Invite Pending ', '2 Offboard Pending ann'])
+    await work()
+    expect(await job(partner, second)).toEqual({ ...queued(2), type: 'Completed', totalComplete: 2 })
+    expect(await results(partner, second)).toMatchObject({ plan: { invite: 1, offboard: 0, unchanged: 1 } })
+    expect(await told(partner, second)).toEqual(['1 Invite Done ann', '2 Unchanged Done ann'])
+    expect(await job(partner, third)).toMatchObject({ type: 'Rejected' })
+    expect((await told(partner, third))[0]).toMatch(/^1 Invite Failed {2}another member, mem_/)
+    expect((await members(partner)).map(({ status }: { status: string }) => status)).toEqual(['active', 'inactive'])
+    const { rows } = await sql<{ type: string }>`
+      select type from events where partner_id = ${partner.partner.id} and resource_id = ${second} order by sequence`.execute(
+      harness.db,
+    )
+    expect(rows.map(({ type }) => type)).toEqual(['job.queued', 'job.processing', 'job.completed'])
+  })
+
+  test('waits for the review of a file, whichever way it is decided', async () => {
+    for (const [verb, statuses] of [
+      ['approve', { ann: 'active', ben: 'inactive', cem: 'active' }],
+      ['reject', { ann: 'active', ben: 'active', cem: 'active' }],
+    ] as const) {
+      const partner = await employer()
+      await apply(partner, file(minimal, row('ann'), row('ben')))
+      const ahead = await fileInReview(partner, 'ann')
+      const behind = await accepted(post(partner, [add('cem')]))
+      await work()
+      expect(await job(partner, behind)).toEqual(queued(1))
+      await review(partner, ahead, verb)
+      await work()
+      expect(await job(partner, behind)).toMatchObject({ type: 'Completed' })
+      expect(await listed(partner)).toEqual(statuses)
+    }
+  })
+
+  test('refuses at once what no job ahead can mend', async () => {
+    const partner = await employer()
+    await apply(partner, file(minimal, row('ann'), row('ben')))
+    await fileInReview(partner, 'ann')
+    const { memberId } = await only(partner, 'ann')
+    const absent = `mem_${'0'.repeat(26)}`
+    const answer = await post(partner, [
+      add('cem', { tier: 'Platinum' }),
+      { type: 'Update', memberId: absent, firstName: 'X' },
+      ...[add('dee'), add('Dee')],
+      { type: 'Update', memberId, email: 'other@example.com' },
+    ])
+    expect(answer.status).toBe(400)
+    expect(answer.body.issues.map(({ message }: { message: string }) => message.slice(0, 10))).toEqual([
+      'actions.0:',
+      'actions.1:',
+      'actions.3:',
+      'actions.4:',
+    ])
+    const bad = [row('cem').replace('Silver', 'Platinum'), row('ann'), row('ann'), row('ben').replace('@', '')]
+    expect(faultsOf(await upload(partner, file(minimal, ...bad)))).toEqual([
+      '2: There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
+      '4: email: is that of row 3 as well',
+      '5: email: is not an e-mail address, like sam.okafor@example.com',
+    ])
+    expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(2)
+  })
+
+  test('plans a file when its turn comes: it wins over what was sent before it, and not over what was sent after', async () => {
+    const partner = await employer({ offboardReviewPercent: 100 })
+    await apply(partner, file(minimal, row('ann'), row('fay'), row('gil')))
+    harness.clock.advance({ seconds: 1 })
+    const ahead = await accepted(
+      upload(partner, file(minimal, row('ann').replace('Okafor', 'First'), row('ben'), row('fay'))),
+    )
+    const added = await accepted(post(partner, [add('cem')]))
+    harness.clock.advance({ seconds: 1 })
+    const fileOfNow = file(
+      minimal,
+      row('ann').replace('Okafor', 'Second'),
+      row('dee'),
+      row('fay').replace('Okafor', 'Second'),
+    )
+    const behind = await accepted(upload(partner, fileOfNow))
+    expect(await job(partner, behind)).toMatchObject({ type: 'NotReady' })
+    expect((await results(partner, behind)).results.map(({ outcome }: { outcome: string }) => outcome)).toEqual(
+      Array(4).fill('Pending'),
+    )
+    harness.clock.advance({ seconds: 1 })
+    await harness.addMember({ key: partner.key })
+    const { memberId } = await only(partner, 'fay')
+    await harness.call('PATCH', `/v1/members/${memberId}`, { key: partner.key, body: { lastName: 'Third' } })
+    harness.clock.advance({ seconds: 1 })
+    await work()
+
+    expect(await told(partner, ahead)).toEqual([
+      '2 Update Done ann',
+      '3 Invite Done ben',
+      '4 Unchanged Done fay',
+      ' Offboard Done gil',
+    ])
+    expect(await job(partner, added)).toMatchObject({ type: 'Completed' })
+    expect((await results(partner, behind)).plan).toEqual({
+      invite: 1,
+      update: 2,
+      bringBack: 0,
+      offboard: 2,
+      unchanged: 0,
+    })
+    expect(await told(partner, behind)).toEqual([
+      '2 Update Done ann',
+      '3 Invite Done dee',
+      '4 Update Failed fay the member has been changed since the file was sent',
+      ...[' Offboard Done ben', ' Offboard Done cem'],
+    ])
+    const { ann, ben, cem, dee, fay, gil, ...invited } = await listed(partner)
+    expect({ ann, ben, cem, dee, fay, gil }).toEqual({
+      ...{ ann: 'active', ben: 'inactive', cem: 'inactive', dee: 'active', fay: 'active', gil: 'inactive' },
+    })
+    expect(Object.values(invited)).toEqual(['active'])
+    expect(await only(partner, 'ann')).toMatchObject({ lastName: 'Second' })
+    expect(await only(partner, 'fay')).toMatchObject({ lastName: 'Third' })
+  })
+
+  test('asks for the review of a file by the plan of its turn', async () => {
+    const partner = await employer({ offboardReviewPercent: 50 })
+    await apply(partner, file(minimal, row('ann'), row('ben')))
+    await accepted(post(partner, [add('cem'), add('dee')]))
+    const isShare = await accepted(upload(partner, file(minimal, row('ann'))))
+    const isAgreed = await accepted(upload(partner, file(minimal, row('ann'), row('ben')), { query: '?offboardMax=1' }))
+    const isNothing = await accepted(upload(partner, file(minimal, row('ann'), row('ben'))))
+    await work()
+    expect(await job(partner, isShare)).toMatchObject({ type: 'AwaitingReview', totalActions: 3 })
+    expect(await job(partner, isAgreed)).toMatchObject({ type: 'NotReady' })
+    await review(partner, isShare, 'reject')
+    await work()
+    expect(await job(partner, isAgreed)).toMatchObject({ type: 'AwaitingReview', totalActions: 2 })
+    expect(await job(partner, isNothing)).toMatchObject({ type: 'NotReady' })
+    await review(partner, isAgreed, 'approve')
+    await work()
+    expect(await job(partner, isNothing)).toMatchObject({ type: 'Completed', totalActions: 0 })
+    expect(await listed(partner)).toEqual({ ann: 'active', ben: 'active', cem: 'inactive', dee: 'inactive' })
+  })
+
+  test('puts a row off that clashes with another member, and decides it when its turn comes', async () => {
+    const header = `${minimal},worker_id`
+    const partner = await employer({ offboardReviewPercent: 100 })
+    const five = [row('ann', ',1'), row('ben', ',2'), row('cem', ',3'), row('eve', ',5'), row('fay', ',')]
+    await apply(partner, file(header, ...five))
+    const [ann, eve] = [await only(partner, 'ann'), await only(partner, 'eve')]
+    const free = ({ memberId }: { memberId: string }) => ({ type: 'Update', memberId, workerId: null })
+    const rows = [row('ann', ','), row('dee', ',1'), row('eve', ','), row('ben', ',5'), row('fay', ',3')]
+    expect(faultsOf(await upload(partner, file(header, ...rows)))).toHaveLength(2)
+    await accepted(post(partner, [free(ann), free(eve)]))
+    const jobId = await accepted(upload(partner, file(header, ...rows)))
+    await work()
+    expect(await job(partner, jobId)).toMatchObject({ type: 'Completed', totalActions: 4, totalComplete: 4 })
+    const cem = (await members(partner, '&emails=cem@example.com'))[0].memberId
+    expect(await told(partner, jobId)).toEqual([
+      ...['2 Unchanged Done ann', '3 Invite Done dee', '4 Unchanged Done eve', '5 Update Done ben'],
+      `6 Update Failed fay another member, ${cem}, has the e-mail or the worker_id`,
+      ' Offboard Done cem',
+    ])
+  })
+
+  test('ends a file of which too much has become impossible, with nothing done', async () => {
+    const header = `${minimal},worker_id`
+    const partner = await employer()
+    const names = (prefix: string) => Array.from({ length: 1_001 }, (_, index) => [`${prefix}${index}`, index] as const)
+    const held = names('h').map(([name, index]) => row(name, `,${index}`))
+    await apply(partner, file(header, ...held, ...names('m').map(([name]) => row(name, ','))))
+    const ahead = await fileInReview(partner, 'ann')
+    const clashing = names('m').map(([name, index]) => row(name, `,${index}`))
+    const refused = await upload(partner, file(header, row('new', ','), ...held, ...clashing))
+    expect(refused.status).toBe(400)
+    const jobId = await accepted(upload(partner, file(header, row('new', ','), ...clashing)))
+    await review(partner, ahead, 'reject')
+    await work()
+    expect(await job(partner, jobId)).toMatchObject({ type: 'Rejected', totalComplete: 0 })
+    const { total } = await results(partner, jobId, '?outcomes=Failed')
+    expect(total).toBe(1_001)
+    expect(await only(partner, 'new')).toBeUndefined()
+  })
+
+  test('lets a job be rejected while it waits for its turn, and not be approved', async () => {
+    const partner = await employer()
+    await apply(partner, file(minimal, row('ann'), row('ben')))
+    const ahead = await fileInReview(partner, 'ann')
+    const [second, third] = [await accepted(post(partner, [add('cem')])), await accepted(post(partner, [add('dee')]))]
+    expect((await review(partner, second, 'approve')).status).toBe(409)
+    for (const _ of ['once', 'again']) {
+      expect((await review(partner, second, 'reject')).body.progress).toMatchObject({ type: 'Rejected' })
+    }
+    expect(await told(partner, second)).toEqual(['1 Invite NotDone '])
+    await review(partner, ahead, 'reject')
+    await work()
+    expect(await job(partner, third)).toMatchObject({ type: 'Completed' })
+    expect(await listed(partner)).toEqual({ ann: 'active', ben: 'active', dee: 'active' })
+  })
+
+  test('takes jobs that are sent at the same moment, and applies one after the other', async () => {
+    const partner = await employer()
+    const second = await harness.startSecond()
+    const names = Array.from({ length: 12 }, (_, index) => `m${index}`)
+    const answers = await Promise.all(
+      names.map((name, index) =>
+        (index % 2 === 0 ? harness.call : second.call)('POST', '/v1/members/jobs', {
+          key: partner.key,
+          body: { actions: [add(name)] },
+        }),
+      ),
+    )
+    await second.stop()
+    expect(answers.map(({ status }) => status)).toEqual(names.map(() => 202))
+    const { jobs } = (await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body
+    const types = jobs.map(({ progress }: { progress: { type: string } }) => progress.type).toSorted()
+    expect(types).toEqual([...Array(11).fill('NotReady'), 'Processing'])
+    await Promise.all([work(), work()])
+    await work()
+    expect(Object.keys(await listed(partner)).toSorted()).toEqual(names.toSorted())
+  })
+
+  test('takes actions while a file is being read', async () => {
+    const partner = await employer()
+    const rows = Array.from({ length: 3_000 }, (_, index) => row(`m${index}`))
+    const [list, batch] = await Promise.all([
+      accepted(upload(partner, file(minimal, ...rows, row('zoe')))),
+      accepted(post(partner, [add('zoe')])),
+    ])
+    await work()
+    expect(await job(partner, list)).toMatchObject({ type: 'Completed' })
+    // Whichever came first.
+    expect((await job(partner, batch)).type).toMatch(/^(Completed|Rejected)$/)
+    expect(await only(partner, 'zoe')).toMatchObject({ status: 'active' })
+  })
+
+  test('holds a hundred jobs, five of them files, and says which review holds it up', async () => {
+    const partner = await employer()
+    await apply(partner, file(minimal, row('ann'), row('ben')))
+    const ahead = await fileInReview(partner, 'ann')
+    for (let count = 0; count < 5; count++) await accepted(upload(partner, file(minimal, row('ann'))))
+    const refused = await upload(partner, file(minimal, row('ann')))
+    expect([refused.status, refused.headers['retry-after']]).toEqual([409, undefined])
+    expect(refused.body.issues).toEqual([
+      {
+        code: 'Conflict',
+        message: `5 files are queued behind ${ahead}, which is waiting for a review: approve or reject it first`,
+      },
+    ])
+    for (let count = 5; count < 100; count++) await accepted(post(partner, [add('cem')]))
+    expect((await post(partner, [add('cem')])).body.issues[0].message).toMatch(/^100 jobs are queued behind/)
+    await review(partner, ahead, 'reject')
+    const later = await post(partner, [add('cem')])
+    expect(later).toMatchObject({ status: 409, headers: { 'retry-after': '5' } })
+    await work()
   })
 })
 

@@ -7,16 +7,31 @@ import { type Column, columns } from '../members/schema.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
-import { applySome, end, type Job, tell } from './applying.ts'
-import { type Action, actionOf, faultOf, type Plan, planFile, stepsOf } from './plan.ts'
+import { applySome, end, type Job, tell, wavesMax } from './applying.ts'
+import {
+  type Action,
+  actionOf,
+  faultOf,
+  isClash,
+  type Kind,
+  type Plan,
+  planFile,
+  planFileAgain,
+  planOfActions,
+  stepsOf,
+} from './plan.ts'
 import { type Fault, type Read, readInto } from './reading.ts'
 import type { MemberAction } from './schema.ts'
 
 /** A batch of changes to members, from its plan to its end. */
 export type MemberJob = {
   id: string
-  status: 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
+  /** `NotReady` while it is queued behind another job. */
+  status: 'NotReady' | 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
+  /** Of a queued job, as it looked when it was sent. */
   plan: Plan
+  /** In all. */
+  steps: number
   /** Of its file, those of the template for a job of actions. */
   columns: readonly Column[]
   stepsDone: number
@@ -43,24 +58,28 @@ export type MemberFile = {
 const namedMax = 1_000
 // Less than that is soon noticed.
 const growthMin = 5_000
-// Actions that build on each other, such as those of one member, are written one after the other, all in one transaction.
-const wavesMax = 100
+// Of one partner. More is a client that does not look at what becomes of its jobs.
+const queuedMax = 100
+// Each may hold a million rows, and is made pointless by the next complete list.
+const queuedFilesMax = 5
 
 /**
- * Decides a batch of actions, one after the other, and has the worker apply them: all or none.
- * @throws Problem with an issue for every action that cannot be; `Conflict` while another job is not done
+ * Decides a batch of actions, one after the other, and has the worker apply them: all or none. Behind another job it is queued,
+ * and decided again in its turn; so an action that clashes with another member is accepted, as the job ahead may resolve it.
+ * @throws Problem with an issue for every action that cannot be; `Conflict` if the queue is full
  */
 export async function createFromActions(
   tx: Tx,
   { partner, actions, now }: { partner: Partner; actions: MemberAction[]; now: Date },
 ): Promise<Created> {
-  await takeTurn(tx, partner.id)
+  const { isQueued } = await requireRoom(tx, { partnerId: partner.id, kind: 'actions' })
   const wishes = actions.map(action => wishOf(action, now))
   const decided = await decideAll(tx, { partner, wishes, now })
   const places = new Map(wishes.map(({ memberId }, index) => [memberId, index]))
-  const faults = decided.flatMap((each, index) =>
-    each instanceof Problem ? issuesOf(each, { actions, index, places }) : [],
-  )
+  const faults = decided.flatMap((each, index) => {
+    if (!(each instanceof Problem) || (isQueued && mayPass(each, { actions, places }))) return []
+    return issuesOf(each, { actions, index, places })
+  })
   const [first] = faults
   if (first !== undefined) throw new Problem(first.name, faults.map(fault => fault.issue).slice(0, issuesMax))
   const decisions = decided.filter((each): each is Decision => !(each instanceof Problem))
@@ -70,16 +89,8 @@ export async function createFromActions(
     })
   }
   const jobId = newId('memberJob', now)
-  const steps = decided.flatMap((each, index) => {
-    const wish = wishes[index]
-    const action = each instanceof Problem ? undefined : actionOf(each)
-    return wish === undefined || action === undefined ? [] : [{ step: index + 1, action, wish }]
-  })
-  const count = (action: Action) => steps.filter(step => step.action === action).length
-  const plan = {
-    ...{ invite: count('Invite'), update: count('Update'), bringBack: count('BringBack'), offboard: count('Offboard') },
-    unchanged: wishes.length - steps.length,
-  }
+  const steps = wishes.map((wish, index) => ({ step: index + 1, action: actionFor(wish, decided[index]), wish }))
+  const plan = planOfActions(steps.map(({ action }) => action))
   await insert(tx, {
     partner,
     jobId,
@@ -87,7 +98,9 @@ export async function createFromActions(
     plan,
     columns: [],
     removesAccounts: false,
+    offboardMax: null,
     rowTo: 0,
+    isQueued,
     needsReview: false,
     now,
   })
@@ -103,10 +116,12 @@ export async function createFromActions(
 
 /**
  * Reads a file, plans what it means, and has the worker apply it, at once or after a review. All of it happens in this
- * transaction: with a fault, or after a kill, nothing of it is there.
+ * transaction: with a fault, or after a kill, nothing of it is there. Behind another job it is queued, and planned again in its
+ * turn.
  * @param copyInto of this transaction
  * @param signal of a caller who has hung up, for whom nothing is read any more
- * @throws Problem `FileContent` with an issue for every row that is at fault; `Conflict` while another job is not done
+ * @throws Problem `FileContent` with an issue for every row that is at fault; `Conflict` if the queue is full, or while another
+ * file of the partner is being read
  */
 export async function createFromFile(
   tx: Tx,
@@ -119,14 +134,12 @@ export async function createFromFile(
   }: { partner: Partner; file: MemberFile; copyInto: CopyInto; signal: AbortSignal; now: Date },
 ): Promise<Created> {
   const partnerId = partner.id
-  await takeTurn(tx, partnerId)
-  // Large files take longer than what anybody waits for; and what PostgreSQL then compiles, it uses once.
-  await sql`
-    select set_config('statement_timeout', '10min', true), set_config('work_mem', '64MB', true),
-           set_config('jit', 'off', true)`.execute(tx)
+  await holdReading(tx, partnerId)
+  const { isQueued } = await requireRoom(tx, { partnerId, kind: 'file' })
+  await allowForLargeFile(tx)
   const jobId = newId('memberJob', now)
   const currencies = await tiers.listCurrencies(tx, partnerId)
-  const { fd, kind, removesAccounts, offboardMax = Number.POSITIVE_INFINITY } = file
+  const { fd, kind, removesAccounts, offboardMax = null } = file
   const read = await readInto(() => copyInto(copyStatement), {
     ...{ file: { fd, kind }, partnerId, jobId, country: partner.country, today: dayIn(partner.timeZone, now), now },
     ...{ tiers: [...currencies], signal },
@@ -135,12 +148,11 @@ export async function createFromFile(
   // Nothing can be compared with a file that has no header.
   if (columns.length === 0 || read.faultsMore > 0) throw faulty(read)
   const terms = { partnerId, jobId, columns, removesAccounts }
-  const { plan, membersBefore, ...planned } = await planFile(tx, { ...read, terms, partner, now })
+  const clashes = isQueued ? 'defer' : 'refuse'
+  const { plan, membersBefore, ...planned } = await planFile(tx, { ...read, terms, partner, clashes, now })
   if (read.faults.length + planned.faults.length > 0) throw faulty(read, planned)
-  const isMany = plan.offboard * 100 > membersBefore * partner.offboardReviewPercent
-  // An empty list is a mistake more often than it is meant.
-  const isEverybody = plan.offboard > 0 && read.rowCount === 0
-  const needsReview = isMany || isEverybody || plan.offboard > offboardMax
+  const { offboardReviewPercent } = partner
+  const needsReview = mustBeReviewed(plan, { membersBefore, offboardReviewPercent, offboardMax })
   await insert(tx, {
     partner,
     jobId,
@@ -148,7 +160,9 @@ export async function createFromFile(
     plan,
     columns,
     removesAccounts,
+    offboardMax,
     rowTo: read.readTo,
+    isQueued,
     needsReview,
     now,
   })
@@ -198,7 +212,7 @@ export async function approve(tx: Tx, decision: Review): Promise<MemberJob> {
 }
 
 /**
- * Ends a job that waits, with nothing done. Rejecting one again is the same answer.
+ * Ends a job that waits for its review or its turn, with nothing done. Rejecting one again is the same answer.
  * @throws Problem `NotFound`; `Conflict` for one that has been approved, or never had to be
  */
 export async function reject(tx: Tx, decision: Review): Promise<MemberJob> {
@@ -213,8 +227,9 @@ async function review(
 ): Promise<MemberJob> {
   const row = await select(tx, partnerId).where('id', '=', jobId).forNoKeyUpdate().executeTakeFirst()
   if (row === undefined) throw noSuchJob()
-  if (row.status !== 'AwaitingReview') {
-    const isRepeated = (row.status === 'Rejected') === (to === 'Rejected')
+  const isWaiting = row.status === 'AwaitingReview' || (row.status === 'NotReady' && to === 'Rejected')
+  if (!isWaiting) {
+    const isRepeated = row.status !== 'NotReady' && (row.status === 'Rejected') === (to === 'Rejected')
     if (isRepeated) return toJob(row)
     throw problem('Conflict', `The job is not waiting for a review; it is ${row.status}`)
   }
@@ -225,44 +240,100 @@ async function review(
     .where('id', '=', jobId)
     .execute()
   if (to === 'Rejected') await end(tx, { partnerId, jobId }, { status: to, now })
-  else {
-    await tell(tx, { partnerId, jobId, status: to, now })
-    await wake(tx, { job: 'apply-member-jobs', at: now })
-  }
+  else await tell(tx, { partnerId, jobId, status: to, now })
+  // For this job, or for the next in the queue.
+  await wake(tx, { job: 'apply-member-jobs', at: now })
   return await find(tx, { partnerId, jobId })
 }
 
 /**
- * The job to go on with: of the ones that are to be applied the one that is least far, so that a small one does not wait for
- * the end of a large one.
+ * The job to go on with: of the ones that are to be applied, or are next in their partner's queue, the one that is least far,
+ * so that a small one does not wait for the end of a large one. A partner's jobs are applied in the order in which they were
+ * sent.
  * @param except jobs that are not wanted now
  */
 export async function findNext(db: Reader, { except }: { except: string[] }): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
-    select id from member_jobs where status = 'Processing' and id <> all(${except}::text[])
-     order by steps_done, created_at limit 1`.execute(db)
+    select j.id from member_jobs j
+     where j.ended_at is null and j.id <> all(${except}::text[])
+       and (j.status = 'Processing' or j.status = 'NotReady' and not exists (
+             select from member_jobs ahead
+              where ahead.partner_id = j.partner_id and ahead.ended_at is null
+                and (ahead.status <> 'NotReady' or (ahead.created_at, ahead.id) < (j.created_at, j.id))))
+     order by j.steps_done, j.created_at limit 1`.execute(db)
   return rows[0]?.id
 }
 
 /**
- * Takes the next steps of a job.
+ * Takes the next steps of a job; of a queued one the first is to plan it anew.
  * @returns undefined when somebody else is at it, or has ended it; else whether it has ended, and how many steps it has
  */
 export async function applyNext(
   tx: Tx,
   { jobId, now }: { jobId: string; now: Date },
 ): Promise<{ hasEnded: boolean; steps: number } | undefined> {
-  const { rows } = await sql<Job & PartnerRules>`
-    select j.partner_id, j.id as job_id, j.kind, j.columns, j.removes_accounts, j.applied_through, j.created_at,
-           j.invite + j.update + j.bring_back + j.offboard as steps, p.country, p.time_zone, p.auto_activate
+  const { rows } = await sql<Omit<Job, 'steps'> & Plan & Queued & PartnerRules & { status: 'NotReady' | 'Processing' }>`
+    select j.partner_id, j.id as job_id, j.kind, j.status, j.columns, j.removes_accounts, j.applied_through, j.created_at,
+           j.invite, j.update, j.bring_back, j.offboard, j.unchanged, j.row_to, j.offboard_max,
+           p.offboard_review_percent, p.country, p.time_zone, p.auto_activate
       from member_jobs j join partners p on p.id = j.partner_id
-     where j.status = 'Processing' and j.id = ${jobId}
+     where j.status in ('NotReady', 'Processing') and j.id = ${jobId}
        for no key update of j skip locked`.execute(tx)
   const [row] = rows
   if (row === undefined) return undefined
-  const { country, timeZone, autoActivate, ...job } = row
-  const partner = { id: job.partnerId, country, timeZone, autoActivate }
+  const { country, timeZone, autoActivate, ...rest } = row
+  const partner = { id: row.partnerId, country, timeZone, autoActivate }
+  const job = { ...rest, steps: stepsOf(row.kind, row) }
+  if (row.status === 'NotReady') return await takeTurn(tx, { job, partner, now })
   return { hasEnded: await applySome(tx, { job, partner, now }), steps: job.steps }
+}
+
+/** What a queued file is planned by again. */
+type Queued = { rowTo: number; offboardMax: number | null; offboardReviewPercent: number }
+
+// Actions are decided again whenever they are applied. A file is planned again, since the jobs ahead have changed who is missing.
+async function takeTurn(
+  tx: Tx,
+  { job, partner, now }: { job: Job & Plan & Queued; partner: PartnerRules; now: Date },
+): Promise<{ hasEnded: boolean; steps: number }> {
+  if (job.kind === 'actions') {
+    await begin(tx, { job, plan: job, needsReview: false, now })
+    return { hasEnded: false, steps: job.steps }
+  }
+  await allowForLargeFile(tx)
+  const rowCount = job.invite + job.update + job.bringBack + job.unchanged
+  const { rowTo, createdAt: sentAt } = job
+  const planned = await planFileAgain(tx, { terms: job, partner, rowCount, rowTo, sentAt })
+  if (planned === null) {
+    await end(tx, job, { status: 'Rejected', now })
+    return { hasEnded: true, steps: 0 }
+  }
+  const { plan } = planned
+  const steps = stepsOf(job.kind, plan)
+  const needsReview = mustBeReviewed(plan, { ...job, ...planned })
+  await begin(tx, { job, plan, needsReview, now })
+  if (needsReview || steps > 0) return { hasEnded: false, steps }
+  await end(tx, job, { status: 'Completed', now })
+  return { hasEnded: true, steps }
+}
+
+async function begin(
+  tx: Tx,
+  {
+    job: { partnerId, jobId },
+    plan: { invite, update, bringBack, offboard, unchanged },
+    needsReview,
+    now,
+  }: { job: Job; plan: Plan; needsReview: boolean; now: Date },
+): Promise<void> {
+  const status = needsReview ? 'AwaitingReview' : 'Processing'
+  await tx
+    .updateTable('memberJobs')
+    .set({ status, invite, update, bringBack, offboard, unchanged })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', jobId)
+    .execute()
+  await tell(tx, { partnerId, jobId, status, now })
 }
 
 /**
@@ -304,29 +375,72 @@ export async function forgetSome(
   return true
 }
 
-// One at a time: two lists that are both complete cannot both be true, and each would be compared with members whom the other
-// is about to change.
-async function takeTurn(tx: Tx, partnerId: string): Promise<void> {
+function mustBeReviewed(
+  { invite, update, bringBack, unchanged, offboard }: Plan,
+  {
+    membersBefore,
+    offboardReviewPercent,
+    offboardMax,
+  }: { membersBefore: number; offboardReviewPercent: number; offboardMax: number | null },
+): boolean {
+  const isMany = offboard * 100 > membersBefore * offboardReviewPercent
+  // An empty list is a mistake more often than it is meant.
+  const isEverybody = offboard > 0 && invite + update + bringBack + unchanged === 0
+  return isMany || isEverybody || (offboardMax !== null && offboard > offboardMax)
+}
+
+// Large files take longer than what anybody waits for; and what PostgreSQL then compiles, it uses once.
+async function allowForLargeFile(tx: Tx): Promise<void> {
+  await sql`
+    select set_config('statement_timeout', '10min', true), set_config('work_mem', '64MB', true),
+           set_config('jit', 'off', true)`.execute(tx)
+}
+
+// A file that is being read holds a reader thread and a connection; a partner gets one of each.
+async function holdReading(tx: Tx, partnerId: string): Promise<void> {
   const { rows } = await sql<{ isMine: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended('member job of ' || ${partnerId}::text, 0)) as is_mine`.execute(
     tx,
   )
-  if (!rows[0]?.isMine) {
-    throw problem(
-      'Conflict',
-      'Another upload of members is being read right now; try again in a moment',
-      {},
-      { 'retry-after': '5' },
-    )
-  }
-  const unfinished = await select(tx, partnerId)
-    .where('status', 'in', ['AwaitingReview', 'Processing'])
-    .executeTakeFirst()
-  if (unfinished === undefined) return
-  const { id, status } = unfinished
-  throw status === 'AwaitingReview'
-    ? problem('Conflict', `The job ${id} is waiting for a review: approve or reject it first`)
-    : problem('Conflict', `The job ${id} is not done yet; try again when it is`, {}, { 'retry-after': '5' })
+  if (rows[0]?.isMine) return
+  throw problem(
+    'Conflict',
+    'Another upload of members is being read right now; try again in a moment',
+    {},
+    { 'retry-after': '5' },
+  )
+}
+
+/**
+ * Whether a new job is queued: another one has not ended. What is queued is applied in the order in which it was sent.
+ * @throws Problem `Conflict` if the queue is full
+ */
+async function requireRoom(
+  tx: Tx,
+  { partnerId, kind }: { partnerId: string; kind: Kind },
+): Promise<{ isQueued: boolean }> {
+  const { rows } = await sql<{ unfinished: number; queued: number; queuedFiles: number; inReview: string | null }>`
+    select count(*)::integer as unfinished, count(*) filter (where status = 'NotReady')::integer as queued,
+           count(*) filter (where status = 'NotReady' and kind = 'file')::integer as queued_files,
+           max(id) filter (where status = 'AwaitingReview') as in_review
+      from member_jobs where partner_id = ${partnerId} and ended_at is null`.execute(tx)
+  const { unfinished = 0, queued = 0, queuedFiles = 0, inReview = null } = rows[0] ?? {}
+  const isFull = queued >= queuedMax || (kind === 'file' && queuedFiles >= queuedFilesMax)
+  if (!isFull) return { isQueued: unfinished > 0 }
+  const what = queued >= queuedMax ? `${queuedMax} jobs are` : `${queuedFilesMax} files are`
+  throw inReview === null
+    ? problem('Conflict', `${what} queued already; try again when one of them is done`, {}, { 'retry-after': '5' })
+    : problem(
+        'Conflict',
+        `${what} queued behind ${inReview}, which is waiting for a review: approve or reject it first`,
+      )
+}
+
+// Jobs that are stored at the same time take turns, so that one of them finds the other. Held until the end of the transaction,
+// which is near.
+async function lockQueue(tx: Tx, partnerId: string): Promise<void> {
+  await sql`
+    select pg_advisory_xact_lock(hashtextextended('queue of member jobs of ' || ${partnerId}::text, 0))`.execute(tx)
 }
 
 async function insert(
@@ -338,31 +452,48 @@ async function insert(
     plan,
     columns,
     removesAccounts,
+    offboardMax,
     rowTo,
+    isQueued,
     needsReview,
     now,
   }: {
     partner: Partner
     jobId: string
-    kind: 'actions' | 'file'
+    kind: Kind
     plan: Plan
     columns: Column[]
     removesAccounts: boolean
+    offboardMax: number | null
     rowTo: number
+    /** It was decided as a queued job, and stays one if the job ahead has ended meanwhile. */
+    isQueued: boolean
     needsReview: boolean
     now: Date
   },
 ): Promise<void> {
   const partnerId = partner.id
-  const status = needsReview ? 'AwaitingReview' : 'Processing'
+  await lockQueue(tx, partnerId)
+  const isBehind = (await requireRoom(tx, { partnerId, kind })).isQueued
+  const status = isQueued || isBehind ? 'NotReady' : needsReview ? 'AwaitingReview' : 'Processing'
   await tx
     .insertInto('memberJobs')
-    .values({ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, rowTo, status, createdAt: now })
+    .values({
+      ...{ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, offboardMax, rowTo },
+      ...{ status, createdAt: now },
+    })
     .execute()
   await tell(tx, { partnerId, jobId, status, now })
-  if (needsReview) return
-  if (stepsOf(plan) === 0) await end(tx, { partnerId, jobId }, { status: 'Completed', now })
-  else await wake(tx, { job: 'apply-member-jobs', at: now })
+  if (status === 'AwaitingReview') return
+  if (status === 'Processing' && stepsOf(kind, plan) === 0) {
+    await end(tx, { partnerId, jobId }, { status: 'Completed', now })
+  } else await wake(tx, { job: 'apply-member-jobs', at: now })
+}
+
+// What a decision does; of one that is put off, what was asked for.
+function actionFor(wish: Wish, decided: Decision | Problem | undefined): Action {
+  if (decided !== undefined && !(decided instanceof Problem)) return actionOf(decided)
+  return wish.type === 'Add' ? 'Invite' : 'Update'
 }
 
 function wishOf(action: MemberAction, now: Date): Wish {
@@ -384,6 +515,15 @@ function wishOf(action: MemberAction, now: Date): Wish {
     default:
       return action satisfies never
   }
+}
+
+// Whether a job ahead may resolve it: another member has the e-mail or the worker id, and it is none that this batch adds.
+function mayPass(
+  refusal: Problem,
+  { actions, places }: { actions: MemberAction[]; places: Map<string, number> },
+): boolean {
+  const place = places.get(String(refusal.issues[0]?.memberId))
+  return isClash(refusal) && (place === undefined || actions[place]?.type !== 'Add')
 }
 
 // All issues of a batch share one status, whatever each would be alone.
@@ -440,6 +580,7 @@ function select(db: Reader, partnerId: string) {
     .selectFrom('memberJobs')
     .select([
       'id',
+      'kind',
       'status',
       'invite',
       'update',
@@ -456,8 +597,9 @@ function select(db: Reader, partnerId: string) {
 
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toJob({ invite, update, bringBack, offboard, unchanged, columns: stored, ...job }: Row): MemberJob {
+function toJob({ kind, invite, update, bringBack, offboard, unchanged, columns: stored, ...job }: Row): MemberJob {
   const plan = { invite, update, bringBack, offboard, unchanged }
+  const steps = stepsOf(kind, plan)
   // Written by ourselves, of nothing else.
-  return { ...job, plan, columns: stored.length === 0 ? columns : (stored as Column[]) }
+  return { ...job, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }
 }

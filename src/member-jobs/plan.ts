@@ -1,6 +1,6 @@
 import { type Executor, sql, type Tx } from '../db.ts'
 import { issuesMax, Problem } from '../errors.ts'
-import { type Decision, decideAll, type PartnerRules, type Wish } from '../members/changes.ts'
+import { type Decision, decideAll, lastInstructedAt, type PartnerRules, type Wish } from '../members/changes.ts'
 import type { Column, MemberUpdate } from '../members/schema.ts'
 import type { DB } from '../tables.ts'
 import type { Fault, Read } from './reading.ts'
@@ -8,7 +8,9 @@ import type { Fault, Read } from './reading.ts'
 /** What a job does, in numbers of members. */
 export type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
 
-export type Action = 'Invite' | 'Update' | 'BringBack' | 'Offboard'
+export type Action = 'Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged'
+
+export type Kind = 'actions' | 'file'
 
 /** What of a file decides what its rows mean. */
 export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; removesAccounts: boolean }
@@ -22,6 +24,9 @@ const decidedAtOnce = 1_000
  * A row is the member with its e-mail among active and invited ones, else the one with its `worker_id`, else the inactive one
  * with its e-mail who was removed last, else somebody new. Who is active or invited and in no row is to be offboarded.
  * @param readTo the last row of the file
+ * @param clashes what to do with a row that clashes with another member. A job ahead may resolve it, so a queued file defers
+ * it: the row gets a step that is already marked as failed, and the verdict falls when the file is planned again.
+ * @param now when the file was sent
  * @returns the plan; with faults nothing of it holds. Of those, as many as an answer has, and how many rows more are at fault
  */
 export async function planFile(
@@ -32,21 +37,26 @@ export async function planFile(
     rowCount,
     perhapsRepeated,
     readTo: rowTo,
+    clashes,
     now,
-  }: { terms: FileTerms; partner: PartnerRules; now: Date } & Pick<Read, 'rowCount' | 'perhapsRepeated' | 'readTo'>,
+  }: { terms: FileTerms; partner: PartnerRules; clashes: 'refuse' | 'defer'; now: Date } & Pick<
+    Read,
+    'rowCount' | 'perhapsRepeated' | 'readTo'
+  >,
 ): Promise<{ plan: Plan; faults: Fault[]; faultsMore: number; membersBefore: number }> {
   const isLarge = rowCount > decidedAtOnce
   // A plan that is made for a small table joins a million rows one by one. Who analyzes the same table holds nobody up.
   if (isLarge) await sql`analyze (skip_locked) member_job_rows`.execute(tx)
   await sql`
     create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
-                                               new_member_id text, faults text) on commit drop`.execute(tx)
-  await sql`create temporary table member_job_faults (row integer not null, message text not null) on commit drop`.execute(
+                                               by_worker_id boolean not null, new_member_id text, faults text) on commit drop`.execute(
     tx,
   )
+  await sql`create temporary table member_job_faults (row integer not null, message text not null, is_clash boolean not null)
+              on commit drop`.execute(tx)
   if (perhapsRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
   if (perhapsRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
-  const repeated = await listFaults(tx)
+  const repeated = await listFaults(tx, { clashes })
   // With so many, nobody is helped by what the comparison would add.
   if (repeated.faultsMore > 0) return { plan: nothing, membersBefore: 0, ...repeated }
   const { membersBefore, offboard } = await match(tx, { terms, rowTo, isLarge, now })
@@ -55,23 +65,87 @@ export async function planFile(
   const { update, bringBack } = await planKnown(tx, { terms, partner, now })
   // Whoever reads what is to be done, or was done, joins both.
   if (isLarge) await sql`analyze (skip_locked) member_job_steps`.execute(tx)
-  const unchanged = rowCount - invite - update - bringBack
-  return { plan: { invite, update, bringBack, offboard, unchanged }, membersBefore, ...(await listFaults(tx)) }
+  const plan = { invite, update, bringBack, offboard, unchanged: rowCount - invite - update - bringBack }
+  const found = await listFaults(tx, { clashes })
+  if (found.faults.length > 0 || clashes === 'refuse') return { plan, membersBefore, ...found }
+  return { plan: await markFaulty(tx, { terms, plan, rowCount }), membersBefore, ...found }
+}
+
+/**
+ * Plans a queued file again, when its turn has come: the members are as the jobs ahead have left them. A row that has become
+ * impossible gets a step that is marked as failed. All rows were in order when the file was sent.
+ * @param sentAt when the file was sent
+ * @returns null if too many rows have become impossible; then only these are marked
+ */
+export async function planFileAgain(
+  tx: Tx,
+  {
+    terms,
+    partner,
+    rowCount,
+    rowTo,
+    sentAt,
+  }: { terms: FileTerms; partner: PartnerRules; rowCount: number; rowTo: number; sentAt: Date },
+): Promise<{ plan: Plan; membersBefore: number } | null> {
+  await sql`delete from member_job_steps where partner_id = ${terms.partnerId} and job_id = ${terms.jobId}`.execute(tx)
+  const { plan, membersBefore, faults, faultsMore } = await planFile(tx, {
+    ...{ terms, partner, rowCount, readTo: rowTo, perhapsRepeated: [], clashes: 'refuse', now: sentAt },
+  })
+  if (faults.length === 0) return { plan, membersBefore }
+  const marked = await markFaulty(tx, { terms, plan, rowCount })
+  return faultsMore > 0 ? null : { plan: marked, membersBefore }
+}
+
+// A row may have a step already: of two rows that are one member, each was planned by itself.
+async function markFaulty(
+  tx: Tx,
+  { terms: { partnerId, jobId }, plan, rowCount }: { terms: FileTerms; plan: Plan; rowCount: number },
+): Promise<Plan> {
+  const { numAffectedRows: marked } = await sql`
+    insert into member_job_steps (partner_id, job_id, step, action, member_id, fault)
+    select ${partnerId}, ${jobId}, m.row, case when m.member_id is null then 'Invite' else 'Update' end,
+           coalesce(m.member_id, m.new_member_id), f.message
+      from (select row, string_agg(message, '; ' order by message) as message from member_job_faults group by row) f
+      join member_job_matches m on m.row = f.row
+        on conflict (partner_id, job_id, step) do update set fault = excluded.fault`.execute(tx)
+  if (!marked) return plan
+  const { rows } = await sql<Omit<Plan, 'unchanged'>>`
+    select count(*) filter (where action = 'Invite')::integer as invite,
+           count(*) filter (where action = 'Update')::integer as update,
+           count(*) filter (where action = 'BringBack')::integer as bring_back,
+           count(*) filter (where action = 'Offboard')::integer as offboard
+      from member_job_steps where partner_id = ${partnerId} and job_id = ${jobId}`.execute(tx)
+  const counts = rows[0] ?? nothing
+  return { ...counts, unchanged: rowCount - counts.invite - counts.update - counts.bringBack }
 }
 
 const nothing: Plan = { invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 0 }
 
-/** How many steps a plan has. */
-export function stepsOf({ invite, update, bringBack, offboard }: Plan): number {
-  return invite + update + bringBack + offboard
+/** What a job of actions does, in numbers. */
+export function planOfActions(actions: Action[]): Plan {
+  const count = (wanted: Action) => actions.filter(action => action === wanted).length
+  return {
+    ...{ invite: count('Invite'), update: count('Update'), bringBack: count('BringBack'), offboard: count('Offboard') },
+    unchanged: count('Unchanged'),
+  }
 }
 
-/** What a decision does to a member, in the words of a plan; undefined when it does nothing. */
-export function actionOf({ before, changed, steps }: Decision): Action | undefined {
+/** How many steps a plan has: one for every action, but none for a row of a file that changes nothing. */
+export function stepsOf(kind: Kind, { invite, update, bringBack, offboard, unchanged }: Plan): number {
+  return invite + update + bringBack + offboard + (kind === 'actions' ? unchanged : 0)
+}
+
+/** What a decision does to a member, in the words of a plan. */
+export function actionOf({ before, changed, steps }: Decision): Action {
   if (before === undefined) return 'Invite'
   if (steps.includes('removed')) return 'Offboard'
   if (steps.includes('reinstated')) return 'BringBack'
-  return changed.length > 0 ? 'Update' : undefined
+  return changed.length > 0 ? 'Update' : 'Unchanged'
+}
+
+/** Whether a refusal is about an e-mail or a worker id that another member has, and may let go of. */
+export function isClash(refusal: Problem): boolean {
+  return refusal.name === 'MemberAlreadyInvited'
 }
 
 /** Why a wish cannot be, in a sentence that stands by itself. */
@@ -132,8 +206,8 @@ function updateOf(
   }
 }
 
-// Finds the member of each row, and in the same statement who is in none. Who has come, or was changed, since the file was sent
-// is not missing: it may have been on its way for minutes.
+// Finds the member of each row, and in the same statement who is in none. A member that was invited or changed by a later
+// instruction than the file is not missing: the file may have been on its way for minutes, or in the queue for days.
 async function match(
   tx: Tx,
   { terms, rowTo, isLarge, now }: { terms: FileTerms; rowTo: number; isLarge: boolean; now: Date },
@@ -144,6 +218,7 @@ async function match(
   const { rows } = await sql<{ membersBefore: number; offboard: number }>`
     with matched as materialized (
       select r.row, r.new_member_id, r.faults, coalesce(e.id, w.id, f.id) as member_id,
+             e.id is null and w.id is not null as by_worker_id,
              e.id is not null and coalesce(w.id, e.id) = e.id and ${isSame(terms)} as is_same
         from member_job_rows r
         left join members e on e.partner_id = ${partnerId} and e.status in ('active', 'invited')
@@ -155,13 +230,13 @@ async function match(
        where r.partner_id = ${partnerId} and r.job_id = ${jobId}
     ), missing as (
       insert into member_job_steps (partner_id, job_id, step, action, member_id)
-      select ${partnerId}, ${jobId}, ${rowTo}::integer + row_number() over (order by m.id), 'Offboard', m.id
-        from members m
-       where m.partner_id = ${partnerId} and m.status in ('active', 'invited') and m.updated_at <= ${now}
-         and not exists (select from matched where matched.member_id = m.id)
+      select ${partnerId}, ${jobId}, ${rowTo}::integer + row_number() over (order by id), 'Offboard', id
+        from members
+       where partner_id = ${partnerId} and status in ('active', 'invited') and ${lastInstructedAt} <= ${now}
+         and not exists (select from matched where matched.member_id = members.id)
       returning step
     ), noted as (
-      insert into member_job_matches select row, member_id, is_same, new_member_id, faults from matched
+      insert into member_job_matches select row, member_id, is_same, by_worker_id, new_member_id, faults from matched
     )
     select (select count(*) from members
              where partner_id = ${partnerId} and status in ('active', 'invited'))::integer as members_before,
@@ -202,7 +277,7 @@ async function noteRepeated(
     with repeated as (select ${key} as key, min(row) as first from member_job_rows where ${mine}
                        group by ${key} having count(*) > 1 and ${key} is not null)
     insert into member_job_faults
-    select r.row, format('%s: is that of row %s as well', ${name}::text, repeated.first)
+    select r.row, format('%s: is that of row %s as well', ${name}::text, repeated.first), false
       from repeated join member_job_rows r on ${key} = repeated.key
      where ${mine} and r.row <> repeated.first`.execute(tx)
 }
@@ -212,7 +287,7 @@ async function noteMetTwice(tx: Tx): Promise<void> {
     with twice as (select member_id, min(row) as first from member_job_matches
                     where member_id is not null group by member_id having count(*) > 1)
     insert into member_job_faults
-    select m.row, format('this is %s, by e-mail or worker_id, and so is row %s', m.member_id, twice.first)
+    select m.row, format('this is %s, by e-mail or worker_id, and so is row %s', m.member_id, twice.first), true
       from twice join member_job_matches m on m.member_id = twice.member_id
      where m.row <> twice.first and m.row not in (select row from member_job_faults)`.execute(tx)
 }
@@ -221,7 +296,7 @@ async function noteMetTwice(tx: Tx): Promise<void> {
 async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number> {
   await sql`
     insert into member_job_faults
-    select row, faults from member_job_matches where member_id is null and faults is not null`.execute(tx)
+    select row, faults, false from member_job_matches where member_id is null and faults is not null`.execute(tx)
   const { numAffectedRows = 0n } = await sql`
     insert into member_job_steps (partner_id, job_id, step, action, member_id)
     select ${partnerId}, ${jobId}, row, 'Invite', new_member_id
@@ -230,10 +305,14 @@ async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number>
 }
 
 // Beyond what an answer holds, faults are only counted, and so many more are not worth deciding.
-async function listFaults(tx: Tx): Promise<{ faults: Fault[]; faultsMore: number }> {
+async function listFaults(
+  tx: Tx,
+  { clashes }: { clashes: 'refuse' | 'defer' },
+): Promise<{ faults: Fault[]; faultsMore: number }> {
   const { rows } = await sql<Fault & { total: number }>`
     select row, string_agg(message, '; ' order by message) as message, (count(*) over ())::integer as total
-      from member_job_faults group by row order by row limit ${issuesMax}`.execute(tx)
+      from member_job_faults where not is_clash or ${clashes === 'refuse'}::boolean
+     group by row order by row limit ${issuesMax}`.execute(tx)
   const faultsMore = (rows[0]?.total ?? 0) - rows.length
   return { faults: rows.map(({ row, message }) => ({ row, message })), faultsMore }
 }
@@ -247,8 +326,8 @@ async function planKnown(
   await sql`create index on member_job_matches (row) where member_id is not null and not is_same`.execute(tx)
   const counts = { update: 0, bringBack: 0 }
   for (let [after, faultCount] = [0, 0]; ; ) {
-    const { rows: places } = await sql<{ row: number; memberId: string }>`
-      select row, member_id from member_job_matches
+    const { rows: places } = await sql<{ row: number; memberId: string; byWorkerId: boolean }>`
+      select row, member_id, by_worker_id from member_job_matches
        where member_id is not null and not is_same and row > ${after} order by row limit ${decidedAtOnce}`.execute(tx)
     const last = places.at(-1)
     if (last === undefined || faultCount > issuesMax) return counts
@@ -256,14 +335,16 @@ async function planKnown(
     const wishes = await readWishes(tx, terms, places)
     const decisions = await decideAll(tx, { partner, wishes, now })
     const steps: { row: number; action: Action; memberId: string }[] = []
-    const faults: Fault[] = []
-    for (const [index, { row, memberId }] of places.entries()) {
+    const faults: (Fault & { isClash: boolean })[] = []
+    for (const [index, { row, memberId, byWorkerId }] of places.entries()) {
       const decision = decisions[index]
       if (decision === undefined) throw new Error('A row was not decided')
-      if (decision instanceof Problem) faults.push({ row, message: faultOf(decision) })
-      else {
+      if (decision instanceof Problem) {
+        // A member who is known only by a worker id may let go of it, and then the row is about another one.
+        faults.push({ row, message: faultOf(decision), isClash: byWorkerId || isClash(decision) })
+      } else {
         const action = actionOf(decision)
-        if (action === undefined) continue
+        if (action === 'Unchanged') continue
         counts[action === 'BringBack' ? 'bringBack' : 'update'] += 1
         steps.push({ row, action, memberId })
       }
@@ -276,8 +357,7 @@ async function planKnown(
     faultCount += faults.length
     await sql`
       insert into member_job_faults
-      select * from unnest(${faults.map(fault => fault.row)}::integer[], ${faults.map(fault => fault.message)}::text[])`.execute(
-      tx,
-    )
+      select * from unnest(${faults.map(fault => fault.row)}::integer[], ${faults.map(fault => fault.message)}::text[],
+                           ${faults.map(fault => fault.isClash)}::boolean[])`.execute(tx)
   }
 }

@@ -5,7 +5,7 @@ import type { Action, StoredRow } from './plan.ts'
 export type Result = Omit<StoredRow, 'row'> & {
   /** Of the file, or the place of the action; null for who is not in the file. */
   row: number | null
-  action: Action | 'Unchanged'
+  action: Action
   outcome: 'Pending' | 'Done' | 'Failed' | 'NotDone'
   memberId: string | null
   message: string | null
@@ -18,8 +18,8 @@ type ResultFilter = { actions?: Result['action'][]; outcomes?: Result['outcome']
 type Asked = { partnerId: string; jobId: string; filter: ResultFilter }
 
 /**
- * What became of a job, in the order of the file or the actions; those who are not in the file come last. Actions that change
- * nothing are left out. 30 days after its end the rows are forgotten, and the list is empty.
+ * What became of a job, in the order of the file or the actions; those who are not in the file come last. 30 days after its end
+ * the rows are forgotten, and the list is empty.
  * @param after the step of the last one that the reader has had, 0 for the beginning
  */
 export async function listResults(
@@ -67,7 +67,8 @@ const profile = sql.raw(
 )
 
 const outcome = sql`
-  case when s.fault is not null then 'Failed'
+  case when j.status = 'NotReady' then 'Pending'
+       when s.fault is not null then 'Failed'
        when s.step is null then 'Done'
        when j.status = 'Rejected' then 'NotDone'
        when s.step <= j.applied_through then 'Done'

@@ -11,7 +11,6 @@ import { acceptUploads, type UploadedFile } from '../http/upload.ts'
 import { Id } from '../ids.ts'
 import { type Column, cellOf, columns } from '../members/schema.ts'
 import * as memberJobs from './member-jobs.ts'
-import { stepsOf } from './plan.ts'
 import { countResults, listResults, type Result } from './results.ts'
 import {
   ActionsQuery,
@@ -52,7 +51,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
         tag,
         summary: 'Change many members',
         description:
-          'Up to 10,000 actions, decided one after the other as they stand: all or none. `Add` is `inviteMember`, `Replace` is `replaceMember`, `Update` is `updateMember`, `Offboard` is `removeMember`. With any action that cannot be, the answer has the issues of them (at most 1,000), and there is no job. Should one become impossible before the worker applies the job, the job ends as `Rejected`, with nothing done.',
+          'Up to 10,000 actions, decided one after the other as they stand: all or none. `Add` is `inviteMember`, `Replace` is `replaceMember`, `Update` is `updateMember`, `Offboard` is `removeMember`. With any action that cannot be, the answer has the issues of them (at most 1,000), and there is no job. Should one become impossible before the worker applies the job, the job ends as `Rejected`, with nothing done. A job that is sent while another one has not ended is queued behind it (`NotReady`); an action whose e-mail or `workerId` another member has is accepted then, since the job ahead may resolve it. With 100 jobs queued, the next is a `Conflict`.',
         query: ActionsQuery,
         body: NewMemberJob,
         success: created,
@@ -81,7 +80,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
             id,
             tag,
             summary,
-            description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has an issue for each of the first 1,000 and one that counts the rest, and nothing happens. What is done about a member after the file was sent is younger than the file, and stays. See docs/members-in-files.md.`,
+            description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has an issue for each of the first 1,000 and one that counts the rest, and nothing happens. What is done about a member after the file was sent is younger than the file, and stays. A file that is sent while another job has not ended is queued behind it (\`NotReady\`) and compared with the members when its turn comes; then it wins over every job that was sent before it. With 5 files queued, the next is a \`Conflict\`. See docs/members-in-files.md.`,
             query: FileQuery,
             fileBody: {
               description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows; of a workbook, 100,000 rows.`,
@@ -252,7 +251,7 @@ const reviews = [
     verb: 'reject',
     summary: 'Reject a member job',
     description:
-      'Ends a job that waits for a review, with nothing done. Rejecting one again is the same answer; one that goes on already is a `Conflict`.',
+      'Ends a job that waits for a review or in the queue, with nothing done. Rejecting one again is the same answer; one that goes on already is a `Conflict`.',
     decide: memberJobs.reject,
   },
 ] as const
@@ -274,8 +273,7 @@ async function answerTo(
   return { status: 200, body: { plan, needsReview, offboard } }
 }
 
-function jobBody({ id, status, plan, stepsDone, createdAt }: memberJobs.MemberJob) {
-  const total = stepsOf(plan)
+function jobBody({ id, status, steps: total, stepsDone, createdAt }: memberJobs.MemberJob) {
   return {
     id,
     progress: {

@@ -88,7 +88,8 @@ export const MemberJobCreated = Type.Object({ jobId: Id('memberJob') }, { title:
 
 const JobStatus = Type.Enum(['Processing', 'Completed', 'AwaitingReview', 'NotReady', 'Rejected'], {
   type: 'string',
-  description: 'A job is there once it has been read, so that `NotReady` is never answered.',
+  description:
+    '`NotReady`: queued behind another job of the partner, and decided when its turn comes. `AwaitingReview`: waits for `approve` or `reject`.',
 })
 
 export const MemberJob = Type.Object(
@@ -97,7 +98,9 @@ export const MemberJob = Type.Object(
     progress: Type.Object(
       {
         type: JobStatus,
-        totalActions: numberOf('What there is to do: all of the plan but what is unchanged.'),
+        totalActions: numberOf(
+          'Every action of the job; of a file, all of the plan but what is unchanged. While the job is queued, of the plan as it looked when it was sent.',
+        ),
         totalComplete: numberOf('What has been done.'),
         totalProcessing: numberOf('What is still to be done, while the job is being processed.'),
       },
@@ -126,7 +129,8 @@ const MemberJobResult = Type.Object(
     action: Type.Enum([...actions], { type: 'string' }),
     outcome: Type.Enum([...outcomes], {
       type: 'string',
-      description: '`Failed`: it had become impossible meanwhile, `message` says why. `NotDone`: the job was rejected.',
+      description:
+        '`Pending`: it waits for its turn. `Failed`: it had become impossible meanwhile, `message` says why. `NotDone`: the job was rejected.',
     }),
     memberId: Type.Union([memberId, Type.Null()]),
     email: Type.Union([Type.String(), Type.Null()]),

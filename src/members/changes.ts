@@ -41,18 +41,21 @@ export type Decision = { before: Member | undefined; after: Member; changed: (ke
 
 /**
  * Holds members, in the order of their ids as everybody who holds several, for decisions that are to be written.
- * @returns those of them who have been changed after an instant
+ * @returns those of them whose latest change was instructed after an instant
  */
 export async function lockAll(
   tx: Tx,
   { partnerId, memberIds, since }: { partnerId: string; memberIds: string[]; since: Date },
 ): Promise<Set<string>> {
   const { rows } = await sql<{ id: string; isChanged: boolean }>`
-    select id, updated_at > ${since} as is_changed from members
+    select id, ${lastInstructedAt} > ${since} as is_changed from members
      where partner_id = ${partnerId} and id = any(${memberIds}::text[])
      order by id for no key update`.execute(tx)
   return new Set(rows.filter(row => row.isChanged).map(row => row.id))
 }
+
+/** SQL for when the partner gave the instruction behind a member's latest change. Members from before migration 7 have no such note. */
+export const lastInstructedAt = sql`coalesce(members.instructed_at, members.updated_at)`
 
 /**
  * Decides wishes one after the other, by the rules that hold for one: each finds the members as those before it leave them.
@@ -73,17 +76,21 @@ export async function decideAll(
 
 /**
  * Writes what `decideAll` has decided in this transaction, about members that it holds.
+ * @param instructedAt when the partner asked for it, which may be long before `now`
  * @throws a unique violation when somebody else has taken an e-mail or a `workerId` since
  */
 export async function writeAll(
   tx: Tx,
-  { partnerId, decisions, now }: { partnerId: string; decisions: Decision[]; now: Date },
+  { partnerId, decisions, instructedAt, now }: { decisions: Decision[] } & Writing,
 ): Promise<void> {
-  for (const wave of wavesOf(decisions)) await writeWave(tx, { partnerId, wave, now })
+  for (const wave of wavesOf(decisions)) await writeWave(tx, { partnerId, wave, instructedAt, now })
 }
+
+type Writing = { partnerId: string; instructedAt: Date; now: Date }
 
 /**
  * Invites everybody of a relation, by one statement.
+ * @param instructedAt as for `writeAll`
  * @param source a `select` of the columns that a new member needs, in the form that they are stored in; of `countMax` rows at most
  * @returns the ids of those who were invited; the e-mail or `workerId` of the others belongs to another member
  */
@@ -93,8 +100,9 @@ export async function inviteAll(
     partner,
     source,
     countMax,
+    instructedAt,
     now,
-  }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; now: Date },
+  }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; instructedAt: Date; now: Date },
 ): Promise<Set<string>> {
   const partnerId = partner.id
   const told = events.appendingFirst({
@@ -103,7 +111,7 @@ export async function inviteAll(
   })
   const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{ id: string }>`
     with invited as (
-      ${inserting(sql`(${source}) source`, { partnerId, now })} ${unlessTaken}
+      ${inserting(sql`(${source}) source`, { partnerId, instructedAt, now })} ${unlessTaken}
       returning id
     ), told as (${told})
     select id from invited`
@@ -119,7 +127,7 @@ export async function inviteAll(
   await sql`release savepoint invitation`.execute(tx)
   const memberIds = rows.map(row => row.id)
   if (partner.autoActivate) {
-    await setStatus(tx, { partnerId, memberIds, status: 'active', now })
+    await setStatus(tx, { partnerId, memberIds, status: 'active', instructedAt, now })
     await append(
       tx,
       memberIds.map(memberId => ({ memberId, name: 'activated' as const })),
@@ -326,12 +334,14 @@ function namesOf({ before, after }: Decision): string[] {
 
 async function writeWave(
   tx: Tx,
-  { partnerId, wave, now }: { partnerId: string; wave: Decision[]; now: Date },
+  { partnerId, wave, instructedAt, now }: { wave: Decision[] } & Writing,
 ): Promise<void> {
   const added = wave.filter(({ before }) => before === undefined).map(({ after }) => after)
   const changed = wave.filter(decision => decision.changed.length > 0)
-  if (added.length > 0) await inserting(profiles(added), { partnerId, now }).execute(tx)
-  if (changed.length > 0) await setProfiles(tx, { partnerId, members: changed.map(({ after }) => after), now })
+  if (added.length > 0) await inserting(profiles(added), { partnerId, instructedAt, now }).execute(tx)
+  if (changed.length > 0) {
+    await setProfiles(tx, { partnerId, members: changed.map(({ after }) => after), instructedAt, now })
+  }
   await append(
     tx,
     changed.map(({ before, after, changed }) => ({
@@ -350,7 +360,7 @@ async function writeWave(
     for (const [name, those] of Object.entries(Object.groupBy(takers, taker => taker.name))) {
       const moved = those.filter(({ isNew }) => !isNew || index > 0).map(taker => taker.memberId)
       const status = statusAfter[name as Step]
-      if (moved.length > 0) await setStatus(tx, { partnerId, memberIds: moved, status, now })
+      if (moved.length > 0) await setStatus(tx, { partnerId, memberIds: moved, status, instructedAt, now })
     }
     await append(
       tx,
@@ -360,27 +370,28 @@ async function writeWave(
   }
 }
 
-function inserting(source: ReturnType<typeof sql>, { partnerId, now }: { partnerId: string; now: Date }) {
+function inserting(source: ReturnType<typeof sql>, { partnerId, instructedAt, now }: Writing) {
   return sql`
     insert into members (partner_id, id, status, email, first_name, last_name, phone, tier, worker_id, account_holder,
-                         sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at)
+                         sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at,
+                         instructed_at)
     select ${partnerId}, id, ${statusAfter.invited}, email, first_name, last_name, phone, tier, worker_id, account_holder,
-           sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}
+           sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}, ${instructedAt}
       from ${source}`
 }
 
 async function setProfiles(
   tx: Tx,
-  { partnerId, members, now }: { partnerId: string; members: Member[]; now: Date },
+  { partnerId, members, instructedAt, now }: { members: Member[] } & Writing,
 ): Promise<void> {
   await sql`
-    update members m
+    update members
        set email = p.email, first_name = p.first_name, last_name = p.last_name, phone = p.phone, tier = p.tier,
            worker_id = p.worker_id, account_holder = p.account_holder, sort_code = p.sort_code,
            account_number = p.account_number, iban = p.iban, enable_payroll = p.enable_payroll, dob = p.dob,
-           gender = p.gender, updated_at = ${now}
+           gender = p.gender, updated_at = ${now}, instructed_at = greatest(${lastInstructedAt}, ${instructedAt})
       from ${profiles(members)}
-     where m.partner_id = ${partnerId} and m.id = p.id`.execute(tx)
+     where members.partner_id = ${partnerId} and members.id = p.id`.execute(tx)
 }
 
 function profiles(members: Member[]) {
@@ -398,15 +409,11 @@ function profiles(members: Member[]) {
 
 async function setStatus(
   tx: Tx,
-  {
-    partnerId,
-    memberIds,
-    status,
-    now,
-  }: { partnerId: string; memberIds: string[]; status: Member['status']; now: Date },
+  { partnerId, memberIds, status, instructedAt, now }: { memberIds: string[]; status: Member['status'] } & Writing,
 ): Promise<void> {
   await sql`
-    update members set status = ${status}, updated_at = ${now}
+    update members
+       set status = ${status}, updated_at = ${now}, instructed_at = greatest(${lastInstructedAt}, ${instructedAt})
      where partner_id = ${partnerId} and id = any(${memberIds}::text[])`.execute(tx)
 }
 

@@ -57,7 +57,7 @@ export async function setUncheckedAccount(
 ): Promise<void> {
   await tx
     .updateTable('members')
-    .set({ ...toColumns(account), updatedAt: now })
+    .set({ ...toColumns(account), updatedAt: now, instructedAt: now })
     .where('partnerId', '=', partnerId)
     .where('id', '=', memberId)
     .execute()
@@ -179,7 +179,7 @@ async function carryOut(
   const decision = await decideOne(tx, { partner, wish, now })
   await sql`savepoint member_write`.execute(tx)
   try {
-    await writeAll(tx, { partnerId, decisions: [decision], now })
+    await writeAll(tx, { partnerId, decisions: [decision], instructedAt: now, now })
   } catch (error) {
     // The e-mail or the workerId has been taken since the others were read: then the unique index speaks, and the answer is the
     // same as if the rule had. The savepoint keeps the transaction able to look up who has it.

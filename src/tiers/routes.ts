@@ -1,12 +1,9 @@
-import { Type } from 'typebox'
 import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
+import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
 import type { App, Edge } from '../http/server.ts'
+import { Tiers, TiersWithTerms, termsBody } from './schema.ts'
 import * as tiers from './tiers.ts'
-
-const Tiers = Type.Array(
-  Type.Object({ name: Type.String({ examples: ['Bronze'] }) }, { title: 'Tier', additionalProperties: false }),
-)
 
 export function tierRoutes(app: App, { db }: Edge): void {
   app.get(
@@ -18,13 +15,27 @@ export function tierRoutes(app: App, { db }: Edge): void {
         tag: 'Members',
         summary: 'List the tiers',
         description: 'The names that a member’s `tier` can have, alphabetically.',
-        success: { status: 200, description: 'All tiers.', schema: Tiers },
+        success: {
+          status: 200,
+          description: 'All tiers.',
+          schema: Tiers,
+          representation: {
+            description: 'their currency, fees and limits too, as they hold for new intents.',
+            schema: TiersWithTerms,
+          },
+        },
       }),
     },
     async (request, reply) =>
-      read(db, request, reply, async reader => ({
-        status: 200,
-        body: await tiers.listTiers(reader, request.partner.id),
-      })),
+      read(db, request, reply, async reader => {
+        const partnerId = request.partner.id
+        if (!prefersRepresentation(request)) return { status: 200, body: await tiers.listTiers(reader, partnerId) }
+        const all = await tiers.listWithTerms(reader, partnerId)
+        const body = all.map(tier => ({
+          ...{ name: tier.name, version: tier.version, currency: tier.currency },
+          ...termsBody(tier),
+        }))
+        return { status: 200, body, headers: representationApplied }
+      }),
   )
 }

@@ -8,6 +8,17 @@ export async function listTiers(db: Reader, partnerId: string): Promise<{ name: 
   return await db.selectFrom('tiers').select('name').where('partnerId', '=', partnerId).orderBy('name').execute()
 }
 
+/** A partner's tiers with the terms that hold now, alphabetically. */
+export async function listWithTerms(db: Reader, partnerId: string): Promise<Tier[]> {
+  const { rows } = await sql<Tier>`
+    select t.name, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle
+      from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
+     where t.partner_id = ${partnerId}
+     order by t.name`.execute(db)
+  return rows
+}
+
 /** The currency of each of a partner's tiers, by the tier's name. */
 export async function listCurrencies(db: Reader, partnerId: string): Promise<Map<string, Currency>> {
   const tiers = await db

@@ -12,17 +12,21 @@ import { readFacts } from './facts.ts'
 import * as intents from './intents.ts'
 import { type Accepted, decideCompletions, type Intent, transfersOf } from './rules.ts'
 import { type WakeUp, WakeUps, wakeFor } from './waking.ts'
-import { eventOf } from './withdrawals.ts'
+import { type Details, eventOf, findAll } from './withdrawals.ts'
 
-/** A wish to complete an intent. With `once`, its answer is recorded under the request's idempotency key. */
+/**
+ * A wish to complete an intent. With `once`, its answer is recorded under the request's idempotency key; `wantsDetails`: its
+ * result holds the whole withdrawal.
+ */
 export type Completion = {
   partner: { id: string; holdSeconds: number }
   intentId: string
   now: Date
+  wantsDetails?: boolean
   once?: idempotency.Once<Completed> | undefined
 }
 
-export type Completed = { withdrawalId: string }
+export type Completed = { withdrawalId: string; details?: Details }
 
 /**
  * Completes an intent, as `completeAll` does.
@@ -68,18 +72,54 @@ export async function completeAll(
   }
   const earlier = await findCompleted(tx, firsts)
   const decided = await decideAll(tx, firsts)
-  const outcomes = wishes.map((_, index) => {
+  const plain = wishes.map((_, index) => {
     const intent = held[index]
     if (known[index] !== undefined) return known[index]
     if (typeof intent === 'object') return earlier.get(intent.id) ?? decided.get(intent.id) ?? fail(intent)
     return intent === 'missing' ? intents.intentNotFound() : busy
   })
+  const outcomes = wishes.some(({ wantsDetails }) => wantsDetails) ? await withDetails(tx, wishes, plain) : plain
   const created = [...decided.values()].flatMap(each => (each instanceof Problem ? [] : [each]))
   await write(tx, { created, answers: idempotency.answersOf(wishes, outcomes) })
   const due = created.map(({ wish, dueAt }) => ({ holdSeconds: wish.partner.holdSeconds, dueAt }))
   const woken = await wakeFor(tx, due, wakeUps)
   await noteFalls(tx, created)
   return { outcomes, woken }
+}
+
+/** Adds the whole withdrawal to the outcomes of those who want it. */
+async function withDetails(
+  tx: Tx,
+  wishes: Completion[],
+  outcomes: Outcome<Completed | NewWithdrawal | idempotency.Replay>[],
+): Promise<Outcome<Completed | idempotency.Replay>[]> {
+  const earlier = outcomes.flatMap((outcome, index) => {
+    const wish = wishes[index]
+    if (!wish?.wantsDetails || !isCompleted(outcome) || 'intent' in outcome) return []
+    return [{ partnerId: wish.partner.id, withdrawalId: outcome.withdrawalId }]
+  })
+  const found = await findAll(tx, earlier)
+  return outcomes.map((outcome, index) => {
+    if (!wishes[index]?.wantsDetails || !isCompleted(outcome)) return outcome
+    const { withdrawalId } = outcome
+    const details = 'intent' in outcome ? detailsOf(outcome) : found.get(withdrawalId)
+    assert(details !== undefined)
+    return { withdrawalId, details }
+  })
+}
+
+function isCompleted<C extends Completed>(outcome: Outcome<C | idempotency.Replay>): outcome is C {
+  return typeof outcome === 'object' && 'withdrawalId' in outcome
+}
+
+/** A withdrawal as it will be found once it is written. */
+function detailsOf({ withdrawalId, wish, intent, dueAt, balanceAfter }: NewWithdrawal): Details {
+  const { memberId, payCycleId, currency, amount, net, fee, account } = intent
+  return {
+    ...{ id: withdrawalId, withdrawalIntentId: intent.id, memberId, payCycleId, status: 'held', currency },
+    ...{ amount, net, fee, account, balanceAfter, dueAt, createdAt: wish.now },
+    timeline: [{ status: 'held', at: wish.now, reason: null }],
+  }
 }
 
 function fail({ id }: Intent): never {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { startHarness } from '../../test/harness.ts'
 import { sql } from '../db.ts'
-import { askAgainAt, givesBack, mayGo, stepsTo, transfersInto, type WithdrawalStatus } from './edges.ts'
+import { askAgainAt, expectedAt, givesBack, mayGo, stepsTo, transfersInto, type WithdrawalStatus } from './edges.ts'
 
 const statuses: WithdrawalStatus[] = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled']
 const pairs = statuses.flatMap(from => statuses.map(to => ({ from, to })))
@@ -108,4 +108,12 @@ test('the bank is asked ever less often, at least hourly, and never before a cal
   expect(waits(1).slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30])
   expect(Math.max(...waits(0))).toBe(60)
   expect(Math.min(...waits(1))).toBe(1)
+})
+
+test('money is expected at the end of the hold on a sandbox, and is not promised where no bank says when it pays', () => {
+  const dueAt = new Date('2026-03-10T09:00:30Z')
+  for (const status of statuses) {
+    expect(expectedAt({ status, dueAt }, { mode: 'sandbox' })).toEqual(status === 'held' ? dueAt : null)
+    expect(expectedAt({ status, dueAt }, { mode: 'live' })).toBeNull()
+  }
 })

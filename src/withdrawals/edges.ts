@@ -44,6 +44,18 @@ export function stepsTo(status: WithdrawalStatus, outcome: Outcome): WithdrawalS
   }
 }
 
+/**
+ * When the money is expected in the member's account; null if that is not known, or nothing is expected any more. No bank
+ * says yet how long it takes, except the simulated one, which pays at once what is submitted when the hold is over.
+ * @param dueAt when the next step with the bank is due
+ */
+export function expectedAt(
+  { status, dueAt }: { status: WithdrawalStatus; dueAt: Date | null },
+  { mode }: { mode: 'sandbox' | 'live' },
+): Date | null {
+  return status === 'held' && mode === 'sandbox' ? dueAt : null
+}
+
 /** Whether the member gets the money back. */
 export function givesBack(to: WithdrawalStatus): boolean {
   return to === 'cancelled' || to === 'failed' || to === 'returned'

@@ -117,12 +117,24 @@ export async function cancel(
   return { ...intent, status: 'cancelled' }
 }
 
-/** @throws Problem `NotFound`, also for another partner's intent */
+/**
+ * An intent, and the withdrawal that it became.
+ * @throws Problem `NotFound`, also for another partner's intent
+ */
 export async function find(
   db: Reader,
   { partnerId, intentId }: { partnerId: string; intentId: string },
-): Promise<Intent> {
-  return toIntent(await select(db, { partnerId, intentId }).executeTakeFirst())
+): Promise<Intent & { withdrawalId: string | null }> {
+  const row = await select(db, { partnerId, intentId })
+    .select(({ selectFrom }) =>
+      selectFrom('withdrawals')
+        .select('withdrawals.id')
+        .whereRef('withdrawals.partnerId', '=', 'withdrawalIntents.partnerId')
+        .whereRef('withdrawals.withdrawalIntentId', '=', 'withdrawalIntents.id')
+        .as('withdrawalId'),
+    )
+    .executeTakeFirst()
+  return { ...toIntent(row), withdrawalId: row?.withdrawalId ?? null }
 }
 
 /**

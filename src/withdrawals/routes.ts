@@ -5,14 +5,17 @@ import type { ProblemName } from '../errors.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
 import { once, onceInBatch, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
+import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
 import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { fromWire, toWire } from '../money.ts'
 import { lowestAmount } from '../tiers/rules.ts'
+import { termsBody } from '../tiers/schema.ts'
 import { parseInstant } from '../time.ts'
 import { type Balance, readBalance } from './balance.ts'
 import { type Completed, type Completion, completeAll } from './completing.ts'
+import { expectedAt } from './edges.ts'
 import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
 import { type Intent, statusAt } from './rules.ts'
@@ -28,6 +31,7 @@ import {
   WithdrawalIntentCreated,
   WithdrawalQuery,
   Withdrawals,
+  WithdrawalsWithStatus,
 } from './schema.ts'
 import { WakeUps } from './waking.ts'
 import * as withdrawals from './withdrawals.ts'
@@ -47,7 +51,7 @@ const refusals: ProblemName[] = [
   'MemberInsufficientFunds',
 ]
 
-export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
+export function withdrawalRoutes(app: App, { db, batchDb, mode }: Edge): void {
   // Who waits for a lock does so with a connection that has the patience, and is none of those that all share.
   const dbFor = (waits: boolean) => (waits ? db : batchDb)
   const creations = new Batches((wishes: intents.NewIntent[], { waits }) => intents.createAll(dbFor(waits), wishes))
@@ -102,12 +106,17 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
           headers: {
             'x-intent-expires-at': Type.String({ description: 'Until when the quote holds (ISO 8601, UTC).' }),
           },
+          representation: {
+            description: 'the intent as `getWithdrawalIntent` answers it, its expiry included.',
+            schema: WithdrawalIntent,
+          },
         },
         problems: refusals,
       }),
     },
-    async (request, reply) =>
-      onceInBatch(request, reply, {
+    async (request, reply) => {
+      const isFuller = prefersRepresentation(request)
+      return await onceInBatch(request, reply, {
         submit(once) {
           const { partner, now, body } = request
           const amount = fromWire(body.amount)
@@ -115,11 +124,15 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
         },
         answerOf: (intent: Intent) => ({
           status: 201,
-          body: createdBody(intent),
-          headers: { 'x-intent-expires-at': intent.expiresAt.toISOString() },
+          body: isFuller ? intentBody({ ...intent, withdrawalId: null }, request.now) : createdBody(intent),
+          headers: {
+            'x-intent-expires-at': intent.expiresAt.toISOString(),
+            ...(isFuller ? representationApplied : {}),
+          },
           resourceId: intent.id,
         }),
-      }),
+      })
+    },
   )
 
   app.get(
@@ -184,7 +197,7 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
       once(db, request, reply, async tx => {
         const { partner, now, params } = request
         const intent = await intents.cancel(tx, { partnerId: partner.id, intentId: params.withdrawalIntentId, now })
-        return { status: 200, body: intentBody(intent, now), resourceId: intent.id }
+        return { status: 200, body: intentBody({ ...intent, withdrawalId: null }, now), resourceId: intent.id }
       }),
   )
 
@@ -204,23 +217,32 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
           description: 'The money has left the member’s pay.',
           schema: WithdrawalCompleted,
           headers: { location: Type.String({ description: 'Path of the withdrawal.' }) },
+          representation: {
+            description: 'the whole withdrawal, as `getWithdrawal` answers it.',
+            schema: WithdrawalDetails,
+          },
         },
         problems: ['NotFound', ...refusals],
       }),
     },
-    async (request, reply) =>
-      onceInBatch(request, reply, {
+    async (request, reply) => {
+      const wantsDetails = prefersRepresentation(request)
+      return await onceInBatch(request, reply, {
         submit(once) {
           const { partner, now, body } = request
-          return completions.submit(partner.id, { partner, intentId: body.withdrawalIntentId, now, once })
+          return completions.submit(partner.id, { partner, intentId: body.withdrawalIntentId, now, wantsDetails, once })
         },
-        answerOf: ({ withdrawalId }: Completed) => ({
+        answerOf: ({ withdrawalId, details }: Completed) => ({
           status: 201,
-          body: { message: 'The withdrawal is on its way' },
-          headers: { location: `/v1/pay/withdrawals/${withdrawalId}` },
+          body: details ? detailsBody(details, { mode }) : { message: 'The withdrawal is on its way' },
+          headers: {
+            location: `/v1/pay/withdrawals/${withdrawalId}`,
+            ...(details ? representationApplied : {}),
+          },
           resourceId: withdrawalId,
         }),
-      }),
+      })
+    },
   )
 
   app.get(
@@ -232,33 +254,46 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
         tag,
         summary: 'List withdrawals',
         description:
-          'Newest first. Withdrawals that failed, were returned or cancelled gave the money back and are not listed.',
+          'Newest first. Withdrawals that failed, were returned or cancelled gave the money back and are not listed, unless `statuses` names them.',
         query: WithdrawalQuery,
-        success: { status: 200, description: 'One page of withdrawals.', schema: Withdrawals },
+        success: {
+          status: 200,
+          description: 'One page of withdrawals.',
+          schema: Withdrawals,
+          representation: {
+            description: 'each with its status, since when it has it and why, and its gross amount.',
+            schema: WithdrawalsWithStatus,
+          },
+        },
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const { fromDate, toDate, memberId, payCycleId } = request.query
+        const { fromDate, toDate, memberId, payCycleId, statuses } = request.query
         const page = pageOf(request.query)
         const filter = {
           ...(memberId === undefined ? {} : { memberId }),
           ...(payCycleId === undefined ? {} : { payCycleId }),
           ...(fromDate === undefined ? {} : { from: parseInstant(fromDate, { decimals: 'up' }) }),
           ...(toDate === undefined ? {} : { before: parseInstant(toDate, { decimals: 'up' }) }),
+          ...(statuses === undefined ? {} : { statuses }),
         }
-        // One more than asked for tells whether there is more.
-        const found = await withdrawals.list(reader, {
+        const listing = {
           partnerId: request.partner.id,
           filter,
+          // One more than asked for tells whether there is more.
           page: { skip: page.skip, take: page.take + 1 },
-        })
-        const body = {
-          withdrawals: found.slice(0, page.take).map(itemBody),
-          hasMore: found.length > page.take,
-          ...page,
         }
-        return { status: 200, body }
+        const bodyOf = (rows: object[]) => ({
+          withdrawals: rows.slice(0, page.take),
+          hasMore: rows.length > page.take,
+          ...page,
+        })
+        if (!prefersRepresentation(request)) {
+          return { status: 200, body: bodyOf((await withdrawals.list(reader, listing)).map(itemBody)) }
+        }
+        const rows = (await withdrawals.listWithChanges(reader, listing)).map(itemWithStatusBody)
+        return { status: 200, body: bodyOf(rows), headers: representationApplied }
       }),
   )
 
@@ -279,7 +314,7 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
       read(db, request, reply, async reader => {
         const { partner, params } = request
         const found = await withdrawals.find(reader, { partnerId: partner.id, withdrawalId: params.withdrawalId })
-        return { status: 200, body: detailsBody(found) }
+        return { status: 200, body: detailsBody(found, { mode }) }
       }),
   )
 
@@ -304,7 +339,7 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
         const { withdrawalId } = params
         await withdrawals.cancel(tx, { partnerId: partner.id, withdrawalId, now })
         const cancelled = await withdrawals.find(tx, { partnerId: partner.id, withdrawalId })
-        return { status: 200, body: detailsBody(cancelled), resourceId: withdrawalId }
+        return { status: 200, body: detailsBody(cancelled, { mode }), resourceId: withdrawalId }
       }),
   )
 
@@ -366,26 +401,18 @@ function createdBody({ id, net, fee, currency, account }: Intent) {
 
 function explanationBody({ intent, tier, rules }: Explanation) {
   const { id, memberId, payCycleId, amount, net, fee, employerFee, createdAt } = intent
-  const { currency, feeFixed, feeMin, feeMax, lowerLimit, upperLimit, since, ...terms } = tier
+  const { name, version, currency, since } = tier
   const money = (of: bigint) => toWire({ amount: of, currency })
   return {
     withdrawalIntentId: id,
     inputs: { memberId, payCycleId, amount: money(amount), createdAt: createdAt.toISOString() },
-    tier: {
-      ...terms,
-      since: since.toISOString(),
-      feeFixed: money(feeFixed),
-      feeMin: feeMin === null ? null : money(feeMin),
-      feeMax: feeMax === null ? null : money(feeMax),
-      lowerLimit: money(lowerLimit),
-      upperLimit: money(upperLimit),
-    },
+    tier: { name, version, since: since.toISOString(), ...termsBody(tier) },
     rules: rules.map(({ amount: given, ...rule }) => ({ ...rule, amount: money(given) })),
     result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(net) },
   }
 }
 
-function intentBody(intent: Intent, now: Date) {
+function intentBody(intent: Intent & { withdrawalId: string | null }, now: Date) {
   const { id, memberId, payCycleId, amount, net, fee, currency, tier, tierVersion, account } = intent
   return {
     withdrawalIntentId: id,
@@ -400,6 +427,7 @@ function intentBody(intent: Intent, now: Date) {
     accountDetails: account,
     createdAt: intent.createdAt.toISOString(),
     expiresAt: intent.expiresAt.toISOString(),
+    withdrawalId: intent.withdrawalId,
   }
 }
 
@@ -414,7 +442,18 @@ function itemBody({ id, net, fee, currency, payCycleId, memberId, createdAt }: w
   }
 }
 
-function detailsBody(withdrawal: withdrawals.Details) {
+function itemWithStatusBody(withdrawal: withdrawals.Withdrawal & { changedAt: Date; reason: string | null }) {
+  const { amount, currency, status, changedAt, reason } = withdrawal
+  return {
+    ...itemBody(withdrawal),
+    amount: toWire({ amount, currency }),
+    status,
+    changedAt: changedAt.toISOString(),
+    reason,
+  }
+}
+
+function detailsBody(withdrawal: withdrawals.Details, { mode }: Pick<Edge, 'mode'>) {
   const { withdrawalIntentId, status, currency, amount, account, balanceAfter, timeline } = withdrawal
   return {
     ...itemBody(withdrawal),
@@ -424,6 +463,7 @@ function detailsBody(withdrawal: withdrawals.Details) {
     bankAccount: { lastFour: lastFour(account) },
     balanceAfter: toWire({ amount: balanceAfter, currency }),
     timeline: timeline.map(moment => ({ ...moment, at: moment.at.toISOString() })),
+    expectedAt: expectedAt(withdrawal, { mode })?.toISOString() ?? null,
   }
 }
 

@@ -3,6 +3,7 @@ import { AccountDetails } from '../bank-accounts/schema.ts'
 import { pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
+import { termFields } from '../tiers/schema.ts'
 import { GivenDayOrInstant, Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
@@ -55,6 +56,9 @@ export const WithdrawalIntent = Type.Object(
     accountDetails: AccountDetails,
     createdAt: Instant,
     expiresAt: Instant,
+    withdrawalId: Type.Union([Id('withdrawal'), Type.Null()], {
+      description: 'The withdrawal that it became; null unless it is completed.',
+    }),
   },
   { title: 'WithdrawalIntent', ...strict },
 )
@@ -63,9 +67,6 @@ const AppliedRuleName = Type.Enum(
   ['lower limit', 'upper limit', 'fixed part', 'percentage part', 'minimum fee', 'maximum fee', 'fee payer', 'net'],
   { type: 'string' },
 )
-const MoneyOrNull = Type.Union([WireMoney, Type.Null()])
-const CountOrNull = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])
-
 export const IntentExplanation = Type.Object(
   {
     withdrawalIntentId: Id('withdrawalIntent'),
@@ -78,15 +79,7 @@ export const IntentExplanation = Type.Object(
         name: Type.String({ examples: ['Bronze'] }),
         version: Type.Integer({ minimum: 1 }),
         since: Type.Unsafe({ ...Instant, description: 'When this version was made.' }),
-        feeFixed: WireMoney,
-        feeBps: Type.Integer({ minimum: 0, maximum: 9_999, description: 'Basis points of the amount.' }),
-        feeMin: MoneyOrNull,
-        feeMax: MoneyOrNull,
-        feePayer: Type.Enum(['member', 'employer'], { type: 'string' }),
-        lowerLimit: WireMoney,
-        upperLimit: WireMoney,
-        withdrawalsPerDay: CountOrNull,
-        withdrawalsPerCycle: CountOrNull,
+        ...termFields,
       },
       { description: 'The version of the tier that held when the intent was created.', ...strict },
     ),
@@ -114,19 +107,31 @@ export const WithdrawalCompleted = Type.Object(
   { title: 'WithdrawalCompleted', ...strict },
 )
 
-const WithdrawalItem = Type.Object(
-  {
-    id: Id('withdrawal'),
-    netAmount: WireMoney,
-    fee: WireMoney,
-    payCycleId: Id('payCycle'),
-    memberId: Id('member'),
-    createdAt: Instant,
-  },
-  { title: 'Withdrawal', ...strict },
-)
+const itemFields = {
+  id: Id('withdrawal'),
+  netAmount: WireMoney,
+  fee: WireMoney,
+  payCycleId: Id('payCycle'),
+  memberId: Id('member'),
+  createdAt: Instant,
+}
+const WithdrawalItem = Type.Object(itemFields, { title: 'Withdrawal', ...strict })
 
 const WithdrawalStatus = Type.Enum(['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'], { type: 'string' })
+const Reason = Type.Union([Type.String(), Type.Null()], {
+  description: 'Why, where there is a reason: what the bank said, or who cancelled.',
+})
+
+const WithdrawalItemWithStatus = Type.Object(
+  {
+    ...itemFields,
+    amount: Type.Unsafe({ ...WireMoney, description: 'Gross: what left the member’s pay, the fee included.' }),
+    status: WithdrawalStatus,
+    changedAt: Type.Unsafe({ ...Instant, description: 'Since when it has this status.' }),
+    reason: Reason,
+  },
+  { title: 'WithdrawalWithStatus', ...strict },
+)
 
 export const WithdrawalDetails = Type.Object(
   {
@@ -143,20 +148,14 @@ export const WithdrawalDetails = Type.Object(
       ...WireMoney,
       description: 'What the member had available when this withdrawal had been booked.',
     }),
-    timeline: Type.Array(
-      Type.Object(
-        {
-          status: WithdrawalStatus,
-          at: Instant,
-          reason: Type.Union([Type.String(), Type.Null()], {
-            description: 'Why, where there is a reason: what the bank said, or who cancelled.',
-          }),
-        },
-        strict,
-      ),
-      { description: 'Every state that it has been in, oldest first.' },
-    ),
+    timeline: Type.Array(Type.Object({ status: WithdrawalStatus, at: Instant, reason: Reason }, strict), {
+      description: 'Every state that it has been in, oldest first.',
+    }),
     createdAt: Instant,
+    expectedAt: Type.Union([Instant, Type.Null()], {
+      description:
+        'When the money is expected in the account: while a sandbox holds it, the end of the hold. Null where that is not known: once it is submitted, and on a live installation, until a bank says how long it takes.',
+    }),
   },
   { title: 'WithdrawalDetails', ...strict },
 )
@@ -218,6 +217,12 @@ export const WithdrawalQuery = Type.Object(
     toDate: Type.Optional(
       Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Created before this. ${dayOrInstant}` }),
     ),
+    statuses: Type.Optional(
+      Type.Array(WithdrawalStatus, {
+        maxItems: 6,
+        description: 'Only these; without it those that stand: `held`, `submitted` and `paid`.',
+      }),
+    ),
     ...pageQuery,
   },
   strict,
@@ -226,6 +231,11 @@ export const WithdrawalQuery = Type.Object(
 export const Withdrawals = Type.Object(
   { withdrawals: Type.Array(WithdrawalItem), hasMore: Type.Boolean(), ...pageFields },
   { title: 'Withdrawals', ...strict },
+)
+
+export const WithdrawalsWithStatus = Type.Object(
+  { withdrawals: Type.Array(WithdrawalItemWithStatus), hasMore: Type.Boolean(), ...pageFields },
+  { title: 'WithdrawalsWithStatus', ...strict },
 )
 
 export const MemberWithdrawals = Type.Object(

@@ -2,6 +2,7 @@ import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
+import { fixedSql } from '../fixed-sql.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Currency, Money } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
@@ -21,7 +22,7 @@ export type Withdrawal = {
   createdAt: Date
 }
 
-// A listing has no status, so it holds only the withdrawals that stand: a failed one gave the money back.
+// The published listing has no status, so it holds only the withdrawals that stand: a failed one gave the money back.
 const standing = ['held', 'submitted', 'paid'] as const
 
 /**
@@ -271,56 +272,95 @@ export type Details = Withdrawal & {
   balanceAfter: bigint
   /** Oldest first. */
   timeline: Moment[]
+  /** When the next step with the bank is due; null at its end. */
+  dueAt: Date | null
 }
 
 /** @throws Problem `NotFound`, also for another partner's withdrawal */
-export async function find(
+export async function find(db: Reader, asked: { partnerId: string; withdrawalId: string }): Promise<Details> {
+  const details = (await findAll(db, [asked])).get(asked.withdrawalId)
+  if (details === undefined) throw notFound()
+  return details
+}
+
+/** Those that there are, by their ids. */
+export async function findAll(
   db: Reader,
-  { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string },
-): Promise<Details> {
-  // One statement, so that the state and the events that led to it are of the same moment.
-  const { rows } = await sql<
-    Omit<Due, 'attempts'> & { balanceAfter: bigint; timeline: { type: string; at: string; reason: string | null }[] }
+  asked: { partnerId: string; withdrawalId: string }[],
+): Promise<Map<string, Details>> {
+  if (asked.length === 0) return new Map()
+  // One statement, so that a state and the events that led to it are of the same moment.
+  const { rows } = await fixedSql<
+    Omit<Due, 'attempts'> & {
+      balanceAfter: bigint
+      dueAt: Date | null
+      timeline: { type: string; at: string; reason: string | null }[]
+    }
   >`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
-           w.amount, w.net, w.fee, w.employer_fee, w.created_at, w.balance_after,
+           w.amount, w.net, w.fee, w.employer_fee, w.created_at, w.balance_after, w.due_at,
            i.account_holder, i.sort_code, i.account_number, i.iban,
            (select jsonb_agg(jsonb_build_object('type', e.type, 'at', e.created_at, 'reason', e.data ->> 'reason')
                              order by e.sequence)
               from events e where e.partner_id = w.partner_id and e.resource_id = w.id) as timeline
-      from withdrawals w
-      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
-     where w.partner_id = ${partnerId} and w.id = ${withdrawalId}`.execute(db)
-  const [row] = rows
-  if (row === undefined) throw notFound()
-  const { timeline, ...columns } = row
-  const account = fromColumns(columns)
-  if (account === null) throw new Error(`${withdrawalId} has no account`)
-  return {
-    ...columns,
-    account,
-    timeline: timeline.map(({ type, at, reason }) => ({
-      status: type.replace('withdrawal.', '') as WithdrawalStatus,
-      at: new Date(at),
-      reason,
-    })),
-  }
+      from unnest(${asked.map(({ partnerId }) => partnerId)}::text[], ${asked.map(({ withdrawalId }) => withdrawalId)}::text[])
+             as asked (partner_id, id)
+      join withdrawals w on w.partner_id = asked.partner_id and w.id = asked.id
+      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id`.execute(db)
+  return new Map(
+    rows.map(({ timeline, ...columns }) => {
+      const account = fromColumns(columns)
+      if (account === null) throw new Error(`${columns.id} has no account`)
+      const moments = timeline.map(({ type, at, reason }) => ({
+        status: type.replace('withdrawal.', '') as WithdrawalStatus,
+        at: new Date(at),
+        reason,
+      }))
+      return [columns.id, { ...columns, account, timeline: moments }]
+    }),
+  )
 }
 
-export type Filter = { memberId?: string; payCycleId?: string; from?: Date; before?: Date }
+/** `statuses`: those that stand, unless others are named. */
+export type Filter = {
+  memberId?: string
+  payCycleId?: string
+  from?: Date
+  before?: Date
+  statuses?: WithdrawalStatus[]
+}
 
-/** The withdrawals that stand, newest first. `from` is inclusive, `before` exclusive. */
-export async function list(
+type Listing = { partnerId: string; filter: Filter; page: Page }
+
+/** Newest first. `from` is inclusive, `before` exclusive. */
+export async function list(db: Reader, listing: Listing): Promise<Withdrawal[]> {
+  return await pageOf(db, listing).execute()
+}
+
+/** As `list`; with the instant at which each came to its status, and why. */
+export async function listWithChanges(
   db: Reader,
-  { partnerId, filter, page }: { partnerId: string; filter: Filter; page: Page },
-): Promise<Withdrawal[]> {
-  return await filtered(db, { partnerId, filter })
+  listing: Listing,
+): Promise<(Withdrawal & { changedAt: Date; reason: string | null })[]> {
+  return await db
+    .selectFrom(pageOf(db, listing).select('reason').as('w'))
+    .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'amount', 'net', 'fee', 'createdAt', 'reason'])
+    .select(
+      sql<Date>`(select e.created_at from events e where e.partner_id = ${listing.partnerId} and e.resource_id = w.id
+                  order by e.sequence desc limit 1)`.as('changedAt'),
+    )
+    .orderBy('createdAt', 'desc')
+    .orderBy('id', 'desc')
+    .execute()
+}
+
+function pageOf(db: Reader, { partnerId, filter, page }: Listing) {
+  return filtered(db, { partnerId, filter })
     .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'amount', 'net', 'fee', 'createdAt'])
     .orderBy('createdAt', 'desc')
     .orderBy('id', 'desc')
     .offset(page.skip)
     .limit(page.take)
-    .execute()
 }
 
 export async function count(db: Reader, { partnerId, filter }: { partnerId: string; filter: Filter }): Promise<number> {
@@ -332,14 +372,26 @@ export async function count(db: Reader, { partnerId, filter }: { partnerId: stri
 
 function filtered(
   db: Reader,
-  { partnerId, filter: { memberId, payCycleId, from, before } }: { partnerId: string; filter: Filter },
+  { partnerId, filter: { memberId, payCycleId, from, before, statuses } }: { partnerId: string; filter: Filter },
 ) {
   return db
     .selectFrom('withdrawals')
     .where('partnerId', '=', partnerId)
-    .where('status', 'in', standing)
+    .where(hasStatus(statuses ?? standing))
     .$if(memberId !== undefined, query => query.where('memberId', '=', memberId ?? ''))
     .$if(payCycleId !== undefined, query => query.where('payCycleId', '=', payCycleId ?? ''))
     .$if(from !== undefined, query => query.where('createdAt', '>=', from ?? new Date(0)))
     .$if(before !== undefined, query => query.where('createdAt', '<', before ?? new Date(0)))
+}
+
+// Nearly all withdrawals are paid. The others have indexes of their own, which are found by saying what they hold: what is
+// unfinished is due, by a constraint.
+function hasStatus(statuses: readonly WithdrawalStatus[]) {
+  const among = (some: readonly WithdrawalStatus[]) => sql<boolean>`status in (${sql.join(some)})`
+  if (statuses.includes('paid')) return among(statuses)
+  const givenBack = among(statuses.filter(givesBack))
+  const unfinished = sql<boolean>`(due_at is not null and ${among(statuses.filter(status => !givesBack(status)))})`
+  if (!statuses.some(givesBack)) return unfinished
+  if (statuses.every(givesBack)) return givenBack
+  return sql<boolean>`(${givenBack} or ${unfinished})`
 }

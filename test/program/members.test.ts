@@ -130,7 +130,7 @@ test('one yes is enough for more than the partner’s share, but not for more th
   expect(await emailsOf(settings)).toEqual(['ann@example.com'])
 })
 
-test('while a job waits for a review an import says which, and the command approves or rejects it', async () => {
+test('an import behind a job in review is queued and says behind which, and the command approves or rejects both', async () => {
   const { settings, folder } = await newPartner()
   await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
   const some = fileIn(folder, 'some.csv', list('ann'))
@@ -140,8 +140,12 @@ test('while a job waits for a review an import says which, and the command appro
   ] as const) {
     const { jobId } = await upload(settings, list('ann'))
     const refused = await openwage(['members', 'import', some, '--yes'], settings)
-    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    const [, queuedId = ''] = /The job is (maj_\w+)/.exec(refused.stdout) ?? []
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toContain(`The job ${queuedId} is queued behind ${jobId}, which is waiting for a review`)
     expect(refused.stderr).toContain(`openwage members approve ${jobId}, or openwage members reject ${jobId}`)
+    const rejected = await openwage(['members', 'reject', queuedId, '--json'], settings)
+    expect(JSON.parse(rejected.stdout).status).toBe('Rejected')
     const { code, stdout } = await openwage(['members', verb, jobId, '--json'], settings)
     expect({ code, status: JSON.parse(stdout).status }).toEqual({ code: 0, status })
   }

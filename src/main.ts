@@ -105,7 +105,15 @@ export async function run(
   const { db, batchDb, pool } = database
   // Only now, and only what is asked for: they are most of what there is to load.
   const app = roles.api
-    ? await (await import('./app.ts')).buildApp({ db, batchDb, pool, log, now, mode: settings.OPENWAGE_MODE })
+    ? await (await import('./app.ts')).buildApp({
+        db,
+        batchDb,
+        pool,
+        log,
+        now,
+        mode: settings.OPENWAGE_MODE,
+        hasRail: hasRail(settings),
+      })
     : undefined
   const address = app && (await listen(app, settings))
   // Nobody waits for it, and a start does not fail of it.
@@ -163,11 +171,18 @@ async function close(app: App): Promise<void> {
   }
 }
 
-// The simulated bank moves no money, so that it is never anybody's bank in earnest.
-function railOf({ OPENWAGE_MODE: mode }: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
-  if (mode === 'sandbox') return simulatedBank({ db, now })
+/**
+ * Whether withdrawals can be paid out. Every process answers by the settings alone, so that an API without a worker beside
+ * it refuses what no worker could carry out. The simulated bank moves no money: live mode never pays through it.
+ */
+export function hasRail({ OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>): boolean {
+  return mode === 'sandbox'
+}
+
+function railOf(settings: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
+  if (hasRail(settings)) return simulatedBank({ db, now })
   log.warn(
-    'There is no bank to pay through yet: every withdrawal stays held and can be cancelled, and no money leaves. See docs/payouts.md',
+    'No bank is connected: withdrawals are refused, those already held can only be cancelled, and no money leaves. See docs/payouts.md',
   )
   return null
 }

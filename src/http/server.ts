@@ -45,10 +45,10 @@ export type App = FastifyInstance<
 >
 
 /**
- * What the API runs on. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
+ * What the API runs on. `hasRail`: a bank is connected that the worker pays withdrawals through. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
  * `db`.
  */
-export type Edge = { db: Db; batchDb: Db; pool: pg.Pool; log: Logger; now: Clock; mode: Mode }
+export type Edge = { db: Db; batchDb: Db; pool: pg.Pool; log: Logger; now: Clock; mode: Mode; hasRail: boolean }
 
 const limits = {
   // The largest ordinary body is a pay run of 10,000 lines.
@@ -73,7 +73,7 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * request exactly right), and the one shape of everything that goes wrong.
  */
 export function createServer(
-  { db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>,
+  { db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool' | 'hasRail'>,
   { arrivalMsMax, checkEveryMs }: { arrivalMsMax: number; checkEveryMs: number } = limits,
 ): App {
   const app: App = Fastify({

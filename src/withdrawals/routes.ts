@@ -46,15 +46,17 @@ const refusals: ProblemName[] = [
   'MemberInsufficientFunds',
 ]
 
-export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
+export function withdrawalRoutes(app: App, { db, batchDb, hasRail }: Edge): void {
   // Who waits for a lock does so with a connection that has the patience, and is none of those that all share.
   const dbFor = (waits: boolean) => (waits ? db : batchDb)
-  const creations = new Batches((wishes: intents.NewIntent[], { waits }) => intents.createAll(dbFor(waits), wishes))
+  const creations = new Batches((wishes: intents.NewIntent[], { waits }) =>
+    intents.createAll(dbFor(waits), wishes, { hasRail }),
+  )
   const wakeUps = new WakeUps()
   const completions = new Batches(async (wishes: Completion[], { waits }) => {
     const { outcomes, woken } = await dbFor(waits)
       .transaction()
-      .execute(tx => completeAll(tx, wishes, { waits, wakeUps }))
+      .execute(tx => completeAll(tx, wishes, { waits, hasRail, wakeUps }))
     wakeUps.note(woken)
     return outcomes
   })
@@ -78,7 +80,7 @@ export function withdrawalRoutes(app: App, { db, batchDb }: Edge): void {
         const { partner, now, params } = request
         return {
           status: 200,
-          body: balanceBody(await readBalance(reader, { partner, memberId: params.memberId, now })),
+          body: balanceBody(await readBalance(reader, { partner, memberId: params.memberId, hasRail, now })),
         }
       }),
   )

@@ -22,6 +22,8 @@ declare module 'fastify' {
     /** The moment of this request: whatever it decides, it decides as of this instant. */
     now: Date
     partner: Partner
+    /** The API key that the request was made with. */
+    keyId: string
     idempotencyKey: string | undefined
     bodyFaults: Fault[]
   }
@@ -112,6 +114,7 @@ export function createServer(
 
   app.decorateRequest('now')
   app.decorateRequest('partner')
+  app.decorateRequest('keyId')
   app.decorateRequest('idempotencyKey')
   app.decorateRequest('bodyFaults')
 
@@ -222,6 +225,7 @@ export function createServer(
     const holder = await authenticate(request.headers['x-api-key'])
     const { partner } = holder
     request.partner = partner
+    request.keyId = holder.keyId
     const limit = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
     const { allowed, remaining, retryAfterSeconds } = rateLimiter.take(partner.id, limit, request.now)
     reply.headers(rateLimitHeaders(limit, remaining))

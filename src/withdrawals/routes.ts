@@ -303,9 +303,12 @@ export function withdrawalRoutes(app: App, { db, batchDb, hasRail }: Edge): void
       once(db, request, reply, async tx => {
         const { partner, now, params } = request
         const { withdrawalId } = params
-        await withdrawals.cancel(tx, { partnerId: partner.id, withdrawalId, now })
+        const hasChanged = await withdrawals.cancel(tx, { partnerId: partner.id, withdrawalId, now })
         const cancelled = await withdrawals.find(tx, { partnerId: partner.id, withdrawalId })
-        return { status: 200, body: detailsBody(cancelled), resourceId: withdrawalId }
+        const { memberId, amount, currency } = cancelled
+        const details = { memberId, amount: toWire({ amount, currency }) }
+        const audit = hasChanged ? ({ action: 'withdrawal.cancel', details } as const) : undefined
+        return { status: 200, body: detailsBody(cancelled), resourceId: withdrawalId, audit }
       }),
   )
 

@@ -166,7 +166,7 @@ test('money is never a float', () => {
 
 function isFrontDoor(file: string): boolean {
   const [name = ''] = path.posix.basename(file).split('.')
-  // The operations, the pure rules, the wire shapes; partners have keys, members are changed in bulk too, withdrawals have intents and complete them, the books a check; files
+  // The operations, the pure rules, the wire shapes, what an operator looks at; partners have keys, members are changed in bulk too, withdrawals have intents and complete them, the books a check; files
   // from outside are rows; a rail is opened by the program.
   return (
     name === folderOf(file) ||
@@ -184,6 +184,7 @@ function isFrontDoor(file: string): boolean {
       'rows',
       'rail',
       'simulated-bank',
+      'inspection',
     ].includes(name)
   )
 }

@@ -21,6 +21,9 @@ export type Withdrawal = {
   createdAt: Date
 }
 
+/** By then a bank that answers has answered for hours: what is still open needs a call to the bank. */
+export const attemptsQuietMax = 8
+
 // A listing has no status, so it holds only the withdrawals that stand: a failed one gave the money back.
 const standing = ['held', 'submitted', 'paid'] as const
 

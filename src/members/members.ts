@@ -89,6 +89,27 @@ export async function requireMember(
   if (member === undefined) throw memberNotFound(memberId)
 }
 
+/** The partner that a member is of, for an operator who has only the id; undefined when there is no such member. */
+export async function findPartnerOf(db: Reader, memberId: string): Promise<string | undefined> {
+  // One look-up for each partner: no index begins with the member's id.
+  const { rows } = await sql<{ id: string }>`
+    select p.id from partners p
+     where exists (select from members m where m.partner_id = p.id and m.id = ${memberId})`.execute(db)
+  return rows[0]?.id
+}
+
+/** How many members a partner has in each state, or of them in a tier. */
+export async function countByStatus(
+  db: Reader,
+  { partnerId, tier }: { partnerId: string; tier?: string },
+): Promise<Record<MemberStatus, number>> {
+  const { rows } = await sql<{ status: MemberStatus; count: number }>`
+    select status, count(*)::integer as count from members
+     where partner_id = ${partnerId} ${tier === undefined ? sql`` : sql`and tier = ${tier}`}
+     group by status`.execute(db)
+  return { active: 0, invited: 0, inactive: 0, ...Object.fromEntries(rows.map(({ status, count }) => [status, count])) }
+}
+
 /** The currency of a member's pay. @throws Problem `MemberNotFound`, also for another partner's member */
 export async function currencyOf(
   db: Reader,

@@ -130,6 +130,17 @@ export async function find(
   return toIntent(await select(db, { partnerId, intentId }).executeTakeFirst())
 }
 
+/** How many quotes of a tier can still become withdrawals. */
+export async function countOpen(
+  db: Reader,
+  { partnerId, tier, now }: { partnerId: string; tier: string; now: Date },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from withdrawal_intents
+     where partner_id = ${partnerId} and status = 'pending' and expires_at > ${now} and tier = ${tier}`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
 /**
  * Holds intents until the transaction ends, and before each its member, in the order of the members: so everything that
  * moves a member's money takes turns.

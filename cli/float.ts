@@ -1,11 +1,14 @@
 import { Command } from 'commander'
-import type { Reader, Tx } from '../src/db.ts'
+import type { Action } from '../src/audit-log/audit-log.ts'
+import type { Reader } from '../src/db.ts'
 import * as float from '../src/float/float.ts'
 import { systemClock } from '../src/main.ts'
-import { inWords } from '../src/money.ts'
-import { findPartner } from '../src/partners/partners.ts'
-import { currency, minorUnits } from './arguments.ts'
-import { print } from './print.ts'
+import { type Currency, inWords, toWire } from '../src/money.ts'
+import { findState } from '../src/partners/partners.ts'
+import { currency, minorUnits, name } from './arguments.ts'
+import { examples } from './help.ts'
+import { recordChange } from './operator.ts'
+import { answer, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const floatCommand = new Command('float').description(
@@ -17,68 +20,128 @@ floatCommand
   .description('Show a partner’s floats, one per currency.')
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
-  .action(async (partnerId: string, options) => await withDatabase(db => show(db, partnerId, options)))
-
-floatCommand
-  .command('fund')
-  .description('Note that money was put in.')
-  .argument('<partner>', 'the partner’s id, par_…')
-  .argument('<currency>', 'for example GBP', currency)
-  .argument('<amount>', 'in minor units', minorUnits)
-  .option('--json', 'print JSON')
-  .action(async (partnerId: string, code, amount, options) => {
-    await change(partnerId, options, tx =>
-      float.fund(tx, { partnerId, amount: { amount, currency: code }, now: systemClock() }),
-    )
+  .addHelpText('after', examples('float show par_…'))
+  .action(async (partnerId: string, options) => {
+    const floats = await withDatabase(async db => await read(db, partnerId))
+    answer(options, { value: floats.map(onWire), text: () => inTable(floats) })
   })
 
-floatCommand
-  .command('withdraw')
-  .description('Note that money was taken out; never more than is free.')
-  .argument('<partner>', 'the partner’s id, par_…')
-  .argument('<currency>', 'for example GBP', currency)
-  .argument('<amount>', 'in minor units', minorUnits)
-  .option('--json', 'print JSON')
-  .action(async (partnerId: string, code, amount, options) => {
-    await change(partnerId, options, tx =>
-      float.withdraw(tx, { partnerId, amount: { amount, currency: code }, now: systemClock() }),
+for (const { verb, action, description, example, move } of [
+  {
+    verb: 'fund',
+    action: 'float.fund',
+    description: 'Record that money was put in.',
+    example: 'float fund par_… GBP 5000000 --reference "bank transfer 2026-03-31"',
+    move: float.fund,
+  },
+  {
+    verb: 'withdraw',
+    action: 'float.withdraw',
+    description: 'Record that money was taken out; never more than is free.',
+    example: 'float withdraw par_… GBP 250000 --reference "sweep 2026-03-31"',
+    move: float.withdraw,
+  },
+] as const satisfies { action: Action; [name: string]: unknown }[]) {
+  floatCommand
+    .command(verb)
+    .description(description)
+    .argument('<partner>', 'the partner’s id, par_…')
+    .argument('<currency>', 'for example GBP', currency)
+    .argument('<amount>', 'in minor units', minorUnits)
+    .option(
+      '--reference <text>',
+      'the movement’s own name, for example the bank’s; a command that is repeated with it does nothing',
+      name({ lengthMax: 140 }),
     )
-  })
+    .option('--json', 'print JSON')
+    .addHelpText('after', examples(example))
+    .action(async (partnerId: string, code: Currency, units: bigint, { reference, json }) => {
+      const now = systemClock()
+      const amount = { amount: units, currency: code }
+      const { moved, floats } = await withTransaction(async tx => {
+        const done = await move(tx, { partnerId, amount, reference, now })
+        const details = { amount: toWire(amount), reference: reference ?? null, movementId: done.movementId }
+        const change = { action, resourceId: code, details }
+        if (!done.isRepeated) await recordChange(tx, { partnerId, change, now })
+        return { moved: done, floats: await read(tx, partnerId) }
+      })
+      const { movementId, at, isRepeated } = moved
+      answer(
+        { json },
+        {
+          value: {
+            movement: {
+              id: movementId,
+              amount: toWire(amount),
+              reference: reference ?? null,
+              at,
+              hasMoved: !isRepeated,
+            },
+            floats: floats.map(onWire),
+          },
+          text: () =>
+            [
+              ...(isRepeated
+                ? [`"${reference}" was recorded on ${at.toISOString()} already; nothing was done.`, '']
+                : []),
+              inTable(floats),
+            ].join('\n'),
+        },
+      )
+    })
+}
 
 floatCommand
   .command('floor')
-  .description('Let nobody withdraw while less than this is free. With "off" nobody watches any more.')
+  .description('Set the free amount below which no member can withdraw; "off" removes it.')
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<currency>', 'for example GBP', currency)
   .argument('<amount>', 'in minor units, or off', (text: string) => (text === 'off' ? null : minorUnits(text)))
   .option('--json', 'print JSON')
-  .action(async (partnerId: string, code, floor, options) => {
-    await change(partnerId, options, tx => float.setFloor(tx, { partnerId, currency: code, floor, now: systemClock() }))
+  .addHelpText('after', examples('float floor par_… GBP 500000', 'float floor par_… GBP off'))
+  .action(async (partnerId: string, code: Currency, floor: bigint | null, options) => {
+    const now = systemClock()
+    const moneyOrNull = (amount: bigint | null) => (amount === null ? null : toWire({ amount, currency: code }))
+    const floats = await withTransaction(async tx => {
+      const before = await float.setFloor(tx, { partnerId, currency: code, floor, now })
+      const details = { before: { floor: moneyOrNull(before) }, after: { floor: moneyOrNull(floor) } }
+      const change = { action: 'float.floor', resourceId: code, details } as const
+      if (before !== floor) await recordChange(tx, { partnerId, change, now })
+      return await read(tx, partnerId)
+    })
+    answer(options, { value: floats.map(onWire), text: () => inTable(floats) })
   })
 
-async function change(partnerId: string, options: { json?: boolean }, work: (tx: Tx) => Promise<void>): Promise<void> {
-  await withTransaction(async tx => {
-    await work(tx)
-    await show(tx, partnerId, options)
-  })
+async function read(db: Reader, partnerId: string): Promise<float.Float[]> {
+  await findState(db, partnerId)
+  return await float.read(db, partnerId)
 }
 
-async function show(db: Reader, partnerId: string, options: { json?: boolean }): Promise<void> {
-  if ((await findPartner(db, partnerId)) === undefined)
-    throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
-  const floats = await float.read(db, partnerId)
-  print(
+/** A float with its amounts as Money objects. */
+export function onWire({ currency: code, float: there, pending, free, floor, lowSince }: float.Float) {
+  const money = (amount: bigint) => toWire({ amount, currency: code })
+  return {
+    currency: code,
+    float: money(there),
+    pending: money(pending),
+    free: money(free),
+    floor: floor === null ? null : money(floor),
+    lowSince,
+  }
+}
+
+export function inTable(floats: float.Float[]): string {
+  return table(
     floats.map(({ currency: code, float: there, pending, free, floor, lowSince }) => {
-      const words = (amount: bigint) => (options.json ? String(amount) : inWords({ amount, currency: code }))
+      const words = (amount: bigint) => inWords({ amount, currency: code })
       return {
         currency: code,
         float: words(there),
         pending: words(pending),
         free: words(free),
         floor: floor === null ? null : words(floor),
-        lowSince: lowSince?.toISOString() ?? null,
+        'low since': lowSince?.toISOString() ?? null,
       }
     }),
-    options,
   )
 }

@@ -1,10 +1,11 @@
 import { Command, InvalidArgumentError } from 'commander'
-import type { Reader } from '../src/db.ts'
 import { systemClock } from '../src/main.ts'
 import { createKey, listKeys, revokeKey, type Scope, scopes } from '../src/partners/api-keys.ts'
-import { findPartner } from '../src/partners/partners.ts'
+import { findState } from '../src/partners/partners.ts'
 import { whole } from './arguments.ts'
-import { print } from './print.ts'
+import { examples } from './help.ts'
+import { recordChange } from './operator.ts'
+import { answer, print } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const keyCommand = new Command('key').description(
@@ -18,12 +19,20 @@ keyCommand
   .option('--scopes <list>', `what the key may do, of ${scopes.join(',')}`, readScopes, [...scopes])
   .option('--expires-in-days <n>', 'end its life by itself', whole({ min: 1, max: 36_500 }))
   .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    examples('key create par_…', 'key create par_… --scopes members:read,pay:read --expires-in-days 90'),
+  )
   .action(async (partnerId: string, { scopes: granted, expiresInDays, json }) => {
     const now = systemClock()
     const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
     const { key, secret } = await withTransaction(async (tx, settings) => {
-      await requirePartner(tx, partnerId)
-      return await createKey(tx, { partnerId, mode: settings.OPENWAGE_MODE, scopes: granted, expiresAt, now })
+      await findState(tx, partnerId)
+      const made = await createKey(tx, { partnerId, mode: settings.OPENWAGE_MODE, scopes: granted, expiresAt, now })
+      const { id, hint } = made.key
+      const details = { key: hint, scopes: granted, expiresAt: expiresAt?.toISOString() ?? null }
+      await recordChange(tx, { partnerId, change: { action: 'key.create', resourceId: id, details }, now })
+      return made
     })
     print({ id: key.id, key: secret, expires: expiresAt?.toISOString() ?? null }, { json })
     if (!json) console.log('\nKeep the key: it is shown this once, and stored nowhere.')
@@ -34,10 +43,11 @@ keyCommand
   .description('List a partner’s keys, newest first, the ended ones included.')
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
+  .addHelpText('after', examples('key list par_…'))
   .action(async (partnerId: string, { json }) => {
     const now = systemClock()
     const keys = await withDatabase(async db => {
-      await requirePartner(db, partnerId)
+      await findState(db, partnerId)
       return await listKeys(db, partnerId)
     })
     print(
@@ -48,6 +58,7 @@ keyCommand
         scopes: granted.join(','),
         created: createdAt.toISOString(),
         expires: expiresAt?.toISOString() ?? null,
+        revoked: revokedAt?.toISOString() ?? null,
         lastUsed: lastUsedAt?.toISOString() ?? null,
       })),
       { json },
@@ -58,17 +69,27 @@ keyCommand
   .command('revoke')
   .description('End a key’s life; every process notices within a second.')
   .argument('<key>', 'the key’s id, key_…')
-  .action(async (keyId: string) => {
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('key revoke key_…'))
+  .action(async (keyId: string, options) => {
+    const now = systemClock()
     // In either mode: a key that has leaked is no time to be told about settings.
-    const found = await withDatabase(db => db.transaction().execute(tx => revokeKey(tx, { keyId, now: systemClock() })))
-    if (!found) throw new Error(`There is no key ${keyId}; key list shows their ids`)
-    console.log(`Revoked ${keyId}.`)
+    const revoked = await withDatabase(db =>
+      db.transaction().execute(async tx => {
+        const found = await revokeKey(tx, { keyId, now })
+        if (found === undefined) throw new Error(`There is no key ${keyId}; key list shows their ids`)
+        const { partnerId, hint, isRepeated } = found
+        const change = { action: 'key.revoke', resourceId: keyId, details: { key: hint } } as const
+        if (!isRepeated) await recordChange(tx, { partnerId, change, now })
+        return found
+      }),
+    )
+    const { partnerId, revokedAt, isRepeated } = revoked
+    answer(options, {
+      value: { id: keyId, partnerId, revoked: revokedAt, hasChanged: !isRepeated },
+      text: () => (isRepeated ? `${keyId} was revoked on ${revokedAt.toISOString()}.` : `Revoked ${keyId}.`),
+    })
   })
-
-async function requirePartner(db: Reader, partnerId: string): Promise<void> {
-  if ((await findPartner(db, partnerId)) === undefined)
-    throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
-}
 
 function readScopes(text: string): Scope[] {
   const given = text.split(',')

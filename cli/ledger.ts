@@ -1,6 +1,8 @@
 import { Command } from 'commander'
 import { sql } from '../src/db.ts'
 import { totals, verify } from '../src/ledger/verify.ts'
+import { toWire } from '../src/money.ts'
+import { examples } from './help.ts'
 import { print } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
@@ -12,6 +14,7 @@ ledgerCommand
     'Recompute everything from the rows and name the first that disagrees. Changes nothing; exit code 3 when the books disagree.',
   )
   .option('--json', 'print JSON')
+  .addHelpText('after', examples('ledger verify'))
   .action(async ({ json }) => {
     const { checks, accounts } = await withDatabase(db =>
       db
@@ -26,7 +29,12 @@ ledgerCommand
     )
     const broken = checks.filter(check => check.disagreement !== null)
     if (json) {
-      console.log(JSON.stringify({ agree: broken.length === 0, checks }, null, 2))
+      const inMoney = accounts.map(({ debits, credits, currency, ...account }) => ({
+        ...account,
+        debits: toWire({ amount: debits, currency }),
+        credits: toWire({ amount: credits, currency }),
+      }))
+      console.log(JSON.stringify({ agree: broken.length === 0, checks, accounts: inMoney }, null, 2))
     } else {
       print(
         accounts.map(({ partnerId, account, currency, debits, credits }) => ({

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { readSettings, SettingsProblem } from '../src/config.ts'
 import { Api } from './api.ts'
+import { examples } from './help.ts'
 import { exportMembers } from './member-export.ts'
 import { approve, importMembers, reject } from './member-import.ts'
 import { type MemberFile, mediaTypeOf } from './member-source.ts'
@@ -22,12 +23,14 @@ const importCommand = membersCommand
   .option('--v1', 'an empty bank account in the file leaves the member’s as it is; without --v1 it removes it')
   .option('--yes', 'do not ask: offboard, and approve what needs a review')
   .option('--json', 'print JSON')
+  .addHelpText('after', examples('members import staff.csv --dry-run', 'members import staff.xlsx'))
   .action(async (file: MemberFile, options) => await importMembers(openApi(options), { file, options }))
 
 const exportCommand = membersCommand
   .command('export')
   .description('Write the complete list of members, active and invited. To import it as it is changes nothing.')
   .argument('[file]', 'a new file; left out, standard output')
+  .addHelpText('after', examples('members export staff.csv'))
   .action(async (file: string | undefined, options) => await exportMembers(openApi(options), file))
 
 const approveCommand = membersCommand
@@ -35,6 +38,7 @@ const approveCommand = membersCommand
   .description('Let an import go on that waits for a review, because it offboards many, and wait for its end.')
   .argument('<job>', 'the job’s id, maj_…')
   .option('--json', 'print JSON')
+  .addHelpText('after', examples('members approve maj_…'))
   .action(async (jobId: string, options) => print(await approve(openApi(options), jobId), options))
 
 const rejectCommand = membersCommand
@@ -42,6 +46,7 @@ const rejectCommand = membersCommand
   .description('End an import that waits for a review, with nothing done.')
   .argument('<job>', 'the job’s id, maj_…')
   .option('--json', 'print JSON')
+  .addHelpText('after', examples('members reject maj_…'))
   .action(async (jobId: string, options) => print(await reject(openApi(options), jobId), options))
 
 for (const command of [importCommand, exportCommand, approveCommand, rejectCommand]) {

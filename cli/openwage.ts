@@ -4,14 +4,19 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { SettingsProblem } from '../src/config.ts'
 import { reasonOf } from '../src/main.ts'
+import { auditCommand } from './audit.ts'
 import { floatCommand } from './float.ts'
+import { jobCommand } from './job.ts'
 import { keyCommand } from './key.ts'
 import { ledgerCommand } from './ledger.ts'
+import { memberCommand } from './member.ts'
 import { membersCommand } from './members.ts'
 import { migrateCommand } from './migrate.ts'
 import { partnerCommand } from './partner.ts'
 import { startCommand } from './start.ts'
+import { statusCommand } from './status.ts'
 import { tierCommand } from './tier.ts'
+import { withdrawalCommand } from './withdrawal.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
@@ -25,7 +30,8 @@ const program = new Command('openwage')
 Settings come from the environment: DATABASE_URL, PORT, HOST, OPENWAGE_MODE, … (docs/operations/settings.md).
 Without a DATABASE_URL every command uses the PostgreSQL that comes with Openwage, running or not;
 the members commands use the API of a running service.
-Exit codes: 0 done, 1 it failed (the reason is on standard error), 2 wrong usage or settings, 3 the books disagree.`,
+Exit codes: 0 done, 1 it failed (the reason is on standard error), 2 wrong usage or settings, 3 the books disagree;
+status has its own, see its help. docs/operations/commands.md has examples of all.`,
   )
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'openwage: ')) })
   .exitOverride()
@@ -33,11 +39,16 @@ Exit codes: 0 done, 1 it failed (the reason is on standard error), 2 wrong usage
 for (const command of [
   startCommand,
   migrateCommand,
+  statusCommand,
   partnerCommand,
   keyCommand,
   tierCommand,
   membersCommand,
   floatCommand,
+  memberCommand,
+  withdrawalCommand,
+  jobCommand,
+  auditCommand,
   ledgerCommand,
 ]) {
   program.addCommand(command)

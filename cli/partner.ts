@@ -1,13 +1,15 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { isSupportedCountry } from 'libphonenumber-js'
+import { type Action, type Details, differences } from '../src/audit-log/audit-log.ts'
 import { brokenConstraint, type Tx } from '../src/db.ts'
 import { systemClock } from '../src/main.ts'
 import {
   createPartner,
   cycleSchedules,
   defaultSettings,
-  listPartners,
+  listStates,
   type Partner,
+  type PartnerChange,
   pausePartner,
   restorePartner,
   resumePartner,
@@ -18,7 +20,10 @@ import {
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
 import { addDays } from '../src/time.ts'
 import { name, whole } from './arguments.ts'
-import { print } from './print.ts'
+import { examples } from './help.ts'
+import { recordChange } from './operator.ts'
+import { partnerInWords, partnerOnWire, readPartner } from './partner-show.ts'
+import { answer, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const partnerCommand = new Command('partner').description('Partners: employers, gig platforms, payroll bureaus.')
@@ -28,32 +33,52 @@ const createCommand = partnerCommand
   .description('Make a partner, with an open pay cycle. Then give it tiers (tier set) and a key (key create).')
   .argument('<name>', 'for people, for example "Acme Couriers"', name({ lengthMax: 140 }))
   .option('--json', 'print JSON')
+  .addHelpText('after', examples('partner create "Acme Couriers" --cycle-schedule weekly --cycle-anchor 2026-01-05'))
   .action(async (partnerName: string, { json, ...settings }) => {
     const now = systemClock()
     const partner = await withTransaction(async tx => {
       const created = await createPartner(tx, { name: partnerName, settings, now }).catch(refuseAnchor)
       await payCycles.openFirst(tx, { partner: created, now })
+      const details = { before: null, after: { name: partnerName, ...settingsOf(created) } }
+      const change = { action: 'partner.create', resourceId: created.id, details } as const
+      await recordChange(tx, { partnerId: created.id, change, now })
       return created
     })
-    print({ id: partner.id, name: partner.name }, { json })
+    const { suspendedAt: _, ...value } = partner
+    answer({ json }, { value, text: () => table([{ id: partner.id, name: partner.name }]) })
   })
 
 partnerCommand
   .command('list')
   .description('List all partners, newest first.')
   .option('--json', 'print JSON')
-  .action(async ({ json }) => {
-    const partners = await withDatabase(db => listPartners(db))
-    print(
-      partners.map(({ id, name, country, timeZone, suspendedAt }) => ({
-        id,
-        name,
-        country,
-        timeZone,
-        suspended: suspendedAt !== null,
-      })),
-      { json },
-    )
+  .addHelpText('after', examples('partner list'))
+  .action(async options => {
+    const partners = await withDatabase(db => listStates(db))
+    answer(options, {
+      value: partners,
+      text: () =>
+        table(
+          partners.map(({ id, name, country, timeZone, paused, suspendedAt }) => ({
+            id,
+            name,
+            country,
+            'time zone': timeZone,
+            state: suspendedAt !== null ? 'suspended' : paused ? 'paused' : 'open',
+          })),
+        ),
+    })
+  })
+
+partnerCommand
+  .command('show')
+  .description('Show a partner: its rules, its state and since when, its open pay cycle, float, keys and members.')
+  .argument('<partner>', 'the partner’s id, par_…')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('partner show par_…'))
+  .action(async (partnerId: string, options) => {
+    const found = await withDatabase(db => readPartner(db, { partnerId, now: systemClock() }))
+    answer(options, { value: partnerOnWire(found), text: () => partnerInWords(found) })
   })
 
 const setCommand = partnerCommand
@@ -61,12 +86,33 @@ const setCommand = partnerCommand
   .description('Change settings of a partner; what is not given stays. They hold for what begins from now on.')
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
+  .addHelpText('after', examples('partner set par_… --grace-minutes 30 --auto-activate'))
   .action(async (partnerId: string, { json, ...settings }) => {
-    if (Object.keys(settings).length === 0) setCommand.error('Name at least one setting.')
-    const { suspendedAt: _, ...partner } = await withTransaction(tx =>
-      updatePartner(tx, { partnerId, settings }).catch(refuseAnchor),
+    if (Object.keys(settings).length === 0) setCommand.error('error: name at least one setting')
+    const now = systemClock()
+    const { before, after } = await withTransaction(async tx => {
+      const changed = await updatePartner(tx, { partnerId, settings }).catch(refuseAnchor)
+      const details = differences(settingsOf(changed.before), settingsOf(changed.after))
+      const change = { action: 'partner.set', resourceId: partnerId, details: details ?? {} } as const
+      if (details !== null) await recordChange(tx, { partnerId, change, now })
+      return changed
+    })
+    const changes = differences(settingsOf(before), settingsOf(after))
+    const { id, name: partnerName } = after
+    answer(
+      { json },
+      {
+        value: { id, name: partnerName, ...settingsOf(after), changed: Object.keys(changes?.after ?? {}) },
+        text: () =>
+          changes === null
+            ? `Nothing changes: ${partnerName} has these settings already.`
+            : sheet(
+                Object.fromEntries(
+                  Object.keys(changes.after).map(each => [each, `${changes.before[each]} → ${changes.after[each]}`]),
+                ),
+              ),
+      },
     )
-    print([partner], { json })
   })
 
 // One declaration for both: making a partner fills in what is left out, changing one leaves it.
@@ -121,24 +167,80 @@ for (const command of [createCommand, setCommand]) {
     )
 }
 
-for (const [verb, description, change] of [
-  ['pause', 'Let no member withdraw for the while. Pay runs and payouts go on.', (tx, id) => pausePartner(tx, id)],
-  ['resume', 'Let members withdraw again.', (tx, id) => resumePartner(tx, id)],
-  [
-    'suspend',
-    'Refuse every request of the partner.',
-    (tx, id) => suspendPartner(tx, { partnerId: id, now: systemClock() }),
-  ],
-  ['restore', 'Let a suspended partner in again.', (tx, id) => restorePartner(tx, id)],
-] satisfies [string, string, (tx: Tx, partnerId: string) => Promise<Partner>][]) {
+type StateChange = {
+  verb: string
+  action: Action
+  description: string
+  change: (tx: Tx, partnerId: string) => Promise<PartnerChange>
+  done: string
+}
+
+for (const { verb, action, description, change, done } of [
+  {
+    verb: 'pause',
+    action: 'partner.pause',
+    description: 'Let no member withdraw for the while. Pay runs and payouts go on.',
+    change: (tx, id) => pausePartner(tx, id),
+    done: 'is paused',
+  },
+  {
+    verb: 'resume',
+    action: 'partner.resume',
+    description: 'Let members withdraw again.',
+    change: (tx, id) => resumePartner(tx, id),
+    done: 'is not paused',
+  },
+  {
+    verb: 'suspend',
+    action: 'partner.suspend',
+    description: 'Refuse every request of the partner.',
+    change: (tx, id) => suspendPartner(tx, { partnerId: id, now: systemClock() }),
+    done: 'is suspended',
+  },
+  {
+    verb: 'restore',
+    action: 'partner.restore',
+    description: 'Let a suspended partner in again.',
+    change: (tx, id) => restorePartner(tx, id),
+    done: 'is not suspended',
+  },
+] satisfies StateChange[] as StateChange[]) {
   partnerCommand
     .command(verb)
     .description(description)
     .argument('<partner>', 'the partner’s id, par_…')
-    .action(async (partnerId: string) => {
-      const partner = await withTransaction(tx => change(tx, partnerId))
-      console.log(`${partner.name}: ${verb} is done.`)
+    .option('--reason <text>', 'why; kept in the audit log, so name no person', name({ lengthMax: 200 }))
+    .option('--json', 'print JSON')
+    .addHelpText('after', examples(`partner ${verb} par_… --reason "bank outage"`))
+    .action(async (partnerId: string, { reason, json }) => {
+      const now = systemClock()
+      const { after, hasChanged } = await withTransaction(async tx => {
+        const changed = await change(tx, partnerId)
+        const isDifferent = stateOf(changed.before) !== stateOf(changed.after)
+        const details = { reason: reason ?? null }
+        if (isDifferent) await recordChange(tx, { partnerId, change: { action, resourceId: partnerId, details }, now })
+        return { after: changed.after, hasChanged: isDifferent }
+      })
+      const { id, name: partnerName, paused, suspendedAt } = after
+      answer(
+        { json },
+        {
+          value: { id, name: partnerName, paused, suspendedAt, hasChanged },
+          text: () => `${partnerName} ${done}${hasChanged ? '' : ' already'}.`,
+        },
+      )
     })
+}
+
+function stateOf({ paused, suspendedAt }: PartnerChange['after']): string {
+  return JSON.stringify({ paused, suspendedAt })
+}
+
+/** The settings of a partner, which `partner set` can change. */
+function settingsOf(partner: Partner): Details {
+  return Object.fromEntries(
+    Object.keys(defaultSettings).map(each => [each, partner[each as keyof typeof defaultSettings]]),
+  )
 }
 
 // The one rule that no setting breaks by itself.

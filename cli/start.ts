@@ -5,6 +5,7 @@ import { claimMode, listPartners } from '../src/partners/partners.ts'
 import { exampleRequest } from '../src/sandbox/demo.ts'
 import { awaitTheEnd, endFailedStart } from './ending.ts'
 import { farewell, greeting } from './greeting.ts'
+import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { sandboxKey } from './sandbox-key.ts'
 
@@ -12,6 +13,7 @@ export const startCommand = new Command('start')
   .description('Start the API and the worker, or one of them. Ctrl-C stops everything that was started.')
   .option('--api', 'only the API')
   .option('--worker', 'only the worker')
+  .addHelpText('after', examples('start', 'start --api', 'start --worker'))
   .action(async (only: { api?: true; worker?: true }) => {
     const settings = readSettings(process.env)
     const mode = settings.OPENWAGE_MODE

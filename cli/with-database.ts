@@ -23,10 +23,17 @@ export async function withDatabase<T>(work: (db: Db, settings: Settings) => Prom
 
 /** Makes or changes something in one transaction; refused where the database is for the other mode. */
 export async function withTransaction<T>(work: (tx: Tx, settings: Settings) => Promise<T>): Promise<T> {
-  return await withDatabase((db, settings) =>
-    db.transaction().execute(async tx => {
-      await claimMode(tx, { mode: settings.OPENWAGE_MODE, now: systemClock() })
-      return await work(tx, settings)
-    }),
-  )
+  return await withDatabase((db, settings) => inTransaction(db, settings, work))
+}
+
+/** The same on a database that is open already: for a command that asks a question before it changes anything. */
+export async function inTransaction<T>(
+  db: Db,
+  settings: Settings,
+  work: (tx: Tx, settings: Settings) => Promise<T>,
+): Promise<T> {
+  return await db.transaction().execute(async tx => {
+    await claimMode(tx, { mode: settings.OPENWAGE_MODE, now: systemClock() })
+    return await work(tx, settings)
+  })
 }

@@ -30,7 +30,7 @@ async function generatedTexts(db: Db, pool: pg.Pool): Promise<Record<string, str
 async function openapiDocument(db: Db, pool: pg.Pool): Promise<string> {
   const app = await buildApp({
     ...{ db, batchDb: db, pool, log: pino({ level: 'silent' }) },
-    ...{ now: systemClock, mode: 'sandbox' },
+    ...{ now: systemClock, mode: 'sandbox', hasRail: true },
   })
   const text = `${JSON.stringify(app.swagger(), null, 2)}\n`
   await app.close()

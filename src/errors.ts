@@ -120,7 +120,7 @@ export const problems = {
     code: 'UnprocessableEntity',
     status: 422,
     extra: [],
-    when: 'On-demand pay is paused, its float is low, or there is no open pay cycle; `retry-after` where it is known.',
+    when: 'No bank is connected to pay through, on-demand pay is paused, its float is low, or there is no open pay cycle; `retry-after` where it is known.',
   },
   MemberNotEligible: {
     order: 11,

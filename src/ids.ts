@@ -15,6 +15,7 @@ const idPrefixes = {
   apiKey: 'key',
   transfer: 'tr',
   floatMovement: 'fm',
+  auditEntry: 'aud',
   request: 'req',
 } as const
 

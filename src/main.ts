@@ -128,7 +128,7 @@ export async function run(
     const edge = { db, log, now, mode }
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
-          { ...edge, batchDb, pool },
+          { ...edge, batchDb, pool, hasRail: hasRail(settings) },
           { hasDocs: settings.OPENWAGE_DOCS === 'on' },
         )
       : await (await import('./http/health.ts')).buildHealthApp(edge, { isWorking: () => worker?.isWorking() ?? false })
@@ -199,11 +199,18 @@ async function close(app: App, { drainMs }: { drainMs: number }): Promise<void> 
   }
 }
 
-// The simulated bank moves no money, so that it is never anybody's bank in earnest.
-function railOf({ OPENWAGE_MODE: mode }: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
-  if (mode === 'sandbox') return simulatedBank({ db, now })
+/**
+ * Whether withdrawals can be paid out. Every process answers by the settings alone, so that an API without a worker beside
+ * it refuses what no worker could carry out. The simulated bank moves no money: live mode never pays through it.
+ */
+export function hasRail({ OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>): boolean {
+  return mode === 'sandbox'
+}
+
+function railOf(settings: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
+  if (hasRail(settings)) return simulatedBank({ db, now })
   log.warn(
-    'There is no bank to pay through yet: every withdrawal stays held and can be cancelled, and no money leaves. See docs/payouts.md',
+    'No bank is connected: withdrawals are refused, those already held can only be cancelled, and no money leaves. See docs/payouts.md',
   )
   return null
 }

@@ -15,6 +15,19 @@ export type DB = {
     revokedAt: Date | null
     lastUsedAt: Date | null
   }
+  auditLog: {
+    partnerId: string
+    id: string
+    at: Date
+    actorKind: 'api_key' | 'cli' | 'worker'
+    actor: string
+    action: string
+    resourceKind: Generated<string>
+    resourceId: string
+    details: unknown
+    address: string | null
+    requestId: string | null
+  }
   eventFeeds: {
     partnerId: string
     lastPosition: bigint
@@ -34,6 +47,15 @@ export type DB = {
     currency: Currency
     floor: bigint
     lowSince: Date | null
+  }
+  floatReferences: {
+    partnerId: string
+    reference: string
+    direction: 'fund' | 'withdraw'
+    currency: Currency
+    amount: bigint
+    movementId: string
+    createdAt: Date
   }
   idempotencyKeys: {
     partnerId: string

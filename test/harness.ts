@@ -52,9 +52,12 @@ export const euAccount = { accountHolder: 'Mia Schulz', iban: 'DE893704004405320
  */
 export async function startHarness({
   mode = 'sandbox',
+  hasRail = mode === 'sandbox',
   startAt = new Date('2026-03-10T09:00:00.000Z'),
 }: {
   mode?: Mode
+  /** Whether the API believes that withdrawals can be paid out. */
+  hasRail?: boolean
   startAt?: Date
 } = {}) {
   const { host, user } = inject('postgres')
@@ -64,7 +67,7 @@ export async function startHarness({
   const { db, batchDb, pool, close } = connect({ host, user, database }, { log, connectionsMax: 30 })
   const clock = testClock(startAt)
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
-  const app = await buildApp({ db, batchDb, pool, log, now: clock.now, mode })
+  const app = await buildApp({ db, batchDb, pool, log, now: clock.now, mode, hasRail })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
@@ -146,7 +149,7 @@ export async function startHarness({
     /** A second process, in all that matters: the same API with connections of its own. */
     async startSecond() {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
-      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode })
+      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, hasRail })
       return {
         call: callerOf(secondApp),
         async stop() {

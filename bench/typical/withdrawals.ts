@@ -234,7 +234,10 @@ async function readFacts(
     ...{ id, status, available, tier: { name, ...terms }, withdrawalsToday: 0, withdrawalsThisCycle: 0 },
     account: fromColumns({ accountHolder, sortCode, accountNumber, iban }),
   }
-  return { facts: { paused, float: null, payCycleId, member: known || null }, payCycle: { startDate, endDate } }
+  return {
+    facts: { hasRail: true, paused, float: null, payCycleId, member: known || null },
+    payCycle: { startDate, endDate },
+  }
 }
 
 async function lockIntent(

@@ -98,6 +98,33 @@ describe('a float', () => {
     expect(await show()).toMatchObject({ free: 1_000n })
   })
 
+  test('moves once for each reference, whichever way and however often it is repeated', async () => {
+    const moving = (move: typeof float.fund, amount: bigint, reference = 'transfer 17') =>
+      inTx<float.Moved>(tx => move(tx, { partnerId, amount: gbp(amount), reference, now: harness.clock.now() }))
+    const all = await Promise.all(Array.from({ length: 8 }, () => moving(float.fund, 10_000n)))
+    expect(all.filter(({ isRepeated }) => !isRepeated)).toHaveLength(1)
+    expect(new Set(all.map(({ movementId }) => movementId)).size).toBe(1)
+    expect(await show()).toMatchObject({ float: 10_000n })
+
+    await expect(moving(float.fund, 10_001n)).rejects.toThrow('belongs to another movement (fund 100.00 GBP')
+    await expect(moving(float.withdraw, 10_000n)).rejects.toThrow('belongs to another movement')
+    // Repeated when no more is free, it is still the same answer.
+    await moving(float.withdraw, 10_000n, 'sweep 1')
+    expect(await moving(float.withdraw, 10_000n, 'sweep 1')).toMatchObject({ isRepeated: true })
+    expect(await show()).toMatchObject({ float: 0n })
+
+    const other = await harness.addPartner('Same reference')
+    const theirs = await inTx<float.Moved>(tx =>
+      float.fund(tx, {
+        partnerId: other.partner.id,
+        amount: gbp(1n),
+        reference: 'transfer 17',
+        now: harness.clock.now(),
+      }),
+    )
+    expect(theirs.isRepeated).toBe(false)
+  })
+
   test('of nobody, or by nothing, is not moved', async () => {
     const now = harness.clock.now()
     await expect(inTx(tx => float.fund(tx, { partnerId: unknownPartner, amount: gbp(1n), now }))).rejects.toThrow(

@@ -33,63 +33,113 @@ export async function read(db: Reader, partnerId: string): Promise<Float[]> {
 }
 
 /**
- * Puts money in: the operator has made it available for withdrawals.
- * @throws Error when there is no such partner, it has no tier in the currency, or the amount is not positive
+ * A movement of money into or out of a float. With a `reference` it happens once: repeated, it is the same answer and moves
+ * nothing. A partner's references are shared by both directions.
  */
-export async function fund(
-  tx: Tx,
-  { partnerId, amount: money, now }: { partnerId: string; amount: Money; now: Date },
-): Promise<void> {
-  if (money.amount < 1n) throw new Error('The amount must be at least one minor unit')
-  await holdPartner(tx, partnerId)
-  await requireTier(tx, { partnerId, currency: money.currency })
-  const transfers: ledger.Transfer[] = [{ debit: 'float', credit: 'funding', ...money }]
-  await ledger.post(tx, { partnerId, movementId: newId('floatMovement', now), reason: 'float.funded', transfers, now })
-  await note(tx, { partnerId, currency: money.currency, now })
+type Movement = { partnerId: string; amount: Money; reference?: string | undefined; now: Date }
+
+/** `isRepeated`: the reference had been used for the same movement before, at `at`, and nothing moved now. */
+export type Moved = { movementId: string; at: Date; isRepeated: boolean }
+
+/**
+ * Puts money in: the operator has made it available for withdrawals.
+ * @throws Error when there is no such partner, it has no tier in the currency, the amount is not positive, or the reference
+ * belongs to another movement
+ */
+export async function fund(tx: Tx, movement: Movement): Promise<Moved> {
+  return await move(tx, 'fund', movement, async ({ partnerId, amount: { currency } }) => {
+    await requireTier(tx, { partnerId, currency })
+  })
 }
 
 /**
  * Takes money out again, no more than is free. A withdrawal that is being completed at this moment does not wait for this:
  * it may take its share of the same money.
- * @throws Problem `UnprocessableEntity` when it is more than is free; Error when there is no such partner
+ * @throws Problem `UnprocessableEntity` when it is more than is free; Error when there is no such partner, the amount is not
+ * positive, or the reference belongs to another movement
  */
-export async function withdraw(
-  tx: Tx,
-  { partnerId, amount: money, now }: { partnerId: string; amount: Money; now: Date },
-): Promise<void> {
-  if (money.amount < 1n) throw new Error('The amount must be at least one minor unit')
-  await holdPartner(tx, partnerId)
-  const { currency } = money
-  const free = await freeOf(tx, { partnerId, currency })
-  if (money.amount > free) {
+export async function withdraw(tx: Tx, movement: Movement): Promise<Moved> {
+  return await move(tx, 'withdraw', movement, async ({ partnerId, amount: { amount, currency } }) => {
+    const free = await freeOf(tx, { partnerId, currency })
+    if (amount <= free) return
     throw problem(
       'UnprocessableEntity',
       `Only ${inWords({ amount: free, currency })} is free; take out no more than that`,
     )
-  }
-  const transfers: ledger.Transfer[] = [{ debit: 'funding', credit: 'float', ...money }]
-  await ledger.post(tx, {
-    partnerId,
-    movementId: newId('floatMovement', now),
-    reason: 'float.withdrawn',
-    transfers,
-    now,
   })
-  await note(tx, { partnerId, currency, now })
+}
+
+const directions = {
+  fund: { debit: 'float', credit: 'funding', reason: 'float.funded' },
+  withdraw: { debit: 'funding', credit: 'float', reason: 'float.withdrawn' },
+} as const
+type Direction = keyof typeof directions
+
+async function move(
+  tx: Tx,
+  direction: Direction,
+  movement: Movement,
+  check: (movement: Movement) => Promise<void>,
+): Promise<Moved> {
+  const { partnerId, amount: money, reference, now } = movement
+  if (money.amount < 1n) throw new Error('The amount must be at least one minor unit')
+  await holdPartner(tx, partnerId)
+  // Before the check, which the movement itself may have made impossible to repeat.
+  const earlier = reference === undefined ? undefined : await findEarlier(tx, direction, { ...movement, reference })
+  if (earlier !== undefined) return earlier
+  await check(movement)
+  const movementId = newId('floatMovement', now)
+  const { debit, credit, reason } = directions[direction]
+  await ledger.post(tx, { partnerId, movementId, reason, transfers: [{ debit, credit, ...money }], now })
+  if (reference !== undefined) {
+    const columns = { partnerId, reference, direction, ...money, movementId, createdAt: now }
+    await tx.insertInto('floatReferences').values(columns).execute()
+  }
+  await note(tx, { partnerId, currency: money.currency, now })
+  return { movementId, at: now, isRepeated: false }
+}
+
+async function findEarlier(
+  tx: Tx,
+  direction: Direction,
+  { partnerId, amount: money, reference }: Movement & { reference: string },
+): Promise<Moved | undefined> {
+  const earlier = await tx
+    .selectFrom('floatReferences')
+    .select(['direction', 'amount', 'currency', 'movementId', 'createdAt'])
+    .where('partnerId', '=', partnerId)
+    .where('reference', '=', reference)
+    .executeTakeFirst()
+  if (earlier === undefined) return undefined
+  const { movementId, createdAt: at } = earlier
+  const isSame =
+    earlier.direction === direction && earlier.amount === money.amount && earlier.currency === money.currency
+  if (isSame) return { movementId, at, isRepeated: true }
+  throw new Error(
+    `The reference "${reference}" belongs to another movement (${earlier.direction} ${inWords(earlier)}, ${at.toISOString()}); nothing was done, use a new reference`,
+  )
 }
 
 /**
- * Says below which free amount nobody can withdraw; with null nobody watches any more.
+ * Sets the free amount below which no member can withdraw; null removes it.
+ * @returns the floor that held until now
  * @throws Error when there is no such partner, or it has no tier in the currency
  */
 export async function setFloor(
   tx: Tx,
   { partnerId, currency, floor, now }: { partnerId: string; currency: Currency; floor: bigint | null; now: Date },
-): Promise<void> {
+): Promise<bigint | null> {
   await holdPartner(tx, partnerId)
+  const limit = await tx
+    .selectFrom('floatLimits')
+    .select('floor')
+    .where('partnerId', '=', partnerId)
+    .where('currency', '=', currency)
+    .executeTakeFirst()
+  const before = limit?.floor ?? null
   if (floor === null) {
     await tx.deleteFrom('floatLimits').where('partnerId', '=', partnerId).where('currency', '=', currency).execute()
-    return
+    return before
   }
   await requireTier(tx, { partnerId, currency })
   await tx
@@ -98,6 +148,7 @@ export async function setFloor(
     .onConflict(conflict => conflict.columns(['partnerId', 'currency']).doUpdateSet({ floor }))
     .execute()
   await note(tx, { partnerId, currency, now })
+  return before
 }
 
 /**
@@ -134,6 +185,19 @@ export async function note(
     data: { currency, free: Number(free), floor: Number(limit.floor) },
     now,
   })
+}
+
+/** The floats of all partners that are below their floor. */
+export async function listLow(
+  db: Reader,
+): Promise<{ partnerId: string; currency: Currency; free: bigint; floor: bigint; lowSince: Date | null }[]> {
+  const sums = ledger.floatSums({ partnerId: sql`f.partner_id`, currency: sql`f.currency` })
+  const { rows } = await sql<Awaited<ReturnType<typeof listLow>>[number]>`
+    select f.partner_id, f.currency, s.float - s.pending as free, f.floor, f.low_since
+      from float_limits f cross join lateral (${sums}) s
+     where s.float - s.pending < f.floor
+     order by 1, 2`.execute(db)
+  return rows
 }
 
 /**

@@ -1,6 +1,8 @@
+import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
+import * as auditLog from '../audit-log/audit-log.ts'
 import type { Db, Reader, Tx } from '../db.ts'
 import {
   type Claim,
@@ -15,9 +17,16 @@ import {
 
 /**
  * What an operation answers with: JSON, unless the headers name another `content-type`, which `body` is then the text of.
- * `resourceId` lets the look-up of an idempotency key say what the request made.
+ * `resourceId` lets the look-up of an idempotency key say what the request made. `audit` is recorded with the effect: what
+ * was done to that resource; left out where nothing changed.
  */
-export type Answer = { status: number; body: unknown; headers?: Record<string, string>; resourceId?: string | null }
+export type Answer = {
+  status: number
+  body: unknown
+  headers?: Record<string, string>
+  resourceId?: string | null
+  audit?: Omit<auditLog.Change, 'resourceId'> | undefined
+}
 
 /**
  * Runs an operation that writes: in one transaction, and at most once per idempotency key.
@@ -34,17 +43,30 @@ export async function once(
   work: (tx: Tx) => Promise<Answer>,
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
-  if (claimed === undefined) return send(reply, stored(await db.transaction().execute(work)))
+  if (claimed === undefined) return send(reply, await db.transaction().execute(tx => audited(tx, request, work)))
   const answer = await inTurn(claimed, () =>
     db.transaction().execute(async tx => {
       const replay = await claim(tx, claimed)
       if (replay !== undefined) return replay
-      const answer = stored(await work(tx))
+      const answer = await audited(tx, request, work)
       await complete(tx, claimed, answer)
       return answer
     }),
   )
   return send(reply, answer)
+}
+
+// A repeated request is replayed and never gets here, so that one change has one row.
+async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promise<Answer>): Promise<Stored> {
+  const answer = await work(tx)
+  const { audit, resourceId } = answer
+  if (audit !== undefined) {
+    assert(typeof resourceId === 'string')
+    const { partner, now, keyId, ip, id } = request
+    const actor: auditLog.Actor = { kind: 'api_key', name: keyId, address: ip, requestId: id }
+    await auditLog.record(tx, { partnerId: partner.id, actor, change: { ...audit, resourceId }, now })
+  }
+  return stored(answer)
 }
 
 /**

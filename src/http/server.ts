@@ -28,6 +28,8 @@ declare module 'fastify' {
     /** The moment of this request: whatever it decides, it decides as of this instant. */
     now: Date
     partner: Partner
+    /** The API key that the request was made with. */
+    keyId: string
     idempotencyKey: string | undefined
     bodyFaults: Fault[]
   }
@@ -51,10 +53,10 @@ export type App = FastifyInstance<
 >
 
 /**
- * What the API runs on. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
+ * What the API runs on. `hasRail`: a bank is connected that the worker pays withdrawals through. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
  * `db`.
  */
-export type Edge = { db: Db; batchDb: Db; pool: pg.Pool; log: Logger; now: Clock; mode: Mode }
+export type Edge = { db: Db; batchDb: Db; pool: pg.Pool; log: Logger; now: Clock; mode: Mode; hasRail: boolean }
 
 const limits = {
   // The largest ordinary body is a job of 10,000 short actions; a pay run may be larger.
@@ -93,7 +95,10 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * The HTTP server without its operations: what every request goes through before one (who is calling, how often, is the
  * request exactly right), and the one shape of everything that goes wrong.
  */
-export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>, overrides: Overrides = {}): App {
+export function createServer(
+  { db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool' | 'hasRail'>,
+  overrides: Overrides = {},
+): App {
   const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {
     ...limits,
     ...overrides,
@@ -135,6 +140,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
   app.decorate('isDraining', false)
   app.decorateRequest('now')
   app.decorateRequest('partner')
+  app.decorateRequest('keyId')
   app.decorateRequest('idempotencyKey')
   app.decorateRequest('bodyFaults')
 
@@ -253,6 +259,7 @@ export function createServer({ db, log, now, mode }: Omit<Edge, 'batchDb' | 'poo
     const holder = await authenticate(request.headers['x-api-key'])
     const { partner } = holder
     request.partner = partner
+    request.keyId = holder.keyId
     const limit = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
     const { allowed, remaining, retryAfterSeconds } = rateLimiter.take(partner.id, limit, request.now)
     reply.headers(rateLimitHeaders(limit, remaining))

@@ -1,5 +1,6 @@
 import type { RawBuilder } from 'kysely'
 import { type Reader, sql } from '../db.ts'
+import type { Currency } from '../money.ts'
 import { availableChange, floatChange, movesFloat, owedChange, pendingChange } from './ledger.ts'
 
 /** One rule of the books that was recomputed from the rows; `disagreement` is the first row that breaks it. */
@@ -295,7 +296,7 @@ export async function verify(db: Reader): Promise<Check[]> {
   return results
 }
 
-export type AccountTotal = { partnerId: string; account: string; currency: string; debits: bigint; credits: bigint }
+export type AccountTotal = { partnerId: string; account: string; currency: Currency; debits: bigint; credits: bigint }
 
 /** What each account of each partner adds up to; `member_available` and `earned_pay` over all members and cycles. */
 export async function totals(db: Reader): Promise<AccountTotal[]> {

@@ -207,7 +207,7 @@ export async function count(db: Reader, partnerId: string): Promise<number> {
  * Lets a job that waits go on. One that goes on already, or is done, is the same answer.
  * @throws Problem `NotFound`; `Conflict` for one that was rejected
  */
-export async function approve(tx: Tx, decision: Review): Promise<MemberJob> {
+export async function approve(tx: Tx, decision: Review): Promise<Reviewed> {
   return await review(tx, { ...decision, to: 'Processing' })
 }
 
@@ -215,22 +215,25 @@ export async function approve(tx: Tx, decision: Review): Promise<MemberJob> {
  * Ends a job that waits for its review or its turn, with nothing done. Rejecting one again is the same answer.
  * @throws Problem `NotFound`; `Conflict` for one that has been approved, or never had to be
  */
-export async function reject(tx: Tx, decision: Review): Promise<MemberJob> {
+export async function reject(tx: Tx, decision: Review): Promise<Reviewed> {
   return await review(tx, { ...decision, to: 'Rejected' })
 }
 
 type Review = { partnerId: string; jobId: string; now: Date }
 
+/** The job as it is now. `isRepeated`: it had been reviewed so before. */
+type Reviewed = { job: MemberJob; isRepeated: boolean }
+
 async function review(
   tx: Tx,
   { partnerId, jobId, now, to }: Review & { to: 'Processing' | 'Rejected' },
-): Promise<MemberJob> {
+): Promise<Reviewed> {
   const row = await select(tx, partnerId).where('id', '=', jobId).forNoKeyUpdate().executeTakeFirst()
   if (row === undefined) throw noSuchJob()
   const isWaiting = row.status === 'AwaitingReview' || (row.status === 'NotReady' && to === 'Rejected')
   if (!isWaiting) {
     const isRepeated = row.status !== 'NotReady' && (row.status === 'Rejected') === (to === 'Rejected')
-    if (isRepeated) return toJob(row)
+    if (isRepeated) return { job: toJob(row), isRepeated }
     throw problem('Conflict', `The job is not waiting for a review; it is ${row.status}`)
   }
   await tx
@@ -243,7 +246,7 @@ async function review(
   else await tell(tx, { partnerId, jobId, status: to, now })
   // For this job, or for the next in the queue.
   await wake(tx, { job: 'apply-member-jobs', at: now })
-  return await find(tx, { partnerId, jobId })
+  return { job: await find(tx, { partnerId, jobId }), isRepeated: false }
 }
 
 /**

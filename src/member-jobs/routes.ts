@@ -62,7 +62,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
     async (request, reply) =>
       once(db, request, reply, async tx => {
         const { partner, body, now, query } = request
-        return await answerTo(tx, { partner, query }, () =>
+        return await answerTo(tx, { partner, query, kind: 'actions' }, () =>
           memberJobs.createFromActions(tx, { partner, actions: body.actions, now }),
         )
       }),
@@ -100,7 +100,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
                 const { partner, now } = request
                 const query = request.query as Static<typeof FileQuery>
                 const file = { fd, kind: uploaded.kind, removesAccounts, offboardMax: query.offboardMax }
-                return await answerTo(tx, { partner, query }, () =>
+                return await answerTo(tx, { partner, query, kind: 'file' }, () =>
                   memberJobs.createFromFile(tx, { partner, file, copyInto, signal: hangUpOf(reply), now }),
                 )
               }),
@@ -154,7 +154,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
       }),
   )
 
-  for (const { verb, summary, description, decide } of reviews) {
+  for (const { verb, action, summary, description, decide } of reviews) {
     app.post(
       `/v1/members/jobs/:jobId/${verb}`,
       {
@@ -172,8 +172,10 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
       async (request, reply) =>
         once(db, request, reply, async tx => {
           const { partner, now, params } = request
-          const job = await decide(tx, { partnerId: partner.id, jobId: (params as { jobId: string }).jobId, now })
-          return { status: 200, body: jobBody(job), resourceId: job.id }
+          const { jobId } = params as { jobId: string }
+          const { job, isRepeated } = await decide(tx, { partnerId: partner.id, jobId, now })
+          const audit = isRepeated ? undefined : { action, details: { plan: job.plan } }
+          return { status: 200, body: jobBody(job), resourceId: jobId, audit }
         }),
     )
   }
@@ -242,6 +244,7 @@ const uploads = [
 const reviews = [
   {
     verb: 'approve',
+    action: 'member_job.approve',
     summary: 'Approve a member job',
     description:
       'Lets a job that waits for a review go on. It offboards those whom its results name, and nobody who has come since. Approving one again is the same answer; one that was rejected is a `Conflict`.',
@@ -249,6 +252,7 @@ const reviews = [
   },
   {
     verb: 'reject',
+    action: 'member_job.reject',
     summary: 'Reject a member job',
     description:
       'Ends a job that waits for a review or in the queue, with nothing done. Rejecting one again is the same answer; one that goes on already is a `Conflict`.',
@@ -259,12 +263,13 @@ const reviews = [
 // A dry run is the real one, taken back.
 async function answerTo(
   tx: Tx,
-  { partner, query }: { partner: { id: string }; query: { dryRun?: boolean } },
+  { partner, query, kind }: { partner: { id: string }; query: { dryRun?: boolean }; kind: 'actions' | 'file' },
   create: () => Promise<memberJobs.Created>,
 ): Promise<Answer> {
   if (!query.dryRun) {
-    const { jobId } = await create()
-    return { status: 202, body: { jobId }, resourceId: jobId }
+    const { jobId, plan, needsReview } = await create()
+    const audit = { action: 'member_job.create', details: { kind, plan, needsReview } } as const
+    return { status: 202, body: { jobId }, resourceId: jobId, audit }
   }
   await sql`savepoint dry_run`.execute(tx)
   const { jobId, plan, needsReview } = await create()

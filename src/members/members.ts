@@ -4,7 +4,7 @@ import { brokenConstraint, type Reader, sql, type Tx } from '../db.ts'
 import { Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
-import { decideAll, lockAll, type PartnerRules, type Wish, writeAll } from './changes.ts'
+import { type Decision, decideAll, lockAll, type PartnerRules, type Wish, writeAll } from './changes.ts'
 import { select, toMember } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
 import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
@@ -21,14 +21,15 @@ export async function invite(
   tx: Tx,
   { partner, body, now }: { partner: PartnerRules; body: NewMember; now: Date },
 ): Promise<Member> {
-  return await carryOut(tx, { partner, wish: { type: 'Add', memberId: newId('member', now), body }, now })
+  const { after } = await carryOut(tx, { partner, wish: { type: 'Add', memberId: newId('member', now), body }, now })
+  return after
 }
 
 /** @throws Problem `MemberNotFound`, `MemberAlreadyInvited`, `InvalidUpdateMemberPayload` */
 export async function update(
   tx: Tx,
   { partner, memberId, update, now }: Change & { update: MemberUpdate },
-): Promise<Member> {
+): Promise<Decision> {
   return await carryOut(tx, { partner, wish: { type: 'Update', memberId, update }, now })
 }
 
@@ -36,17 +37,20 @@ export async function update(
  * Makes a member exactly what is given, and brings back one who was removed.
  * @throws Problem `MemberNotFound`, `MemberAlreadyInvited`, `InvalidUpdateMemberPayload`
  */
-export async function replace(tx: Tx, { partner, memberId, body, now }: Change & { body: NewMember }): Promise<Member> {
+export async function replace(
+  tx: Tx,
+  { partner, memberId, body, now }: Change & { body: NewMember },
+): Promise<Decision> {
   return await carryOut(tx, { partner, wish: { type: 'Replace', memberId, body }, now })
 }
 
 /** Makes a member inactive; the books are kept. Removing one again changes nothing. @throws Problem `MemberNotFound` */
-export async function remove(tx: Tx, { partner, memberId, now }: Change): Promise<Member> {
+export async function remove(tx: Tx, { partner, memberId, now }: Change): Promise<Decision> {
   return await carryOut(tx, { partner, wish: { type: 'Offboard', memberId }, now })
 }
 
 /** Lets an invited member withdraw. @throws Problem `MemberNotFound`, `Conflict` for an inactive one */
-export async function activate(tx: Tx, { partner, memberId, now }: Change): Promise<Member> {
+export async function activate(tx: Tx, { partner, memberId, now }: Change): Promise<Decision> {
   return await carryOut(tx, { partner, wish: { type: 'Activate', memberId }, now })
 }
 
@@ -83,6 +87,27 @@ export async function requireMember(
     .where('id', '=', memberId)
     .executeTakeFirst()
   if (member === undefined) throw memberNotFound(memberId)
+}
+
+/** The partner that a member is of, for an operator who has only the id; undefined when there is no such member. */
+export async function findPartnerOf(db: Reader, memberId: string): Promise<string | undefined> {
+  // One look-up for each partner: no index begins with the member's id.
+  const { rows } = await sql<{ id: string }>`
+    select p.id from partners p
+     where exists (select from members m where m.partner_id = p.id and m.id = ${memberId})`.execute(db)
+  return rows[0]?.id
+}
+
+/** How many members a partner has in each state, or of them in a tier. */
+export async function countByStatus(
+  db: Reader,
+  { partnerId, tier }: { partnerId: string; tier?: string },
+): Promise<Record<MemberStatus, number>> {
+  const { rows } = await sql<{ status: MemberStatus; count: number }>`
+    select status, count(*)::integer as count from members
+     where partner_id = ${partnerId} ${tier === undefined ? sql`` : sql`and tier = ${tier}`}
+     group by status`.execute(db)
+  return { active: 0, invited: 0, inactive: 0, ...Object.fromEntries(rows.map(({ status, count }) => [status, count])) }
 }
 
 /** The currency of a member's pay. @throws Problem `MemberNotFound`, also for another partner's member */
@@ -173,7 +198,7 @@ function withEmails(partnerId: string, emails: string[]) {
 async function carryOut(
   tx: Tx,
   { partner, wish, now }: { partner: PartnerRules; wish: Wish; now: Date },
-): Promise<Member> {
+): Promise<Decision> {
   const partnerId = partner.id
   await lockAll(tx, { partnerId, memberIds: [wish.memberId], since: now })
   const decision = await decideOne(tx, { partner, wish, now })
@@ -191,7 +216,7 @@ async function carryOut(
     throw problem('Conflict', 'Another member is being changed at this moment; try again', {}, { 'retry-after': '1' })
   }
   await sql`release savepoint member_write`.execute(tx)
-  return decision.after
+  return decision
 }
 
 async function decideOne(tx: Tx, { partner, wish, now }: { partner: PartnerRules; wish: Wish; now: Date }) {

@@ -8,6 +8,7 @@ import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { mediaTypes } from '../http/upload.ts'
 import { Id } from '../ids.ts'
+import { auditOf } from './audit.ts'
 import { fileOf, template } from './file.ts'
 import * as members from './members.ts'
 import { columns, Member, MemberQuery, MemberRemoved, Members, MemberUpdate, NewMember } from './schema.ts'
@@ -36,7 +37,8 @@ export function memberRoutes(app: App, { db }: Edge): void {
       once(db, request, reply, async tx => {
         const { partner, body, now } = request
         const member = await members.invite(tx, { partner, body, now })
-        return { status: 201, body: memberBody(member), resourceId: member.id }
+        const audit = auditOf('member.invite', { before: undefined, after: member })
+        return { status: 201, body: memberBody(member), resourceId: member.id, audit }
       }),
   )
 
@@ -132,8 +134,10 @@ export function memberRoutes(app: App, { db }: Edge): void {
     async (request, reply) =>
       once(db, request, reply, async tx => {
         const { partner, now, body: update } = request
-        const member = await members.update(tx, { partner, memberId: request.params.memberId, update, now })
-        return { status: 200, body: memberBody(member), resourceId: member.id }
+        const { memberId } = request.params
+        const updated = await members.update(tx, { partner, memberId, update, now })
+        const audit = auditOf('member.update', updated)
+        return { status: 200, body: memberBody(updated.after), resourceId: memberId, audit }
       }),
   )
 
@@ -156,8 +160,10 @@ export function memberRoutes(app: App, { db }: Edge): void {
     async (request, reply) =>
       once(db, request, reply, async tx => {
         const { partner, body, now } = request
-        const member = await members.replace(tx, { partner, memberId: request.params.memberId, body, now })
-        return { status: 200, body: memberBody(member), resourceId: member.id }
+        const { memberId } = request.params
+        const replaced = await members.replace(tx, { partner, memberId, body, now })
+        const audit = auditOf('member.replace', replaced)
+        return { status: 200, body: memberBody(replaced.after), resourceId: memberId, audit }
       }),
   )
 
@@ -180,8 +186,9 @@ export function memberRoutes(app: App, { db }: Edge): void {
       once(db, request, reply, async tx => {
         const { partner, now } = request
         const { memberId } = request.params
-        await members.remove(tx, { partner, memberId, now })
-        return { status: 200, body: { message: 'OK' }, resourceId: memberId }
+        const removed = await members.remove(tx, { partner, memberId, now })
+        const audit = auditOf('member.offboard', removed)
+        return { status: 200, body: { message: 'OK' }, resourceId: memberId, audit }
       }),
   )
 
@@ -203,8 +210,10 @@ export function memberRoutes(app: App, { db }: Edge): void {
     async (request, reply) =>
       once(db, request, reply, async tx => {
         const { partner, now } = request
-        const member = await members.activate(tx, { partner, memberId: request.params.memberId, now })
-        return { status: 200, body: memberBody(member), resourceId: member.id }
+        const { memberId } = request.params
+        const activated = await members.activate(tx, { partner, memberId, now })
+        const audit = auditOf('member.activate', activated)
+        return { status: 200, body: memberBody(activated.after), resourceId: memberId, audit }
       }),
   )
 }

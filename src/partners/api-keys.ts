@@ -82,11 +82,22 @@ export async function listKeys(db: Db, partnerId: string): Promise<ApiKey[]> {
   return rows.map(row => ({ ...row, scopes: row.scopes as Scope[] }))
 }
 
-/** Ends a key's life; every process notices within a second. Revoking twice keeps the first time. @returns whether there is such a key */
-export async function revokeKey(tx: Tx, { keyId, now }: { keyId: string; now: Date }): Promise<boolean> {
-  const { rows } = await sql`
-    update api_keys set revoked_at = coalesce(revoked_at, ${now}) where id = ${keyId} returning id`.execute(tx)
-  return rows.length === 1
+/**
+ * Ends a key's life; every process notices within a second. Idempotent: the first time counts.
+ * @returns whose key it is, or undefined when there is no such key. `isRepeated`: it was revoked before
+ */
+export async function revokeKey(
+  tx: Tx,
+  { keyId, now }: { keyId: string; now: Date },
+): Promise<{ partnerId: string; hint: string; revokedAt: Date; isRepeated: boolean } | undefined> {
+  const { rows } = await sql<{ partnerId: string; hint: string; revokedAt: Date | null }>`
+    select partner_id, hint, revoked_at from api_keys where id = ${keyId} for no key update`.execute(tx)
+  const [key] = rows
+  if (key === undefined) return undefined
+  if (key.revokedAt !== null) return { ...key, revokedAt: key.revokedAt, isRepeated: true }
+  await sql`
+    update api_keys set revoked_at = ${now} where partner_id = ${key.partnerId} and id = ${keyId}`.execute(tx)
+  return { ...key, revokedAt: now, isRepeated: false }
 }
 
 export type KeyHolder = { partner: Partner; keyId: string; scopes: ReadonlySet<Scope>; expiresAt: Date | null }

@@ -1,4 +1,4 @@
-import type { Updateable } from 'kysely'
+import type { UpdateObject } from 'kysely'
 import { type Reader, sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 import type { DB } from '../tables.ts'
@@ -37,6 +37,12 @@ export type CycleSchedule = (typeof cycleSchedules)[number]
 export const shortfallPolicies = ['carry', 'write_off'] as const
 export type ShortfallPolicy = (typeof shortfallPolicies)[number]
 
+/** A partner as its operator sees it. */
+export type PartnerState = Partner & { paused: boolean; createdAt: Date }
+
+/** What a change made of a partner; the two are equal when it changed nothing. */
+export type PartnerChange = { before: PartnerState; after: PartnerState }
+
 export type PartnerSettings = Partial<Omit<Partner, 'id' | 'name' | 'suspendedAt'>>
 
 /** What the contract says where an operator says nothing. */
@@ -73,6 +79,8 @@ const partnerColumns = [
   'suspendedAt',
 ] as const
 
+const stateColumns = ['paused', 'createdAt'] as const
+
 /** Makes a partner. Settings that are left out take the defaults of the contract. */
 export async function createPartner(
   tx: Tx,
@@ -89,6 +97,26 @@ export async function findPartner(db: Reader, partnerId: string): Promise<Partne
   return await db.selectFrom('partners').select(partnerColumns).where('id', '=', partnerId).executeTakeFirst()
 }
 
+/** @throws Error with a sentence for the operator when there is no such partner */
+export async function findState(db: Reader, partnerId: string): Promise<PartnerState> {
+  const partner = await db
+    .selectFrom('partners')
+    .select([...partnerColumns, ...stateColumns])
+    .where('id', '=', partnerId)
+    .executeTakeFirst()
+  if (partner === undefined) throw noSuchPartner(partnerId)
+  return partner
+}
+
+/** Newest first. */
+export async function listStates(db: Reader): Promise<PartnerState[]> {
+  return await db
+    .selectFrom('partners')
+    .select([...partnerColumns, ...stateColumns])
+    .orderBy('id', 'desc')
+    .execute()
+}
+
 export async function listPartners(db: Reader): Promise<Partner[]> {
   return await db.selectFrom('partners').select(partnerColumns).orderBy('id', 'desc').execute()
 }
@@ -101,40 +129,48 @@ export async function listPartners(db: Reader): Promise<Partner[]> {
 export async function updatePartner(
   tx: Tx,
   { partnerId, settings }: { partnerId: string; settings: PartnerSettings },
-): Promise<Partner> {
+): Promise<PartnerChange> {
   return await change(tx, { partnerId, columns: settings })
 }
 
 /** Lets no member withdraw for the while: quotes, completions and balances say so. Pay runs and payouts go on. */
-export async function pausePartner(tx: Tx, partnerId: string): Promise<Partner> {
+export async function pausePartner(tx: Tx, partnerId: string): Promise<PartnerChange> {
   return await change(tx, { partnerId, columns: { paused: true } })
 }
 
-export async function resumePartner(tx: Tx, partnerId: string): Promise<Partner> {
+export async function resumePartner(tx: Tx, partnerId: string): Promise<PartnerChange> {
   return await change(tx, { partnerId, columns: { paused: false } })
 }
 
-/** Refuses every request of the partner with `Forbidden`; what is on its way to a bank goes on. Twice keeps the later time. */
-export async function suspendPartner(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<Partner> {
-  return await change(tx, { partnerId, columns: { suspendedAt: now } })
+/** Refuses every request of the partner with `Forbidden`; what is on its way to a bank goes on. Twice keeps the first time. */
+export async function suspendPartner(
+  tx: Tx,
+  { partnerId, now }: { partnerId: string; now: Date },
+): Promise<PartnerChange> {
+  return await change(tx, { partnerId, columns: { suspendedAt: sql<Date>`coalesce(suspended_at, ${now})` } })
 }
 
-export async function restorePartner(tx: Tx, partnerId: string): Promise<Partner> {
+export async function restorePartner(tx: Tx, partnerId: string): Promise<PartnerChange> {
   return await change(tx, { partnerId, columns: { suspendedAt: null } })
 }
 
 async function change(
   tx: Tx,
-  { partnerId, columns }: { partnerId: string; columns: Updateable<DB['partners']> },
-): Promise<Partner> {
-  const partner = await tx
+  { partnerId, columns }: { partnerId: string; columns: UpdateObject<DB, 'partners'> },
+): Promise<PartnerChange> {
+  await sql`select from partners where id = ${partnerId} for no key update`.execute(tx)
+  const before = await findState(tx, partnerId)
+  const after = await tx
     .updateTable('partners')
     .set(columns)
     .where('id', '=', partnerId)
-    .returning(partnerColumns)
-    .executeTakeFirst()
-  if (partner === undefined) throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
-  return partner
+    .returning([...partnerColumns, ...stateColumns])
+    .executeTakeFirstOrThrow()
+  return { before, after }
+}
+
+function noSuchPartner(partnerId: string): Error {
+  return new Error(`There is no partner ${partnerId}; partner list shows their ids`)
 }
 
 /**

@@ -79,15 +79,16 @@ export async function makeAvailable(
 /**
  * Takes a pay run back. Before it is available nothing is booked; after, the opposite of every line, as a correction would
  * be: what members have withdrawn of it already is owed, and taken from their next pay. Reverting it again changes nothing.
+ * @returns the pay run as it is now, and whether it was reverted before
  * @throws Problem `NotFound`, `Conflict` once its pay cycle has closed
  */
 export async function revert(
   tx: Tx,
   { partnerId, payRunId, now }: { partnerId: string; payRunId: string; now: Date },
-): Promise<PayRun> {
+): Promise<PayRun & { isRepeated: boolean }> {
   const cycle = await payCycles.holdOpen(tx, partnerId)
   const payRun = await lock(tx, { partnerId, payRunId })
-  if (payRun.status === 'Reverted') return payRun
+  if (payRun.status === 'Reverted') return { ...payRun, isRepeated: true }
   if (payRun.payCycleId !== cycle?.id) {
     throw problem(
       'Conflict',
@@ -106,7 +107,7 @@ export async function revert(
     .where('id', '=', payRunId)
     .execute()
   await appendEvent(tx, 'reverted', { partnerId, payRun: reverted, now })
-  return reverted
+  return { ...reverted, isRepeated: false }
 }
 
 /** Moves the pay runs that still wait for their grace period to the cycle that follows. The caller holds both cycles. */

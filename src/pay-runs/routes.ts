@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import type { Tx } from '../db.ts'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
 import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
@@ -106,8 +107,12 @@ export function payRunRoutes(app: App, { db }: Edge): void {
         const { partner, now, body } = request
         const lines = body.payDetails.map(({ memberId, money }) => ({ memberId, ...fromWire(money) }))
         const payRun = await payRuns.create(tx, { partner, lines, now })
+        const audit = {
+          action: 'pay_run.create',
+          details: await detailsOf(tx, { partnerId: partner.id, payRun }),
+        } as const
         const headers = { location: `/v1/pay/runs/${payRun.id}` }
-        return { status: 201, body: createdBody(payRun), headers, resourceId: payRun.id }
+        return { status: 201, body: createdBody(payRun), headers, resourceId: payRun.id, audit }
       }),
   )
 
@@ -195,8 +200,14 @@ export function payRunRoutes(app: App, { db }: Edge): void {
     async (request, reply) =>
       once(db, request, reply, async tx => {
         const { partner, params, now } = request
-        const payRun = await payRuns.revert(tx, { partnerId: partner.id, payRunId: params.payRunId, now })
-        return { status: 200, body: onWire(payRun), resourceId: payRun.id }
+        const { isRepeated, ...payRun } = await payRuns.revert(tx, {
+          partnerId: partner.id,
+          payRunId: params.payRunId,
+          now,
+        })
+        const details = isRepeated ? undefined : await detailsOf(tx, { partnerId: partner.id, payRun })
+        const audit = details === undefined ? undefined : ({ action: 'pay_run.revert', details } as const)
+        return { status: 200, body: onWire(payRun), resourceId: payRun.id, audit }
       }),
   )
 }
@@ -212,6 +223,12 @@ function createdBody({ status, scheduledFor }: payRuns.PayRun): Static<typeof Pa
     default:
       return status satisfies never
   }
+}
+
+/** What the audit log says of a pay run: how much for how many lines, since the lines themselves are kept with it. */
+async function detailsOf(tx: Tx, { partnerId, payRun }: { partnerId: string; payRun: payRuns.PayRun }) {
+  const { status, payCycleId, lineCount, totals } = await payRuns.find(tx, { partnerId, payRunId: payRun.id })
+  return { status, payCycleId, lineCount, totals: totals.map(toWire) }
 }
 
 function onWire(payRun: payRuns.PayRun) {

@@ -6,8 +6,6 @@ import { type Payment, type Rail, type Report, within } from './rail.ts'
 // One turn of a step; what is left comes in the next, so that a worker that is told to stop is not kept long.
 const turnsMax = 50
 const reportsMax = 500
-// By then a bank that answers at all has answered for hours: somebody should call it.
-const attemptsQuietMax = 8
 
 /**
  * The steps that carry withdrawals to the bank and hear what became of them. What a call did not tell, the next step asks.
@@ -51,7 +49,9 @@ async function askAboutSome(context: JobContext, rail: Rail): Promise<boolean> {
     .transaction()
     .execute(tx => withdrawals.claimUnheard(tx, { now: now(), countMax: rail.paymentsMax }))
   if (payouts.length === 0) return false
-  for (const { partnerId, withdrawalId, attempts } of payouts.filter(({ attempts }) => attempts > attemptsQuietMax)) {
+  for (const { partnerId, withdrawalId, attempts } of payouts.filter(
+    ({ attempts }) => attempts > withdrawals.attemptsQuietMax,
+  )) {
     log.error(
       { rail: rail.name, partnerId, withdrawalId, attempts },
       'the bank has said nothing final about a withdrawal; it is asked again every hour',

@@ -51,7 +51,9 @@ export function settlementRoutes(app: App, { db }: Edge): void {
           const { partner, params, now } = request
           const { payCycleId } = params
           const summary = await settlements.create(tx, { partnerId: partner.id, payCycleId, told, now })
-          return { status: 201, body: onWire(summary), resourceId: payCycleId }
+          const { payCycleId: _, settledAt: __, ...details } = onWire(summary)
+          const audit = { action: 'pay_cycle.settle', details } as const
+          return { status: 201, body: onWire(summary), resourceId: payCycleId, audit }
         })
       },
     )

@@ -1,4 +1,4 @@
-import { type Currency, shareRoundedDown } from '../money.ts'
+import { type Currency, shareRoundedDown, toWire } from '../money.ts'
 
 /** Who bears the fee of a withdrawal: it is taken from the member's pay, or charged to the employer. */
 type FeePayer = 'member' | 'employer'
@@ -69,6 +69,23 @@ export function lowestAmount(terms: TierTerms): bigint {
     else tooLow = middle
   }
   return enough
+}
+
+/** Terms with their amounts as Money objects. */
+export function termsToWire(terms: TierTerms, currency: Currency) {
+  const money = (amount: bigint) => toWire({ amount, currency })
+  const moneyOrNull = (amount: bigint | null) => (amount === null ? null : money(amount))
+  return {
+    feeFixed: money(terms.feeFixed),
+    feeBps: terms.feeBps,
+    feeMin: moneyOrNull(terms.feeMin),
+    feeMax: moneyOrNull(terms.feeMax),
+    feePayer: terms.feePayer,
+    lowerLimit: money(terms.lowerLimit),
+    upperLimit: money(terms.upperLimit),
+    withdrawalsPerDay: terms.withdrawalsPerDay,
+    withdrawalsPerCycle: terms.withdrawalsPerCycle,
+  }
 }
 
 /** Why these terms cannot be used, in a sentence; undefined when they can. */

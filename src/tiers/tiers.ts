@@ -30,17 +30,44 @@ export async function listCurrencies(db: Reader, partnerId: string): Promise<Map
   return new Map(tiers.map(({ name, currency }) => [name, currency]))
 }
 
+/** A partner's tiers with the terms that hold now, and since when, alphabetically. */
+export async function listTerms(
+  db: Reader,
+  partnerId: string,
+  { name }: { name?: string } = {},
+): Promise<(Tier & { since: Date })[]> {
+  const { rows } = await sql<Tier & { since: Date }>`
+    select t.name, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.created_at as since
+      from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
+     where t.partner_id = ${partnerId} ${name === undefined ? sql`` : sql`and t.name = ${name}`}
+     order by t.name`.execute(db)
+  return rows
+}
+
 /** A tier with the terms that hold now. */
-async function findTier(
+export async function findTier(
   db: Reader,
   { partnerId, name }: { partnerId: string; name: string },
 ): Promise<Tier | undefined> {
-  const { rows } = await sql<Tier>`
-    select t.name, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle
-      from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
-     where t.partner_id = ${partnerId} and t.name = ${name}`.execute(db)
-  return rows[0]
+  const [found] = await listTerms(db, partnerId, { name })
+  if (found === undefined) return undefined
+  const { since: _, ...tier } = found
+  return tier
+}
+
+/** All versions of a tier's terms, newest first, and since when each held. */
+export async function listVersions(
+  db: Reader,
+  { partnerId, name }: { partnerId: string; name: string },
+): Promise<(Tier & { since: Date })[]> {
+  const { rows } = await sql<Tier & { since: Date }>`
+    select t.name, v.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.created_at as since
+      from tiers t join tier_versions v on (v.partner_id, v.tier) = (t.partner_id, t.name)
+     where t.partner_id = ${partnerId} and t.name = ${name}
+     order by v.version desc`.execute(db)
+  return rows
 }
 
 /** A tier with the terms of one of its versions, and since when these held. */
@@ -96,6 +123,33 @@ export async function setTier(
     .execute()
   await tx.updateTable('tiers').set({ version }).where('partnerId', '=', partnerId).where('name', '=', name).execute()
   return { name, version, currency, ...terms }
+}
+
+/**
+ * Changes some terms of a tier and keeps the others, as `setTier` does.
+ * @param version that the change was decided on: terms that have changed since are not overwritten unseen
+ * @throws Error with a sentence for the operator: as `setTier`; when there is no such tier, or it has another version by now
+ */
+export async function changeTier(
+  tx: Tx,
+  {
+    partnerId,
+    name,
+    change,
+    version,
+    now,
+  }: { partnerId: string; name: string; change: Partial<TierTerms>; version: number; now: Date },
+): Promise<{ before: Tier; after: Tier }> {
+  await sql`select from tiers where partner_id = ${partnerId} and name = ${name} for update`.execute(tx)
+  const before = await findTier(tx, { partnerId, name })
+  if (before === undefined) throw new Error(`There is no tier ${name}; tier list shows their names`)
+  if (before.version !== version)
+    throw new Error(
+      `The tier ${name} was changed to version ${before.version} meanwhile; nothing was done, run the command again`,
+    )
+  const { name: _, version: __, currency, ...terms } = before
+  const after = await setTier(tx, { partnerId, name, currency, terms: { ...terms, ...change }, now })
+  return { before, after }
 }
 
 function isSameTerms(current: TierTerms, terms: TierTerms): boolean {

@@ -21,9 +21,9 @@ export type Balance = {
 /** @throws Problem `MemberNotFound`, or `UnprocessableEntity` while no cycle is open */
 export async function readBalance(
   db: Reader,
-  { partner, memberId, now }: { partner: { id: string }; memberId: string; now: Date },
+  { partner, memberId, hasRail, now }: { partner: { id: string }; memberId: string; hasRail: boolean; now: Date },
 ): Promise<Balance> {
-  const [asked] = await readFacts(db, [{ partnerId: partner.id, memberId, now }])
+  const [asked] = await readFacts(db, [{ partnerId: partner.id, memberId, now }], { hasRail })
   assert(asked !== undefined)
   const { facts } = asked
   const { member } = facts

@@ -29,11 +29,11 @@ export type Completion = {
 export type Completed = { withdrawalId: string; details?: Details }
 
 /**
- * Completes an intent, as `completeAll` does.
+ * Completes an intent, as `completeAll` does where a bank is connected.
  * @throws Problem `NotFound`, `Conflict` for an outdated intent, or any refusal that creating an intent can give
  */
 export async function complete(tx: Tx, wish: Omit<Completion, 'once'>): Promise<Completed> {
-  const { outcomes } = await completeAll(tx, [wish], { waits: true, wakeUps: new WakeUps() })
+  const { outcomes } = await completeAll(tx, [wish], { waits: true, hasRail: true, wakeUps: new WakeUps() })
   const [completed] = outcomes
   if (completed instanceof Problem) throw completed
   assert(completed !== undefined && completed !== busy && !(completed instanceof idempotency.Replay))
@@ -55,7 +55,7 @@ export async function complete(tx: Tx, wish: Omit<Completion, 'once'>): Promise<
 export async function completeAll(
   tx: Tx,
   wishes: Completion[],
-  { waits, wakeUps }: { waits: boolean; wakeUps: WakeUps },
+  { waits, hasRail, wakeUps }: { waits: boolean; hasRail: boolean; wakeUps: WakeUps },
 ): Promise<{ outcomes: Outcome<Completed | idempotency.Replay>[]; woken: WakeUp[] }> {
   const asked = wishes.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
   const held = await intents.lockAll(tx, asked, { waits })
@@ -71,7 +71,7 @@ export async function completeAll(
     if (typeof intent === 'object' && known[index] === undefined && !firsts.has(intent)) firsts.set(intent, wish)
   }
   const earlier = await findCompleted(tx, firsts)
-  const decided = await decideAll(tx, firsts)
+  const decided = await decideAll(tx, firsts, { hasRail })
   const plain = wishes.map((_, index) => {
     const intent = held[index]
     if (known[index] !== undefined) return known[index]
@@ -130,7 +130,11 @@ function fail({ id }: Intent): never {
 type NewWithdrawal = Completed & Accepted & { wish: Completion; intent: Intent; dueAt: Date }
 
 /** By the intents' ids. */
-async function decideAll(tx: Tx, firsts: Map<Intent, Completion>): Promise<Map<string, NewWithdrawal | Problem>> {
+async function decideAll(
+  tx: Tx,
+  firsts: Map<Intent, Completion>,
+  { hasRail }: { hasRail: boolean },
+): Promise<Map<string, NewWithdrawal | Problem>> {
   const pending = [...firsts]
     .filter(([intent]) => intent.status !== 'completed')
     .map(([intent, wish]) => ({ intent, wish }))
@@ -140,6 +144,7 @@ async function decideAll(tx: Tx, firsts: Map<Intent, Completion>): Promise<Map<s
     pending.map(({ intent, wish }) => ({
       ...{ intent, wish, partnerId: wish.partner.id, memberId: intent.memberId, now: wish.now },
     })),
+    { hasRail },
   )
   const decisions = decideCompletions(asked)
   return new Map(

@@ -27,9 +27,14 @@ const floatSums = ledger.floatSums({ partnerId: sql`l.partner_id`, currency: sql
 
 /**
  * Reads, in one statement, everything that withdrawals are decided by.
+ * @param hasRail as the settings of this process say
  * @returns what was asked, in its order, each with its facts
  */
-export async function readFacts<A extends Asked>(db: Reader, asked: A[]): Promise<(A & { facts: Facts })[]> {
+export async function readFacts<A extends Asked>(
+  db: Reader,
+  asked: A[],
+  { hasRail }: { hasRail: boolean },
+): Promise<(A & { facts: Facts })[]> {
   const { rows } = await fixedSql<Row>`
     with asked as (
       select * from unnest(
@@ -74,15 +79,15 @@ export async function readFacts<A extends Asked>(db: Reader, asked: A[]): Promis
       left join floats f on f.partner_id = p.id and f.currency = t.currency
       left join ledger_balances b on b.partner_id = p.id and b.member_id = m.id and b.currency = t.currency
      order by a.place`.execute(db)
-  return asked.map((each, index) => ({ ...each, facts: toFacts(rows[index]) }))
+  return asked.map((each, index) => ({ ...each, facts: toFacts(rows[index], hasRail) }))
 }
 
 // Field by field: this runs for every withdrawal, and copying the rest of a row costs as much as all else here.
-function toFacts(row: Row | undefined): Facts {
+function toFacts(row: Row | undefined, hasRail: boolean): Facts {
   if (row === undefined) throw new Error('A partner is gone')
   const { paused, floor, free, payCycleId } = row
   const float = floor === null || free === null ? null : { floor, free, isNotedLow: row.isNotedLow === true }
-  if (row.memberId === null) return { paused, float, payCycleId, member: null }
+  if (row.memberId === null) return { hasRail, paused, float, payCycleId, member: null }
   const tier: Tier = {
     name: row.tier,
     version: row.version,
@@ -106,5 +111,5 @@ function toFacts(row: Row | undefined): Facts {
     withdrawalsToday: row.withdrawalsToday,
     withdrawalsThisCycle: row.withdrawalsThisCycle,
   }
-  return { paused, float, payCycleId, member }
+  return { hasRail, paused, float, payCycleId, member }
 }

@@ -21,11 +21,11 @@ export type NewIntent = {
 }
 
 /**
- * Creates an intent, as `createAll` does.
+ * Creates an intent, as `createAll` does where a bank is connected.
  * @throws Problem the first refusal of the table of errors
  */
 export async function create(tx: Tx, wish: Omit<NewIntent, 'once'>): Promise<Intent> {
-  const [intent] = await createAll(tx, [wish])
+  const [intent] = await createAll(tx, [wish], { hasRail: true })
   if (intent instanceof Problem) throw intent
   assert(intent !== undefined && !(intent instanceof idempotency.Replay))
   return intent
@@ -36,7 +36,11 @@ export async function create(tx: Tx, wish: Omit<NewIntent, 'once'>): Promise<Int
  * several. All that are accepted are written by one statement, together with their events and what was answered.
  * @returns for each wish, in their order: the intent, the answer that its idempotency key had before, or the refusal
  */
-export async function createAll(db: Executor, wishes: NewIntent[]): Promise<(Intent | idempotency.Replay | Problem)[]> {
+export async function createAll(
+  db: Executor,
+  wishes: NewIntent[],
+  { hasRail }: { hasRail: boolean },
+): Promise<(Intent | idempotency.Replay | Problem)[]> {
   const known = await idempotency.findAll(
     db,
     wishes.map(({ once }) => once),
@@ -44,6 +48,7 @@ export async function createAll(db: Executor, wishes: NewIntent[]): Promise<(Int
   const asked = await readFacts(
     db,
     wishes.map(wish => ({ wish, partnerId: wish.partner.id, memberId: wish.memberId, now: wish.now })),
+    { hasRail },
   )
   const outcomes = asked.map(({ wish, facts }, index) => known[index] ?? quote(facts, wish))
   const created = outcomes.flatMap((outcome, index) => {
@@ -135,6 +140,17 @@ export async function find(
     )
     .executeTakeFirst()
   return { ...toIntent(row), withdrawalId: row?.withdrawalId ?? null }
+}
+
+/** How many quotes of a tier can still become withdrawals. */
+export async function countOpen(
+  db: Reader,
+  { partnerId, tier, now }: { partnerId: string; tier: string; now: Date },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from withdrawal_intents
+     where partner_id = ${partnerId} and status = 'pending' and expires_at > ${now} and tier = ${tier}`.execute(db)
+  return rows[0]?.count ?? 0
 }
 
 /**

@@ -51,15 +51,17 @@ const refusals: ProblemName[] = [
   'MemberInsufficientFunds',
 ]
 
-export function withdrawalRoutes(app: App, { db, batchDb, mode }: Edge): void {
+export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge): void {
   // Who waits for a lock does so with a connection that has the patience, and is none of those that all share.
   const dbFor = (waits: boolean) => (waits ? db : batchDb)
-  const creations = new Batches((wishes: intents.NewIntent[], { waits }) => intents.createAll(dbFor(waits), wishes))
+  const creations = new Batches((wishes: intents.NewIntent[], { waits }) =>
+    intents.createAll(dbFor(waits), wishes, { hasRail }),
+  )
   const wakeUps = new WakeUps()
   const completions = new Batches(async (wishes: Completion[], { waits }) => {
     const { outcomes, woken } = await dbFor(waits)
       .transaction()
-      .execute(tx => completeAll(tx, wishes, { waits, wakeUps }))
+      .execute(tx => completeAll(tx, wishes, { waits, hasRail, wakeUps }))
     wakeUps.note(woken)
     return outcomes
   })
@@ -83,7 +85,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode }: Edge): void {
         const { partner, now, params } = request
         return {
           status: 200,
-          body: balanceBody(await readBalance(reader, { partner, memberId: params.memberId, now })),
+          body: balanceBody(await readBalance(reader, { partner, memberId: params.memberId, hasRail, now })),
         }
       }),
   )
@@ -337,9 +339,12 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode }: Edge): void {
       once(db, request, reply, async tx => {
         const { partner, now, params } = request
         const { withdrawalId } = params
-        await withdrawals.cancel(tx, { partnerId: partner.id, withdrawalId, now })
+        const hasChanged = await withdrawals.cancel(tx, { partnerId: partner.id, withdrawalId, now })
         const cancelled = await withdrawals.find(tx, { partnerId: partner.id, withdrawalId })
-        return { status: 200, body: detailsBody(cancelled, { mode }), resourceId: withdrawalId }
+        const { memberId, amount, currency } = cancelled
+        const details = { memberId, amount: toWire({ amount, currency }) }
+        const audit = hasChanged ? ({ action: 'withdrawal.cancel', details } as const) : undefined
+        return { status: 200, body: detailsBody(cancelled, { mode }), resourceId: withdrawalId, audit }
       }),
   )
 

@@ -22,7 +22,7 @@ const member: MemberFacts = {
   ...{ id: memberId, status: 'active', account: goodAccount, tier, available: 12_000n },
   ...{ withdrawalsToday: 0, withdrawalsThisCycle: 0 },
 }
-const facts: Facts = { paused: false, float: null, payCycleId, member }
+const facts: Facts = { hasRail: true, paused: false, float: null, payCycleId, member }
 const now = new Date('2026-03-10T09:00:00Z')
 
 const decide = (about: Facts, amount = 5_000n, currency: 'GBP' | 'EUR' = 'GBP') =>
@@ -63,6 +63,12 @@ test('the limits and the funds themselves can be withdrawn', () => {
   expect(decide(facts, 1_000n)).toMatchObject({ amount: 1_000n })
   expect(decide(facts, 12_000n)).toMatchObject({ amount: 12_000n })
   expect(decide({ ...facts, member: { ...member, available: 20_000n } }, 20_000n)).toMatchObject({ amount: 20_000n })
+})
+
+test('without a bank to pay through it is refused before anything about the member, and after a member who does not exist', () => {
+  const invited = { ...member, status: 'invited' as const }
+  expect(codeOf(decide({ ...facts, hasRail: false, paused: true, member: invited }))).toBe('UnprocessableEntity')
+  expect(codeOf(decide({ ...facts, hasRail: false, member: null }))).toBe('MemberNotFound')
 })
 
 test('when two refusals apply, the first in the table of errors is the answer', () => {

@@ -8,6 +8,8 @@ import { feeOf, lowestAmount, memberFeeOf, type Tier } from '../tiers/rules.ts'
 
 /** Everything that a withdrawal is decided by, as it stands at one moment. */
 export type Facts = {
+  /** Whether a bank is connected that withdrawals can be paid out through. */
+  hasRail: boolean
   /** The operator has stopped the withdrawals of the whole partner. */
   paused: boolean
   /** What is free of the partner's float in the member's currency; null where nobody watches it. */
@@ -153,10 +155,15 @@ function floatAfter(float: FloatFacts, { net }: Intent): FloatFacts {
 }
 
 /**
- * Why nobody of the partner can withdraw in this currency just now: it is paused, or less than the floor is free of its
- * float. Null when they can.
+ * Why no member of the partner can withdraw in this currency: no bank is connected, the partner is paused, or the free part
+ * of its float is below the floor. Null when they can.
  */
-export function unavailability({ paused, float }: Pick<Facts, 'paused' | 'float'>): 'paused' | 'float low' | null {
+export function unavailability({
+  hasRail,
+  paused,
+  float,
+}: Pick<Facts, 'hasRail' | 'paused' | 'float'>): 'no rail' | 'paused' | 'float low' | null {
+  if (!hasRail) return 'no rail'
   if (paused) return 'paused'
   if (float !== null && float.free < float.floor) return 'float low'
   return null
@@ -228,11 +235,16 @@ function refusalOf(
   )
 }
 
+const noRailMessage =
+  'On-demand pay is unavailable: no bank is connected to this installation to pay through; ask its operator to connect one'
+
 // A person has to resume or to fund; asking more often than this only costs.
 const retryAfterSeconds = 300
 
 function refuseUnavailable(facts: Facts): Problem | undefined {
   const why = unavailability(facts)
+  // Without retry-after: it takes a deployment, and retrying until then is of no use.
+  if (why === 'no rail') return problem('UnprocessableEntity', noRailMessage)
   if (why !== null) {
     const until = why === 'paused' ? '' : ' until its float is funded again'
     const message = `On-demand pay is temporarily unavailable${until}; try again later`

@@ -22,24 +22,29 @@ export type Withdrawal = {
   createdAt: Date
 }
 
+/** By then a bank that answers has answered for hours: what is still open needs a call to the bank. */
+export const attemptsQuietMax = 8
+
 // The published listing has no status, so it holds only the withdrawals that stand: a failed one gave the money back.
 const standing = ['held', 'submitted', 'paid'] as const
 
 /**
  * Takes back a withdrawal that has not gone to the bank yet: the member has the money again. Cancelling a cancelled one
  * changes nothing.
+ * @returns whether it was held until now
  * @throws Problem `NotFound`, `Conflict` once it is on its way
  */
 export async function cancel(
   tx: Tx,
   { partnerId, withdrawalId, now }: { partnerId: string; withdrawalId: string; now: Date },
-): Promise<void> {
+): Promise<boolean> {
   const withdrawal = await lockToGiveBack(tx, { partnerId, withdrawalId })
-  if (withdrawal.status === 'cancelled') return
+  if (withdrawal.status === 'cancelled') return false
   if (!mayGo(withdrawal.status, 'cancelled')) {
     throw problem('Conflict', `The withdrawal is ${withdrawal.status} and cannot be cancelled any more`)
   }
   await take(tx, withdrawal, { to: 'cancelled', reason: 'Cancelled by the partner', now })
+  return true
 }
 
 /** A withdrawal on its way to the bank: what it needs to know. */

@@ -330,7 +330,7 @@ export class Program {
   }
 
   async #readBalance(memberId: string): Promise<string> {
-    const balance = await readBalance(this.#db, { partner: this.#base.partner, memberId, now: this.now })
+    const balance = await readBalance(this.#db, { hasRail: true, partner: this.#base.partner, memberId, now: this.now })
     const { available, tier, payCycle, lastPayDate, isTemporarilyUnavailable } = balance
     const words = [
       available,

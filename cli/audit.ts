@@ -1,0 +1,86 @@
+import { Command, Option } from 'commander'
+import * as auditLog from '../src/audit-log/audit-log.ts'
+import { inWords as moneyInWords, type WireMoney } from '../src/money.ts'
+import { findState } from '../src/partners/partners.ts'
+import { examples } from './help.ts'
+import { addPaging, type Paging, pageOf } from './paging.ts'
+import { answer, table } from './print.ts'
+import { withDatabase } from './with-database.ts'
+
+export const auditCommand = addPaging(
+  new Command('audit')
+    .description('Show who changed what, newest first: commands and requests, see docs/operations/audit.md.')
+    .option('--partner <partner>', 'only of this partner')
+    .option('--resource <id>', 'only of this resource: a member, a key, a tier’s name, …')
+    .option('--actor <actor>', 'only by this actor: the id of an API key, or user@host')
+    .addOption(new Option('--action <action...>', 'only these actions').choices(auditLog.actions)),
+)
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('audit', 'audit --partner par_… --action tier.set', 'audit --resource mem_… --json'))
+  .action(async ({ json, partner, resource, actor, action, ...paging }: AuditOptions) => {
+    const filter = {
+      ...(partner === undefined ? {} : { partnerId: partner }),
+      ...(resource === undefined ? {} : { resourceId: resource }),
+      ...(actor === undefined ? {} : { actor }),
+      ...(action === undefined ? {} : { actions: action }),
+    }
+    const found = await withDatabase(async db => {
+      if (partner !== undefined) await findState(db, partner)
+      return await auditLog.list(db, { filter, before: paging.before, take: paging.take + 1 })
+    })
+    const { shown, hasMore, more } = pageOf(found, paging)
+    answer(
+      { json },
+      {
+        value: { entries: shown, hasMore },
+        text: () =>
+          table(
+            shown.map(({ at, partnerId, actor: who, address, action: done, resourceId, details }) => ({
+              at: at.toISOString(),
+              partner: partnerId,
+              who: address === null ? who : `${who} from ${address}`,
+              action: done,
+              resource: resourceId,
+              details: detailsInWords(details),
+            })),
+          ) + more,
+      },
+    )
+  })
+
+type AuditOptions = Paging & {
+  json?: boolean
+  partner?: string
+  resource?: string
+  actor?: string
+  action?: auditLog.Action[]
+}
+
+/** `tier: "Silver" → "Gold"` for what was changed, and the rest as it is. */
+function detailsInWords({ before, after, changed, ...rest }: auditLog.Details): string {
+  const was = isState(before) ? before : {}
+  const states = isState(after) ? Object.entries(after) : []
+  const hidden = Array.isArray(changed) ? changed.filter(field => !visible.some(([name]) => name === field)) : []
+  const known = new Set(states.map(([name]) => name))
+  return [
+    ...states.map(([name, value]) => `${name}: ${isState(before) ? `${inWords(was[name])} → ` : ''}${inWords(value)}`),
+    ...hidden.filter(field => !known.has(String(field))).map(field => `${field} changed`),
+    ...Object.entries(rest).flatMap(([name, value]) => (value === null ? [] : [`${name}: ${inWords(value)}`])),
+  ].join(', ')
+}
+
+// A field that stands under another name among the states before and after.
+const visible = [['accountDetails', 'account']]
+
+function isState(state: unknown): state is auditLog.Details {
+  return typeof state === 'object' && state !== null && !Array.isArray(state)
+}
+
+function inWords(value: unknown): string {
+  if (isMoney(value)) return moneyInWords({ amount: BigInt(value.amount), currency: value.currency })
+  return typeof value === 'string' ? value : JSON.stringify(value ?? null)
+}
+
+function isMoney(value: unknown): value is WireMoney {
+  return typeof value === 'object' && value !== null && 'amount' in value && 'currency' in value
+}

@@ -1,0 +1,63 @@
+import { Command, Option } from 'commander'
+import * as inspection from '../src/member-jobs/inspection.ts'
+import { findState } from '../src/partners/partners.ts'
+import { examples } from './help.ts'
+import { addPaging, type Paging, pageOf } from './paging.ts'
+import { answer, table } from './print.ts'
+import { withDatabase } from './with-database.ts'
+
+export const jobCommand = new Command('job').description(
+  'Member jobs: lists of members and batches of changes to them.',
+)
+
+addPaging(
+  jobCommand
+    .command('list')
+    .description('List member jobs, newest first: what they are to do, and how far they are.')
+    .option('--partner <partner>', 'only of this partner')
+    .addOption(
+      new Option('--status <status...>', 'only in these states').choices([
+        'AwaitingReview',
+        'Processing',
+        'Completed',
+        'Rejected',
+      ]),
+    ),
+)
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('job list', 'job list --status AwaitingReview Processing'))
+  .action(
+    async ({ json, partner, status, ...paging }: Paging & { json?: boolean; partner?: string; status?: string[] }) => {
+      const filter = {
+        ...(partner === undefined ? {} : { partnerId: partner }),
+        ...(status === undefined ? {} : { statuses: status }),
+      }
+      const found = await withDatabase(async db => {
+        if (partner !== undefined) await findState(db, partner)
+        return await inspection.list(db, { filter, before: paging.before, take: paging.take + 1 })
+      })
+      const { shown, hasMore, more } = pageOf(found, paging)
+      answer(
+        { json },
+        {
+          value: { jobs: shown, hasMore },
+          text: () =>
+            table(
+              shown.map(({ id, partnerId, kind, status: state, plan, stepsDone, createdAt, endedAt }) => ({
+                id,
+                partner: partnerId,
+                kind,
+                status: state,
+                invite: plan.invite,
+                update: plan.update,
+                'bring back': plan.bringBack,
+                offboard: plan.offboard,
+                done: `${stepsDone} of ${plan.invite + plan.update + plan.bringBack + plan.offboard}`,
+                created: createdAt.toISOString(),
+                ended: endedAt?.toISOString() ?? null,
+              })),
+            ) + more,
+        },
+      )
+    },
+  )

@@ -1,0 +1,78 @@
+import { Command } from 'commander'
+import { check, lastFour } from '../src/bank-accounts/rules.ts'
+import { hasRail, systemClock } from '../src/main.ts'
+import * as members from '../src/members/members.ts'
+import { inWords, toWire } from '../src/money.ts'
+import * as inspection from '../src/withdrawals/inspection.ts'
+import { examples } from './help.ts'
+import { answer, sheet } from './print.ts'
+import { withDatabase } from './with-database.ts'
+import { inTable, onWire } from './withdrawal.ts'
+
+export const memberCommand = new Command('member').description('One member, of whatever partner.')
+
+// As many as answer "what happened to my money?"; withdrawal list has the others.
+const withdrawalsShown = 5
+
+memberCommand
+  .command('show')
+  .description(
+    'Show a member: state, tier, account, what is available, the latest withdrawals, and why none is possible now.',
+  )
+  .argument('<member>', 'the member’s id, mem_…')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('member show mem_…'))
+  .action(async (memberId: string, options) => {
+    const now = systemClock()
+    const { partnerId, member, standing, latest } = await withDatabase(async (db, settings) => {
+      const owner = await members.findPartnerOf(db, memberId)
+      if (owner === undefined) throw new Error(`There is no member ${memberId}; GET /v1/members lists a partner’s`)
+      const asked = { partnerId: owner, memberId }
+      return {
+        partnerId: owner,
+        member: await members.find(db, asked),
+        standing: await inspection.findStanding(db, { ...asked, hasRail: hasRail(settings), now }),
+        latest: await inspection.list(db, { filter: asked, take: withdrawalsShown, now }),
+      }
+    })
+    // Its row has a tier by a foreign key, so that it has a standing.
+    if (standing === undefined) throw new Error(`There is no member ${memberId}`)
+    const { status, email, firstName, lastName, workerId, accountDetails, enablePayroll } = member
+    const { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle } = standing
+    const account =
+      accountDetails === null ? null : { lastFour: lastFour(accountDetails), check: check(accountDetails) }
+    const money = { amount: available, currency: tier.currency }
+    const common = { id: memberId, partnerId, status, email, firstName, lastName, workerId, enablePayroll }
+    answer(options, {
+      value: {
+        ...common,
+        tier: tier.name,
+        tierVersion: tier.version,
+        bankAccount: account,
+        available: toWire(money),
+        canWithdraw: refusal === null,
+        refusal,
+        withdrawalsToday,
+        withdrawalsThisCycle,
+        withdrawals: latest.map(onWire),
+      },
+      text: () =>
+        [
+          sheet({
+            id: memberId,
+            partner: partnerId,
+            name: `${firstName} ${lastName}`,
+            'e-mail': email,
+            'worker id': workerId,
+            status,
+            tier: `${tier.name}, version ${tier.version}`,
+            account: account === null ? null : `…${account.lastFour} (check: ${account.check})`,
+            'payroll deducts': enablePayroll,
+            available: inWords(money),
+            'can withdraw': refusal === null ? 'yes' : `no: ${refusal}`,
+          }),
+          '',
+          inTable(latest),
+        ].join('\n'),
+    })
+  })

@@ -1,0 +1,33 @@
+import { hostname, userInfo } from 'node:os'
+import * as auditLog from '../src/audit-log/audit-log.ts'
+import type { Tx } from '../src/db.ts'
+
+/** Records a change that the operator's command makes, in its transaction. */
+export async function recordChange(
+  tx: Tx,
+  { partnerId, change, now }: { partnerId: string; change: auditLog.Change; now: Date },
+): Promise<void> {
+  await auditLog.record(tx, { partnerId, actor: operator(), change, now })
+}
+
+/** As the operating system knows the person: a record, not a proof. */
+function operator(): auditLog.Actor {
+  const { SUDO_USER, SSH_CONNECTION = '' } = process.env
+  const user = userName()
+  const name = SUDO_USER === undefined || SUDO_USER === user ? user : `${SUDO_USER} as ${user}`
+  return {
+    kind: 'cli',
+    name: `${name}@${hostname()}`.slice(0, 200),
+    address: SSH_CONNECTION.split(' ', 1)[0]?.slice(0, 100) || null,
+    requestId: null,
+  }
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    // A container may run under an id that has no entry among the users.
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
+}

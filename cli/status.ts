@@ -1,0 +1,192 @@
+import { Command } from 'commander'
+import { readSettings, type Settings } from '../src/config.ts'
+import { type Db, sql } from '../src/db.ts'
+import * as float from '../src/float/float.ts'
+import { hasRail, openDatabase, reasonOf, systemClock } from '../src/main.ts'
+import { pendingMigrations } from '../src/migrate.ts'
+import { inWords, toWire } from '../src/money.ts'
+import { listStates } from '../src/partners/partners.ts'
+import { lastSeenWorker, readQueue } from '../src/task-queue.ts'
+import * as inspection from '../src/withdrawals/inspection.ts'
+import { examples } from './help.ts'
+import { openLog } from './log.ts'
+import { readStops, type Stop, stopInWords } from './partner-show.ts'
+import { answer, sheet } from './print.ts'
+
+const limits = {
+  // A worker leaves a trace every minute; one that is just being restarted is no reason to wake a person.
+  workerSilenceMsMax: 3 * 60_000,
+  // A worker takes what is due within a second or two.
+  queueAgeMsMax: 2 * 60_000,
+}
+
+const exitCodes = { fine: 0, needsAttention: 1, cannotTell: 2 }
+
+export const statusCommand = new Command('status')
+  .description('Say how the installation is: database, workers, queue, payouts, floats, partners. Changes nothing.')
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    `
+Exit codes: 0 all is well, 1 something needs attention (each is a line that begins with "!"), 2 it cannot tell, because the
+database cannot be reached or its schema is not up to date. It is about the moment: the books are checked by ledger verify.
+${examples('status', 'status --json')}`,
+  )
+  .action(async options => {
+    const settings = readSettings(process.env)
+    const status = await readStatus(settings).catch((error: unknown) => reasonOf(error))
+    if (typeof status === 'string') {
+      answer(options, { value: { state: 'cannotTell', reason: status }, text: () => `! ${status}` })
+      process.exitCode = exitCodes.cannotTell
+      return
+    }
+    const { attention } = status
+    const state = attention.length === 0 ? 'fine' : 'needsAttention'
+    answer(options, { value: { state, ...onWire(status) }, text: () => textOf(status) })
+    process.exitCode = exitCodes[state]
+  })
+
+type Status = Awaited<ReturnType<typeof readStatus>>
+
+/** @throws with a sentence when it cannot be told */
+async function readStatus(settings: Settings) {
+  const database = await openDatabase(settings, openLog('warn'))
+  try {
+    const { db } = database
+    // Not migrated here, even where other commands do so: looking must not change anything.
+    const pending = await pendingMigrations(db)
+    if (pending.length > 0)
+      throw new Error(`The database is not up to date (${pending.join(', ')}): run openwage migrate first`)
+    const now = systemClock()
+    const facts = await readFacts(db, { settings, now })
+    return { ...facts, now, attention: attentionOf(facts, now) }
+  } finally {
+    await database.close()
+  }
+}
+
+async function readFacts(db: Db, { settings, now }: { settings: Settings; now: Date }) {
+  const { rows } = await sql<{ version: string }>`select current_setting('server_version') as version`.execute(db)
+  const partners = await listStates(db)
+  const stopped: { id: string; name: string; paused: Stop | null; suspended: Stop | null }[] = []
+  for (const partner of partners.filter(({ paused, suspendedAt }) => paused || suspendedAt !== null)) {
+    stopped.push({ id: partner.id, name: partner.name, ...(await readStops(db, partner)) })
+  }
+  return {
+    postgres: rows[0]?.version ?? 'unknown',
+    mode: settings.OPENWAGE_MODE,
+    hasRail: hasRail(settings),
+    workerSeenAt: await lastSeenWorker(db),
+    queue: await readQueue(db, now),
+    payouts: await inspection.countUnfinished(db, now),
+    lowFloats: await float.listLow(db),
+    partners: partners.length,
+    stopped,
+  }
+}
+
+/** Everything that a person has to do something about, in a sentence each. */
+function attentionOf(
+  {
+    mode,
+    hasRail: isConnected,
+    workerSeenAt,
+    queue,
+    payouts,
+    lowFloats,
+    stopped,
+  }: Awaited<ReturnType<typeof readFacts>>,
+  now: Date,
+): string[] {
+  const isSilent = workerSeenAt === null || now.getTime() - workerSeenAt.getTime() > limits.workerSilenceMsMax
+  const { oldestDueAt, givenUp } = queue
+  const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
+  const stuck = payouts.held.stuck + payouts.submitted.stuck
+  return [
+    ...(isConnected ? [] : [`No bank is connected in ${mode} mode: withdrawals are refused (docs/payouts.md)`]),
+    ...(isSilent
+      ? [
+          `No worker is alive${workerSeenAt === null ? '' : `; the last was, ${ago(workerSeenAt, now)}`}: openwage start --worker`,
+        ]
+      : []),
+    ...(isLate && !isSilent
+      ? [`The oldest task has been due for ${duration(oldestDueAt, now)}: see the log of the workers`]
+      : []),
+    ...givenUp.map(
+      ({ task, count }) => `${count} × ${task} failed too often and is not retried: see the log of the workers`,
+    ),
+    ...(stuck === 0 ? [] : [`${stuck} withdrawals are stuck: withdrawal list --stuck`]),
+    ...lowFloats.map(
+      ({ partnerId, currency, free, floor }) =>
+        `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} of ${inWords({ amount: floor, currency })} is free; float fund`,
+    ),
+    ...stopped.flatMap(({ id, name, paused }) =>
+      paused === null ? [] : [`${name} (${id}) is paused ${stopInWords(paused)}: partner resume`],
+    ),
+  ]
+}
+
+function onWire({ now, postgres, mode, hasRail: isConnected, workerSeenAt, queue, lowFloats, ...status }: Status) {
+  return {
+    at: now,
+    database: { postgres, schema: 'up to date' },
+    mode,
+    bank: isConnected ? (mode === 'sandbox' ? 'simulated' : 'connected') : null,
+    worker: { lastSeenAt: workerSeenAt },
+    queue,
+    ...status,
+    lowFloats: lowFloats.map(({ currency, free, floor, ...each }) => ({
+      ...each,
+      free: toWire({ amount: free, currency }),
+      floor: toWire({ amount: floor, currency }),
+    })),
+  }
+}
+
+function textOf(status: Status): string {
+  const {
+    now,
+    postgres,
+    mode,
+    hasRail: isConnected,
+    workerSeenAt,
+    queue,
+    payouts,
+    lowFloats,
+    partners,
+    stopped,
+    attention,
+  } = status
+  const { held, submitted } = payouts
+  const since = (oldest: Date | null) => (oldest === null ? '' : `, oldest of ${ago(oldest, now)}`)
+  const suspended = stopped.filter(each => each.suspended !== null)
+  return [
+    sheet({
+      database: `PostgreSQL ${postgres}, schema up to date`,
+      mode,
+      bank: isConnected ? (mode === 'sandbox' ? 'the simulated one' : 'connected') : 'none',
+      worker: workerSeenAt === null ? 'never seen' : `seen ${ago(workerSeenAt, now)}`,
+      queue: `${queue.due} tasks due${queue.oldestDueAt === null ? '' : `, oldest since ${duration(queue.oldestDueAt, now)}`}`,
+      held: `${held.count}${since(held.oldest)}; ${held.stuck} stuck`,
+      submitted: `${submitted.count}${since(submitted.oldest)}; ${submitted.stuck} stuck`,
+      'low floats': lowFloats.length,
+      partners: `${partners}, ${stopped.filter(each => each.paused !== null).length} paused, ${suspended.length} suspended`,
+    }),
+    ...suspended.map(
+      ({ id, name, suspended: stop }) => `${name} (${id}) is suspended ${stop === null ? '' : stopInWords(stop)}`,
+    ),
+    '',
+    ...(attention.length === 0 ? ['All is well.'] : attention.map(sentence => `! ${sentence}`)),
+  ].join('\n')
+}
+
+function ago(at: Date, now: Date): string {
+  return `${duration(at, now)} ago`
+}
+
+function duration(from: Date, to: Date): string {
+  const seconds = Math.max(0, Math.round((to.getTime() - from.getTime()) / 1_000))
+  if (seconds < 120) return `${seconds} s`
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} days`
+}

@@ -1,0 +1,131 @@
+import { Command, Option } from 'commander'
+import { lastFour } from '../src/bank-accounts/rules.ts'
+import { systemClock } from '../src/main.ts'
+import { inWords, toWire } from '../src/money.ts'
+import { findState } from '../src/partners/partners.ts'
+import * as inspection from '../src/withdrawals/inspection.ts'
+import * as withdrawals from '../src/withdrawals/withdrawals.ts'
+import { examples } from './help.ts'
+import { addPaging, type Paging, pageOf } from './paging.ts'
+import { answer, sheet, table } from './print.ts'
+import { withDatabase } from './with-database.ts'
+
+export const withdrawalCommand = new Command('withdrawal').description('Withdrawals, across all partners.')
+
+withdrawalCommand
+  .command('show')
+  .description('Show a withdrawal: its state and how it came there, its amounts, and its next step with the bank.')
+  .argument('<withdrawal>', 'the withdrawal’s id, w_…')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('withdrawal show w_…'))
+  .action(async (withdrawalId: string, options) => {
+    const now = systemClock()
+    const { found, details } = await withDatabase(async db => {
+      const inspected = await inspection.find(db, { withdrawalId, now })
+      if (inspected === undefined)
+        throw new Error(`There is no withdrawal ${withdrawalId}; withdrawal list shows their ids`)
+      const { partnerId } = inspected
+      return { found: inspected, details: await withdrawals.find(db, { partnerId, withdrawalId }) }
+    })
+    const { account, balanceAfter, timeline } = details
+    const { currency } = found
+    const holder = { lastFour: lastFour(account) }
+    answer(options, {
+      value: {
+        ...onWire(found),
+        bankAccount: holder,
+        balanceAfter: toWire({ amount: balanceAfter, currency }),
+        timeline,
+      },
+      text: () =>
+        [
+          sheet({
+            id: found.id,
+            partner: found.partnerId,
+            member: found.memberId,
+            status: found.status,
+            stuck: found.stuck ?? 'no',
+            amount: inWords({ amount: found.amount, currency }),
+            fee: inWords({ amount: found.fee, currency }),
+            'fee of the employer': inWords({ amount: found.employerFee, currency }),
+            net: inWords({ amount: found.net, currency }),
+            'balance after': inWords({ amount: balanceAfter, currency }),
+            account: `…${holder.lastFour}`,
+            intent: found.withdrawalIntentId,
+            'pay cycle': found.payCycleId,
+            'given back in': found.adjustedInCycleId,
+            created: found.createdAt.toISOString(),
+            'next step due': found.dueAt?.toISOString() ?? null,
+            'times the bank was asked': found.attempts,
+          }),
+          '',
+          table(timeline.map(({ status, at, reason }) => ({ status, at: at.toISOString(), reason }))),
+        ].join('\n'),
+    })
+  })
+
+const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
+
+addPaging(
+  withdrawalCommand
+    .command('list')
+    .description('List withdrawals, newest first.')
+    .option('--stuck', 'only those that do not move by themselves, and why')
+    .addOption(new Option('--status <status...>', 'only in these states').choices(statuses))
+    .option('--partner <partner>', 'only of this partner')
+    .option('--member <member>', 'only of this member'),
+)
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    examples('withdrawal list --stuck', 'withdrawal list --status held submitted --partner par_… --json'),
+  )
+  .action(async ({ json, stuck, status, partner, member, ...paging }: ListOptions) => {
+    const filter = {
+      ...(stuck ? { isStuck: true } : {}),
+      ...(status === undefined ? {} : { statuses: status }),
+      ...(partner === undefined ? {} : { partnerId: partner }),
+      ...(member === undefined ? {} : { memberId: member }),
+    }
+    const found = await withDatabase(async db => {
+      if (partner !== undefined) await findState(db, partner)
+      return await inspection.list(db, { filter, before: paging.before, take: paging.take + 1, now: systemClock() })
+    })
+    const { shown, hasMore, more } = pageOf(found, paging)
+    answer({ json }, { value: { withdrawals: shown.map(onWire), hasMore }, text: () => inTable(shown) + more })
+  })
+
+type ListOptions = Paging & {
+  json?: boolean
+  stuck?: boolean
+  status?: (typeof statuses)[number][]
+  partner?: string
+  member?: string
+}
+
+/** A withdrawal with its amounts as Money objects. */
+export function onWire({ amount, net, fee, employerFee, currency, ...withdrawal }: inspection.Inspected) {
+  const money = (of: bigint) => toWire({ amount: of, currency })
+  return {
+    ...withdrawal,
+    amount: money(amount),
+    netAmount: money(net),
+    fee: money(fee),
+    employerFee: money(employerFee),
+  }
+}
+
+export function inTable(found: inspection.Inspected[]): string {
+  return table(
+    found.map(({ id, partnerId, memberId, status, net, currency, createdAt, attempts, stuck }) => ({
+      id,
+      partner: partnerId,
+      member: memberId,
+      status,
+      net: inWords({ amount: net, currency }),
+      created: createdAt.toISOString(),
+      asked: attempts,
+      stuck: stuck ?? null,
+    })),
+  )
+}

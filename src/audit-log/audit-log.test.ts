@@ -1,0 +1,263 @@
+import { readFileSync } from 'node:fs'
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { sql } from '../db.ts'
+import { memberJobJobs } from '../member-jobs/jobs.ts'
+import { closeIfOver } from '../pay-cycles/closing.ts'
+import { type Action, differences, list } from './audit-log.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+/** What each writing operation of the API is recorded as, or why it is not. */
+const recorded: Record<string, Action | { because: string }> = {
+  inviteMember: 'member.invite',
+  updateMember: 'member.update',
+  replaceMember: 'member.replace',
+  removeMember: 'member.offboard',
+  activateMember: 'member.activate',
+  createJob: 'member_job.create',
+  createJobFromCsv: 'member_job.create',
+  createJobFromCsvV2: 'member_job.create',
+  approveJob: 'member_job.approve',
+  rejectJob: 'member_job.reject',
+  uploadPayRun: 'pay_run.create',
+  revertPayRun: 'pay_run.revert',
+  createSettlement: 'pay_cycle.settle',
+  cancelWithdrawal: 'withdrawal.cancel',
+  createWithdrawalIntent: { because: 'a quote holds no funds, and has its event' },
+  cancelWithdrawalIntent: { because: 'a quote holds no funds, and has its event' },
+  completeWithdrawal: { because: 'the withdrawal has its event, its transfers and its own row' },
+}
+
+const account = { accountHolder: 'Wilhelmina Secretive', sortCode: '089999', accountNumber: '66374958' }
+const otherAccount = { accountHolder: 'Wilhelmina Secretive', sortCode: '107999', accountNumber: '88837491' }
+const newMember = {
+  email: 'wilhelmina.secretive@example.com',
+  firstName: 'Wilhelmina',
+  lastName: 'Secretive',
+  phone: '+447700900999',
+  workerId: 'W-424242',
+  tier: 'Silver',
+  accountDetails: account,
+  dob: '1971-12-03',
+}
+const personal = ['Wilhelmina', 'Secretive', 'wilhelmina', '447700900999', 'W-424242', '66374958', '88837491', '1971']
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const entries = async ({ partner }: TestPartner) =>
+  (await list(harness.db, { filter: { partnerId: partner.id }, take: 1_000 })).toReversed()
+
+test('every writing operation of the API is recorded, or has a reason not to be', () => {
+  const { paths } = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')) as {
+    paths: Record<string, Record<string, { operationId: string }>>
+  }
+  const writing = Object.values(paths).flatMap(methods =>
+    Object.entries(methods).flatMap(([method, { operationId }]) => (method === 'get' ? [] : [operationId])),
+  )
+  expect(writing.sort()).toEqual(Object.keys(recorded).sort())
+})
+
+test('each change through the API has one row with who, what, before and after, and no personal data', async () => {
+  harness.clock.set(new Date('2026-03-10T09:00:00.000Z'))
+  const mine = await harness.addPartner('Audited', { autoActivate: false, offboardReviewPercent: 0 })
+  const { key, payCycle } = mine
+  const seen: string[] = []
+  /** Calls an operation twice under one idempotency key, of which only the first may leave a row. */
+  const call = async (
+    operationId: string,
+    method: string,
+    path: string,
+    { raw, ...rest }: { body?: unknown; raw?: string } = {},
+  ) => {
+    seen.push(operationId)
+    const headers = {
+      'x-idempotency-key': `${operationId}-${seen.length}`,
+      'x-request-id': `request-${seen.length}`,
+      ...(raw === undefined ? {} : { 'content-type': 'text/csv' }),
+    }
+    const options = { key, headers, ...rest, ...(raw === undefined ? {} : { raw }) }
+    const first = await harness.call(method, path, options)
+    expect(first.status, first.text).toBeLessThan(300)
+    expect((await harness.call(method, path, options)).headers['idempotency-replayed']).toBe('true')
+    return first
+  }
+  const work = () =>
+    memberJobJobs['apply-member-jobs']?.({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+  const header = 'email,first_name,last_name,phone,tier'
+
+  const { memberId } = (await call('inviteMember', 'POST', '/v1/members', { body: newMember })).body
+  await call('activateMember', 'POST', `/v1/members/${memberId}/activate`)
+  await call('updateMember', 'PATCH', `/v1/members/${memberId}`, {
+    body: { tier: 'Gold', accountDetails: otherAccount, phone: null },
+  })
+  const payRun = (
+    await call('uploadPayRun', 'POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money: gbp(9_000) }] } })
+  ).body
+  const pay = async (amount: number) => {
+    const body = { memberId, amount: gbp(amount) }
+    const { withdrawalIntentId } = (
+      await call('createWithdrawalIntent', 'POST', '/v1/pay/withdrawals/intent', { body })
+    ).body
+    return (await call('completeWithdrawal', 'POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } }))
+      .headers.location
+  }
+  await call('cancelWithdrawal', 'POST', `${await pay(2_000)}/cancel`)
+  await pay(3_000)
+  const intent = (
+    await call('createWithdrawalIntent', 'POST', '/v1/pay/withdrawals/intent', {
+      body: { memberId, amount: gbp(1_000) },
+    })
+  ).body
+  await call('cancelWithdrawalIntent', 'DELETE', `/v1/pay/withdrawals/intent/${intent.withdrawalIntentId}`)
+  await call('revertPayRun', 'POST', `/v1/pay/runs/${payRun.id}/revert`)
+  const job = (
+    await call('createJob', 'POST', '/v1/members/jobs', {
+      body: { actions: [{ type: 'Update', memberId, gender: 'Female' }] },
+    })
+  ).body
+  await work()
+  await call('removeMember', 'DELETE', `/v1/members/${memberId}`)
+  await call('replaceMember', 'PUT', `/v1/members/${memberId}`, { body: newMember })
+  const full = `${header}\r\nnew@example.com,Wilhelmina,Secretive,,Silver\r\n`
+  const rejected = (await call('createJobFromCsv', 'PUT', '/v1/members/jobs/csv', { raw: full })).body
+  await call('rejectJob', 'POST', `/v1/members/jobs/${rejected.jobId}/reject`)
+  const approved = (await call('createJobFromCsvV2', 'PUT', '/v2/members/jobs/csv', { raw: full })).body
+  await call('approveJob', 'POST', `/v1/members/jobs/${approved.jobId}/approve`)
+  await work()
+  harness.clock.set(new Date('2026-04-02T10:00:00.000Z'))
+  await harness.db
+    .transaction()
+    .execute(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))
+  await call('createSettlement', 'POST', `/v1/pay/cycles/${payCycle.id}/settlement`, {
+    body: { deductions: [{ memberId, taken: gbp(3_000) }] },
+  })
+
+  expect([...new Set(seen)].sort(), 'every writing operation was called').toEqual(Object.keys(recorded).sort())
+  const found = await entries(mine)
+  const expected = seen.map(each => recorded[each]).filter(each => typeof each === 'string')
+  expect(found.map(({ action }) => action)).toEqual(expected)
+
+  const { rows } = await sql<{ id: string }>`select id from api_keys where partner_id = ${mine.partner.id}`.execute(
+    harness.db,
+  )
+  for (const entry of found) {
+    expect(entry).toMatchObject({ actorKind: 'api_key', actor: rows[0]?.id, address: '127.0.0.1' })
+    expect(entry.requestId).toMatch(/^request-\d+$/)
+  }
+  expect(found.map(({ action, resourceId, details }) => [action, resourceId, details]).slice(0, 5)).toEqual([
+    [
+      'member.invite',
+      memberId,
+      {
+        before: null,
+        after: { status: 'invited', tier: 'Silver', enablePayroll: true, account: { lastFour: '4958' } },
+      },
+    ],
+    ['member.activate', memberId, { changed: ['status'], before: { status: 'invited' }, after: { status: 'active' } }],
+    [
+      'member.update',
+      memberId,
+      {
+        changed: ['phone', 'tier', 'accountDetails'],
+        before: { tier: 'Silver', account: { lastFour: '4958' } },
+        after: { tier: 'Gold', account: { lastFour: '7491' } },
+      },
+    ],
+    ['pay_run.create', payRun.id, { status: 'Available', payCycleId: payCycle.id, lineCount: 1, totals: [gbp(9_000)] }],
+    ['withdrawal.cancel', expect.stringMatching(/^w_/), { memberId, amount: gbp(2_000) }],
+  ])
+  expect(found.find(({ resourceId }) => resourceId === job.jobId)?.details).toEqual({
+    kind: 'actions',
+    plan: { invite: 0, update: 1, bringBack: 0, offboard: 0, unchanged: 0 },
+    needsReview: false,
+  })
+  expect(found.at(-1)).toMatchObject({
+    action: 'pay_cycle.settle',
+    resourceKind: 'pay_cycle',
+    resourceId: payCycle.id,
+    details: { totals: [{ taken: gbp(3_000) }] },
+  })
+  const everything = JSON.stringify(found)
+  for (const text of [...personal, key]) expect(everything).not.toContain(text)
+})
+
+test('what changes nothing has no row: a refusal, a repetition, a dry run', async () => {
+  const mine = await harness.addPartner('Unchanged')
+  const { key } = mine
+  const call = async (method: string, path: string, body?: unknown) =>
+    (await harness.call(method, path, { key, ...(body === undefined ? {} : { body }) })).status
+  const memberId = await harness.addMember({ key })
+  expect(await call('DELETE', `/v1/members/${memberId}`)).toBe(200)
+  const before = await entries(mine)
+  expect(before.map(({ action }) => action)).toEqual(['member.invite', 'member.offboard'])
+
+  expect(await call('DELETE', `/v1/members/${memberId}`)).toBe(200)
+  expect(await call('PATCH', `/v1/members/${memberId}`, { tier: 'Silver' })).toBe(200)
+  expect(await call('PATCH', `/v1/members/${memberId}`, { tier: 'None such' })).toBe(400)
+  expect(await call('POST', `/v1/members/${memberId}/activate`)).toBe(409)
+  const actions = [{ type: 'Add', email: 'a@example.com', firstName: 'A', lastName: 'B', tier: 'Silver' }]
+  expect(await call('POST', '/v1/members/jobs?dryRun=true', { actions })).toBe(200)
+  expect(await entries(mine)).toEqual(before)
+})
+
+test('reviewing a job again, reverting a pay run again and cancelling a withdrawal again leave no second row', async () => {
+  const mine = await harness.addPartner('Repeated', { offboardReviewPercent: 0 })
+  const { key } = mine
+  const post = async (path: string, body?: unknown) =>
+    await harness.call('POST', path, { key, ...(body === undefined ? {} : { body }) })
+  const memberId = await harness.addMember({ key })
+  const payRun = (await post('/v1/pay/run', { payDetails: [{ memberId, money: gbp(9_000) }] })).body
+  const intent = (await post('/v1/pay/withdrawals/intent', { memberId, amount: gbp(2_000) })).body
+  const withdrawal = (await post('/v1/pay/withdrawals/complete', { withdrawalIntentId: intent.withdrawalIntentId }))
+    .headers.location
+  const raw = 'email,first_name,last_name,phone,tier\r\n'
+  const job = (await harness.call('PUT', '/v1/members/jobs/csv', { key, raw, headers: { 'content-type': 'text/csv' } }))
+    .body
+  for (const path of [
+    `${withdrawal}/cancel`,
+    `/v1/pay/runs/${payRun.id}/revert`,
+    `/v1/members/jobs/${job.jobId}/reject`,
+  ]) {
+    expect((await post(path)).status).toBe(200)
+    expect((await post(path)).status).toBe(200)
+  }
+  expect((await entries(mine)).map(({ action }) => action).slice(-3)).toEqual([
+    'withdrawal.cancel',
+    'pay_run.revert',
+    'member_job.reject',
+  ])
+  expect(await entries(mine)).toHaveLength(6)
+})
+
+test('a row can be neither changed nor removed', async () => {
+  await harness.addMember()
+  for (const statement of [
+    sql`update audit_log set actor = 'somebody else'`,
+    sql`delete from audit_log`,
+    sql`truncate audit_log`,
+    sql`update float_references set amount = 1`,
+    sql`truncate float_references`,
+  ]) {
+    // A trigger for each row has nothing to say about a table without any.
+    const outcome = await statement.execute(harness.db).catch((error: Error) => error.message)
+    if (outcome instanceof Object) expect(outcome.numAffectedRows).toBe(0n)
+    else expect(outcome).toMatch(/is append-only/)
+  }
+  const { rows } = await sql<{ count: bigint }>`select count(*) from audit_log where actor <> 'somebody else'`.execute(
+    harness.db,
+  )
+  expect(rows[0]?.count).toBeGreaterThan(0n)
+})
+
+test('the difference of two states names only what differs, with null for what is not there', () => {
+  expect(differences({ a: 1, b: { c: 2 } }, { a: 1, b: { c: 3 } })).toEqual({
+    before: { b: { c: 2 } },
+    after: { b: { c: 3 } },
+  })
+  expect(differences<{ a?: number }>({}, { a: 1 })).toEqual({ before: { a: null }, after: { a: 1 } })
+  expect(differences({ a: 1 }, { a: 1 })).toBeNull()
+})

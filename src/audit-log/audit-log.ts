@@ -1,0 +1,124 @@
+import { type Reader, sql, type Tx } from '../db.ts'
+import { newId } from '../ids.ts'
+
+/**
+ * The changes that are recorded, as resource and verb. Movements of money are not among them: events, the books and the
+ * idempotency records name them already. docs/operations/audit.md argues what is in and what is not.
+ */
+export const actions = [
+  'partner.create',
+  'partner.set',
+  'partner.pause',
+  'partner.resume',
+  'partner.suspend',
+  'partner.restore',
+  'key.create',
+  'key.revoke',
+  'tier.set',
+  'float.fund',
+  'float.withdraw',
+  'float.floor',
+  'member.invite',
+  'member.update',
+  'member.replace',
+  'member.offboard',
+  'member.activate',
+  'member_job.create',
+  'member_job.approve',
+  'member_job.reject',
+  'pay_run.create',
+  'pay_run.revert',
+  'pay_cycle.settle',
+  'withdrawal.cancel',
+] as const
+export type Action = (typeof actions)[number]
+
+/** What JSON can hold: amounts are Money objects and instants are text by the time they are recorded. */
+type Json = string | number | boolean | null | Json[] | { [name: string]: Json | undefined }
+export type Details = { [name: string]: Json | undefined }
+
+/** Who makes a change. `name`: the id of the API key, or user@host of a command. */
+export type Actor = {
+  kind: 'api_key' | 'cli'
+  name: string
+  address: string | null
+  requestId: string | null
+}
+
+/** One change. `details` never hold names, e-mails, phone numbers, whole account numbers or secrets: rows are kept for ever. */
+export type Change = { action: Action; resourceId: string; details: Details }
+
+/** Records a change, in the transaction that makes it. */
+export async function record(
+  tx: Tx,
+  { partnerId, actor, change, now }: { partnerId: string; actor: Actor; change: Change; now: Date },
+): Promise<void> {
+  const { kind, name, address, requestId } = actor
+  const { action, resourceId, details } = change
+  await tx
+    .insertInto('auditLog')
+    .values({
+      partnerId,
+      id: newId('auditEntry', now),
+      at: now,
+      actorKind: kind,
+      actor: name,
+      action,
+      resourceId,
+      details: JSON.stringify(details),
+      address,
+      requestId,
+    })
+    .execute()
+}
+
+/** The settings that differ between two states of a resource, as `details` of a change; null when none does. */
+export function differences<State extends Details>(
+  before: State,
+  after: State,
+): { before: Details; after: Details } | null {
+  const names = Object.keys(after).filter(name => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+  if (names.length === 0) return null
+  const pick = (state: State) => Object.fromEntries(names.map(name => [name, state[name] ?? null]))
+  return { before: pick(before), after: pick(after) }
+}
+
+export type Entry = {
+  id: string
+  partnerId: string
+  at: Date
+  actorKind: 'api_key' | 'cli' | 'worker'
+  actor: string
+  action: string
+  resourceKind: string
+  resourceId: string
+  details: Details
+  address: string | null
+  requestId: string | null
+}
+
+export type Filter = { partnerId?: string; resourceId?: string; actor?: string; actions?: readonly string[] }
+
+/**
+ * Entries, newest first.
+ * @param before the id of an entry: only older ones, for the next page
+ */
+export async function list(
+  db: Reader,
+  { filter, before, take }: { filter: Filter; before?: string | undefined; take: number },
+): Promise<Entry[]> {
+  const { partnerId, resourceId, actor, actions: wanted } = filter
+  const conditions = [
+    ...(partnerId === undefined ? [] : [sql<boolean>`partner_id = ${partnerId}`]),
+    ...(resourceId === undefined ? [] : [sql<boolean>`resource_id = ${resourceId}`]),
+    ...(actor === undefined ? [] : [sql<boolean>`actor = ${actor}`]),
+    ...(wanted === undefined ? [] : [sql<boolean>`action = any(${[...wanted]}::text[])`]),
+    ...(before === undefined ? [] : [sql<boolean>`id < ${before}`]),
+  ]
+  const { rows } = await sql<Entry>`
+    select id, partner_id, at, actor_kind, actor, action, resource_kind, resource_id, details, address, request_id
+      from audit_log
+     where ${conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `)}
+     order by id desc limit ${take}`.execute(db)
+  return rows
+}

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { sql } from '../db.ts'
+import { pausePartner, resumePartner } from '../partners/partners.ts'
+import { countUnfinished, find, findStanding, list } from './inspection.ts'
+import * as withdrawals from './withdrawals.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+async function withdraw(amount = 5_000): Promise<{ memberId: string; withdrawalId: string }> {
+  const memberId = await harness.addMember({ available: 12_000 })
+  const body = { memberId, amount: { amount, currency: 'GBP' } }
+  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
+  const { headers } = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  return { memberId, withdrawalId: headers.location?.split('/').at(-1) ?? '' }
+}
+
+const stuck = async () =>
+  (await list(harness.db, { filter: { isStuck: true }, take: 100, now: harness.clock.now() })).map(each => [
+    each.id,
+    each.stuck,
+  ])
+
+test('a withdrawal is stuck when its step is five minutes overdue, or the bank has been asked in vain, and then says why', async () => {
+  const { withdrawalId } = await withdraw()
+  harness.clock.advance({ minutes: 5, seconds: 29 })
+  expect(await stuck()).toEqual([])
+  harness.clock.advance({ seconds: 2 })
+  expect(await stuck()).toEqual([[withdrawalId, 'no worker takes it to the bank']])
+  expect((await countUnfinished(harness.db, harness.clock.now())).held).toMatchObject({ count: 1, stuck: 1 })
+
+  const now = harness.clock.now()
+  await harness.db.transaction().execute(tx => withdrawals.submitDue(tx, { now, countMax: 10 }))
+  expect(await stuck()).toEqual([])
+  expect((await countUnfinished(harness.db, now)).submitted).toMatchObject({ count: 1, stuck: 0 })
+  harness.clock.advance({ minutes: 15 })
+  expect(await stuck()).toEqual([[withdrawalId, 'no worker asks the bank']])
+  for (let round = 0; round < 8; round++) {
+    harness.clock.advance({ minutes: 60 })
+    await harness.db
+      .transaction()
+      .execute(tx => withdrawals.claimUnheard(tx, { now: harness.clock.now(), countMax: 10 }))
+  }
+  expect(await stuck()).toEqual([[withdrawalId, 'the bank says nothing final']])
+
+  const about = { partnerId: harness.partner.id, withdrawalId, outcome: 'paid', reason: null } as const
+  await harness.db.transaction().execute(tx => withdrawals.hear(tx, { ...about, now: harness.clock.now() }))
+  expect(await stuck()).toEqual([])
+})
+
+test('a list over all partners pages by id and keeps to its filter', async () => {
+  const made = [await withdraw(2_000), await withdraw(3_000), await withdraw(4_000)]
+  const [oldest, middle, newest] = made.map(({ withdrawalId }) => withdrawalId)
+  const now = harness.clock.now()
+  const page = async (filter: Parameters<typeof list>[1]['filter'], before?: string) =>
+    (await list(harness.db, { filter, before, take: 2, now })).map(({ id }) => id)
+  expect(await page({ statuses: ['held'] })).toEqual([newest, middle])
+  expect((await page({ statuses: ['held'] }, middle))[0]).toBe(oldest)
+  expect(await page({ memberId: made[1]?.memberId ?? '' })).toEqual([middle])
+  expect(await page({ partnerId: harness.other.partner.id })).toEqual([])
+  expect(await find(harness.db, { withdrawalId: 'w_none', now })).toBeUndefined()
+})
+
+test('what speaks against a member’s withdrawal is told by the rules that decide it', async () => {
+  const { memberId } = await withdraw()
+  const partnerId = harness.partner.id
+  const standing = (hasRail = true) =>
+    findStanding(harness.db, { partnerId, memberId, hasRail, now: harness.clock.now() })
+  expect(await standing()).toMatchObject({ available: 7_000n, refusal: null })
+  expect(await standing(false)).toMatchObject({ refusal: expect.stringContaining('no bank is connected') })
+  await harness.db.transaction().execute(tx => pausePartner(tx, partnerId))
+  expect(await standing()).toMatchObject({ refusal: expect.stringContaining('temporarily unavailable') })
+  await harness.db.transaction().execute(tx => resumePartner(tx, partnerId))
+  await sql`update members set status = 'inactive' where id = ${memberId}`.execute(harness.db)
+  expect(await standing()).toMatchObject({ refusal: 'The member is inactive; only active members can withdraw' })
+})

@@ -1,0 +1,127 @@
+import { type Reader, sql } from '../db.ts'
+import { Problem } from '../errors.ts'
+import { lowestAmount, type Tier } from '../tiers/rules.ts'
+import type { WithdrawalStatus } from './edges.ts'
+import { readFacts } from './facts.ts'
+import { decideIntent, type MemberFacts } from './rules.ts'
+import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
+
+// What an operator looks at, across all partners.
+
+// A worker takes what is due within seconds, and after a restart within a minute.
+const overdueMs = 5 * 60_000
+
+/** Why a withdrawal does not move by itself. */
+export type StuckBecause = 'no worker takes it to the bank' | 'no worker asks the bank' | 'the bank says nothing final'
+
+export type Inspected = Withdrawal & {
+  partnerId: string
+  withdrawalIntentId: string
+  employerFee: bigint
+  /** When its next step with the bank is due; null when there is none. */
+  dueAt: Date | null
+  /** How often the bank was turned to. */
+  attempts: number
+  /** Why it came into its state, in the words of the bank or of the caller. */
+  reason: string | null
+  /** The cycle that it was given back in, when its own had closed by then. */
+  adjustedInCycleId: string | null
+  stuck: StuckBecause | null
+}
+
+export type Filter = { partnerId?: string; memberId?: string; statuses?: WithdrawalStatus[]; isStuck?: boolean }
+
+/**
+ * Withdrawals, newest first.
+ * @param before the id of a withdrawal: only older ones, for the next page
+ */
+export async function list(
+  db: Reader,
+  { filter, before, take, now }: { filter: Filter; before?: string | undefined; take: number; now: Date },
+): Promise<Inspected[]> {
+  const { partnerId, memberId, statuses, isStuck } = filter
+  const conditions = [
+    ...(partnerId === undefined ? [] : [sql<boolean>`partner_id = ${partnerId}`]),
+    ...(memberId === undefined ? [] : [sql<boolean>`member_id = ${memberId}`]),
+    ...(statuses === undefined ? [] : [sql<boolean>`status = any(${statuses}::text[])`]),
+    ...(isStuck ? [stuckAt(now)] : []),
+    ...(before === undefined ? [] : [sql<boolean>`id < ${before}`]),
+  ]
+  return await select(db, {
+    where: sql.join(conditions.length === 0 ? [sql`true`] : conditions, sql` and `),
+    take,
+    now,
+  })
+}
+
+/** A withdrawal by its id alone; undefined when there is none. */
+export async function find(
+  db: Reader,
+  { withdrawalId, now }: { withdrawalId: string; now: Date },
+): Promise<Inspected | undefined> {
+  const [found] = await select(db, { where: sql`id = ${withdrawalId}`, take: 1, now })
+  return found
+}
+
+/** What is on its way to the bank: how many, since when, and how many of them are stuck. */
+export type Unfinished = Record<'held' | 'submitted', { count: number; oldest: Date | null; stuck: number }>
+
+export async function countUnfinished(db: Reader, now: Date): Promise<Unfinished> {
+  const { rows } = await sql<{ status: 'held' | 'submitted'; count: number; oldest: Date; stuck: number }>`
+    select status, count(*)::integer as count, min(created_at) as oldest,
+           (count(*) filter (where ${stuckAt(now)}))::integer as stuck
+      from withdrawals where status in ('held', 'submitted') and due_at is not null
+     group by status`.execute(db)
+  const nothing = { count: 0, oldest: null, stuck: 0 }
+  const of = (wanted: string) => {
+    const row = rows.find(({ status }) => status === wanted)
+    return row === undefined ? nothing : { count: row.count, oldest: row.oldest, stuck: row.stuck }
+  }
+  return { held: of('held'), submitted: of('submitted') }
+}
+
+/** What a member could withdraw now, and what speaks against it. */
+export type Standing = {
+  tier: Tier
+  available: bigint
+  /** Null when the member could withdraw the least amount now; else why not. */
+  refusal: string | null
+} & Pick<MemberFacts, 'withdrawalsToday' | 'withdrawalsThisCycle'>
+
+/** By the rules that decide an intent, for the least amount. Undefined when there is no such member. */
+export async function findStanding(
+  db: Reader,
+  { partnerId, memberId, hasRail, now }: { partnerId: string; memberId: string; hasRail: boolean; now: Date },
+): Promise<Standing | undefined> {
+  const [asked] = await readFacts(db, [{ partnerId, memberId, now }], { hasRail })
+  const member = asked?.facts.member
+  if (asked === undefined || member == null) return undefined
+  const { tier, available, withdrawalsToday, withdrawalsThisCycle } = member
+  const amount = { amount: lowestAmount(tier), currency: tier.currency }
+  const decided = decideIntent(asked.facts, { memberId, amount })
+  const refusal = decided instanceof Problem ? decided.message : null
+  return { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle }
+}
+
+function stuckAt(now: Date) {
+  return sql<boolean>`(status in ('held', 'submitted') and due_at is not null
+    and (due_at < ${new Date(now.getTime() - overdueMs)} or attempts > ${attemptsQuietMax}))`
+}
+
+async function select(
+  db: Reader,
+  { where, take, now }: { where: ReturnType<typeof sql>; take: number; now: Date },
+): Promise<Inspected[]> {
+  const { rows } = await sql<Omit<Inspected, 'stuck'> & { isStuck: boolean }>`
+    select partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee,
+           created_at, due_at, attempts, reason, adjusted_in_cycle_id, ${stuckAt(now)} as is_stuck
+      from withdrawals
+     where ${where}
+     order by id desc limit ${take}`.execute(db)
+  return rows.map(({ isStuck, ...row }) => ({ ...row, stuck: isStuck ? becauseOf(row) : null }))
+}
+
+function becauseOf({ status, attempts }: { status: WithdrawalStatus; attempts: number }): StuckBecause {
+  if (status === 'held') return 'no worker takes it to the bank'
+  return attempts > attemptsQuietMax ? 'the bank says nothing final' : 'no worker asks the bank'
+}

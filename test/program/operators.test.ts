@@ -1,0 +1,303 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { hostname, userInfo } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterEach, expect, test, vi } from 'vitest'
+import { baseEnvironment, type Environment, newDatabase, openwage, start, tamper, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+afterEach(tidyUp)
+
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const limits = ['--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000']
+const fee = ['--fee', '50', '--fee-bps', '100', '--fee-min', '60', '--fee-max', '300', '--per-day', '3']
+
+test('tier set changes what is named and keeps the rest, and without a terminal wants a yes', async () => {
+  const database = await newDatabase()
+  const { id } = await json(['partner', 'create', 'Acme'], database)
+  await json(['tier', 'set', id, 'Bronze', ...limits, ...fee], database)
+
+  const refused = await openwage(['tier', 'set', id, 'Bronze', '--upper-limit', '15000'], database)
+  expect(refused).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/upper limit +200\.00 GBP +150\.00 GBP +changes\n[\s\S]*It affects 0 members/),
+    stderr: expect.stringMatching(/^openwage: Nothing was done: .* add --yes\n$/),
+  })
+  const changed = await json(['tier', 'set', id, 'Bronze', '--upper-limit', '15000', '--yes'], database)
+  const terms = {
+    ...{ feeFixed: gbp(50), feeBps: 100, feeMin: gbp(60), feeMax: gbp(300), feePayer: 'member' },
+    ...{ lowerLimit: gbp(1_000), upperLimit: gbp(20_000), withdrawalsPerDay: 3, withdrawalsPerCycle: null },
+  }
+  expect(changed).toMatchObject({
+    hasChanged: true,
+    before: { version: 1, ...terms },
+    after: { version: 2, ...terms, upperLimit: gbp(15_000) },
+    affected: { members: { active: 0, invited: 0 }, openIntents: 0 },
+  })
+  // What the same terms would make is no version.
+  expect(await json(['tier', 'set', id, 'Bronze', '--fee-bps', '100'], database)).toMatchObject({ hasChanged: false })
+  const free = await json(['tier', 'set', id, 'Bronze', '--no-fee', '--no-per-day', '--yes'], database)
+  expect(free.after).toMatchObject({
+    ...{ version: 3, feeFixed: gbp(0), feeBps: 0, feeMin: null, feeMax: null },
+    ...{ withdrawalsPerDay: null, upperLimit: gbp(15_000) },
+  })
+
+  const shown = await json(['tier', 'show', id, 'Bronze'], database)
+  expect(shown.versions.map(({ version }: { version: number }) => version)).toEqual([3, 2, 1])
+  const [third, second, first] = shown.versions
+  expect([third.until, second.until, first.until]).toEqual([null, third.since, second.since])
+  expect(first).toMatchObject(terms)
+  expect(await json(['tier', 'list', id], database)).toMatchObject([{ name: 'Bronze', version: 3, feeFixed: gbp(0) }])
+})
+
+test('tier set names whom it affects, and on a terminal only a yes changes anything', async () => {
+  const database = await newDatabase()
+  const service = await start(database)
+  await intentOf(service)
+  await service.stop()
+  const [partner] = await json(['partner', 'list'], database)
+  const before = (await json(['tier', 'show', partner.id, 'Bronze'], database)).versions
+  const set = ['tier', 'set', partner.id, 'Bronze', '--fee', '75']
+  const declined = await onTerminal(set, { settings: database, answer: 'no' })
+  expect(declined).toMatch(
+    /It affects 8 members \(7 active, 1 invited\)\.\s+1 open intents keep the fee that they quoted/,
+  )
+  expect(declined).toMatch(/openwage: Nothing was done/)
+  expect((await json(['tier', 'show', partner.id, 'Bronze'], database)).versions).toEqual(before)
+  await onTerminal(set, { settings: database, answer: 'yes' })
+  const { versions } = await json(['tier', 'show', partner.id, 'Bronze'], database)
+  expect(versions).toHaveLength(2)
+  expect(versions[0]).toMatchObject({ feeFixed: gbp(75), feeBps: 100, feeMin: gbp(50), feeMax: gbp(300) })
+})
+
+test('a new tier needs its currency and limits, and a tier keeps its currency', async () => {
+  const database = await newDatabase()
+  const { id } = await json(['partner', 'create', 'Acme'], database)
+  expect(await openwage(['tier', 'set', id, 'Silver', '--fee', '1', '--yes'], database)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^openwage: There is no tier Silver yet .* needs --currency, --lower-limit/),
+  })
+  await json(['tier', 'set', id, 'Silver', ...limits], database)
+  expect(await openwage(['tier', 'set', id, 'Silver', '--currency', 'EUR', '--yes'], database)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('The tier Silver is in GBP'),
+  })
+  expect(await openwage(['tier', 'show', id, 'Gold'], database)).toMatchObject({
+    code: 1,
+    stderr: 'openwage: There is no tier Gold; tier list shows their names\n',
+  })
+})
+
+test('what commands change is in the audit log with who, before and after; what they leave as it is is not', async () => {
+  const database = await newDatabase()
+  const { id } = await json(['partner', 'create', 'Acme'], database)
+  await json(['tier', 'set', id, 'Silver', ...limits], database)
+  const { id: keyId, key } = await json(['key', 'create', id], database)
+  for (let repeated = 0; repeated < 2; repeated++) {
+    await json(['tier', 'set', id, 'Silver', '--fee', '5', '--yes'], database)
+    await json(['partner', 'set', id, '--grace-minutes', '0'], database)
+    await json(['partner', 'pause', id, '--reason', 'bank outage'], database)
+    await json(['float', 'fund', id, 'GBP', '1000', '--reference', 'transfer 1'], database)
+    await json(['float', 'floor', id, 'GBP', '500'], database)
+    await json(['key', 'revoke', keyId], database)
+  }
+  const { entries } = await json(['audit', '--partner', id], database)
+  const expected = [
+    ['key.revoke', keyId, { key: expect.stringMatching(/^ow_test_.{4}…$/) }],
+    ['float.floor', 'GBP', { before: { floor: null }, after: { floor: gbp(500) } }],
+    ['float.fund', 'GBP', { amount: gbp(1_000), reference: 'transfer 1', movementId: expect.stringMatching(/^fm_/) }],
+    ['partner.pause', id, { reason: 'bank outage' }],
+    ['partner.set', id, { before: { graceMinutes: 10 }, after: { graceMinutes: 0 } }],
+    ['tier.set', 'Silver', { before: { version: 1, feeFixed: gbp(0) }, after: { version: 2, feeFixed: gbp(5) } }],
+    ['key.create', keyId, expect.objectContaining({ expiresAt: null })],
+    ['tier.set', 'Silver', { before: null, after: expect.objectContaining({ upperLimit: gbp(20_000) }) }],
+    ['partner.create', id, { before: null, after: expect.objectContaining({ name: 'Acme', graceMinutes: 10 }) }],
+  ]
+  expect(entries.map((each: Record<string, unknown>) => [each.action, each.resourceId, each.details])).toEqual(expected)
+  for (const { actorKind, actor } of entries)
+    expect([actorKind, actor]).toEqual(['cli', `${userInfo().username}@${hostname()}`])
+  expect(JSON.stringify(entries)).not.toContain(key)
+
+  const page = await json(['audit', '--action', 'tier.set', '--take', '1'], database)
+  expect(page).toMatchObject({ hasMore: true, entries: [{ details: { after: { version: 2 } } }] })
+  const next = await json(['audit', '--action', 'tier.set', '--before', page.entries[0].id], database)
+  expect(next).toMatchObject({ hasMore: false, entries: [{ details: { before: null } }] })
+
+  const shown = await json(['partner', 'show', id], database)
+  expect(shown).toMatchObject({
+    paused: { since: entries[3].at, by: entries[3].actor, reason: 'bank outage' },
+    suspended: null,
+    settings: { graceMinutes: 0, timeZone: 'Europe/London' },
+    openCycle: { id: expect.stringMatching(/^pc_/), status: 'Open' },
+    floats: [{ currency: 'GBP', free: gbp(1_000), floor: gbp(500) }],
+    keys: { valid: 0, expired: 0, revoked: 1 },
+    members: { active: 0, invited: 0, inactive: 0 },
+  })
+})
+
+test('status has an exit code for a script, and names each thing that needs attention', async () => {
+  const unmigrated = await newDatabase({ migrated: false })
+  const nowhere = { DATABASE_URL: 'postgres://openwage:secret@127.0.0.1:1/openwage' }
+  for (const settings of [unmigrated, nowhere]) {
+    const told = await openwage(['status', '--json'], settings)
+    expect({ code: told.code, stderr: told.stderr }).toEqual({ code: 2, stderr: '' })
+    expect(JSON.parse(told.stdout)).toEqual({ state: 'cannotTell', reason: expect.any(String) })
+    expect(told.stdout).not.toContain('secret')
+  }
+  const database = await newDatabase()
+  expect(await openwage(['status'], database)).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/^! No worker/m),
+  })
+
+  const service = await start(database)
+  await vi.waitFor(
+    async () =>
+      expect(await openwage(['status'], database)).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining('All is well.'),
+      }),
+    { timeout: 60_000, interval: 500 },
+  )
+  await service.stop()
+  const [partner] = await json(['partner', 'list'], database)
+  await json(['partner', 'pause', partner.id, '--reason', 'fire drill'], database)
+  await json(['float', 'floor', partner.id, 'GBP', '1'], database)
+  await tamper(
+    database,
+    "update graphile_worker._private_known_crontabs set known_since = now() - interval '1 hour', last_execution = null",
+  )
+  await tamper(database, "select graphile_worker.add_job('expire-intents', run_at => now() - interval '1 hour')")
+  const status = await openwage(['status', '--json'], database)
+  expect(status.code).toBe(1)
+  expect(JSON.parse(status.stdout)).toMatchObject({
+    state: 'needsAttention',
+    database: { schema: 'up to date' },
+    lowFloats: [{ partnerId: partner.id, floor: gbp(1) }],
+    stopped: [{ id: partner.id, paused: { reason: 'fire drill' } }],
+    queue: { due: expect.any(Number), oldestDueAt: expect.any(String) },
+    attention: [
+      expect.stringContaining('No worker is alive; the last was, 60 min ago'),
+      expect.stringContaining(`The float of ${partner.id} is low`),
+      expect.stringMatching(/is paused since \S+ by \S+ \(fire drill\)/),
+    ],
+  })
+  const live = await newDatabase()
+  const inLive = await openwage(['status'], { ...live, OPENWAGE_MODE: 'live' })
+  expect(inLive.stdout).toMatch(/^! No bank is connected in live mode/m)
+})
+
+test('withdrawals, members and jobs are shown by their ids alone, with amounts as Money', async () => {
+  const database = await newDatabase()
+  const service = await start(database)
+  const { withdrawalIntentId } = await intentOf(service)
+  const headers = { 'x-api-key': service.key, 'content-type': 'application/json' }
+  const body = JSON.stringify({ withdrawalIntentId })
+  await fetch(`${service.address}/v1/pay/withdrawals/complete`, { method: 'POST', headers, body })
+  const csv = 'email,first_name,last_name,phone,tier\r\n'
+  const uploaded = await fetch(`${service.address}/v1/members/jobs/csv`, {
+    method: 'PUT',
+    headers: { 'x-api-key': service.key, 'content-type': 'text/csv' },
+    body: csv,
+  })
+  const { jobId } = (await uploaded.json()) as { jobId: string }
+  await service.stop()
+
+  const { withdrawals, hasMore } = await json(
+    ['withdrawal', 'list', '--take', '2', '--status', 'held', 'submitted', 'paid'],
+    database,
+  )
+  expect([withdrawals.length, hasMore]).toEqual([2, true])
+  const [{ id, memberId, partnerId }] = withdrawals
+  const shown = await json(['withdrawal', 'show', id], database)
+  expect(shown).toMatchObject({
+    ...{ id, memberId, partnerId, withdrawalIntentId, amount: gbp(5_000), netAmount: gbp(4_900), fee: gbp(100) },
+    ...{
+      employerFee: gbp(0),
+      bankAccount: { lastFour: '4958' },
+      timeline: [{ status: 'held' }, ...shown.timeline.slice(1)],
+    },
+  })
+  expect(JSON.stringify(shown)).not.toContain('66374958')
+  expect(await json(['member', 'show', memberId], database)).toMatchObject({
+    ...{ id: memberId, partnerId, status: 'active', tier: 'Bronze', canWithdraw: true, refusal: null },
+    ...{ bankAccount: { lastFour: '4958', check: 'valid' }, withdrawals: [{ id }, {}, {}] },
+  })
+  expect(await json(['job', 'list'], database)).toMatchObject({
+    hasMore: false,
+    jobs: [{ id: jobId, partnerId, kind: 'file', status: 'AwaitingReview', plan: { offboard: 24 } }],
+  })
+  const unknown = [
+    ['withdrawal', 'show', 'w_none'],
+    ['withdrawal', 'list', '--partner', 'par_none'],
+    ['member', 'show', 'mem_none'],
+    ['job', 'list', '--partner', 'par_none'],
+    ['partner', 'show', 'par_none'],
+    ['partner', 'pause', 'par_none'],
+    ['tier', 'list', 'par_none'],
+    ['tier', 'show', 'par_none', 'Gold'],
+    ['float', 'fund', 'par_none', 'GBP', '1'],
+    ['audit', '--partner', 'par_none'],
+  ]
+  const outcomes = await Promise.all(unknown.map(args => openwage(args, database)))
+  for (const [index, { code, stdout, stderr }] of outcomes.entries()) {
+    expect({ args: unknown[index], code, stdout }).toEqual({ args: unknown[index], code: 1, stdout: '' })
+    expect(stderr).toMatch(/^openwage: There is no (partner|withdrawal|member) \w+_none; .+\n$/)
+  }
+})
+
+test('every command has an example, prints JSON when asked to, and is in the guide', async () => {
+  const guide = readFileSync(new URL('../../docs/operations/commands.md', import.meta.url), 'utf8')
+  const commands = await leavesOf([])
+  expect(commands.length).toBeGreaterThan(25)
+  for (const { path, help } of commands) {
+    const command = path.join(' ')
+    expect(help, command).toContain(`  npx openwage ${command}`)
+    expect(guide, command).toContain(`openwage ${command}`)
+    // They print a file, or a greeting.
+    if (!['members export', 'start'].includes(command)) expect(help, command).toMatch(/^ {2}--json /m)
+  }
+})
+
+/** The commands that do something, found as a person finds them: by asking for help. */
+async function leavesOf(path: string[]): Promise<{ path: string[]; help: string }[]> {
+  const { code, stdout: help } = await openwage([...path, '--help'], {})
+  expect(code).toBe(0)
+  const listed = help.split('\nCommands:\n')[1]?.split('\n\n')[0] ?? ''
+  const names = [...listed.matchAll(/^ {2}([a-z]+)/gm)].map(([, name = '']) => name).filter(name => name !== 'help')
+  if (names.length === 0) return [{ path, help }]
+  return (await Promise.all(names.map(name => leavesOf([...path, name])))).flat()
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what is printed is what the test is about.
+async function json(args: string[], settings: Environment): Promise<any> {
+  const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
+  expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+async function intentOf({ curl }: { curl: string }): Promise<{ withdrawalIntentId: string }> {
+  return JSON.parse((await promisify(execFile)('sh', ['-c', curl])).stdout)
+}
+
+/** Runs a command as a person does: `script` gives it a terminal. */
+async function onTerminal(
+  args: string[],
+  { settings, answer }: { settings: Environment; answer: string },
+): Promise<string> {
+  const program = fileURLToPath(new URL('../../cli/openwage.ts', import.meta.url))
+  const command = [process.execPath, program, ...args].map(each => `'${each}'`).join(' ')
+  const child = execFile('script', ['-qec', command, '/dev/null'], { env: { ...baseEnvironment, ...settings } })
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let told = ''
+  let isAnswered = false
+  child.stdout?.on('data', (text: string) => {
+    told += text
+    if (isAnswered || !told.includes('Type yes to go on')) return
+    isAnswered = true
+    child.stdin?.write(`${answer}\n`)
+  })
+  child.once('close', () => resolve(told))
+  return await promise
+}

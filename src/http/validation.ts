@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { FastifySchema } from 'fastify'
 import { type Issue, issue, issuesMax, type ProblemName, problemOf } from '../errors.ts'
+import { hasVisible, visibleFormat } from '../text.ts'
 import { CsvFile } from './csv.ts'
 import { type Fault, textFault } from './strict-json.ts'
 import { UploadedFile } from './upload.ts'
@@ -17,6 +18,7 @@ const ajv = new Ajv({
   useDefaults: false,
 })
 formats.default(ajv)
+ajv.addFormat(visibleFormat, hasVisible)
 
 type Part = 'params' | 'querystring' | 'body'
 export type Parts = { params: unknown; query: unknown; body: unknown; bodyFaults: Fault[] }
@@ -172,6 +174,7 @@ const formatsInWords: Record<string, string> = {
   email: 'an e-mail address, like sam.okafor@example.com',
   date: 'a day that exists, like 2026-03-31',
   'date-time': 'an instant, like 2026-03-31T09:30:00.000Z',
+  [visibleFormat]: 'a text with a visible character',
 }
 
 // What the caller has named is told back, but not at any length.

@@ -51,6 +51,8 @@ export function serviceRoutes(app: App, { db }: Edge): void {
   app.get(
     '/readyz',
     {
+      // A probe is asked again within seconds, and gives up sooner than a client.
+      config: { answerMsMax: 2_000, isNeverShed: true },
       schema: operation({
         id: 'getReadiness',
         tag,

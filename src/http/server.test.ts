@@ -1,8 +1,11 @@
+import { writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import { gzipSync } from 'node:zlib'
+import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { newSecret } from '../partners/api-keys.ts'
+import { createServer } from './server.ts'
 
 let harness: Harness
 let port: number
@@ -206,6 +209,26 @@ describe('what is not exactly right', () => {
     const { body } = await harness.call('POST', path, { raw })
     expect(body.issues.map((issue: { path: string }) => issue.path).sort()).toEqual(['__proto__', 'constructor'])
   })
+})
+
+test.each(['ENOSPC', 'EDQUOT', 'EMFILE'])('a body that finds no room on the disk (%s) is 503, not 500', async code => {
+  const app = createServer({
+    db: harness.db,
+    log: pino({ level: 'silent' }),
+    now: harness.clock.now,
+    mode: harness.mode,
+  })
+  app.get('/full', async () => {
+    // The first of them for real; the others need a quota, or all file handles of the machine.
+    if (code === 'ENOSPC') await writeFile('/dev/full', 'x')
+    throw Object.assign(new Error(code), { code })
+  })
+  const answer = await app.inject('/full')
+  expect([answer.statusCode, answer.headers['retry-after'], codes({ body: answer.json() })]).toEqual([
+    ...[503, '1'],
+    ['InternalServerError'],
+  ])
+  await app.close()
 })
 
 describe('every answer', () => {

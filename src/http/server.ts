@@ -5,6 +5,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { brokenConstraint, type Db, unavailability } from '../db.ts'
+import { Deadline } from '../deadline.ts'
 import { issue, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { KeyHolder, Scope } from '../partners/api-keys.ts'
@@ -15,12 +16,14 @@ import { authenticator } from './auth.ts'
 import { requireUtf8 } from './csv.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 import { type Fault, parseStrictJson } from './strict-json.ts'
+import { UnavailabilityLog } from './unavailability-log.ts'
 import { compileValidation, type Parts } from './validation.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The moment of this request: whatever it decides, it decides as of this instant. */
     now: Date
+    deadline: Deadline
     partner: Partner
     idempotencyKey: string | undefined
     bodyFaults: Fault[]
@@ -33,6 +36,10 @@ declare module 'fastify' {
     validate?: (parts: Parts) => { query: unknown }
     /** How long the body may take to arrive, in milliseconds; for those that are large. */
     arrivalMsMax?: number
+    /** How long the answer may take, in milliseconds, without the arrival of the body; for what is known to take longer. */
+    answerMsMax?: number
+    /** Waits its turn under overload, which must not make a process look as if it were out of order. */
+    isNeverShed?: boolean
   }
 }
 
@@ -56,6 +63,8 @@ const limits = {
   headerBytesMax: 16 * 1024,
   // Two megabytes arrive in this time on any line that is worth waiting for.
   arrivalMsMax: 15_000,
+  // Nearly all answers take a hundredth of it. After it a client retries, and waiting on would only pile requests up.
+  answerMsMax: 5_000,
   // More than any route allows its body: it ends only what has never become a request.
   requestMsMax: 11 * 60_000,
   headersMsMax: 10_000,
@@ -111,6 +120,7 @@ export function createServer(
   app.server.on('checkExpectation', answerExpectation(app))
 
   app.decorateRequest('now')
+  app.decorateRequest('deadline')
   app.decorateRequest('partner')
   app.decorateRequest('idempotencyKey')
   app.decorateRequest('bodyFaults')
@@ -124,6 +134,15 @@ export function createServer(
   const arrivals = new Arrivals({ msMax: arrivalMsMax })
   const sweeping = setInterval(() => arrivals.sweep(), checkEveryMs).unref()
   app.addHook('onClose', () => clearInterval(sweeping))
+
+  const unavailabilityLog = new UnavailabilityLog(log)
+  app.addHook('onClose', () => unavailabilityLog.close())
+
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { answerMsMax: ms = limits.answerMsMax, isNeverShed = false } = request.routeOptions.config
+    request.deadline = new Deadline({ ms, isSheddable: !isNeverShed })
+    request.deadline.run(done)
+  })
 
   app.addHook('onRequest', async (request, reply) => {
     arrivals.expect(request, reply)
@@ -149,6 +168,7 @@ export function createServer(
       throw problem('UnsupportedMediaType', 'The body must not have a content-encoding; send it as plain JSON')
     }
   })
+  app.addHook('preValidation', (request, _reply, done) => request.deadline.run(done))
 
   app.addHook('preValidation', async request => {
     arrivals.arrived(request)
@@ -171,7 +191,7 @@ export function createServer(
     throw refuseRoute(request)
   })
 
-  app.setErrorHandler(answerError)
+  app.setErrorHandler((error, request, reply) => answerError(error, request, reply, unavailabilityLog))
 
   app.addHook('onResponse', async (request, reply) => {
     log.info(
@@ -209,13 +229,16 @@ export function createServer(
   async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.now = now()
     arrivals.expect(request, reply)
+    const deadline = new Deadline({ ms: limits.answerMsMax })
     const refusal = isVersioned(request.url)
-      ? await admit(request, reply, undefined).then(
-          () => error,
-          (refused: unknown) => refused,
-        )
+      ? await deadline
+          .run(() => admit(request, reply, undefined))
+          .then(
+            () => error,
+            (refused: unknown) => refused,
+          )
       : error
-    answerError(refusal, request, reply)
+    answerError(refusal, request, reply, unavailabilityLog)
   }
 
   async function admit(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void> {
@@ -284,12 +307,15 @@ async function readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown
   }
 }
 
-function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function answerError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  unavailabilityLog: UnavailabilityLog,
+): FastifyReply {
   const refusal = error instanceof Problem ? error : problemOfError(error, request)
-  // Telling somebody to come back later is no fault; under a flood there would be thousands of them a second.
-  if (refusal.status >= 500 && refusal !== error) {
-    request.log.error({ err: error, requestId: request.id }, 'request failed')
-  }
+  if (refusal.status === 503) unavailabilityLog.note(error, request.id)
+  else if (refusal.status >= 500) request.log.error({ err: error, requestId: request.id }, 'request failed')
   // A bad URL is refused before any hook has run.
   if (!reply.hasHeader('x-request-id')) setCommonHeaders(request, reply)
   return reply
@@ -329,10 +355,13 @@ function problemOfError(error: unknown, request: FastifyRequest): Problem {
   if (brokenConstraint(error) === 'balance_fits_the_wire') {
     return problem('Conflict', 'The member would have or owe more than a number in an answer can hold')
   }
-  const database = unavailability(error)
-  if (database !== undefined) {
+  const isOutOfRoom = /^(ENOSPC|EDQUOT|EROFS|EMFILE|ENFILE)$/.test(code ?? '')
+  const outcome = isOutOfRoom ? 'nothing-done' : unavailability(error)
+  if (outcome !== undefined) {
+    // A read has no effect, and neither has a request whose caller was not known yet.
+    const isHarmless = request.method === 'GET' || request.partner === undefined
     const message =
-      database === 'nothing-done'
+      outcome === 'nothing-done' || isHarmless
         ? 'The service is busy or restarting; nothing was done, try again'
         : 'The database was lost on the way, and whether the request took effect is not known; repeat it with the same idempotency key'
     return problem('ServiceUnavailable', message, {}, { 'retry-after': '1' })

@@ -66,7 +66,7 @@ const limits = {
  */
 export function acceptUploads(scope: App): void {
   scope.addHook('onRoute', route => {
-    route.config = { arrivalMsMax: limits.arrivalMsMax, ...route.config }
+    route.config = { arrivalMsMax: limits.arrivalMsMax, answerMsMax: limits.answerMsMax, ...route.config }
   })
   scope.addHook('preParsing', async (request, reply) => {
     reply.raw.once('close', () => void discard(folders.get(request)))

@@ -52,7 +52,8 @@ export function payRunRoutes(app: App, { db }: Edge): void {
   app.post(
     '/v1/pay/run',
     {
-      config: { scope: 'pay:write' },
+      // 100,000 lines take seconds on a busy machine.
+      config: { scope: 'pay:write', answerMsMax: 30_000 },
       schema: operation({
         id: 'uploadPayRun',
         tag,
@@ -142,7 +143,8 @@ export function payRunRoutes(app: App, { db }: Edge): void {
   app.post(
     '/v1/pay/runs/:payRunId/revert',
     {
-      config: { scope: 'pay:write' },
+      // 100,000 lines take seconds on a busy machine.
+      config: { scope: 'pay:write', answerMsMax: 30_000 },
       schema: operation({
         id: 'revertPayRun',
         tag,

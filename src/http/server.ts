@@ -101,7 +101,7 @@ export function createServer(
     // Whatever fits into the request line is for the schema to judge.
     routerOptions: { maxParamLength: limits.headerBytesMax, ignoreTrailingSlash: false },
     genReqId: request => saneRequestId(request.headers['x-request-id']) ?? newId('request', now()),
-    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, now),
+    clientErrorHandler: (error, socket) => refuseConnection(socket, error, now),
     frameworkErrors: (error, request, reply) => {
       void refuseUrl(error, request as FastifyRequest, reply as FastifyReply)
     },
@@ -118,6 +118,8 @@ export function createServer(
   app.setValidatorCompiler(() => () => true)
   app.setSerializerCompiler(() => JSON.stringify)
   app.server.on('checkExpectation', answerExpectation(app))
+
+  app.server.on('connect', (_request, socket) => refuseConnection(socket as Socket, connectRefused(), now))
 
   app.decorateRequest('now')
   app.decorateRequest('deadline')
@@ -162,16 +164,32 @@ export function createServer(
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
       throw problem('BadRequest', 'The Host header is missing')
     }
+    for (const name of ['host', 'content-type']) {
+      if (isRepeated(request, name)) throw problem('BadRequest', `The ${name} header must be sent once`)
+    }
     // Before the body is read, which for a path that does not exist nobody needs.
     if (request.is404) throw refuseRoute(request)
     if (request.headers['content-encoding'] !== undefined) {
       throw problem('UnsupportedMediaType', 'The body must not have a content-encoding; send it as plain JSON')
     }
+    const transferEncoding = request.headers['transfer-encoding']
+    if (transferEncoding !== undefined && transferEncoding.toLowerCase() !== 'chunked') {
+      throw problem('BadRequest', 'The only supported transfer-encoding is chunked')
+    }
+  })
+
+  // While the body arrives, the time is the caller's. Its events come from the socket, which knows no deadline.
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    request.deadline.pause()
+    done(unreadableBodies.get(request.raw))
   })
   app.addHook('preValidation', (request, _reply, done) => request.deadline.run(done))
 
   app.addHook('preValidation', async request => {
     arrivals.arrived(request)
+    if (isRepeated(request, 'x-idempotency-key')) {
+      throw problem('HeaderValidation', 'x-idempotency-key must be sent once', { path: 'x-idempotency-key' })
+    }
     request.idempotencyKey = readIdempotencyKey(request.headers['x-idempotency-key'])
     const { params, query, body, bodyFaults } = request
     const read = request.routeOptions.config.validate?.({ params, query, body, bodyFaults })
@@ -371,20 +389,32 @@ function problemOfError(error: unknown, request: FastifyRequest): Problem {
   return problem('InternalServerError', 'An unexpected fault; quote the x-request-id of this answer to the operator')
 }
 
+function isRepeated({ raw }: FastifyRequest, name: string): boolean {
+  let count = 0
+  for (let index = 0; index < raw.rawHeaders.length; index += 2) {
+    const header = raw.rawHeaders[index]
+    if (header?.length === name.length && header.toLowerCase() === name) count += 1
+  }
+  return count > 1
+}
+
+// What was wrong with a body before anything was there to read it.
+const unreadableBodies = new WeakMap<IncomingMessage, Problem>()
+
 // What is not even HTTP never becomes a request: the answer is written to the socket by hand.
-function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clock): void {
+function refuseConnection(socket: Socket, error: NodeJS.ErrnoException, now: Clock): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
-  const refusal = unreadable(error.code)
+  const refusal = error instanceof Problem ? error : unreadable(error.code)
   // What came before the unreadable bytes is a request like any other: its answer goes out first, and is the last one.
   const answering = (socket as Socket & { _httpMessage?: ServerResponse })._httpMessage
   if (answering != null && !answering.writableFinished) {
     answering.shouldKeepAlive = false
     answering.once('finish', () => socket.destroySoon())
-    // When it is its own body that cannot be read, it would wait for the rest of it.
-    if (!answering.req.complete && !refuseBody(answering.req, refusal)) socket.destroy()
+    // When it is its own body that cannot be read, it would wait for the rest of it; or the refusal waits to be asked for.
+    if (!answering.req.complete && !refuseBody(answering.req, refusal)) unreadableBodies.set(answering.req, refusal)
     return
   }
   const body = JSON.stringify({ issues: refusal.issues })
@@ -394,14 +424,25 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clo
     'x-request-id': newId('request', now()),
     'cache-control': 'no-store',
     ...defaultRateLimitHeaders,
+    ...refusal.headers,
     connection: 'close',
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   socket.end(`HTTP/1.1 ${refusal.status} ${reasons[refusal.status] ?? ''}\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
 }
 
+function connectRefused(): Problem {
+  return problem(
+    'MethodNotAllowed',
+    'CONNECT is not supported; this is not a proxy',
+    {},
+    { allow: 'DELETE, GET, PATCH, POST, PUT' },
+  )
+}
+
 const reasons: Record<number, string> = {
   400: 'Bad Request',
+  405: 'Method Not Allowed',
   408: 'Request Timeout',
   431: 'Request Header Fields Too Large',
 }

@@ -105,7 +105,15 @@ export async function run(
   const { db, batchDb, pool } = database
   // Only now, and only what is asked for: they are most of what there is to load.
   const app = roles.api
-    ? await (await import('./app.ts')).buildApp({ db, batchDb, pool, log, now, mode: settings.OPENWAGE_MODE })
+    ? await (await import('./app.ts')).buildApp({
+        db,
+        batchDb,
+        pool,
+        log,
+        now,
+        mode: settings.OPENWAGE_MODE,
+        trustedProxies: settings.OPENWAGE_TRUST_PROXY,
+      })
     : undefined
   const address = app && (await listen(app, settings))
   // Nobody waits for it, and a start does not fail of it.

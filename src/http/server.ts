@@ -53,9 +53,17 @@ export type App = FastifyInstance<
 
 /**
  * What the API runs on. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
- * `db`.
+ * `db`. `trustedProxies` are the addresses whose `x-forwarded-for` is believed.
  */
-export type Edge = { db: Db; batchDb: Db; pool: pg.Pool; log: Logger; now: Clock; mode: Mode }
+export type Edge = {
+  db: Db
+  batchDb: Db
+  pool: pg.Pool
+  log: Logger
+  now: Clock
+  mode: Mode
+  trustedProxies?: string
+}
 
 const limits = {
   // The largest ordinary body is a pay run of 10,000 lines.
@@ -82,7 +90,7 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * request exactly right), and the one shape of everything that goes wrong.
  */
 export function createServer(
-  { db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool'>,
+  { db, log, now, mode, trustedProxies = '' }: Omit<Edge, 'batchDb' | 'pool'>,
   { arrivalMsMax, checkEveryMs }: { arrivalMsMax: number; checkEveryMs: number } = limits,
 ): App {
   const app: App = Fastify({
@@ -98,6 +106,7 @@ export function createServer(
     connectionTimeout: limits.idleConnectionMsMax,
     keepAliveTimeout: limits.keepAliveMsMax,
     exposeHeadRoutes: false,
+    trustProxy: trustedProxies === '' ? false : trustedProxies,
     // Whatever fits into the request line is for the schema to judge.
     routerOptions: { maxParamLength: limits.headerBytesMax, ignoreTrailingSlash: false },
     genReqId: request => saneRequestId(request.headers['x-request-id']) ?? newId('request', now()),
@@ -221,6 +230,8 @@ export function createServer(
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime * 10) / 10,
         partnerId: request.partner?.id,
+        // Lets an operator find and block the sender of forged keys.
+        address: request.partner === undefined && [401, 429].includes(reply.statusCode) ? request.ip : undefined,
       },
       'request',
     )
@@ -260,7 +271,7 @@ export function createServer(
   }
 
   async function admit(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void> {
-    const holder = await authenticate(request.headers['x-api-key'])
+    const holder = await authenticate(request.headers['x-api-key'], () => request.ip)
     const { partner } = holder
     request.partner = partner
     const limit = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }

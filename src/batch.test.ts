@@ -1,6 +1,8 @@
 import pg from 'pg'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Batches, busy, type Outcome } from './batch.ts'
+import { type Unavailable, unavailability } from './db.ts'
+import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
 
 // What runs the batches is part of each test; no test here reaches a database.
@@ -175,4 +177,40 @@ test('when too many wait, the next one is told so at once, and there is room aga
   await turn()
   letGo()
   expect(await later).toEqual({ name: 'later' })
+})
+
+test('commands of a batch that hangs are answered by their deadline, and those behind it are never run', async () => {
+  vi.useFakeTimers()
+  try {
+    const started: string[][] = []
+    const deadlines: (Deadline | undefined)[] = []
+    const hanging = Promise.withResolvers<never>()
+    const batches = new Batches<string, object>(async commands => {
+      started.push(commands)
+      deadlines.push(Deadline.current)
+      return await hanging.promise
+    })
+    const submit = (name: string) =>
+      new Deadline({ ms: 5_000 }).run(() =>
+        batches.submit('a', name).catch((error: Unavailable) => [name, unavailability(error)]),
+      )
+    const answers = [submit('1')]
+    await vi.advanceTimersByTimeAsync(1)
+    answers.push(submit('2'))
+    await vi.advanceTimersByTimeAsync(1)
+    answers.push(submit('3'))
+    // The batch has a deadline of its own, within which the database is to answer.
+    expect(deadlines.map(each => Math.round((each?.leftMs ?? 0) / 1_000))).toEqual([4, 4])
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(await Promise.all(answers)).toEqual([
+      ['1', 'unknown'],
+      ['2', 'unknown'],
+      ['3', 'nothing-done'],
+    ])
+    hanging.reject(new Error('Connection terminated'))
+    await vi.advanceTimersByTimeAsync(1)
+    expect(started).toEqual([['1'], ['2']])
+  } finally {
+    vi.useRealTimers()
+  }
 })

@@ -1,4 +1,5 @@
-import { isLockTimeout, isUniqueViolation, unavailability } from './db.ts'
+import { isLockTimeout, isUniqueViolation, Unavailable, unavailability } from './db.ts'
+import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
 
 /** A command's answer that somebody else holds what it needs: it is run again where waiting holds up nobody else. */
@@ -28,6 +29,9 @@ const limits = {
   patientMax: 5,
   // As long as an ordinary operation waits for a lock, and its turn before that.
   waitMsMax: 4_000,
+  // A batch that takes longer hangs: its connection is given up, so that the next one gets another. The first commands of it
+  // are told before their own deadline passes, and so whether anything was done.
+  runMsMax: 4_000,
 }
 
 type Entry<Command, Result> = {
@@ -35,6 +39,10 @@ type Entry<Command, Result> = {
   command: Command
   since: number
   isSecondTry: boolean
+  /** Handed to the database, which may carry it out even if the answer does not come. */
+  isRunning: boolean
+  /** Answered because its deadline has passed. It is not run any more. */
+  isGivenUp: boolean
   resolve(result: Result): void
   reject(reason: unknown): void
 }
@@ -64,20 +72,35 @@ export class Batches<Command, Result> {
 
   /**
    * @returns the command's result, once it is durable
-   * @throws the command's refusal; Problem `ServiceUnavailable` when too many are waiting; what the database says otherwise
+   * @throws the command's refusal; Problem `ServiceUnavailable` when too many are waiting; Unavailable when the deadline of
+   * the request passes first; what the database says otherwise
    */
   async submit(partnerId: string, command: Command): Promise<Result> {
     if (this.#count >= limits.waitingMax) throw tooBusy()
     this.#count += 1
+    let timer: NodeJS.Timeout | undefined
     try {
       return await new Promise<Result>((resolve, reject) => {
-        this.#shared.push({ partnerId, command, since: performance.now(), isSecondTry: false, resolve, reject })
+        const entry: Entry<Command, Result> = {
+          partnerId,
+          command,
+          since: performance.now(),
+          isSecondTry: false,
+          isRunning: false,
+          isGivenUp: false,
+          resolve,
+          reject,
+        }
+        this.#shared.push(entry)
+        const deadline = Deadline.current
+        timer = deadline && setTimeout(() => giveUp(entry), deadline.leftMs)
         if (this.#inFlight === limits.inFlightMax) return
         this.#inFlight += 1
         // In the next turn of the loop, so that what has arrived in this one comes along.
         setImmediate(() => void this.#drain())
       })
     } finally {
+      clearTimeout(timer)
       this.#count -= 1
     }
   }
@@ -108,7 +131,8 @@ export class Batches<Command, Result> {
     while (lane.length > 0) {
       const [oldest, ...others] = await this.#attempt(take(lane), { waits: false })
       lane.unshift(...others)
-      if (oldest !== undefined) await this.#patiently(() => this.#attempt([oldest], { waits: true }))
+      if (oldest !== undefined)
+        await this.#patiently(() => this.#attempt(oldest.isGivenUp ? [] : [oldest], { waits: true }))
     }
     this.#held.delete(partnerId)
   }
@@ -129,11 +153,12 @@ export class Batches<Command, Result> {
    */
   async #attempt(batch: Entry<Command, Result>[], context: { waits: boolean }): Promise<Entry<Command, Result>[]> {
     if (batch.length === 0) return []
+    for (const entry of batch) entry.isRunning = true
     try {
-      const outcomes = await this.#run(
-        batch.map(({ command }) => command),
-        context,
-      )
+      const commands = batch.map(({ command }) => command)
+      // Of its own: the request whose command comes first has no more to say than the others.
+      const deadline = new Deadline({ ms: limits.runMsMax, isSheddable: false })
+      const outcomes = await deadline.run(() => this.#run(commands, context))
       return batch.filter((entry, index) => !conclude(entry, outcomes[index]))
     } catch (error) {
       return await this.#attemptAfter(error, batch, context)
@@ -155,7 +180,10 @@ export class Batches<Command, Result> {
       const held = await this.#attempt(batch.slice(0, half), context)
       return [...held, ...(await this.#attempt(batch.slice(half), context))]
     }
-    if (isLockTimeout(error) && !context.waits) return batch
+    if (isLockTimeout(error) && !context.waits) {
+      for (const entry of batch) entry.isRunning = false
+      return batch
+    }
     if (first !== undefined && isUniqueViolation(error) && !first.isSecondTry) {
       // Another process was first, with the same idempotency key or the same intent: now its work can be seen.
       first.isSecondTry = true
@@ -171,12 +199,20 @@ function take<Command, Result>(lane: Entry<Command, Result>[]): Entry<Command, R
   const oldest = performance.now() - limits.waitMsMax
   const taken = lane.splice(0, limits.batchMax)
   for (const entry of taken) if (entry.since < oldest) entry.reject(tooBusy())
-  return taken.filter(entry => entry.since >= oldest)
+  return taken.filter(entry => entry.since >= oldest && !entry.isGivenUp)
+}
+
+function giveUp<Command, Result>(entry: Entry<Command, Result>): void {
+  entry.isGivenUp = true
+  entry.reject(new Unavailable('the batch did not end in time', entry.isRunning ? 'unknown' : 'nothing-done'))
 }
 
 /** @returns false when the command has no answer yet, because it must wait */
 function conclude<Command, Result>(entry: Entry<Command, Result>, outcome: Outcome<Result> | undefined): boolean {
-  if (outcome === busy) return false
+  if (outcome === busy) {
+    entry.isRunning = false
+    return false
+  }
   if (outcome instanceof Problem) entry.reject(outcome)
   else if (outcome === undefined) entry.reject(new Error('A batch has forgotten a command'))
   else entry.resolve(outcome)

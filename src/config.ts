@@ -39,6 +39,13 @@ export const Settings = Type.Object({
     description:
       'Largest number of database connections of this process; the API has up to 8 more for its batches, a worker up to 7 for its queue.',
   }),
+  OPENWAGE_TRUST_PROXY: Type.String({
+    default: '',
+    pattern: '^([0-9A-Fa-f:.]+(/[0-9]{1,3})?(,[0-9A-Fa-f:.]+(/[0-9]{1,3})?)*)?$',
+    examples: ['127.0.0.1', '10.0.0.0/8,fd00::/8'],
+    description:
+      'Addresses or networks of the proxies in front of the API, separated by commas; their `x-forwarded-for` names the caller. Empty: it is ignored, and the connecting address is the caller. Unknown API keys are limited per caller.',
+  }),
   OPENWAGE_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',
     enum: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],

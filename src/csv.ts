@@ -1,29 +1,35 @@
 import { stringify } from 'csv-stringify/sync'
 
 /**
- * Rows as lines of a CSV file for people and their spreadsheets: a cell that one would take for a formula begins with an
- * apostrophe, and so does one that would lose its own apostrophe to `unescaped`.
+ * Rows as lines of a CSV file for people and their spreadsheets, with `escapeFormulas` applied to every cell.
  */
 export function csvLines(rows: string[][], { delimiter = ',' }: { delimiter?: string } = {}): string {
   return stringify(
-    rows.map(cells => (cells.some(isEscaped) ? cells.map(cell => (isEscaped(cell) ? `'${cell}` : cell)) : cells)),
-    // Source of the line end: RFC 4180, section 2.
-    { delimiter, escape_formulas: true, record_delimiter: 'windows' },
+    rows.map(cells => cells.map(escapeFormulas)),
+    // A reader may split at other places than the delimiter, too. Source of the line end: RFC 4180, section 2.
+    { delimiter, quoted_match: /[,;\t\r\n]/, record_delimiter: 'windows' },
   )
 }
 
-/** Takes away the apostrophe that `csvLines` has put before a cell. */
+/**
+ * Puts an apostrophe before whatever a spreadsheet could take for a formula, and before what would lose its own apostrophe to
+ * `unescaped`. A spreadsheet splits lines as its locale says, whatever the file's delimiter is, and then quotes within a line
+ * do not hold a cell together: so a cell can begin behind every comma, semicolon, tab and line break.
+ * Source: OWASP, "CSV Injection"
+ */
+export function escapeFormulas(cell: string): string {
+  return sign.test(cell) ? cell.replace(formulaStart, "'") : cell
+}
+
+/** Takes away the apostrophes that `escapeFormulas` has put in. */
 export function unescaped(cell: string): string {
-  return isEscaped(cell) ? cell.slice(1) : cell
+  return cell.includes("'") ? cell.replace(escapedStart, '') : cell
 }
 
-function isEscaped(cell: string): boolean {
-  return cell.charCodeAt(0) === apostrophe && escaped.test(cell)
-}
-
-const apostrophe = 0x27
-// What begins a formula, for csv-stringify: four signs, the same in full width, and two blanks that hide one.
-const escaped = /^'+[=+\-@\t\r＝＋－＠]/
+// Four signs begin a formula, also in full width; a tab or carriage return hides one.
+const sign = /[=+\-@\t\r＝＋－＠]/
+const formulaStart = /(?<=^|[,;\t\r\n])(?='*"*[=+\-@\t\r＝＋－＠])/g
+const escapedStart = /(?<=^|[,;\t\r\n])'(?='*"*[=+\-@\t\r＝＋－＠])/g
 
 /** What stands between the cells of a file: comma, semicolon or tab, whichever its header has most of outside of quotes. */
 export function delimiterOf(text: string): string {

@@ -1,6 +1,7 @@
+import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../test/harness.ts'
-import { type Db, sql } from './db.ts'
+import { connect, type Db, sql, unavailability } from './db.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -44,4 +45,16 @@ test('a transaction is undone as a whole, and its connection goes on', async () 
     expect(await count(), name).toBe(1)
     await sql`delete from rail_cursors`.execute(harness.db)
   }
+})
+
+test.each([
+  ['nothing listens', { host: '127.0.0.1', user: 'x', database: 'x', port: 1 }],
+  ['nothing listens at any address of a name', { host: 'localhost', user: 'x', database: 'x', port: 1 }],
+  ['there is no socket', { host: '/nowhere', user: 'x', database: 'x' }],
+  ['the name has no address', { host: 'nowhere.invalid', user: 'x', database: 'x' }],
+])('a database that cannot be reached because %s has done nothing', async (_, connection) => {
+  const { db, close } = connect(connection, { log: pino({ level: 'silent' }) })
+  const error = await sql`select 1`.execute(db).catch((refused: unknown) => refused)
+  expect(unavailability(error)).toBe('nothing-done')
+  await close()
 })

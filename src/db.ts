@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream'
+import type { Duplex, Writable } from 'node:stream'
 import {
   CamelCasePlugin,
   Kysely,
@@ -15,6 +15,7 @@ import {
 import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import type { Logger } from 'pino'
+import { Deadline } from './deadline.ts'
 import type { DB } from './tables.ts'
 
 export { sql }
@@ -48,13 +49,15 @@ const limits = {
   // A transaction that does nothing for this long belongs to a process that has lost its way.
   idleInTransactionTimeoutMs: 10_000,
   connectTimeoutMs: 5_000,
+  // A request does not wait longer for a connection: by then its caller is better off trying again.
+  requestConnectMs: 2_000,
+  // A fifth of a second of reads on two cores: further requests are refused at once, while they can still be retried in time.
+  requestsWaitingMax: 512,
 }
 
 const batchLimits = {
   // A batch that waits holds up everybody: who holds a lock for longer than this is waited for elsewhere.
   lockTimeoutMs: 50,
-  // The server ends a statement before that; this is for a server that does not answer any more, behind which all would wait.
-  answerTimeoutMs: limits.statementTimeoutMs + 2_000,
   // Two batches of each of the two kinds of commands, and as many of the reads that are as frequent.
   connectionsMax: 8,
   // Plans end with their connection: those that were made while tables were empty are not kept for long.
@@ -81,7 +84,7 @@ export function connect(
     types: { getTypeParser },
   }
   const pool = openPool(options, log)
-  const db = openKysely(pool)
+  const db = openKysely(leasing(pool))
   const batchDb = openKysely(preparing(openPool({ ...options, ...forBatches }, log)))
   const close = async () => {
     await Promise.all([db.destroy(), batchDb.destroy()])
@@ -125,13 +128,104 @@ const planSettings = `
 
 const forBatches: pg.PoolConfig = {
   max: batchLimits.connectionsMax,
-  query_timeout: batchLimits.answerTimeoutMs,
   maxLifetimeSeconds: batchLimits.plansSecondsMax,
   lock_timeout: batchLimits.lockTimeoutMs,
   pipeline: true,
   // Not among the options of the connection: those that a DATABASE_URL has would take their place.
   onConnect: client => client.query(planSettings),
 }
+
+function leasing(pool: pg.Pool): PostgresPool {
+  return {
+    options: pool.options,
+    connect: async () => forKysely(await lease(pool)),
+    end: () => pool.end(),
+  }
+}
+
+// Kysely's type of `query` has a second form, for cursors, which is not used here.
+function forKysely({ query, release }: Pick<Lease, 'query' | 'release'>) {
+  return { query, release } as never
+}
+
+type Lease = {
+  client: pg.PoolClient
+  query(text: string | pg.QueryConfig, values?: readonly unknown[]): Promise<pg.QueryResult>
+  release(discard?: boolean): void
+}
+
+/**
+ * Takes a connection from the pool for as long as the current deadline allows, and destroys the connection when the deadline
+ * passes first: a server that does not answer cannot be asked to cancel either.
+ * @throws Unavailable when no connection is free in time; later, from `query`, when the answer does not come in time
+ */
+async function lease(pool: pg.Pool): Promise<Lease> {
+  const deadline = Deadline.current
+  const client = await take(pool, deadline)
+  // What the destroyed connection leaves behind: an open transaction is rolled back, unless its commit was on the way.
+  let isInTransaction = false
+  let cutOff: Unavailable | undefined
+  const timer =
+    deadline &&
+    setTimeout(() => {
+      cutOff = new Unavailable('the database did not answer in time', isInTransaction ? 'nothing-done' : 'unknown')
+      destroy(client)
+    }, deadline.leftMs)
+  return {
+    client,
+    async query(text, values) {
+      if (text === 'begin') isInTransaction = true
+      else if (text === 'commit') isInTransaction = false
+      try {
+        return await client.query(text as string, values as unknown[])
+      } catch (error) {
+        throw cutOff ?? error
+      }
+    },
+    release(discard) {
+      clearTimeout(timer)
+      client.release(discard || cutOff !== undefined)
+    },
+  }
+}
+
+async function take(pool: pg.Pool, deadline: Deadline | undefined): Promise<pg.PoolClient> {
+  if (deadline === undefined) return await pool.connect()
+  if (deadline.isSheddable && pool.waitingCount >= limits.requestsWaitingMax) {
+    throw new Unavailable('too many requests wait for a database connection', 'nothing-done')
+  }
+  const connecting = pool.connect()
+  // An idle connection is handed over in the next tick.
+  if (pool.idleCount >= pool.waitingCount && pool.idleCount > 0) return await connecting
+  return await new Promise((resolve, reject) => {
+    let isLate = false
+    const late = () => {
+      isLate = true
+      reject(new Unavailable('no database connection was free in time', 'nothing-done'))
+    }
+    const timer = setTimeout(late, Math.min(limits.requestConnectMs, deadline.leftMs))
+    connecting.then(
+      client => {
+        clearTimeout(timer)
+        if (isLate) client.release()
+        else resolve(client)
+      },
+      error => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    )
+  })
+}
+
+// Ending a client would wait for the answers that do not come.
+function destroy(client: pg.PoolClient): void {
+  destroyed.add(client)
+  ;(client as pg.PoolClient & { connection: { stream: Duplex } }).connection.stream.destroy()
+}
+
+// Their loss is no news: it is told by what was cut off.
+const destroyed = new WeakSet<pg.ClientBase>()
 
 // Kysely knows no prepared statements; the driver makes one of every text that has a name.
 function preparing(pool: pg.Pool): PostgresPool {
@@ -144,11 +238,11 @@ function preparing(pool: pg.Pool): PostgresPool {
   return {
     options: pool.options,
     async connect() {
-      const client = await pool.connect()
+      const leased = await lease(pool)
       const send = (text: string, values: readonly unknown[]) =>
         values.length === 0
-          ? client.query(text)
-          : client.query({ name: nameOf(text), text, values: values.map(parameterOf) })
+          ? leased.query(text)
+          : leased.query({ name: nameOf(text), text, values: values.map(parameterOf) })
       let begun: Promise<unknown> | undefined
       // Nobody waits for a `begin` alone: it fails together with what follows it, which is on its way at once.
       const query = async (text: string, values: readonly unknown[]) => {
@@ -162,8 +256,7 @@ function preparing(pool: pg.Pool): PostgresPool {
         begun = undefined
         return answer
       }
-      // Kysely's type of `query` has a second form, for cursors, which nobody here opens.
-      return { query, release: (discard?: boolean) => client.release(discard) } as never
+      return forKysely({ query: query as Lease['query'], release: leased.release })
     },
     end: () => pool.end(),
   }
@@ -197,10 +290,9 @@ export function connectLike(pool: pg.Pool, { log, connectionsMax }: { log: Logge
 export async function withCopying<T>(pool: pg.Pool, work: (db: Db, copyInto: CopyInto) => Promise<T>): Promise<T> {
   let client: pg.PoolClient | undefined
   const connect = async () => {
-    const taken = await pool.connect()
-    client = taken
-    const query = (text: string, values: readonly unknown[]) => taken.query(text, [...values])
-    return { query, release: (discard?: boolean) => taken.release(discard) } as never
+    const leased = await lease(pool)
+    client = leased.client
+    return forKysely(leased)
   }
   const db = openKysely({ options: pool.options, connect, end: async () => undefined })
   return await work(db, statement => {
@@ -216,7 +308,7 @@ function openPool(options: pg.PoolConfig, log: Logger): pg.Pool {
   pool.on('connect', client => {
     client.on('error', error => {
       // Whoever ends the pool knows.
-      if (!pool.ending) log.warn({ err: error }, 'lost a database connection')
+      if (!pool.ending && !destroyed.has(client)) log.warn({ err: error }, 'lost a database connection')
     })
   })
   return pool
@@ -237,22 +329,45 @@ export function isLockTimeout(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '55P03'
 }
 
+/** The database could not be asked, or did not answer before the deadline of the request. */
+export class Unavailable extends Error {
+  readonly outcome: 'nothing-done' | 'unknown'
+
+  constructor(message: string, outcome: 'nothing-done' | 'unknown') {
+    super(message)
+    this.outcome = outcome
+  }
+}
+
 /**
  * What an error of the database says about the transaction it struck. `nothing-done`: it was busy, or could not be reached;
  * trying again is right. `unknown`: the connection broke, perhaps while the server was committing. Undefined for any other.
- * Source: PostgreSQL error codes, classes 08, 40, 53, 55 and 57; Node's network errors; the driver's own messages.
+ * Source: PostgreSQL error codes, classes 08, 25, 40, 53, 55 and 57; Node's network errors; the driver's own messages.
  */
 export function unavailability(error: unknown): 'nothing-done' | 'unknown' | undefined {
+  if (error instanceof Unavailable) return error.outcome
   if (error instanceof pg.DatabaseError) {
-    if (/^(40|53|55P03|57014|57P03)/.test(error.code ?? '')) return 'nothing-done'
+    // 25006 is a server that was made read-only, 25P03 a transaction that the server has ended because we had stalled.
+    if (/^(25006|25P03|40|53|55P03|57014|57P03)/.test(error.code ?? '')) return 'nothing-done'
     return /^(08|57P)/.test(error.code ?? '') ? 'unknown' : undefined
   }
-  const { code = '', message = '' } = error as NodeJS.ErrnoException
-  if (/^(ECONNREFUSED|ENOENT)$/.test(code) || /^timeout exceeded when trying to connect/.test(message))
+  // A name with several addresses (`localhost`) gives an error around one for each.
+  const { code = '', message = '', syscall } = firstOf(error) as NodeJS.ErrnoException
+  if (syscall === 'connect' || syscall === 'getaddrinfo' || /^(ECONNREFUSED|ENOENT)$/.test(code)) return 'nothing-done'
+  if (/^timeout (exceeded when trying to connect|expired)|establishing an SSL connection/.test(message))
     return 'nothing-done'
   // Rolling back on a broken connection fails in its turn, and hides what broke it.
-  const broken = /Connection terminated|not queryable|Client was closed|Query read timeout/.test(message)
+  const broken = /Connection terminated|not queryable|Client was closed|write EPIPE|read ECONNRESET/.test(message)
   return broken || /^(ECONNRESET|EPIPE|ETIMEDOUT)$/.test(code) ? 'unknown' : undefined
+}
+
+function firstOf(error: unknown): unknown {
+  return error instanceof AggregateError ? error.errors[0] : error
+}
+
+/** Whether the error says that the server takes no writes: it was made read-only, or is a standby. */
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '25006'
 }
 
 /** Whether the error says that a row with this key was there first. */

@@ -19,7 +19,7 @@ export const problems = {
     code: 'RateLimitExceeded',
     status: 429,
     extra: [],
-    when: 'More requests than the partner may send; `retry-after` says when to come back.',
+    when: 'More requests than the partner may send, or too many unknown API keys from one address; `retry-after` says when to come back.',
   },
   Forbidden: {
     order: 3,

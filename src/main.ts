@@ -125,7 +125,7 @@ export async function run(
   }
   try {
     // Only now, and only what is asked for: they are most of what there is to load.
-    const edge = { db, log, now, mode }
+    const edge = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
           { ...edge, batchDb, pool, hasRail: hasRail(settings) },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
+import { hasVisible, visibleFormat } from '../src/text.ts'
 import type { Answer } from './harness.ts'
 
 type Operation = {
@@ -12,7 +13,7 @@ type Document = { paths: Record<string, Record<string, Operation>>; components: 
 
 const document: Document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
 
-const ajv = new Ajv2020({ allErrors: true, strict: false })
+const ajv = new Ajv2020({ allErrors: true, strict: false, formats: { [visibleFormat]: hasVisible } })
 formats.default(ajv)
 ajv.addSchema({ $id: 'openapi', ...document })
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import pino from 'pino'
+import pino, { type Logger } from 'pino'
 import { inject } from 'vitest'
 import { buildApp } from '../src/app.ts'
 import { connect, type Db } from '../src/db.ts'
@@ -54,16 +54,18 @@ export async function startHarness({
   mode = 'sandbox',
   hasRail = mode === 'sandbox',
   startAt = new Date('2026-03-10T09:00:00.000Z'),
+  postgres: { host, user } = inject('postgres'),
+  log = pino({ level: 'silent' }),
 }: {
   mode?: Mode
   /** Whether the API believes that withdrawals can be paid out. */
   hasRail?: boolean
   startAt?: Date
+  postgres?: { host: string; user: string }
+  log?: Logger
 } = {}) {
-  const { host, user } = inject('postgres')
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, user, database })
-  const log = pino({ level: 'silent' })
   const { db, batchDb, pool, close } = connect({ host, user, database }, { log, connectionsMax: 30 })
   const clock = testClock(startAt)
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))

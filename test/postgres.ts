@@ -17,6 +17,13 @@ declare module 'vitest' {
 
 /** One PostgreSQL for the whole run, with a migrated template that each test file clones. */
 export default async function setup(project: TestProject) {
+  const { host, user, stop } = await startTestPostgres()
+  project.provide('postgres', { host, user })
+  return stop
+}
+
+/** A PostgreSQL with a migrated template; a test that stops or freezes the server needs one of its own. */
+export async function startTestPostgres() {
   // Not mkdtemp: a folder that only its maker may enter is none that an unprivileged PostgreSQL can work in.
   const dataDir = path.join(tmpdir(), `openwage-test-${randomBytes(6).toString('hex')}`)
   const postgres = await startEmbeddedPostgres({
@@ -32,9 +39,13 @@ export default async function setup(project: TestProject) {
   const { db, pool } = connect({ host, user, database: 'template_openwage' }, { log })
   await migrate(db, pool)
   await db.destroy()
-  project.provide('postgres', { host, user })
-  return async () => {
-    await postgres.stop()
-    await rm(dataDir, { recursive: true, force: true })
+  return {
+    host,
+    user,
+    dataDir,
+    async stop() {
+      await postgres.stop()
+      await rm(dataDir, { recursive: true, force: true })
+    },
   }
 }

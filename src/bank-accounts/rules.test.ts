@@ -1,5 +1,6 @@
 import { Ajv } from 'ajv'
 import { describe, expect, test } from 'vitest'
+import { hasVisible, visibleFormat } from '../text.ts'
 import { check, fromColumns, isSame, lastFour, normalised, toColumns } from './rules.ts'
 import { AccountDetails } from './schema.ts'
 
@@ -147,7 +148,7 @@ test('the last four are of the account number or the IBAN', () => {
 })
 
 describe('the wire shape', () => {
-  const isAccepted = new Ajv({ strict: false }).compile(AccountDetails)
+  const isAccepted = new Ajv({ strict: false, formats: { [visibleFormat]: hasVisible } }).compile(AccountDetails)
 
   test.each([
     ['hyphens in the sort code', uk('08-99-99', '66374958')],

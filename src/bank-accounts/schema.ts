@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { visibleFormat } from '../text.ts'
 
 /** Text of one line: letters of any language, no line breaks or control characters, and more than blanks. */
 export const oneLine = '^(?=.*\\S)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*$'
@@ -7,6 +8,7 @@ const AccountHolder = Type.String({
   minLength: 1,
   maxLength: 140,
   pattern: oneLine,
+  format: visibleFormat,
   description: 'Name of the account holder, 1 to 140 characters.',
   examples: ['Sam Okafor'],
 })

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Deadline } from '../deadline.ts'
 import { problem } from '../errors.ts'
 
 /** @throws Problem `UnsupportedMediaType` when the `content-type` names another character set */
@@ -33,10 +34,27 @@ export function sendCsv(
   reply: FastifyReply,
   { name, parts }: { name: string; parts: AsyncIterable<string> },
 ): FastifyReply {
-  const file = Readable.from(parts)
+  const file = Readable.from(inTime(parts))
   file.on('error', error => request.log.error({ err: error, requestId: request.id }, 'a file broke off in the middle'))
   return reply.headers(csvHeaders(name)).send(file)
 }
+
+// The whole takes as long as the caller reads, so that each part has a deadline of its own.
+async function* inTime(parts: AsyncIterable<string>): AsyncGenerator<string> {
+  const iterator = parts[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const { value, done } = await new Deadline({ ms: partMsMax, isSheddable: false }).run(() => iterator.next())
+      if (done) return
+      yield value
+    }
+  } finally {
+    await iterator.return?.()
+  }
+}
+
+// As long as a statement may take.
+const partMsMax = 10_000
 
 /** Headers of an answer that is a CSV file to keep. `name` holds nothing but letters, digits, `-` and `.`. */
 export function csvHeaders(name: string): Record<string, string> {

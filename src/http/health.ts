@@ -63,6 +63,8 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
   app.get(
     '/readyz',
     {
+      // A probe is asked again within seconds, and gives up sooner than a client.
+      config: { answerMsMax: limits.answerMsMax, isNeverShed: true },
       schema: operation({
         id: 'getReadiness',
         tag,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+import { networkOf, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 
 const limit = { perSecond: 100, burst: 200 }
 const at = (ms: number) => new Date(Date.UTC(2026, 2, 10) + ms)
@@ -54,4 +54,39 @@ test('the headers say what is left and when the quota is whole again', () => {
     'ratelimit-policy': '"partner";q=200;w=2',
     ratelimit: '"partner";r=150;t=1',
   })
+})
+
+test('asking without taking changes nothing', () => {
+  const limiter = new RateLimiter()
+  const slow = { perSecond: 1, burst: 1 }
+  for (let count = 0; count < 3; count++) expect(limiter.peek('a', slow, at(0)).allowed).toBe(true)
+  limiter.take('a', slow, at(0))
+  expect(limiter.peek('a', slow, at(0))).toEqual({ allowed: false, retryAfterSeconds: 1 })
+})
+
+test('beyond ten thousand names the one that was quiet for longest is forgotten', () => {
+  const limiter = new RateLimiter()
+  const slow = { perSecond: 1, burst: 1 }
+  for (let index = 0; index < 10_000; index++) limiter.take(`name ${index}`, slow, at(0))
+  limiter.take('name 0', slow, at(0))
+  limiter.take('one more', slow, at(0))
+  expect(limiter.peek('name 0', slow, at(0)).allowed).toBe(false)
+  expect(limiter.peek('name 1', slow, at(0)).allowed).toBe(true)
+  expect(limiter.peek('name 2', slow, at(0)).allowed).toBe(false)
+})
+
+test.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['::ffff:192.0.2.1', '192.0.2.1'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:0DB8:0001:0002::', '2001:db8:1:2::/64'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['::', '0:0:0:0::/64'],
+  ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['unix:', 'unknown'],
+  ['', 'unknown'],
+])('the address %j is counted under %s', (address, network) => {
+  expect(networkOf(address)).toBe(network)
 })

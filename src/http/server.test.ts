@@ -1,8 +1,11 @@
+import { writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import { gzipSync } from 'node:zlib'
+import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { newSecret } from '../partners/api-keys.ts'
+import { createServer } from './server.ts'
 
 let harness: Harness
 let port: number
@@ -208,6 +211,26 @@ describe('what is not exactly right', () => {
   })
 })
 
+test.each(['ENOSPC', 'EDQUOT', 'EMFILE'])('a body that finds no room on the disk (%s) is 503, not 500', async code => {
+  const app = createServer({
+    db: harness.db,
+    log: pino({ level: 'silent' }),
+    now: harness.clock.now,
+    mode: harness.mode,
+  })
+  app.get('/full', async () => {
+    // The first of them for real; the others need a quota, or all file handles of the machine.
+    if (code === 'ENOSPC') await writeFile('/dev/full', 'x')
+    throw Object.assign(new Error(code), { code })
+  })
+  const answer = await app.inject('/full')
+  expect([answer.statusCode, answer.headers['retry-after'], codes({ body: answer.json() })]).toEqual([
+    ...[503, '1'],
+    ['InternalServerError'],
+  ])
+  await app.close()
+})
+
 describe('every answer', () => {
   test('names the request, by the caller’s own id when that is sane', async () => {
     expect(
@@ -236,7 +259,7 @@ describe('every answer', () => {
 
 // What no HTTP client sends.
 describe('on the wire', () => {
-  const send = (text: string) =>
+  const send = (text: string, later = '') =>
     new Promise<string>((resolve, reject) => {
       const socket = net.connect({ host: '127.0.0.1', port })
       let answer = ''
@@ -247,6 +270,8 @@ describe('on the wire', () => {
       socket.on('close', () => resolve(answer))
       socket.on('error', reject)
       socket.write(text)
+      // By then the request is being handled: the answer to another connection has come.
+      if (later !== '') void harness.call('GET', '/livez', { key: null }).then(() => socket.write(later))
     })
   const parsed = (answer: string) => {
     const [head = '', body = ''] = answer.split('\r\n\r\n')
@@ -272,6 +297,15 @@ describe('on the wire', () => {
     ],
     ['no host', 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     ['headers beyond the limit', `GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    ['two hosts', 'GET /livez HTTP/1.1\r\nHost: x\r\nhost: y\r\nConnection: close\r\n\r\n', 400],
+    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+    ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n', 405],
+    ['CONNECT to a path of ours', 'CONNECT /v1/tiers HTTP/1.1\r\nHost: x\r\n\r\n', 405],
+    [
+      'another transfer-encoding',
+      'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+      400,
+    ],
     ['an unknown expectation', 'GET /v1/tiers HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n', 401],
   ])('%s is answered in the one shape', async (_, text, status) => {
     const answer = parsed(await send(text))
@@ -285,6 +319,53 @@ describe('on the wire', () => {
     ]) {
       expect(answer.head).toContain(header)
     }
+  })
+
+  test.each([
+    ['a length that is no number', 'zz\r\n', 400],
+    ['a length beyond all numbers', `${'f'.repeat(20)}\r\n`, 400],
+    ['no line end behind a chunk', '2\r\n{}XX0\r\n\r\n', 400],
+    ['extensions without end', `2;${'x'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`, 400],
+    ['a trailer without end', `2\r\n{}\r\n0\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
+  ])('a chunked body with %s is answered, whether it comes with its headers or after', async (_, chunks, status) => {
+    const common = `Host: x\r\nx-api-key: ${harness.key}\r\nTransfer-Encoding: chunked\r\nContent-Type:`
+    for (const head of [
+      `POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`,
+      `PUT /v1/members/jobs/csv HTTP/1.1\r\n${common} text/csv\r\n\r\n`,
+    ]) {
+      const answer = parsed(await send(head + chunks))
+      expect([answer.status, answer.issues[0]?.code, answer.head.split('\r\n')[0]]).toEqual([
+        status,
+        'BadRequest',
+        expect.stringContaining(String(status)),
+      ])
+    }
+    const afterwards = await send(`POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`, chunks)
+    expect(parsed(afterwards).status).toBe(status)
+  })
+
+  test('a broken body does not come before the question who is calling', async () => {
+    const answer = parsed(await send(`POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`))
+    expect(answer.status).toBe(401)
+  })
+
+  test.each([
+    ['content-type', 'BadRequest'],
+    ['x-idempotency-key', 'HeaderValidation'],
+    ['host', 'BadRequest'],
+  ])('a second %s is refused, even if it says the same', async (name, code) => {
+    const once = ['Content-Type: application/json', 'Host: x', 'X-Idempotency-Key: a', 'Content-Length: 2']
+    const twice = once.filter(each => each.toLowerCase().startsWith(name))
+    const lines = [...once, ...twice, `x-api-key: ${harness.key}`, 'Connection: close']
+    const answer = parsed(await send(`POST ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n{}`))
+    expect([answer.status, answer.issues.map(issue => issue.code)]).toEqual([400, [code]])
+  })
+
+  test('an upgrade that is not supported is ignored, as HTTP asks for', async () => {
+    const answer = await send(
+      `GET /v1/tiers HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
   })
 
   test('bytes behind a good request do not take its answer away', async () => {

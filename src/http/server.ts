@@ -5,6 +5,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { brokenConstraint, type Db, unavailability } from '../db.ts'
+import { Deadline } from '../deadline.ts'
 import { issue, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { KeyHolder, Scope } from '../partners/api-keys.ts'
@@ -17,6 +18,7 @@ import { requireUtf8 } from './csv.ts'
 import { idempotencyKeyPattern } from './operation.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 import { type Fault, parseStrictJson } from './strict-json.ts'
+import { UnavailabilityLog } from './unavailability-log.ts'
 import { compileValidation, type Parts } from './validation.ts'
 
 declare module 'fastify' {
@@ -27,6 +29,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The moment of this request: whatever it decides, it decides as of this instant. */
     now: Date
+    deadline: Deadline
     partner: Partner
     /** The API key that the request was made with. */
     keyId: string
@@ -41,6 +44,10 @@ declare module 'fastify' {
     validate?: (parts: Parts) => { query: unknown }
     /** How long the body may take to arrive, in milliseconds; for those that are large. */
     arrivalMsMax?: number
+    /** How long the answer may take, in milliseconds, without the arrival of the body; for what is known to take longer. */
+    answerMsMax?: number
+    /** Waits its turn under overload, which must not make a process look as if it were out of order. */
+    isNeverShed?: boolean
   }
 }
 
@@ -53,10 +60,20 @@ export type App = FastifyInstance<
 >
 
 /**
- * What the API runs on. `hasRail`: a bank is connected that the worker pays withdrawals through. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
- * `db`.
+ * What the API runs on. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
+ * `db`. `hasRail`: a bank is connected, through which the worker pays withdrawals. `trustedProxies` are the addresses whose
+ * `x-forwarded-for` is believed.
  */
-export type Edge = { db: Db; batchDb: Db; pool: pg.Pool; log: Logger; now: Clock; mode: Mode; hasRail: boolean }
+export type Edge = {
+  db: Db
+  batchDb: Db
+  pool: pg.Pool
+  log: Logger
+  now: Clock
+  mode: Mode
+  hasRail: boolean
+  trustedProxies?: string
+}
 
 const limits = {
   // The largest ordinary body is a job of 10,000 short actions; a pay run may be larger.
@@ -64,6 +81,8 @@ const limits = {
   headerBytesMax: 16 * 1024,
   // Two megabytes arrive in this time on any line that is worth waiting for.
   arrivalMsMax: 15_000,
+  // Nearly all answers take a hundredth of it. After it a client retries, and waiting on would only pile requests up.
+  answerMsMax: 5_000,
   // More than any route allows its body: it ends only what has never become a request.
   requestMsMax: 11 * 60_000,
   headersMsMax: 10_000,
@@ -96,7 +115,7 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * request exactly right), and the one shape of everything that goes wrong.
  */
 export function createServer(
-  { db, log, now, mode }: Omit<Edge, 'batchDb' | 'pool' | 'hasRail'>,
+  { db, log, now, mode, trustedProxies = '' }: Omit<Edge, 'batchDb' | 'pool' | 'hasRail'>,
   overrides: Overrides = {},
 ): App {
   const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {
@@ -116,10 +135,11 @@ export function createServer(
     connectionTimeout: limits.idleConnectionMsMax,
     keepAliveTimeout: limits.keepAliveMsMax,
     exposeHeadRoutes: false,
+    trustProxy: trustedProxies === '' ? false : trustedProxies,
     // Whatever fits into the request line is for the schema to judge.
     routerOptions: { maxParamLength: limits.headerBytesMax, ignoreTrailingSlash: false },
     genReqId: request => saneRequestId(request.headers['x-request-id']) ?? newId('request', now()),
-    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, now),
+    clientErrorHandler: (error, socket) => refuseConnection(socket, error, now),
     frameworkErrors: (error, request, reply) => {
       void refuseUrl(error, request as FastifyRequest, reply as FastifyReply)
     },
@@ -138,7 +158,10 @@ export function createServer(
   app.server.on('checkExpectation', answerExpectation(app))
 
   app.decorate('isDraining', false)
+  app.server.on('connect', (_request, socket) => refuseConnection(socket as Socket, connectRefused(), now))
+
   app.decorateRequest('now')
+  app.decorateRequest('deadline')
   app.decorateRequest('partner')
   app.decorateRequest('keyId')
   app.decorateRequest('idempotencyKey')
@@ -160,6 +183,15 @@ export function createServer(
   app.addHook('preClose', async () => arrivals.closeWithin(closingArrivalMsMax))
   app.addHook('onClose', () => clearInterval(sweeping))
 
+  const unavailabilityLog = new UnavailabilityLog(log)
+  app.addHook('onClose', () => unavailabilityLog.close())
+
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { answerMsMax: ms = limits.answerMsMax, isNeverShed = false } = request.routeOptions.config
+    request.deadline = new Deadline({ ms, isSheddable: !isNeverShed })
+    request.deadline.run(done)
+  })
+
   app.addHook('onRequest', async (request, reply) => {
     arrivals.expect(request, reply)
     request.now = now()
@@ -180,15 +212,32 @@ export function createServer(
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
       throw problem('BadRequest', 'The Host header is missing')
     }
+    for (const name of ['host', 'content-type']) {
+      if (isRepeated(request, name)) throw problem('BadRequest', `The ${name} header must be sent once`)
+    }
     // Before the body is read, which for a path that does not exist nobody needs.
     if (request.is404) throw refuseRoute(request)
     if (request.headers['content-encoding'] !== undefined) {
       throw problem('UnsupportedMediaType', 'The body must not have a content-encoding; send it as plain JSON')
     }
+    const transferEncoding = request.headers['transfer-encoding']
+    if (transferEncoding !== undefined && transferEncoding.toLowerCase() !== 'chunked') {
+      throw problem('BadRequest', 'The only supported transfer-encoding is chunked')
+    }
   })
+
+  // While the body arrives, the time is the caller's. Its events come from the socket, which knows no deadline.
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    request.deadline.pause()
+    done(unreadableBodies.get(request.raw))
+  })
+  app.addHook('preValidation', (request, _reply, done) => request.deadline.run(done))
 
   app.addHook('preValidation', async request => {
     arrivals.arrived(request)
+    if (isRepeated(request, 'x-idempotency-key')) {
+      throw problem('HeaderValidation', 'x-idempotency-key must be sent once', { path: 'x-idempotency-key' })
+    }
     request.idempotencyKey = readIdempotencyKey(request)
     const { params, query, body, bodyFaults } = request
     const read = request.routeOptions.config.validate?.({ params, query, body, bodyFaults })
@@ -208,7 +257,7 @@ export function createServer(
     throw refuseRoute(request)
   })
 
-  app.setErrorHandler(answerError)
+  app.setErrorHandler((error, request, reply) => answerError(error, request, reply, unavailabilityLog))
 
   app.addHook('onResponse', async (request, reply) => {
     log.info(
@@ -220,6 +269,8 @@ export function createServer(
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime * 10) / 10,
         partnerId: request.partner?.id,
+        // Lets an operator find and block the sender of forged keys.
+        address: request.partner === undefined && [401, 429].includes(reply.statusCode) ? request.ip : undefined,
       },
       'request',
     )
@@ -246,17 +297,20 @@ export function createServer(
   async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.now = now()
     arrivals.expect(request, reply)
+    const deadline = new Deadline({ ms: limits.answerMsMax })
     const refusal = isVersioned(request.url)
-      ? await admit(request, reply, undefined).then(
-          () => error,
-          (refused: unknown) => refused,
-        )
+      ? await deadline
+          .run(() => admit(request, reply, undefined))
+          .then(
+            () => error,
+            (refused: unknown) => refused,
+          )
       : error
-    answerError(refusal, request, reply)
+    answerError(refusal, request, reply, unavailabilityLog)
   }
 
   async function admit(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void> {
-    const holder = await authenticate(request.headers['x-api-key'])
+    const holder = await authenticate(request.headers['x-api-key'], () => request.ip)
     const { partner } = holder
     request.partner = partner
     request.keyId = holder.keyId
@@ -342,12 +396,15 @@ async function readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown
   }
 }
 
-function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function answerError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  unavailabilityLog: UnavailabilityLog,
+): FastifyReply {
   const refusal = error instanceof Problem ? error : problemOfError(error, request)
-  // Telling somebody to come back later is no fault; under a flood there would be thousands of them a second.
-  if (refusal.status >= 500 && refusal !== error) {
-    request.log.error({ err: error, requestId: request.id }, 'request failed')
-  }
+  if (refusal.status === 503) unavailabilityLog.note(error, request.id)
+  else if (refusal.status >= 500) request.log.error({ err: error, requestId: request.id }, 'request failed')
   // A bad URL is refused before any hook has run.
   if (!reply.hasHeader('x-request-id')) setCommonHeaders(request, reply)
   return reply
@@ -387,10 +444,13 @@ function problemOfError(error: unknown, request: FastifyRequest): Problem {
   if (brokenConstraint(error) === 'balance_fits_the_wire') {
     return problem('Conflict', 'The member would have or owe more than a number in an answer can hold')
   }
-  const database = unavailability(error)
-  if (database !== undefined) {
+  const isOutOfRoom = /^(ENOSPC|EDQUOT|EROFS|EMFILE|ENFILE)$/.test(code ?? '')
+  const outcome = isOutOfRoom ? 'nothing-done' : unavailability(error)
+  if (outcome !== undefined) {
+    // A read has no effect, and neither has a request whose caller was not known yet.
+    const isHarmless = request.method === 'GET' || request.partner === undefined
     const message =
-      database === 'nothing-done'
+      outcome === 'nothing-done' || isHarmless
         ? 'The service is busy or restarting; nothing was done, try again'
         : 'The database was lost on the way, and whether the request took effect is not known; repeat it with the same idempotency key'
     return problem('ServiceUnavailable', message, {}, { 'retry-after': '1' })
@@ -400,20 +460,32 @@ function problemOfError(error: unknown, request: FastifyRequest): Problem {
   return problem('InternalServerError', 'An unexpected fault; quote the x-request-id of this answer to the operator')
 }
 
+function isRepeated({ raw }: FastifyRequest, name: string): boolean {
+  let count = 0
+  for (let index = 0; index < raw.rawHeaders.length; index += 2) {
+    const header = raw.rawHeaders[index]
+    if (header?.length === name.length && header.toLowerCase() === name) count += 1
+  }
+  return count > 1
+}
+
+// What was wrong with a body before anything was there to read it.
+const unreadableBodies = new WeakMap<IncomingMessage, Problem>()
+
 // What is not even HTTP never becomes a request: the answer is written to the socket by hand.
-function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clock): void {
+function refuseConnection(socket: Socket, error: NodeJS.ErrnoException, now: Clock): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
-  const refusal = unreadable(error.code)
+  const refusal = error instanceof Problem ? error : unreadable(error.code)
   // What came before the unreadable bytes is a request like any other: its answer goes out first, and is the last one.
   const answering = (socket as Socket & { _httpMessage?: ServerResponse })._httpMessage
   if (answering != null && !answering.writableFinished) {
     answering.shouldKeepAlive = false
     answering.once('finish', () => socket.destroySoon())
-    // When it is its own body that cannot be read, it would wait for the rest of it.
-    if (!answering.req.complete && !refuseBody(answering.req, refusal)) socket.destroy()
+    // When it is its own body that cannot be read, it would wait for the rest of it; or the refusal waits to be asked for.
+    if (!answering.req.complete && !refuseBody(answering.req, refusal)) unreadableBodies.set(answering.req, refusal)
     return
   }
   const body = JSON.stringify({ issues: refusal.issues })
@@ -424,14 +496,25 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket, now: Clo
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     ...defaultRateLimitHeaders,
+    ...refusal.headers,
     connection: 'close',
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   socket.end(`HTTP/1.1 ${refusal.status} ${reasons[refusal.status] ?? ''}\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
 }
 
+function connectRefused(): Problem {
+  return problem(
+    'MethodNotAllowed',
+    'CONNECT is not supported; this is not a proxy',
+    {},
+    { allow: 'DELETE, GET, PATCH, POST, PUT' },
+  )
+}
+
 const reasons: Record<number, string> = {
   400: 'Bad Request',
+  405: 'Method Not Allowed',
   408: 'Request Timeout',
   431: 'Request Header Fields Too Large',
 }

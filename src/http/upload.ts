@@ -94,7 +94,7 @@ const anyFile: Accepted = { kinds: ['csv', 'xlsx'], fileBytesMax: limits.fileByt
  */
 export function acceptUploads(scope: App, { kinds, fileBytesMax }: Accepted = anyFile): void {
   scope.addHook('onRoute', route => {
-    route.config = { arrivalMsMax: limits.arrivalMsMax, ...route.config }
+    route.config = { arrivalMsMax: limits.arrivalMsMax, answerMsMax: limits.answerMsMax, ...route.config }
   })
   scope.addHook('preParsing', async (request, reply) => {
     const upload: Upload = { isAnswered: false, file: undefined }

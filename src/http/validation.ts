@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { FastifySchema } from 'fastify'
 import { type Issue, issue, issuesMax, type ProblemName, problemOf } from '../errors.ts'
+import { hasVisible, visibleFormat } from '../text.ts'
 import { timeFormats } from '../time.ts'
 import { type Fault, textFault } from './strict-json.ts'
 import { UploadedFile } from './upload.ts'
@@ -18,6 +19,7 @@ const ajv = new Ajv({
 })
 formats.default(ajv)
 for (const [name, validate] of Object.entries(timeFormats)) ajv.addFormat(name, validate)
+ajv.addFormat(visibleFormat, hasVisible)
 
 type Part = 'params' | 'querystring' | 'body'
 export type Parts = { params: unknown; query: unknown; body: unknown; bodyFaults: Fault[] }
@@ -174,6 +176,7 @@ const formatsInWords: Record<string, string> = {
   date: 'a day that exists, like 2026-03-31',
   instant: 'an instant of a day that exists, like 2026-03-31T09:30:00.000Z',
   'day-or-instant': 'a day that exists, like 2026-03-31, or an instant of one, like 2026-03-31T09:30:00.000Z',
+  [visibleFormat]: 'a text with a visible character',
 }
 
 // What the caller has named is told back, but not at any length.

@@ -3,6 +3,7 @@ import formats from 'ajv-formats'
 import { BankAccountEU, BankAccountUK } from '../bank-accounts/schema.ts'
 import type { Cell } from '../imports/rows.ts'
 import { type Column, columns, NewMember } from '../members/schema.ts'
+import { hasVisible, visibleFormat } from '../text.ts'
 
 const required: Column[] = ['email', 'first_name', 'last_name', 'phone', 'tier']
 const ukAccount: Column[] = ['sort_code', 'account_number', 'account_holder']
@@ -160,19 +161,20 @@ function toBody(
 
 const ajv = new Ajv({ strict: false, coerceTypes: false })
 formats.default(ajv)
+ajv.addFormat(visibleFormat, hasVisible)
 const { properties: fields } = NewMember
 const schemas: Record<Column, { schema: object; message: string }> = {
   email: { schema: fields.email, message: 'is not an e-mail address, like sam.okafor@example.com' },
-  first_name: { schema: fields.firstName, message: 'must be one line of at most 100 characters' },
-  last_name: { schema: fields.lastName, message: 'must be one line of at most 100 characters' },
+  first_name: { schema: fields.firstName, message: 'must be one line of at most 100 characters, one of them visible' },
+  last_name: { schema: fields.lastName, message: 'must be one line of at most 100 characters, one of them visible' },
   phone: { schema: fields.phone, message: 'is not a phone number, like +447700900123' },
   tier: { schema: fields.tier, message: 'is longer than the name of a tier can be' },
-  worker_id: { schema: fields.workerId, message: 'must be one line of at most 100 characters' },
+  worker_id: { schema: fields.workerId, message: 'must be one line of at most 100 characters, one of them visible' },
   sort_code: { schema: BankAccountUK.properties.sortCode, message: 'must be 6 digits, like 089999' },
   account_number: { schema: BankAccountUK.properties.accountNumber, message: 'must be 8 digits, like 66374958' },
   account_holder: {
     schema: BankAccountUK.properties.accountHolder,
-    message: 'must be one line of at most 140 characters',
+    message: 'must be one line of at most 140 characters, one of them visible',
   },
   iban: { schema: BankAccountEU.properties.iban, message: 'is not an IBAN, like DE89370400440532013000' },
   dob: { schema: fields.dob, message: 'is not a day that exists, from 1900 on, written like 1990-06-24' },

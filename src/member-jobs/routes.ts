@@ -45,7 +45,8 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
     '/v1/members/jobs',
     {
       bodyLimit: bodyBytesMax,
-      config: { scope: 'members:write' },
+      // 10,000 actions take seconds on a busy machine.
+      config: { scope: 'members:write', answerMsMax: 30_000 },
       schema: operation({
         id: 'createJob',
         tag,

@@ -21,6 +21,7 @@ const awkward = [
   { firstName: "'=quoted", lastName: "''+", workerId: "'-7" },
   { firstName: '＝wide', lastName: '－', workerId: '-7' },
   { firstName: 'Anne "Nan", Marie; B.', lastName: 'O’Brien\u00a0d’Été 北京 👩🏽', workerId: '"' },
+  { firstName: 'a;=cmd()', lastName: "x, -y,-z;'+1", workerId: 'w;@sum' },
   { firstName: "'t", lastName: "'", accountDetails: { ...goodAccount, accountHolder: '+Sam, "S"' } },
 ]
 
@@ -60,7 +61,27 @@ test('no cell of the file is a formula, and text stays text', async () => {
     "m-0+x@example.com,Sam,Okafor,'+447700900123,Silver,000123,089999,66374958,Sam Okafor,,1990-06-24,NonBinary,true",
     "m-1+x@example.com,'=cmd(),'@work,,Silver,,,,Mia Schulz,DE89370400440532013000,,,false",
   ])
-  expect(text).not.toMatch(/(^|,|\n)[=+\-@]/)
+  // Nor where a spreadsheet splits at semicolons.
+  expect(text).not.toMatch(/(^|[,;\n])[=+\-@]/)
+  expect(text).toContain(`"a;'=cmd()","x, -y,'-z;''+1"`)
+})
+
+test('a list whose names show nothing is refused by row and column', async () => {
+  const { key } = await harness.addPartner('Invisible')
+  const raw = [
+    'email,first_name,last_name,phone,tier,worker_id,sort_code,account_number,account_holder,iban',
+    'a@example.com,\u200b,\u3164,,Silver,\u2060,089999,66374958,\u2800,',
+    'b@example.com,Sam,\u0301,,Silver,,,,\u202e,DE89370400440532013000',
+  ].join('\n')
+  const headers = { 'content-type': 'text/csv' }
+  const { status, body } = await harness.call('PUT', '/v2/members/jobs/csv', { key, raw, headers })
+  expect(status).toBe(400)
+  const namesOf = (row: string) =>
+    body.issues
+      .filter((issue: { row: string }) => issue.row === row)
+      .flatMap(({ message }: { message: string }) => message.match(/[a-z_]+(?=: )/g))
+  expect(namesOf('2')).toEqual(['first_name', 'last_name', 'worker_id', 'account_holder'])
+  expect(namesOf('3')).toEqual(['last_name', 'account_holder'])
 })
 
 test('the file holds all that match the filters, oldest first, whatever skip and take say, and nobody else’s members', async () => {

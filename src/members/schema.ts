@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox'
 import { BankAccountEU, BankAccountUK, oneLine } from '../bank-accounts/schema.ts'
 import { pageFields, pageQuery, totalField } from '../http/list.ts'
 import { Id } from '../ids.ts'
+import { visibleFormat } from '../text.ts'
 
 const strict = { additionalProperties: false }
 const filterValuesMax = { maxItems: 100 }
@@ -24,10 +25,12 @@ const WorkerId = Type.String({
   maxLength: 100,
   // A blank at either end would make two workers of one.
   pattern: '^(?=\\S)(?!.*\\s$)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+$',
+  format: visibleFormat,
   description: 'The partner’s own number of the worker: no control characters, no blank at either end.',
   examples: ['E-10442'],
 })
-const Name = (example: string) => Type.String({ minLength: 1, maxLength: 100, pattern: oneLine, examples: [example] })
+const Name = (example: string) =>
+  Type.String({ minLength: 1, maxLength: 100, pattern: oneLine, format: visibleFormat, examples: [example] })
 
 const required = {
   email: Email,

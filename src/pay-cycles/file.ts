@@ -1,4 +1,5 @@
 import { stringify } from 'csv-stringify/sync'
+import { escapeFormulas } from '../csv.ts'
 import { inDecimals } from '../money.ts'
 import type { DeductionWithWorker } from './deductions.ts'
 
@@ -34,10 +35,10 @@ class Decimal {
 }
 
 function csv(rows: readonly (readonly unknown[])[]): string {
-  return stringify(rows as unknown[][], {
-    escape_formulas: true,
+  const cells = rows.map(row => row.map(cell => (typeof cell === 'string' ? escapeFormulas(cell) : cell)))
+  return stringify(cells, {
     // Source: RFC 4180, section 2.
     record_delimiter: 'windows',
-    cast: { object: value => ({ value: String(value.text), escape_formulas: false }) },
+    cast: { object: value => String(value.text) },
   })
 }

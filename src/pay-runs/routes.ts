@@ -84,7 +84,8 @@ export function payRunRoutes(app: App, { db }: Edge): void {
     '/v1/pay/run',
     {
       bodyLimit: bodyBytesMax,
-      config: { scope: 'pay:write', arrivalMsMax },
+      // 100,000 lines take seconds on a busy machine.
+      config: { scope: 'pay:write', arrivalMsMax, answerMsMax: 30_000 },
       schema: operation({
         id: 'uploadPayRun',
         tag,
@@ -185,7 +186,8 @@ export function payRunRoutes(app: App, { db }: Edge): void {
   app.post(
     '/v1/pay/runs/:payRunId/revert',
     {
-      config: { scope: 'pay:write' },
+      // 100,000 lines take seconds on a busy machine.
+      config: { scope: 'pay:write', answerMsMax: 30_000 },
       schema: operation({
         id: 'revertPayRun',
         tag,

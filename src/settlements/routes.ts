@@ -26,7 +26,8 @@ export function settlementRoutes(app: App, { db }: Edge): void {
       '/v1/pay/cycles/:payCycleId/settlement',
       {
         bodyLimit: bodyBytesMax,
-        config: { scope: 'pay:write' },
+        // A file of 250,000 lines takes seconds on a busy machine.
+        config: { scope: 'pay:write', answerMsMax: 30_000 },
         schema: operation({
           id: 'createSettlement',
           tag,

@@ -186,7 +186,7 @@ describe('where the documentation begins', () => {
 
 test('with the documentation turned off there are no pages, and the OpenAPI document stays', async () => {
   const { db, batchDb, pool, clock, mode } = harness
-  const edge = { db, batchDb, pool, log: pino({ level: 'silent' }), now: clock.now, mode }
+  const edge = { db, batchDb, pool, log: pino({ level: 'silent' }), now: clock.now, mode, hasRail: true }
   const app = await buildApp(edge, { hasDocs: false })
   for (const url of ['/', '/docs', '/docs/api', '/docs/reference/getMembers']) {
     const answer = await app.inject({ url, headers: { accept: 'text/html' } })

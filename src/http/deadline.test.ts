@@ -1,0 +1,99 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Db, sql } from '../db.ts'
+import { sendCsv } from './csv.ts'
+import { once as withKey } from './once.ts'
+import { type App, createServer } from './server.ts'
+
+let harness: Harness
+let app: App
+let port: number
+const sleep = (db: Db, seconds: number) => sql`select pg_sleep(${seconds})`.execute(db)
+
+beforeAll(async () => {
+  harness = await startHarness()
+  const { db, batchDb, clock, mode } = harness
+  app = createServer({ db, log: pino({ level: 'silent' }), now: clock.now, mode })
+  const config = { scope: 'any', answerMsMax: 300 } as const
+  app.post('/v1/quick', { config }, async () => ({ slept: (await sleep(db, 0.01)).rows.length }))
+  app.post('/v1/slow', { config }, async () => await sleep(db, 2))
+  app.get('/v1/slow', { config }, async () => await sleep(db, 2))
+  app.post('/v1/slow-batch', { config }, async () => await sleep(batchDb, 2))
+  app.post('/v1/patient', { config: { ...config, answerMsMax: 5_000 } }, async () => ({
+    slept: (await sleep(db, 0.6)).rows.length,
+  }))
+  app.post('/v1/transaction', { config }, async (request, reply) =>
+    withKey(db, request, reply, async tx => {
+      await sql`insert into rail_cursors (rail, cursor, read_at) values ('deadline', 'one', now())`.execute(tx)
+      await sql`select pg_sleep(2)`.execute(tx)
+      return { status: 200, body: {} }
+    }),
+  )
+  app.get('/v1/file', { config }, (request, reply) => {
+    const parts = async function* () {
+      for (const part of ['a', 'b', 'c']) {
+        await sleep(db, 0.2)
+        yield `${part}\r\n`
+      }
+    }
+    return sendCsv(request, reply, { name: 'file.csv', parts: parts() })
+  })
+  port = Number(new URL(await app.listen({ host: '127.0.0.1', port: 0 })).port)
+})
+afterAll(async () => {
+  await app.close()
+  await harness.stop()
+})
+
+async function ask(method: 'GET' | 'POST', url: string) {
+  const startedAt = performance.now()
+  const { statusCode: status, body } = await app.inject({ method, url, headers: { 'x-api-key': harness.key } })
+  return { status, body, ms: performance.now() - startedAt }
+}
+
+test.each([
+  ['POST', '/v1/slow', 'is not known'],
+  ['POST', '/v1/slow-batch', 'is not known'],
+  // Its commit was never sent.
+  ['POST', '/v1/transaction', 'nothing was done'],
+  ['GET', '/v1/slow', 'nothing was done'],
+] as const)('%s %s that takes too long is answered by the deadline, and says whether %s', async (method, url, says) => {
+  const { status, body, ms } = await ask(method, url)
+  expect(status).toBe(503)
+  expect(body).toContain(says)
+  expect(ms).toBeLessThan(1_500)
+})
+
+test('what was cut off before its commit is undone, and nothing holds its locks', async () => {
+  await ask('POST', '/v1/transaction')
+  await sql`insert into rail_cursors (rail, cursor, read_at) values ('deadline', 'two', now())`.execute(harness.db)
+  const { rows } = await sql`delete from rail_cursors where rail = 'deadline' returning cursor`.execute(harness.db)
+  expect(rows).toEqual([{ cursor: 'two' }])
+})
+
+test('an operation may declare that it takes longer', async () => {
+  expect(await ask('POST', '/v1/patient')).toMatchObject({ status: 200, body: '{"slept":1}' })
+})
+
+test('a file is sent whole, however long its parts take together', async () => {
+  expect(await ask('GET', '/v1/file')).toMatchObject({ status: 200, body: 'a\r\nb\r\nc\r\n' })
+})
+
+test('the time in which the body arrives is not the service’s', async () => {
+  const socket = net.connect({ host: '127.0.0.1', port })
+  let answer = ''
+  socket.setEncoding('utf8').on('data', chunk => {
+    answer += chunk
+  })
+  socket.write(
+    `POST /v1/quick HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{`,
+  )
+  // Longer than the deadline of the operation.
+  await sleep(harness.db, 0.6)
+  socket.write('}')
+  await once(socket, 'close')
+  expect(answer).toMatch(/^HTTP\/1\.1 200 [\s\S]*{"slept":1}$/)
+})

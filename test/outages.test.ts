@@ -1,0 +1,208 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { sql } from '../src/db.ts'
+import { verify } from '../src/ledger/verify.ts'
+import { type Answer, type Harness, startHarness } from './harness.ts'
+import { startTestPostgres } from './postgres.ts'
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
+
+// The deadline of a request, and what a busy machine may add to it.
+const answerMsMax = 5_000 + 1_500
+
+let postgres: Awaited<ReturnType<typeof startTestPostgres>>
+let harness: Harness
+const logged: { level: number; msg: string; refusals?: Record<string, number>; err?: { stack: string } }[] = []
+beforeAll(async () => {
+  postgres = await startTestPostgres()
+  const log = pino({ level: 'warn' }, { write: line => logged.push(JSON.parse(line)) })
+  harness = await startHarness({ postgres, log })
+})
+afterAll(async () => {
+  signalServer('SIGCONT')
+  await harness.stop()
+  await postgres.stop()
+})
+
+function postmaster(): number {
+  const [pid] = readFileSync(path.join(postgres.dataDir, 'postgres-18/postmaster.pid'), 'utf8').split('\n')
+  return Number(pid)
+}
+
+/** Stops or continues the postmaster and all of its backends. */
+function signalServer(signal: 'SIGSTOP' | 'SIGCONT'): void {
+  const parent = postmaster()
+  process.kill(parent, signal)
+  for (const line of execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).split('\n')) {
+    const [pid, ppid] = line.trim().split(/ +/).map(Number)
+    if (pid !== undefined && ppid === parent) process.kill(pid, signal)
+  }
+}
+
+async function timed(call: Promise<Answer>): Promise<{ answer: Answer; ms: number }> {
+  const startedAt = performance.now()
+  const answer = await call
+  return { answer, ms: performance.now() - startedAt }
+}
+
+/** Repeats a request with its idempotency key, as a client does, until it is answered. */
+async function insist(call: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    const answer = await call()
+    if (answer.status !== 503 && answer.status !== 409) return answer
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+}
+
+async function isReady(): Promise<void> {
+  await vi.waitFor(async () => expect((await harness.call('GET', '/readyz', { key: null })).status).toBe(200), {
+    timeout: 30_000,
+    interval: 50,
+  })
+}
+
+test('while PostgreSQL is frozen every request is refused in time; afterwards all is as it was, and nothing is done twice', async () => {
+  const memberId = await harness.addMember({ available: 50_000 })
+  const money = { amount: 5_000, currency: 'GBP' }
+  const intent = async () =>
+    (await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: money } })).body
+  const [first, second] = [await intent(), await intent()]
+  const write = (key: string, pathname: string, body: object) => () =>
+    harness.call('POST', pathname, { body, headers: { 'x-idempotency-key': key } })
+  const person = { email: 'frozen@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' }
+  const complete = '/v1/pay/withdrawals/complete'
+  const writes = [
+    write('intent', '/v1/pay/withdrawals/intent', { memberId, amount: money }),
+    write('first', complete, { withdrawalIntentId: first.withdrawalIntentId }),
+    write('second', complete, { withdrawalIntentId: second.withdrawalIntentId }),
+    write('member', '/v1/members', person),
+  ]
+  const reads = [
+    () => harness.call('GET', '/v1/tiers'),
+    () => harness.call('GET', `/v1/pay/members/${memberId}/balance`),
+    () => harness.call('GET', '/v1/members', { headers: { accept: 'text/csv' } }),
+    () => harness.call('GET', '/v1/tiers', { headers: { 'x-idempotency-key': 'read' } }),
+    () => harness.call('GET', '/v1/%zz'),
+  ]
+  signalServer('SIGSTOP')
+  try {
+    // First with a key that is known, so that the operation itself is cut off; then with one that must be looked up.
+    for (const round of ['known key', 'key to be looked up']) {
+      const ready = timed(harness.call('GET', '/readyz', { key: null }))
+      const asked = [...reads.slice(0, round === 'known key' ? 2 : 5), ...writes].map(call => timed(call()))
+      expect((await timed(harness.call('GET', '/livez', { key: null }))).ms).toBeLessThan(1_000)
+      for (const { answer, ms } of await Promise.all(asked)) {
+        expect([answer.status, answer.headers['retry-after']], answer.text).toEqual([503, '1'])
+        expect(ms).toBeLessThan(answerMsMax)
+      }
+      const probe = await ready
+      expect(probe.answer.status).toBe(503)
+      expect(probe.ms).toBeLessThan(2_000 + 1_500)
+      harness.clock.advance({ seconds: 1 })
+    }
+  } finally {
+    signalServer('SIGCONT')
+  }
+  for (const call of writes) expect((await insist(call)).status).toBe(201)
+  for (const call of writes) expect((await insist(call)).headers['idempotency-replayed']).toBe('true')
+  const balance = await harness.call('GET', `/v1/pay/members/${memberId}/balance`)
+  expect(balance.body.available.amount).toBe(50_000 - 2 * 5_000)
+  const { body } = await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)
+  expect(body.withdrawals).toHaveLength(2)
+  const { rows } = await sql`select id from members where email = ${person.email}`.execute(harness.db)
+  expect(rows).toHaveLength(1)
+  expect(await findings()).toEqual([])
+})
+
+test('reads beyond those that can wait are refused at once, and the log sums them up', async () => {
+  await isReady()
+  logged.length = 0
+  signalServer('SIGSTOP')
+  try {
+    const answers = await Promise.all(Array.from({ length: 2_000 }, () => timed(harness.call('GET', '/v1/tiers'))))
+    expect(answers.map(({ answer }) => answer.status)).toEqual(Array(2_000).fill(503))
+    expect(Math.max(...answers.map(({ ms }) => ms))).toBeLessThan(answerMsMax)
+    const latencies = answers.map(({ ms }) => ms).toSorted((a, b) => a - b)
+    // 512 wait for a connection and 30 for an answer; the clock starts for all at once, so that the rest is only work of ours.
+    expect(latencies[1_000]).toBeLessThan(2_000)
+    expect(answers[1_999]?.answer.headers['retry-after']).toBe('1')
+  } finally {
+    signalServer('SIGCONT')
+  }
+  const refusals = logged.flatMap(line => Object.entries(line.refusals ?? {}))
+  const sum = (kind: string) =>
+    refusals.filter(([each]) => each === kind).reduce((total, [, count]) => total + count, 0)
+  await vi.waitFor(() => expect(logged.at(-1)?.refusals).toBeDefined(), { timeout: 3_000, interval: 50 })
+  expect(sum('too many requests wait for a database connection')).toBeGreaterThan(1_000)
+  expect(logged.length).toBeLessThan(20)
+  await isReady()
+  expect((await harness.call('GET', '/v1/tiers')).status).toBe(200)
+})
+
+test.each(['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)(
+  'while PostgreSQL restarts after %s no request is answered with 500',
+  async signal => {
+    await isReady()
+    logged.length = 0
+    const memberId = await harness.addMember({ available: 50_000 })
+    let isOver = false
+    const statuses = new Map<number, number>()
+    const client = async (index: number) => {
+      for (let round = 0; !isOver; round++) {
+        const answer =
+          index % 3 === 0
+            ? await harness.call('POST', '/v1/pay/withdrawals/intent', {
+                body: { memberId, amount: { amount: 1_000, currency: 'GBP' } },
+              })
+            : index % 3 === 1
+              ? await harness.call('PATCH', `/v1/members/${memberId}`, { body: { firstName: `Sam ${round}` } })
+              : await harness.call('GET', `/v1/members/${memberId}`)
+        harness.clock.advance({ seconds: 1 })
+        statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
+      }
+    }
+    const clients = Array.from({ length: 24 }, (_, index) => client(index))
+    await vi.waitFor(() => expect(statuses.size).toBeGreaterThan(0), { timeout: 10_000, interval: 10 })
+    const before = postmaster()
+    process.kill(before, signal)
+    await vi.waitFor(() => expect(postmaster()).not.toBe(before), { timeout: 30_000, interval: 20 })
+    await isReady()
+    isOver = true
+    await Promise.all(clients)
+    expect([...statuses.keys()].filter(status => status >= 500)).toEqual([503])
+    expect(
+      logged.filter(({ msg }) => msg === 'request failed').map(({ err }) => err?.stack),
+      'what was answered with 500',
+    ).toEqual([])
+    expect(await findings()).toEqual([])
+  },
+)
+
+test('a database that was made read-only refuses writes with 503 and goes on reading', async () => {
+  await isReady()
+  const readOnly = async (setting: string) => {
+    await sql.raw(`alter system set default_transaction_read_only = ${setting}`).execute(harness.db)
+    await sql`select pg_reload_conf()`.execute(harness.db)
+  }
+  const invite = () =>
+    harness.call('POST', '/v1/members', {
+      body: { email: 'read-only@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' },
+    })
+  await readOnly('on')
+  try {
+    await vi.waitFor(async () => expect((await invite()).status).toBe(503), { timeout: 10_000, interval: 50 })
+    expect((await harness.call('GET', '/v1/members')).status).toBe(200)
+  } finally {
+    await sql.raw('alter system reset default_transaction_read_only').execute(harness.db)
+    await sql`select pg_reload_conf()`.execute(harness.db)
+  }
+  await vi.waitFor(async () => expect((await invite()).status).toBe(201), { timeout: 10_000, interval: 50 })
+})
+
+/** Where the books disagree with themselves. */
+async function findings(): Promise<unknown[]> {
+  return (await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)
+}

@@ -117,7 +117,7 @@ async function change(
   const decisions = decided.filter(
     (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== 'Unchanged',
   )
-  // Looked at when the job was sent, but for actions that clashed with another member then.
+  // Checked when the job was sent, except for actions that clashed with another member then.
   if (job.kind === 'actions' && !isRefused && wavesOf(decisions).length > wavesMax) {
     return steps.slice(-1).map(({ step }) => ({ step, fault: 'too many of the actions build on each other' }))
   }
@@ -150,7 +150,7 @@ async function noteFaults(tx: Tx, { partnerId, jobId }: Job, failed: Outcome[]):
      where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = f.step`.execute(tx)
 }
 
-// What actions do may have changed since they were sent.
+// Records what the actions did, which may differ from what they would have done when they were sent.
 async function noteActions(
   tx: Tx,
   {

@@ -30,7 +30,7 @@ export type MemberJob = {
   status: 'NotReady' | 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
   /** Of a queued job, as it looked when it was sent. */
   plan: Plan
-  /** In all. */
+  /** How many the plan has. */
   steps: number
   /** Of its file, those of the template for a job of actions. */
   columns: readonly Column[]
@@ -58,9 +58,9 @@ export type MemberFile = {
 const namedMax = 1_000
 // Less than that is soon noticed.
 const growthMin = 5_000
-// Of one partner. More is a client that does not look at what becomes of its jobs.
-const queuedMax = 100
-// Each may hold a million rows, and is made pointless by the next complete list.
+// Per partner. A client that queues more does not look at what becomes of its jobs.
+const queuedJobsMax = 100
+// Each keeps up to a million rows, and the next complete list makes it pointless.
 const queuedFilesMax = 5
 
 /**
@@ -291,7 +291,7 @@ export async function applyNext(
   return { hasEnded: await applySome(tx, { job, partner, now }), steps: job.steps }
 }
 
-/** What a queued file is planned by again. */
+/** What planning a queued file again needs. */
 type Queued = { rowTo: number; offboardMax: number | null; offboardReviewPercent: number }
 
 // Actions are decided again whenever they are applied. A file is planned again, since the jobs ahead have changed who is missing.
@@ -428,9 +428,9 @@ async function requireRoom(
            max(id) filter (where status = 'AwaitingReview') as in_review
       from member_jobs where partner_id = ${partnerId} and ended_at is null`.execute(tx)
   const { unfinished = 0, queued = 0, queuedFiles = 0, inReview = null } = rows[0] ?? {}
-  const isFull = queued >= queuedMax || (kind === 'file' && queuedFiles >= queuedFilesMax)
+  const isFull = queued >= queuedJobsMax || (kind === 'file' && queuedFiles >= queuedFilesMax)
   if (!isFull) return { isQueued: unfinished > 0 }
-  const what = queued >= queuedMax ? `${queuedMax} jobs are` : `${queuedFilesMax} files are`
+  const what = queued >= queuedJobsMax ? `${queuedJobsMax} jobs are` : `${queuedFilesMax} files are`
   throw inReview === null
     ? problem('Conflict', `${what} queued already; try again when one of them is done`, {}, { 'retry-after': '5' })
     : problem(
@@ -439,8 +439,7 @@ async function requireRoom(
       )
 }
 
-// Jobs that are stored at the same time take turns, so that one of them finds the other. Held until the end of the transaction,
-// which is near.
+// Serialises the inserts of a partner's jobs, so that each sees those before it. Held until the commit, which follows at once.
 async function lockQueue(tx: Tx, partnerId: string): Promise<void> {
   await sql`
     select pg_advisory_xact_lock(hashtextextended('queue of member jobs of ' || ${partnerId}::text, 0))`.execute(tx)
@@ -469,7 +468,7 @@ async function insert(
     removesAccounts: boolean
     offboardMax: number | null
     rowTo: number
-    /** It was decided as a queued job, and stays one if the job ahead has ended meanwhile. */
+    /** Clashes were accepted, so it stays queued and is decided again even if the job ahead has ended meanwhile. */
     isQueued: boolean
     needsReview: boolean
     now: Date
@@ -493,7 +492,7 @@ async function insert(
   } else await wake(tx, { job: 'apply-member-jobs', at: now })
 }
 
-// What a decision does; of one that is put off, what was asked for.
+// Of an action that is decided later, what it asks for.
 function actionFor(wish: Wish, decided: Decision | Problem | undefined): Action {
   if (decided !== undefined && !(decided instanceof Problem)) return actionOf(decided)
   return wish.type === 'Add' ? 'Invite' : 'Update'

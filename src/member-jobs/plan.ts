@@ -25,7 +25,7 @@ const decidedAtOnce = 1_000
  * with its e-mail who was removed last, else somebody new. Who is active or invited and in no row is to be offboarded.
  * @param readTo the last row of the file
  * @param clashes what to do with a row that clashes with another member. A job ahead may resolve it, so a queued file defers
- * it: the row gets a step that is already marked as failed, and the verdict falls when the file is planned again.
+ * it: the row gets a step that is marked as failed, until the file is planned again in its turn.
  * @param now when the file was sent
  * @returns the plan; with faults nothing of it holds. Of those, as many as an answer has, and how many rows more are at fault
  */
@@ -72,8 +72,8 @@ export async function planFile(
 }
 
 /**
- * Plans a queued file again, when its turn has come: the members are as the jobs ahead have left them. A row that has become
- * impossible gets a step that is marked as failed. All rows were in order when the file was sent.
+ * Plans a queued file again in its turn, against the members as the jobs ahead have left them. A row that has become impossible
+ * gets a step that is marked as failed.
  * @param sentAt when the file was sent
  * @returns null if too many rows have become impossible; then only these are marked
  */

@@ -7,9 +7,9 @@ import { openLog } from './log.ts'
 export const migrateCommand = new Command('migrate')
   .description('Bring the database schema up to date. Safe to run again, and from several machines at once.')
   .action(async () => {
-    const database = await openDatabase(readSettings(process.env), openLog('warn'))
+    const database = await openDatabase(readSettings(process.env), openLog('warn'), { as: 'owner' })
     try {
-      const applied = await migrate(database.db, database.pool)
+      const applied = await migrate(database.db, database.pool, database.appRole)
       console.log(applied.length === 0 ? 'The database is up to date already.' : `Applied: ${applied.join(', ')}`)
     } finally {
       await database.close()

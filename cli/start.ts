@@ -27,7 +27,7 @@ export const startCommand = new Command('start')
     let stop = database.close
     try {
       // Where the roles are apart, the operator migrates first.
-      await prepare(database, { mayMigrate: isWhole })
+      await prepare(database, { mayMigrate: isWhole, log })
       await db.transaction().execute(tx => claimMode(tx, { mode, now: systemClock() }))
       const running = await run(database, { settings, roles, log, now: systemClock })
       stop = running.stop

@@ -12,7 +12,10 @@ test.each([
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
   const running = await run(
-    { db, batchDb, pool, dataDir: undefined, psqlHint: undefined, close: async () => undefined },
+    {
+      ...{ db, batchDb, pool, ownerConnection: '', appRole: { name: '' } },
+      ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
+    },
     { settings: readSettings({ OPENWAGE_MODE: mode }), roles: { api: false, worker: true }, log, now: clock.now },
   )
   await running.stop()

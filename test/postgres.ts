@@ -7,11 +7,13 @@ import pino from 'pino'
 import type { TestProject } from 'vitest/node'
 import { connect } from '../src/db.ts'
 import { startEmbeddedPostgres } from '../src/embedded/embedded.ts'
+import { superuser } from '../src/embedded/roles.ts'
 import { migrate } from '../src/migrate.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    postgres: { host: string; user: string }
+    /** The suite's server, and its roles: the program's own, the owner of all databases, and a superuser. */
+    postgres: { host: string; user: string; owner: string; superuser: string }
   }
 }
 
@@ -25,14 +27,18 @@ export default async function setup(project: TestProject) {
     settings: { max_connections: '300' },
   })
   const { host, user } = postgres.connection
+  const owner = postgres.ownerConnection.user
   const log = pino({ level: 'silent' })
-  const server = connect({ host, user, database: 'postgres' }, { log })
-  await server.pool.query('create database template_openwage')
+  const server = connect({ host, user: superuser, database: 'postgres' }, { log })
+  await server.pool.query(`create database template_openwage owner ${owner}`)
+  // Tests in other databases of the server have transactions open all the time, as other roles too. Their sessions must be
+  // visible, or a feed of events would wait for them.
+  await server.pool.query(`grant pg_read_all_stats to ${user}`)
   await server.db.destroy()
-  const { db, pool } = connect({ host, user, database: 'template_openwage' }, { log })
-  await migrate(db, pool)
+  const { db, pool } = connect({ host, user: owner, database: 'template_openwage' }, { log })
+  await migrate(db, pool, { name: user })
   await db.destroy()
-  project.provide('postgres', { host, user })
+  project.provide('postgres', { host, user, owner, superuser })
   return async () => {
     await postgres.stop()
     await rm(dataDir, { recursive: true, force: true })

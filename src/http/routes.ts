@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { sql } from '../db.ts'
 import { type ProblemName, problem, problems } from '../errors.ts'
+import { describeNewerSchema, readSchemaState } from '../migrations.ts'
 import { read } from './once.ts'
 import { operation } from './operation.ts'
 import type { App, Edge } from './server.ts'
@@ -55,17 +55,28 @@ export function serviceRoutes(app: App, { db }: Edge): void {
         id: 'getReadiness',
         tag,
         summary: 'Can the process serve requests?',
-        description: 'Asks the database. 503 means: send requests elsewhere, and try again.',
+        description:
+          'Asks the database whether it answers, and whether its schema is one that this version can serve. 503 means: send requests elsewhere, and try again.',
         public: true,
         success: { status: 200, description: 'It can.', schema: Status },
       }),
     },
     async request => {
+      let tooNew: string | undefined
       try {
-        await sql`select 1`.execute(db)
+        tooNew = await describeNewerSchema(await readSchemaState(db))
       } catch (error) {
         request.log.warn({ err: error, requestId: request.id }, 'not ready')
         throw problem('ServiceUnavailable', 'The database is out of reach', {}, { 'retry-after': '1' })
+      }
+      if (tooNew !== undefined) {
+        request.log.warn({ reason: tooNew, requestId: request.id }, 'not ready')
+        throw problem(
+          'ServiceUnavailable',
+          'The database is for a newer version of the service',
+          {},
+          { 'retry-after': '1' },
+        )
       }
       return { status: 'ok' as const }
     },

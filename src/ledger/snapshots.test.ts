@@ -98,7 +98,7 @@ test('a sum reads the few rows since the snapshot by their index, however many t
   )
   await take()
   await bookNow(1n)
-  await sql`analyze ledger_transfers`.execute(harness.db)
+  await sql`analyze ledger_transfers`.execute(harness.ownerDb)
   const query = floatSums({ partnerId: sql`${partnerId}`, currency: sql`'GBP'` })
   const { rows } = await sql<{ 'QUERY PLAN': string }>`explain (analyze, timing off, summary off) ${query}`.execute(
     harness.db,

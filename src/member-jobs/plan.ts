@@ -37,7 +37,7 @@ export async function planFile(
 ): Promise<{ plan: Plan; faults: Fault[]; faultsMore: number; membersBefore: number }> {
   const isLarge = rowCount > decidedAtOnce
   // A plan that is made for a small table joins a million rows one by one. Who analyzes the same table holds nobody up.
-  if (isLarge) await sql`analyze (skip_locked) member_job_rows`.execute(tx)
+  if (isLarge) await sql`select analyze_tables('member_job_rows')`.execute(tx)
   await sql`
     create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
                                                new_member_id text, faults text) on commit drop`.execute(tx)
@@ -54,7 +54,7 @@ export async function planFile(
   const invite = await planNew(tx, terms)
   const { update, bringBack } = await planKnown(tx, { terms, partner, now })
   // Whoever reads what is to be done, or was done, joins both.
-  if (isLarge) await sql`analyze (skip_locked) member_job_steps`.execute(tx)
+  if (isLarge) await sql`select analyze_tables('member_job_steps')`.execute(tx)
   const unchanged = rowCount - invite - update - bringBack
   return { plan: { invite, update, bringBack, offboard, unchanged }, membersBefore, ...(await listFaults(tx)) }
 }

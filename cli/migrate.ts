@@ -11,9 +11,9 @@ export const migrateCommand = new Command('migrate')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('migrate'))
   .action(async options => {
-    const database = await openDatabase(readSettings(process.env), openLog('warn'))
+    const database = await openDatabase(readSettings(process.env), openLog('warn'), { as: 'owner' })
     try {
-      const applied = await migrate(database.db, database.pool)
+      const applied = await migrate(database.db, database.pool, database.appRole)
       answer(options, {
         value: { applied },
         text: () => (applied.length === 0 ? 'The database is up to date already.' : `Applied: ${applied.join(', ')}`),

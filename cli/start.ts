@@ -30,7 +30,7 @@ export const startCommand = new Command('start')
     let stop = database.close
     try {
       // Where the roles are apart, the operator migrates first.
-      await prepare(database, { mayMigrate: isWhole, onProgress: step => log.info(step) })
+      await prepare(database, { mayMigrate: isWhole, log, onProgress: step => log.info(step) })
       await db.transaction().execute(tx => claimMode(tx, { mode, now: systemClock() }))
       const running = await run(database, { settings, roles, log, now: systemClock })
       stop = running.stop

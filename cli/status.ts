@@ -3,7 +3,7 @@ import { readSettings, type Settings } from '../src/config.ts'
 import { type Db, sql } from '../src/db.ts'
 import * as float from '../src/float/float.ts'
 import { hasRail, openDatabase, reasonOf, systemClock } from '../src/main.ts'
-import { pendingMigrations } from '../src/migrate.ts'
+import { readSchemaState } from '../src/migrations.ts'
 import { inWords, toWire } from '../src/money.ts'
 import { listStates } from '../src/partners/partners.ts'
 import { lastSeenWorker, readQueue } from '../src/task-queue.ts'
@@ -54,7 +54,7 @@ async function readStatus(settings: Settings) {
   try {
     const { db } = database
     // Not migrated here, even where other commands do so: looking must not change anything.
-    const pending = await pendingMigrations(db)
+    const { pending } = await readSchemaState(db)
     if (pending.length > 0)
       throw new Error(`The database is not up to date (${pending.join(', ')}): run openwage migrate first`)
     const now = systemClock()

@@ -12,9 +12,10 @@ import { openLog } from './log.ts'
 export async function withDatabase<T>(work: (db: Db, settings: Settings) => Promise<T>): Promise<T> {
   const settings = readSettings(process.env)
   // What is worth a warning goes to standard error, so that the output can be piped.
-  const database = await openDatabase(settings, openLog('warn'))
+  const log = openLog('warn')
+  const database = await openDatabase(settings, log)
   try {
-    await prepare(database, { mayMigrate: settings.DATABASE_URL === '' })
+    await prepare(database, { mayMigrate: settings.DATABASE_URL === '', log })
     return await work(database.db, settings)
   } finally {
     await database.close()

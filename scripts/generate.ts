@@ -14,9 +14,9 @@ const check = process.argv.includes('--check')
 
 const dataDir = path.join(tmpdir(), `openwage-generate-${process.pid}`)
 const postgres = await startEmbeddedPostgres({ dataDir, checkoutDir: fileURLToPath(checkout) })
-const { db, pool } = connect(postgres.connection, { log: pino({ level: 'warn' }) })
+const { db, pool } = connect(postgres.ownerConnection, { log: pino({ level: 'warn' }) })
 try {
-  await migrate(db, pool)
+  await migrate(db, pool, { name: postgres.connection.user })
   for (const [file, bytes] of Object.entries(await generated(db, pool))) {
     const current = await readFile(new URL(file, checkout)).catch(() => undefined)
     if (current?.equals(bytes)) continue

@@ -20,6 +20,13 @@ export const Settings = Type.Object({
     description:
       'PostgreSQL 15 or later, for example `postgres://openwage@db.internal/openwage`. Empty: the PostgreSQL that comes with Openwage.',
   }),
+  DATABASE_OWNER_URL: Type.String({
+    default: '',
+    pattern: '^(postgres(ql)?://.+)?$',
+    examples: ['postgres://openwage_owner@db.internal/openwage'],
+    description:
+      'For `openwage migrate`: the same database, as the role that owns it, for example `postgres://openwage_owner@db.internal/openwage`. Empty: `DATABASE_URL`, whose role then must own the database. The service does not need it.',
+  }),
   OPENWAGE_DATA_DIR: Type.String({
     default: '',
     description:

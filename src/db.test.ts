@@ -43,7 +43,7 @@ test('a transaction is undone as a whole, and its connection goes on', async () 
     })
     await kept
     expect(await count(), name).toBe(1)
-    await sql`delete from rail_cursors`.execute(harness.db)
+    await sql`delete from rail_cursors`.execute(harness.ownerDb)
   }
 })
 

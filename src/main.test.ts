@@ -17,7 +17,10 @@ test('an API in live mode, where no bank is connected, refuses intents and compl
   await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId: completed } })
 
   const running = await run(
-    { db, batchDb, pool, dataDir: undefined, psqlHint: undefined, close: async () => undefined },
+    {
+      ...{ db, batchDb, pool, ownerConnection: '', appRole: { name: '' } },
+      ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
+    },
     {
       settings: readSettings({ OPENWAGE_MODE: 'live', PORT: '0' }),
       roles: { api: true, worker: false },
@@ -70,7 +73,10 @@ test.each([
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
   const running = await run(
-    { db, batchDb, pool, dataDir: undefined, psqlHint: undefined, close: async () => undefined },
+    {
+      ...{ db, batchDb, pool, ownerConnection: '', appRole: { name: '' } },
+      ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
+    },
     { settings: readSettings({ OPENWAGE_MODE: mode }), roles: { api: false, worker: true }, log, now: clock.now },
   )
   await running.stop()

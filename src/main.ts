@@ -1,12 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type pg from 'pg'
+import pg from 'pg'
 import type { Logger } from 'pino'
-import type { Settings } from './config.ts'
-import { connect, type Db, requireDurability } from './db.ts'
+import { type Settings, SettingsProblem } from './config.ts'
+import { type Connection, connect, type Db, requireDurability } from './db.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded.ts'
+import { type AppRole, describeExcess } from './grants.ts'
 import type { App } from './http/server.ts'
-import { migrate, pendingMigrations } from './migrate.ts'
+import { migrate } from './migrate.ts'
+import { describeNewerSchema, readSchemaState } from './migrations.ts'
 import type { Rail } from './payouts/rail.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
 import type { Clock } from './time.ts'
@@ -20,6 +22,9 @@ export type Database = {
   /** The same database, over the connections that batches run on. */
   batchDb: Db
   pool: pg.Pool
+  /** How to connect as the role that owns the database, for migrations and nothing else. */
+  ownerConnection: Connection
+  appRole: AppRole
   /** Where the data of the PostgreSQL that came with Openwage is; undefined with a DATABASE_URL. */
   dataDir: string | undefined
   psqlHint: string | undefined
@@ -29,16 +34,27 @@ export type Database = {
 /**
  * Opens the database that the settings name, or the one that came with Openwage, which is started, or joined when another
  * process has it running.
+ * @param options.as who to connect as: the program's own role, or the owner, before the other role may exist
  * @throws with a sentence for the operator
  */
-export async function openDatabase(settings: Settings, log: Logger): Promise<Database> {
+export async function openDatabase(
+  settings: Settings,
+  log: Logger,
+  { as = 'app' }: { as?: 'app' | 'owner' } = {},
+): Promise<Database> {
+  if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
+    throw new SettingsProblem(
+      'DATABASE_OWNER_URL needs a DATABASE_URL, as which the service connects to the same database',
+    )
   const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, log) : undefined
+  const appConnection = embedded?.connection ?? settings.DATABASE_URL
+  const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
   const {
     db,
     batchDb,
     pool,
     close: disconnect,
-  } = connect(embedded?.connection ?? settings.DATABASE_URL, {
+  } = connect(as === 'app' ? appConnection : ownerConnection, {
     log,
     connectionsMax: settings.OPENWAGE_DATABASE_CONNECTIONS,
   })
@@ -51,10 +67,20 @@ export async function openDatabase(settings: Settings, log: Logger): Promise<Dat
   } catch (error) {
     await close()
     if (embedded !== undefined) throw error
+    const setting = as === 'owner' && settings.DATABASE_OWNER_URL !== '' ? 'DATABASE_OWNER_URL' : 'DATABASE_URL'
     // The address is not shown: it holds a password.
-    throw new Error(`The database of DATABASE_URL cannot be used: ${reasonOf(error)}`, { cause: error })
+    throw new Error(`The database of ${setting} cannot be used: ${reasonOf(error)}`, { cause: error })
   }
-  return { db, batchDb, pool, dataDir: embedded?.dataDir, psqlHint: embedded?.psqlHint, close }
+  return {
+    ...{ db, batchDb, pool, ownerConnection, appRole: appRoleOf(appConnection) },
+    ...{ dataDir: embedded?.dataDir, psqlHint: embedded?.psqlHint, close },
+  }
+}
+
+// As the driver understands the connection, which also looks at PGUSER.
+function appRoleOf(connection: Connection): AppRole {
+  const { user = '', password } = new pg.Client(connection)
+  return { name: user, ...(typeof password === 'string' ? { password } : {}) }
 }
 
 async function openEmbedded({ OPENWAGE_DATA_DIR: dataDir }: Settings, log: Logger): Promise<EmbeddedPostgres> {
@@ -82,18 +108,32 @@ export function reasonOf(error: unknown): string {
  * @throws with a sentence for the operator
  */
 export async function prepare(
-  { db, pool }: Database,
-  { mayMigrate, onProgress = () => undefined }: { mayMigrate: boolean; onProgress?: (step: string) => void },
+  { db, ownerConnection, appRole }: Database,
+  {
+    mayMigrate,
+    log,
+    onProgress = () => undefined,
+  }: { mayMigrate: boolean; log: Logger; onProgress?: (step: string) => void },
 ): Promise<void> {
-  let pending = await pendingMigrations(db)
+  let state = await readSchemaState(db)
   if (mayMigrate) {
-    if (pending.length > 0) onProgress('creating and updating tables')
-    await migrate(db, pool)
-    pending = await pendingMigrations(db)
+    if (state.pending.length > 0) onProgress('creating and updating tables')
+    const owner = connect(ownerConnection, { log, connectionsMax: ownerConnectionsMax })
+    try {
+      await migrate(owner.db, owner.pool, appRole)
+    } finally {
+      await owner.close()
+    }
+    state = await readSchemaState(db)
   }
-  if (pending.length > 0)
-    throw new Error(`The database is not up to date (${pending.join(', ')}): run openwage migrate first`)
+  if (state.pending.length > 0)
+    throw new Error(`The database is not up to date (${state.pending.join(', ')}): run openwage migrate first`)
+  const tooNew = await describeNewerSchema(state)
+  if (tooNew !== undefined) throw new Error(tooNew)
 }
+
+// One holds the lock, one migrates, and one is for the job queue's migrations.
+const ownerConnectionsMax = 3
 
 export type Roles = { api: boolean; worker: boolean }
 
@@ -123,6 +163,8 @@ export async function run(
   const stop = async ({ drainMs = 0 } = {}) => {
     await Promise.all([app && close(app, { drainMs }), worker?.stop()])
   }
+  const excess = await describeExcess(db)
+  if (excess !== undefined) log.warn(excess)
   try {
     // Only now, and only what is asked for: they are most of what there is to load.
     const edge = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }

@@ -232,6 +232,10 @@ export type DB = {
     cursor: string
     readAt: Date
   }
+  schemaCompatibility: {
+    migration: string
+    compatibleWith: string
+  }
   settlementLines: {
     partnerId: string
     payCycleId: string

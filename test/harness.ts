@@ -54,19 +54,21 @@ export async function startHarness({
   mode = 'sandbox',
   hasRail = mode === 'sandbox',
   startAt = new Date('2026-03-10T09:00:00.000Z'),
-  postgres: { host, user } = inject('postgres'),
+  postgres: { host, user, owner, superuser } = inject('postgres'),
   log = pino({ level: 'silent' }),
 }: {
   mode?: Mode
   /** Whether the API believes that withdrawals can be paid out. */
   hasRail?: boolean
   startAt?: Date
-  postgres?: { host: string; user: string }
+  postgres?: { host: string; user: string; owner: string; superuser: string }
   log?: Logger
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
-  await cloneTemplate({ host, user, database })
+  await cloneTemplate({ host, owner, superuser, database })
   const { db, batchDb, pool, close } = connect({ host, user, database }, { log, connectionsMax: 30 })
+  // What a test does behind the program's back. It opens no connection before it is used.
+  const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
   const clock = testClock(startAt)
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
   const app = await buildApp({ db, batchDb, pool, log, now: clock.now, mode, hasRail })
@@ -108,13 +110,18 @@ export async function startHarness({
 
   return {
     app: app as App,
+    /** As the program is connected: what it has no right to do, fails here as well. */
     db,
     batchDb,
     pool,
+    /** As the owner of the tables, to change and to look at what the program may not. */
+    ownerDb: asOwner.db,
     clock,
     host,
     database,
     user,
+    owner,
+    superuser,
     mode,
     partner: mine.partner,
     key: mine.key,
@@ -162,7 +169,7 @@ export async function startHarness({
     },
     async stop() {
       await app.close()
-      await close()
+      await Promise.all([close(), asOwner.close()])
     },
   }
 }
@@ -198,19 +205,21 @@ async function addPartner(
 
 async function cloneTemplate({
   host,
-  user,
+  owner,
+  superuser,
   database,
 }: {
   host: string
-  user: string
+  owner: string
+  superuser: string
   database: string
 }): Promise<void> {
-  const client = new pg.Client({ host, user, database: 'postgres' })
+  const client = new pg.Client({ host, user: superuser, database: 'postgres' })
   await client.connect()
   try {
     // Two test files that start at once take turns: a template can be copied by one session at a time.
     await client.query('select pg_advisory_lock(1)')
-    await client.query(`create database ${database} template template_openwage`)
+    await client.query(`create database ${database} template template_openwage owner ${owner}`)
   } finally {
     await client.end()
   }

@@ -8,7 +8,7 @@ const earlier = ['0001_foundation', '0002_whole_life_of_the_money', '0003_what_e
 const at = `'2026-03-10T09:00:00Z'`
 
 test('members of before 0004 are kept, found by their e-mail, and analyzed; nobody is analyzed where there is none', async () => {
-  const { host, user } = inject('postgres')
+  const { host, superuser: user } = inject('postgres')
   const server = new pg.Client({ host, user, database: 'postgres' })
   await server.connect()
   const tuples = []

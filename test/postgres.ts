@@ -7,18 +7,20 @@ import pino from 'pino'
 import type { TestProject } from 'vitest/node'
 import { connect } from '../src/db.ts'
 import { startEmbeddedPostgres } from '../src/embedded/embedded.ts'
+import { superuser } from '../src/embedded/roles.ts'
 import { migrate } from '../src/migrate.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    postgres: { host: string; user: string }
+    /** The suite's server, and its roles: the program's own, the owner of all databases, and a superuser. */
+    postgres: { host: string; user: string; owner: string; superuser: string }
   }
 }
 
 /** One PostgreSQL for the whole run, with a migrated template that each test file clones. */
 export default async function setup(project: TestProject) {
-  const { host, user, stop } = await startTestPostgres()
-  project.provide('postgres', { host, user })
+  const { host, user, owner, stop } = await startTestPostgres()
+  project.provide('postgres', { host, user, owner, superuser })
   return stop
 }
 
@@ -32,16 +34,19 @@ export async function startTestPostgres() {
     settings: { max_connections: '300' },
   })
   const { host, user } = postgres.connection
+  const owner = postgres.ownerConnection.user
   const log = pino({ level: 'silent' })
-  const server = connect({ host, user, database: 'postgres' }, { log })
-  await server.pool.query('create database template_openwage')
+  const server = connect({ host, user: superuser, database: 'postgres' }, { log })
+  await server.pool.query(`create database template_openwage owner ${owner}`)
   await server.db.destroy()
-  const { db, pool } = connect({ host, user, database: 'template_openwage' }, { log })
-  await migrate(db, pool)
+  const { db, pool } = connect({ host, user: owner, database: 'template_openwage' }, { log })
+  await migrate(db, pool, { name: user })
   await db.destroy()
   return {
     host,
     user,
+    owner,
+    superuser,
     dataDir,
     async stop() {
       await postgres.stop()

@@ -19,6 +19,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import { findPackage, prepareBinaries } from './binaries.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
+import { firstCommands, superuser } from './roles.ts'
 import { canEnter, isRoot, run, type ServerUser, serverUser, thisUser } from './server-user.ts'
 
 /** One database cluster on disk, ready to be started, and the places around it. */
@@ -151,14 +152,15 @@ async function initialise({ dataDir, pgdata, binaries, user }: Cluster): Promise
   try {
     if (isRoot) chownSync(unfinished, user.uid, user.gid)
     await must(join(binaries, 'bin/initdb'), [
-      ...['-D', unfinished, '-U', 'openwage', '--no-instructions', '--data-checksums'],
+      ...['-D', unfinished, '-U', superuser, '--no-instructions', '--data-checksums'],
       // The same order and upper case on every machine, independent of its C library.
       ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
-      // The socket's folder admits only the server's user and root, so whoever gets there needs no password.
+      // The socket's folder admits only the server's user and root, which could as well open the data files: a password would
+      // protect nothing.
       ...['--auth-local=trust', '--auth-host=reject'],
     ])
     await must(join(binaries, 'bin/postgres'), ['--single', '-D', unfinished, '-c', 'exit_on_error=on', 'template1'], {
-      input: 'create database openwage\n',
+      input: firstCommands,
     })
     renameSync(unfinished, pgdata)
     // Without this a power cut could undo the rename, and with it everything that was committed since.

@@ -6,12 +6,16 @@ import { connectionTo, hangUp, joinOrStart, leave, sit } from './server.ts'
 
 export { EmbeddedPostgresProblem }
 
+type Connection = { host: string; port: number; user: string; database: string; ssl: false }
+
 export type EmbeddedPostgres = {
-  /** For pg: over a Unix socket that only the server's user and root can reach. It stays the same when the server is replaced. */
-  connection: { host: string; port: number; user: string; database: string; ssl: false }
+  /** For pg, as the role that the service runs as: over a Unix socket that only the server's user and root can reach. It stays the same when the server is replaced. */
+  connection: Connection
+  /** The same, as the role that owns the database: for migrations. */
+  ownerConnection: Connection
   /** The folder that is really used. */
   dataDir: string
-  /** A command that an operator may paste to look inside. */
+  /** A command that an operator may paste to look inside, as a role that can change nothing. */
   psqlHint: string
   /**
    * Leaves. The last user takes the server down (a clean, fast shutdown) and waits until it has gone; any other one only
@@ -59,11 +63,12 @@ export async function startEmbeddedPostgres({
   let stopping: Promise<void> | undefined
   bringBackWhenLost()
 
-  const connection = connectionTo(cluster)
+  const { host, port, user, database } = connectionTo(cluster, 'read')
   return {
-    connection,
+    connection: connectionTo(cluster, 'app'),
+    ownerConnection: connectionTo(cluster, 'owner'),
     dataDir: cluster.dataDir,
-    psqlHint: `psql -h ${connection.host} -p ${connection.port} -U ${connection.user} ${connection.database}`,
+    psqlHint: `psql -h ${host} -p ${port} -U ${user} ${database}`,
     stop() {
       stopping ??= stop()
       return stopping

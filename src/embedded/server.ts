@@ -19,6 +19,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { type Cluster, ensureSocketDir } from './cluster.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
+import { introduceRoles, lacksRoles, roles } from './roles.ts'
 import { asUser, isRoot } from './server-user.ts'
 
 // The server lives exactly as long as somebody uses it. Who uses it holds the users' FIFO open for writing: the kernel
@@ -134,16 +135,16 @@ function refcounted(client: pg.Client) {
   return client as pg.Client & { ref(): void; unref(): void }
 }
 
-/** What anybody connects with. Everything is said, because pg would fill the gaps from PG* variables of the environment. */
-export function connectionTo({ socketDir }: Cluster) {
-  return { host: socketDir, port: 5432, user: 'openwage', database: 'openwage', ssl: false } as const
+/** How a role connects. Every field is set, because pg would fill the gaps from PG* variables of the environment. */
+export function connectionTo({ socketDir }: Cluster, role: keyof typeof roles) {
+  return { host: socketDir, port: 5432, user: roles[role], database: 'openwage', ssl: false } as const
 }
 
 type Refusal = { isBusy: boolean; message: string }
 
 async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
   const client = new pg.Client({
-    ...connectionTo(cluster),
+    ...connectionTo(cluster, 'app'),
     application_name: 'openwage embedded',
     connectionTimeoutMillis: limits.connectMsMax,
     // It idles for as long as the process lives, whatever the operator sets for others.
@@ -159,6 +160,7 @@ async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
   } catch (error) {
     client.end().catch(() => undefined)
     const { code = '', message } = error as pg.DatabaseError
+    if (lacksRoles(error)) return await bringRoles(cluster)
     // 57P03: starting, recovering or shutting down; 53300: every connection is taken; 57P01: told to go just now.
     if (/^(57P03|53300|57P01)$/.test(code)) return { isBusy: true, message }
     // Another SQLSTATE is an answer that waiting does not change, such as a database that somebody has dropped.
@@ -166,6 +168,18 @@ async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
       throw new EmbeddedPostgresProblem(`PostgreSQL in ${cluster.dataDir} does not let us in: ${message}`)
     }
     return { isBusy: false, message }
+  }
+}
+
+async function bringRoles(cluster: Cluster): Promise<Refusal> {
+  try {
+    await introduceRoles(connectionTo(cluster, 'owner'))
+    return { isBusy: true, message: 'its roles were just made' }
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError)) return { isBusy: false, message: String(error) }
+    throw new EmbeddedPostgresProblem(
+      `PostgreSQL in ${cluster.dataDir} has no role ${roles.app}, and it cannot be made: ${error.message}`,
+    )
   }
 }
 

@@ -178,7 +178,7 @@ describe('the feed', () => {
     )
     await appendNow('one', 'test.rare')
     await numberAll()
-    await sql`analyze events`.execute(harness.db)
+    await sql`analyze events`.execute(harness.ownerDb)
     const client = await harness.pool.connect()
     try {
       // What PostgreSQL does with the statement of the feed itself.

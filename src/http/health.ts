@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox'
-import { type Db, sql } from '../db.ts'
+import type { Db } from '../db.ts'
 import { problem } from '../errors.ts'
-import { pendingMigrations } from '../migrate.ts'
+import { describeNewerSchema, readSchemaState } from '../migrations.ts'
 import { limits as heartbeatLimits, listWorkers } from '../workers/heartbeats.ts'
 import { operation } from './operation.ts'
 import { type App, createServer, type Edge } from './server.ts'
@@ -101,9 +101,11 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
   }
 
   async function lookAtDatabase(): Promise<Check> {
-    await sql`select 1`.execute(db)
-    const pending = await pendingMigrations(db)
-    if (pending.length > 0) throw new Unready(`migrations: ${pending.join(', ')} missing; run openwage migrate`)
+    const state = await readSchemaState(db)
+    if (state.pending.length > 0)
+      throw new Unready(`migrations: ${state.pending.join(', ')} missing; run openwage migrate`)
+    const tooNew = await describeNewerSchema(state)
+    if (tooNew !== undefined) throw new Unready(`migrations: ${tooNew}`)
     if (isWorking !== null) {
       if (!isWorking()) throw new Unready('worker: it has lost its queue and is being restarted')
       return { status: 'ok' }

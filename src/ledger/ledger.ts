@@ -143,8 +143,8 @@ export function floatSums({ partnerId, currency }: { partnerId: RawBuilder<unkno
 }
 
 /**
- * Folds the changes of floats into their totals, so that a sum is a short range however long the past is. Only committed
- * changes are seen, and each is removed by the statement that adds it: twice, or several at once, is safe.
+ * Folds the changes of a float into its total, so that a sum is a short range however long the past is. Only committed
+ * changes are seen, and each is removed by the statement that adds it: twice is safe, and several take turns at the total.
  * @param countMax changes of one partner and currency per statement
  * @returns how many changes were folded
  */
@@ -152,23 +152,28 @@ export async function foldFloatChanges(
   tx: Tx,
   { partnerId, currency, countMax }: { partnerId: string; currency: Currency; countMax: number },
 ): Promise<number> {
+  await sql`
+    insert into ledger_float_totals (partner_id, currency, float_balance, pending_balance)
+    values (${partnerId}, ${currency}, 0, 0) on conflict do nothing`.execute(tx)
+  await sql`
+    select from ledger_float_totals where partner_id = ${partnerId} and currency = ${currency} for update`.execute(tx)
   const { rows } = await sql<{ count: bigint }>`
     with due as (
-      select partner_id, currency, id from ledger_float_changes
+      select id from ledger_float_changes
        where partner_id = ${partnerId} and currency = ${currency}
-       order by id limit ${countMax} for update skip locked
+       order by id limit ${countMax}
     ), folded as (
       delete from ledger_float_changes c using due
-       where c.partner_id = ${partnerId} and c.currency = due.currency and c.id = due.id
+       where c.partner_id = ${partnerId} and c.currency = ${currency} and c.id = due.id
       returning c.float_change, c.pending_change
-    ), added as (
-      insert into ledger_float_totals as k (partner_id, currency, float_balance, pending_balance)
-      select ${partnerId}, ${currency}, sum(float_change), sum(pending_change) from folded having count(*) > 0
-          on conflict (partner_id, currency) do update
-         set float_balance = k.float_balance + excluded.float_balance,
-             pending_balance = k.pending_balance + excluded.pending_balance
+    ), summed as (
+      select count(*) as count, coalesce(sum(float_change), 0) as float, coalesce(sum(pending_change), 0) as pending from folded
     )
-    select count(*) as count from folded`.execute(tx)
+    update ledger_float_totals k
+       set float_balance = k.float_balance + summed.float, pending_balance = k.pending_balance + summed.pending
+      from summed
+     where k.partner_id = ${partnerId} and k.currency = ${currency}
+    returning summed.count`.execute(tx)
   return Number(rows[0]?.count ?? 0)
 }
 

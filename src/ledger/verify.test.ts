@@ -109,7 +109,7 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
 /** What the books say when somebody has changed rows behind their back; nothing of it stays. */
 async function afterTampering(change: ReturnType<typeof sql>): Promise<Record<string, string>> {
   const disagreements: Record<string, string> = {}
-  await harness.db
+  await harness.ownerDb
     .transaction()
     .execute(async tx => {
       for (const table of ['ledger_transfers', 'withdrawals', 'withdrawal_intents', 'pay_runs', 'pay_cycles']) {

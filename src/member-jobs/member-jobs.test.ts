@@ -485,12 +485,12 @@ describe('while a job is applied', () => {
   test('one that fails again and again is told of, and does not hold up the others', async () => {
     const [broken, well] = [await employer(), await employer()]
     const { jobId } = (await upload(broken, file(minimal, row('ann')))).body
-    await sql`update member_jobs set invite = 2 where id = ${jobId}`.execute(harness.db)
+    await sql`update member_jobs set invite = 2 where id = ${jobId}`.execute(harness.ownerDb)
     const other = (await upload(well, file(minimal, row('ann')))).body.jobId
     await expect(work()).rejects.toThrow('A job that is not done has steps')
     expect((await job(well, other)).type).toBe('Completed')
     await sql`update member_jobs set invite = 1, status = 'Completed', ended_at = now() where id = ${jobId}`.execute(
-      harness.db,
+      harness.ownerDb,
     )
   })
 

@@ -344,7 +344,7 @@ async function begin(
  * then statements would be planned for tables of a tenth of the size.
  */
 export async function noteGrowth(db: Db, { steps }: { steps: number }): Promise<void> {
-  if (steps > growthMin) await sql`analyze (skip_locked) members, events, member_job_steps`.execute(db)
+  if (steps > growthMin) await sql`select analyze_tables('members', 'events', 'member_job_steps')`.execute(db)
 }
 
 /**

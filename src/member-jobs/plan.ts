@@ -46,7 +46,7 @@ export async function planFile(
 ): Promise<{ plan: Plan; faults: Fault[]; faultsMore: number; membersBefore: number }> {
   const isLarge = rowCount > decidedAtOnce
   // A plan that is made for a small table joins a million rows one by one. Who analyzes the same table holds nobody up.
-  if (isLarge) await sql`analyze (skip_locked) member_job_rows`.execute(tx)
+  if (isLarge) await sql`select analyze_tables('member_job_rows')`.execute(tx)
   await sql`
     create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
                                                by_worker_id boolean not null, new_member_id text, faults text) on commit drop`.execute(
@@ -64,7 +64,7 @@ export async function planFile(
   const invite = await planNew(tx, terms)
   const { update, bringBack } = await planKnown(tx, { terms, partner, now })
   // Whoever reads what is to be done, or was done, joins both.
-  if (isLarge) await sql`analyze (skip_locked) member_job_steps`.execute(tx)
+  if (isLarge) await sql`select analyze_tables('member_job_steps')`.execute(tx)
   const plan = { invite, update, bringBack, offboard, unchanged: rowCount - invite - update - bringBack }
   const found = await listFaults(tx, { clashes })
   if (found.faults.length > 0 || clashes === 'refuse') return { plan, membersBefore, ...found }

@@ -527,7 +527,7 @@ describe('uploading', () => {
       constraint: 'balance_fits_the_wire',
     })
     expect(await balance(memberIds[1])).toEqual({ available: 100, owed: 0 })
-    await harness.db.deleteFrom('ledgerBalances').where('partnerId', '=', stuck.partner.id).execute()
+    await harness.ownerDb.deleteFrom('ledgerBalances').where('partnerId', '=', stuck.partner.id).execute()
     await payRunJobs['make-pay-runs-available']?.(context)
     expect(await balance(memberIds[0])).toEqual({ available: 100, owed: 0 })
   })

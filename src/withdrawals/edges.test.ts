@@ -7,7 +7,7 @@ const statuses: WithdrawalStatus[] = ['held', 'submitted', 'paid', 'failed', 're
 const pairs = statuses.flatMap(from => statuses.map(to => ({ from, to })))
 
 test('the edges are exactly those that the database lets through, and its trigger refuses every other', async () => {
-  const { db, call, addMember, stop } = await startHarness()
+  const { ownerDb: db, call, addMember, stop } = await startHarness()
   const memberId = await addMember({ available: 20_000 })
   const intent = await call('POST', '/v1/pay/withdrawals/intent', {
     body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },

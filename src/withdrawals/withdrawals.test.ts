@@ -518,7 +518,7 @@ test('the database refuses a second withdrawal of one intent, whatever the appli
 
 test('the database refuses to overdraw a member, to change the books, and to leave the listed edges', async () => {
   const memberId = await harness.addMember({ available: 1_000 })
-  const { db } = harness
+  const { ownerDb: db } = harness
   await expect(
     db.updateTable('ledgerBalances').set({ available: -1n }).where('memberId', '=', memberId).execute(),
   ).rejects.toMatchObject({

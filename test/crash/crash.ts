@@ -32,7 +32,7 @@ mkdirSync(logs)
 const postgres = await createPostgres({ folder, logs })
 await postgres.start()
 const databaseUrl = postgres.url
-await operate(databaseUrl, ['migrate'])
+await operate(databaseUrl, ['migrate'], { DATABASE_OWNER_URL: postgres.ownerUrl })
 const processes = (['API', 'worker'] as const).flatMap(role =>
   [1, 2].map(number => keepRunning(`${role}-${number}`, role, { databaseUrl, logs })),
 )

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { findPackage, prepareBinaries } from '../../src/embedded/binaries.ts'
+import { firstCommands, roles, superuser } from '../../src/embedded/roles.ts'
 import { asUser, isRoot, run, serverUser } from '../../src/embedded/server-user.ts'
 
 // Crash recovery of what a storm leaves takes a second; a loaded machine may take ten.
@@ -13,7 +14,10 @@ const startMsMax = 60_000
 
 /** A PostgreSQL of our own, which is killed and started again on the same data. */
 export type Postgres = {
+  /** For the program, whose role owns nothing. */
   url: string
+  /** For its migrations. */
+  ownerUrl: string
   isUp(): boolean
   start(): Promise<void>
   /** Kill -9 of the postmaster, and the wait until its last backend has gone: before that it cannot be started again. */
@@ -27,7 +31,8 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
   const sockets = path.join(folder, 'sockets')
   // Every process of it shows this name, whoever its parent is by then.
   const clusterName = path.basename(folder)
-  const url = `postgres://openwage@localhost/openwage?host=${sockets}`
+  const urlOf = (role: keyof typeof roles) => `postgres://${roles[role]}@localhost/openwage?host=${sockets}`
+  const [url, ownerUrl] = [urlOf('app'), urlOf('owner')]
   const user = serverUser(pgdata)
   const binaries = await prepareBinaries(findPackage(), { dataDir: folder, user })
   for (const made of [pgdata, sockets]) {
@@ -38,7 +43,7 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
     '-D',
     pgdata,
     '-U',
-    'openwage',
+    superuser,
     '--no-instructions',
     '--data-checksums',
     '--encoding=UTF8',
@@ -46,7 +51,7 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
   ]
   await must('initdb', await run(path.join(binaries, 'bin/initdb'), initdb, user))
   const single = ['--single', '-D', pgdata, '-c', 'exit_on_error=on', 'template1']
-  const input = 'create database openwage\n'
+  const input = firstCommands
   await must('create database', await run(path.join(binaries, 'bin/postgres'), single, user, { input }))
 
   let server: ChildProcess | undefined
@@ -87,7 +92,7 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
     while ((await processes()).includes(clusterName)) await sleep(20)
   }
 
-  return { url, isUp: () => isUp, start, kill: () => end('SIGKILL'), stop: () => end('SIGINT') }
+  return { url, ownerUrl, isUp: () => isUp, start, kill: () => end('SIGKILL'), stop: () => end('SIGINT') }
 }
 
 async function answers(url: string): Promise<boolean> {

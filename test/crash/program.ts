@@ -91,10 +91,14 @@ export function keepRunning(
 }
 
 /** Runs a command of the operator to its end. @returns what it printed */
-export async function operate(databaseUrl: string, args: string[]): Promise<string> {
+export async function operate(
+  databaseUrl: string,
+  args: string[],
+  settings: Record<string, string> = {},
+): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, [command, ...args], {
     cwd: checkout,
-    env: environmentOf(databaseUrl),
+    env: { ...environmentOf(databaseUrl), ...settings },
   })
   return stdout
 }

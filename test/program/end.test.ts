@@ -242,7 +242,10 @@ test('PostgreSQL may be killed under the running service: requests and backgroun
   const service = await start({ OPENWAGE_DATA_DIR: dataDir })
   const socketDir = /psql -h (\S+)/.exec(service.stdout)?.[1] ?? ''
   // In the middle of a step: a worker that cannot say what became of its job gives up altogether.
-  const lock = new pg.Client({ host: socketDir, user: 'openwage', database: 'openwage' }).on('error', () => undefined)
+  const lock = new pg.Client({ host: socketDir, user: 'openwage_owner', database: 'openwage' }).on(
+    'error',
+    () => undefined,
+  )
   await lock.connect()
   await lock.query('begin; lock table withdrawal_intents in access exclusive mode')
   await tamper({ socketDir }, `select graphile_worker.add_job('expire-intents')`)

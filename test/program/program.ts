@@ -8,12 +8,14 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { inject, vi } from 'vitest'
+import { superuser } from '../../src/embedded/roles.ts'
 
 // The program as an operator has it: real processes, with settings from the environment and nothing else in common.
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Environment = Record<string, string>
+type Addresses = { DATABASE_URL: string; DATABASE_OWNER_URL: string }
 export type Outcome = { code: number | null; stdout: string; stderr: string }
 export type Service = {
   child: ChildProcess
@@ -50,27 +52,28 @@ export function newDataDir(): string {
 }
 
 /** An empty or a migrated database on the suite's PostgreSQL, as settings for the program. */
-export async function newDatabase({ migrated = true } = {}): Promise<{ DATABASE_URL: string }> {
+export async function newDatabase({ migrated = true } = {}): Promise<Addresses> {
+  const { host, user, owner } = inject('postgres')
   const name = `program_${randomBytes(6).toString('hex')}`
   await query('postgres', async client => {
     // Two test files that start at once take turns: a template can be copied by one session at a time.
     await client.query('select pg_advisory_lock(1)')
-    await client.query(`create database ${name} ${migrated ? 'template template_openwage' : ''}`)
+    await client.query(`create database ${name} owner ${owner} ${migrated ? 'template template_openwage' : ''}`)
   })
   databases.push(name)
-  const { host, user } = inject('postgres')
-  return { DATABASE_URL: `postgres://${user}@/${name}?host=${encodeURIComponent(host)}` }
+  const addressOf = (role: string) => `postgres://${role}@/${name}?host=${encodeURIComponent(host)}`
+  return { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner) }
 }
 
-/** Runs SQL on a database that `newDatabase` made, or on the one of a data folder, behind the program's back. */
+/** Runs SQL as a superuser on a database that `newDatabase` made, or on the one of a data folder, behind the program's back. */
 export async function tamper(
   where: { DATABASE_URL: string } | { socketDir: string },
   text: string,
 ): Promise<Record<string, unknown>[]> {
   const connection =
     'DATABASE_URL' in where
-      ? { connectionString: where.DATABASE_URL }
-      : { host: where.socketDir, user: 'openwage', database: 'openwage' }
+      ? { connectionString: where.DATABASE_URL.replace(/(?<=:\/\/)\w+/, superuser) }
+      : { host: where.socketDir, user: superuser, database: 'openwage' }
   const client = new pg.Client(connection)
   await client.connect()
   try {
@@ -183,7 +186,8 @@ async function outcomeOf(child: ChildProcess): Promise<Outcome> {
 }
 
 async function query(database: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const client = new pg.Client({ ...inject('postgres'), database })
+  const { host } = inject('postgres')
+  const client = new pg.Client({ host, user: superuser, database })
   await client.connect()
   try {
     await work(client)

@@ -59,6 +59,7 @@ export class Program {
   now = new Date(0)
   readonly #db: Db
   readonly #pool: pg.Pool
+  readonly #emptier: ReturnType<typeof connect>
   readonly #resetting: string
   readonly #vacuuming: string
   readonly #bases: Map<string, Base>
@@ -72,7 +73,7 @@ export class Program {
 
   /** Empties the harness's database, and puts in one partner with its members for each of the settings. */
   static async start(
-    { host, user, database }: Harness,
+    { host, user, superuser, database }: Harness,
     {
       all,
       terms,
@@ -83,33 +84,38 @@ export class Program {
     // One connection, so that what is set for it holds.
     const { db, pool } = connect({ host, user, database }, { log, connectionsMax: 1 })
     pool.on('connect', planOnce)
+    // Emptying append-only tables is beyond the rights of the program, which runs with no others than its own.
+    const emptier = connect({ host, user: superuser, database }, { log, connectionsMax: 1 })
     // What a crash of PostgreSQL leaves is another test's question; waiting for the disk would take half the time.
     await pool.query('set synchronous_commit = off; set plan_cache_mode = force_generic_plan')
+    await emptier.pool.query('set synchronous_commit = off')
     const { rows } = await pool.query<{ name: string }>(
       `select format('%I.%I', schemaname, tablename) as name from pg_tables
         where (schemaname = 'public' and tablename <> all('{installation,state_edges,kysely_migration,kysely_migration_lock}'))
            or (schemaname, tablename) = ('graphile_worker', '_private_jobs')`,
     )
     const emptying = rows.map(({ name }) => `delete from ${name};`).join('\n')
-    await pool.query(asReplica(emptying))
+    await emptier.pool.query(asReplica(emptying))
     const bases = new Map<string, Base>()
     for (const [name, settings] of Object.entries(all)) {
       bases.set(name, await db.transaction().execute(tx => addPartner(tx, { name, settings, terms, tiers, now })))
     }
     const kept = ['partners', 'tiers', 'tier_versions', 'members', 'pay_cycles', 'events']
-    await pool.query(`create schema base; ${kept.map(name => `create table base.${name} as table ${name};`).join(' ')}`)
+    await emptier.pool.query(
+      `create schema base; ${kept.map(name => `create table base.${name} as table ${name};`).join(' ')}`,
+    )
     const putBack = kept.map(name => `insert into ${name} table base.${name};`).join('\n')
     const vacuuming = `vacuum ${rows.map(({ name }) => name).join(', ')}`
-    return new Program(db, pool, { resetting: asReplica(`${emptying}\n${putBack}`), vacuuming, bases })
+    return new Program({ db, pool, emptier }, { resetting: asReplica(`${emptying}\n${putBack}`), vacuuming, bases })
   }
 
   private constructor(
-    db: Db,
-    pool: pg.Pool,
+    { db, pool, emptier }: { db: Db; pool: pg.Pool; emptier: ReturnType<typeof connect> },
     { resetting, vacuuming, bases }: { resetting: string; vacuuming: string; bases: Map<string, Base> },
   ) {
     this.#db = db
     this.#pool = pool
+    this.#emptier = emptier
     this.#resetting = resetting
     this.#vacuuming = vacuuming
     this.#bases = bases
@@ -125,7 +131,7 @@ export class Program {
 
   /** Makes everything as it was at the start, for one run of the partner of this name. */
   async reset(name: string): Promise<void> {
-    await this.#pool.query(this.#resetting)
+    await this.#emptier.pool.query(this.#resetting)
     this.#base = known(this.#bases.get(name))
     this.#names = new Map(Object.entries(accounts).map(([key, account]) => [account?.accountNumber ?? 'null', key]))
     this.#ids = new Map()
@@ -138,11 +144,12 @@ export class Program {
 
   async stop(): Promise<void> {
     await this.#db.destroy()
+    await this.#emptier.close()
   }
 
   /** Gives the space back that many runs have left behind. */
   async tidy(): Promise<void> {
-    await this.#pool.query(this.#vacuuming)
+    await this.#emptier.pool.query(this.#vacuuming)
   }
 
   /** @returns 'ok' and what the answer says, or the refusal; in the words of the model */

@@ -1,0 +1,228 @@
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { appRights } from '../src/grants.ts'
+import { migrate } from '../src/migrate.ts'
+import { goodAccount, type Harness, startHarness } from './harness.ts'
+
+// What the program's own role cannot do, tried as an SQL injection would, over the program's connections; and what not even
+// the owner of the tables can do without switching the database's triggers off.
+
+let harness: Harness
+let withdrawalId: string
+let keyId: string
+beforeAll(async () => {
+  harness = await startHarness()
+  const memberId = await harness.addMember({ available: 20_000 })
+  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+    body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
+  })
+  const body = { withdrawalIntentId: intent.body.withdrawalIntentId }
+  expect((await harness.call('POST', '/v1/pay/withdrawals/complete', { body })).status).toBe(201)
+  withdrawalId = (await harness.db.selectFrom('withdrawals').select('id').executeTakeFirstOrThrow()).id
+  const { key } = await harness.addKey(['pay:read'])
+  keyId = key.id
+  await harness.pool.query('update api_keys set revoked_at = now() where id = $1', [keyId])
+})
+afterAll(() => harness.stop())
+
+const insufficientPrivilege = '42501'
+const codeOf = async (statement: string) =>
+  await harness.pool.query(statement).then(
+    () => 'done',
+    (error: pg.DatabaseError) => error.code,
+  )
+
+test.each([
+  ['run a program', `copy (select 1) to program 'true'`],
+  ['run a program and read what it says', `create temporary table said (line text); copy said from program 'id'`],
+  ['read a file of the server', `select pg_read_file('postmaster.pid')`],
+  ['read a file by loading it', `create temporary table lines (line text); copy lines from '/etc/passwd'`],
+  ['write a file of the server', `copy (select 1) to '/tmp/openwage-roles-test'`],
+  ['import a file as a large object', `select lo_import('/etc/passwd')`],
+  ['list the files of the server', `select pg_ls_dir('.')`],
+  ['change a setting of the server', `alter system set archive_command = 'true'`],
+  ['load a library', `load 'auto_explain'`],
+  ['create an extension', 'create extension plpython3u'],
+  ['disable the triggers of a table', 'alter table ledger_transfers disable trigger all'],
+  ['disable one trigger', 'alter table ledger_transfers disable trigger ledger_transfers_append_only'],
+  ['disable all triggers of its session', 'set session_replication_role = replica'],
+  ['drop a trigger', 'drop trigger ledger_transfers_append_only on ledger_transfers'],
+  [
+    'replace what a trigger calls',
+    'create or replace function refuse_change() returns trigger language plpgsql as $$ begin return new; end $$',
+  ],
+  ['drop a constraint', 'alter table ledger_balances drop constraint member_not_overdrawn'],
+  ['drop a table', 'drop table ledger_transfers'],
+  ['create a table', 'create table mine ()'],
+  ['create a schema', 'create schema mine'],
+  ['create a view over what it may not change', 'create view mine as select 1'],
+  ['change a transfer', 'update ledger_transfers set amount = amount + 1'],
+  ['delete a transfer', 'delete from ledger_transfers'],
+  ['empty the books', 'truncate ledger_transfers'],
+  ['change an event', `update events set data = '{}'`],
+  ['delete an event', 'delete from events'],
+  ['change the terms of a tier', 'update tier_versions set fee_fixed = 0'],
+  ['change a line of a pay run', 'update pay_run_lines set amount = amount + 1'],
+  ['change a settled line', 'update settlement_lines set taken = 0'],
+  ['allow another change of state', `insert into state_edges values ('withdrawals', 'paid', 'held')`],
+  [
+    'change the account of a held withdrawal',
+    `update withdrawal_intents set sort_code = '107999', account_number = '88837491'`,
+  ],
+  ['change the amount of a held withdrawal', 'update withdrawals set amount = 1'],
+  [
+    'pay a withdrawal to the account of another intent',
+    'update withdrawals set withdrawal_intent_id = withdrawal_intent_id',
+  ],
+  ['delete a withdrawal', 'delete from withdrawals'],
+  ['give a key other scopes', `update api_keys set scopes = '{admin}'`],
+  ['move the end of a key', 'update api_keys set expires_at = null'],
+  ['exchange the secret of a key', `update api_keys set hash = sha256('mine')`],
+  ['delete a key', 'delete from api_keys'],
+  ['delete a member', 'delete from members'],
+  ['turn a sandbox into a live database', `update installation set mode = 'live'`],
+  ['say that it serves any schema', `insert into schema_compatibility values ('0005_roles', '0001')`],
+  ['hide a migration', 'delete from kysely_migration'],
+  ['become the owner', 'set role openwage_owner'],
+  ['become a superuser', 'alter role current_user superuser'],
+  ['create a role', 'create role mine'],
+  ['create a database', 'create database mine'],
+  ['grant itself more', 'grant pg_execute_server_program to current_user'],
+  ['change the queue’s functions', 'drop function graphile_worker.add_jobs'],
+])('the program’s role cannot %s', async (_, statement) => {
+  expect(await codeOf(statement)).toBe(insufficientPrivilege)
+})
+
+test('a revoked key cannot be revived, though the program’s role may revoke keys', async () => {
+  for (const revokedAt of ['null', `now() + interval '1 year'`]) {
+    await expect(
+      harness.pool.query(`update api_keys set revoked_at = ${revokedAt} where id = $1`, [keyId]),
+    ).rejects.toMatchObject({ constraint: 'keys_are_never_revived' })
+  }
+})
+
+test('a temporary table with the name of the listed changes of state allows none', async () => {
+  const client = await harness.pool.connect()
+  try {
+    await client.query('begin')
+    await client.query(
+      'create temporary table state_edges (entity text, from_state text, to_state text) on commit drop',
+    )
+    await client.query(`insert into state_edges values ('withdrawals', 'held', 'paid')`)
+    await expect(
+      client.query(`update withdrawals set status = 'paid', due_at = null where id = $1`, [withdrawalId]),
+    ).rejects.toMatchObject({ constraint: 'only_listed_edges' })
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+})
+
+test.each([
+  ['withdrawal_intents', `sort_code = '107999'`],
+  ['withdrawal_intents', `account_holder = 'Eve'`],
+  ['withdrawal_intents', `account_number = null, sort_code = null, iban = 'DE89370400440532013000'`],
+  ['withdrawal_intents', `expires_at = expires_at + interval '1 day'`],
+  ['withdrawal_intents', 'amount = amount + 1, net = net + 1'],
+  ['withdrawals', `withdrawal_intent_id = 'wi_other'`],
+  ['withdrawals', 'balance_after = balance_after + 1'],
+  ['withdrawals', 'amount = amount + 1, net = net + 1'],
+])('not even the owner changes the terms of a row of %s: %s', async (table, change) => {
+  const { ownerDb } = harness
+  await expect(asOwner(`update ${table} set ${change}`)).rejects.toMatchObject({ constraint: 'terms_never_change' })
+  expect(await ownerDb.selectFrom('withdrawalIntents').select('accountHolder').distinct().execute()).toEqual([
+    { accountHolder: goodAccount.accountHolder },
+  ])
+})
+
+test.each(['revoked_at = null', `scopes = '{}'`, `hash = sha256('mine')`, `expires_at = 'infinity'`])(
+  'not even the owner revives or changes a key: %s',
+  async change => {
+    await asOwner(`update api_keys set expires_at = now() + interval '1 day' where expires_at is null`)
+    await expect(asOwner(`update api_keys set ${change} where id = '${keyId}'`)).rejects.toMatchObject({
+      constraint: 'keys_are_never_revived',
+    })
+  },
+)
+
+test.each(['ledger_transfers', 'tier_versions', 'events'])('not even the owner empties %s', async table => {
+  await expect(asOwner(`truncate ${table} cascade`)).rejects.toMatchObject({ constraint: 'append_only' })
+})
+
+test('every table is declared, with what the program’s role may do with it', async () => {
+  const { rows } = await harness.pool.query<{ name: string }>(
+    `select relname as name from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname not like 'kysely%' order by relname`,
+  )
+  const declared = Object.keys(appRights).map(name => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`))
+  expect(rows.map(({ name }) => name)).toEqual(declared.toSorted())
+})
+
+test('migrating again grants what is declared and takes back everything else', async () => {
+  const { user, owner, host, database } = harness
+  await asOwner(`grant delete, update, truncate on ledger_transfers to ${user}; revoke select on members from ${user}`)
+  expect(await codeOf('update ledger_transfers set amount = 0 where false')).toBe('done')
+  expect(await codeOf('select from members')).toBe(insufficientPrivilege)
+  const pool = new pg.Pool({ host, user: owner, database })
+  expect(await migrate(harness.ownerDb, pool, { name: user })).toEqual([])
+  await pool.end()
+  expect(await codeOf('update ledger_transfers set amount = 0 where false')).toBe(insufficientPrivilege)
+  expect(await codeOf('select from members')).toBe('done')
+})
+
+test('the role to look inside reads everything and changes nothing', async () => {
+  const { host, database, superuser, owner, user } = harness
+  const admin = new pg.Client({ host, user: superuser, database })
+  await admin.connect()
+  // Its name follows the database's.
+  const role = `${database}_read`
+  await admin.query(`create role ${role} login`)
+  const pool = new pg.Pool({ host, user: owner, database })
+  await migrate(harness.ownerDb, pool, { name: user })
+  await pool.end()
+  const reader = new pg.Client({ host, user: role, database })
+  await reader.connect()
+  try {
+    for (const table of [
+      'members',
+      'ledger_transfers',
+      'withdrawals',
+      'kysely_migration',
+      'graphile_worker._private_jobs',
+    ])
+      await reader.query(`select * from ${table} limit 1`)
+    for (const statement of [
+      'insert into rail_cursors values ($$a$$, $$b$$, now())',
+      'update members set first_name = first_name',
+      'select from members for update',
+      'delete from idempotency_keys',
+      `select graphile_worker.add_job('expire-intents')`,
+      'create table mine ()',
+    ])
+      await expect(reader.query(statement), statement).rejects.toMatchObject({ code: insufficientPrivilege })
+  } finally {
+    await reader.end()
+    await admin.query(`drop owned by ${role}; drop role ${role}`)
+    await admin.end()
+  }
+})
+
+test('large imports are analyzed, though only an owner may analyze its tables', async () => {
+  const tuples = async () =>
+    (await harness.pool.query(`select reltuples::integer as n from pg_class where relname = 'rail_cursors'`)).rows[0]?.n
+  expect(await tuples()).toBe(-1)
+  await harness.pool.query(`insert into rail_cursors values ('a', 'b', now())`)
+  await harness.pool.query(`select analyze_tables('rail_cursors')`)
+  expect(await tuples()).toBe(1)
+})
+
+async function asOwner(statements: string): Promise<void> {
+  const { host, owner, database } = harness
+  const client = new pg.Client({ host, user: owner, database })
+  await client.connect()
+  try {
+    await client.query(statements)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander'
-import { type Currency, currencies } from '../src/money.ts'
+import { amountMax, type Currency, currencies } from '../src/money.ts'
 
 /** Reads a whole number within bounds, both included; anything else is wrong usage. */
 export function whole({ min, max }: { min: number; max: number }): (text: string) => number {
@@ -14,8 +14,11 @@ export function whole({ min, max }: { min: number; max: number }): (text: string
 
 /** Reads an amount in minor units. */
 export function minorUnits(text: string): bigint {
-  if (!/^[0-9]{1,16}$/.test(text))
-    throw new InvalidArgumentError('It must be a whole number of minor units, for example 1000 for 10.00.')
+  // Beyond it JSON could not hold the amount exactly.
+  if (!/^[0-9]{1,16}$/.test(text) || BigInt(text) > BigInt(amountMax))
+    throw new InvalidArgumentError(
+      `It must be a whole number of minor units, for example 1000 for 10.00, and at most ${amountMax}.`,
+    )
   return BigInt(text)
 }
 

@@ -5,7 +5,7 @@ import { systemClock } from '../src/main.ts'
 import * as members from '../src/members/members.ts'
 import { type Currency, inWords } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
-import { type Tier, type TierTerms, termsToWire } from '../src/tiers/rules.ts'
+import { type Tier, type TierTerms, termsFault, termsToWire } from '../src/tiers/rules.ts'
 import { changeTier, findTier, listTerms, listVersions, setTier } from '../src/tiers/tiers.ts'
 import * as intents from '../src/withdrawals/intents.ts'
 import { minorUnits, name, currency as readCurrency, whole } from './arguments.ts'
@@ -61,6 +61,8 @@ const setCommand = tierCommand
           `The tier ${tierName} is in ${before.currency}, and money is owed in it: make another tier for ${currency}`,
         )
       }
+      const fault = termsFault(after)
+      if (fault !== undefined) throw new Error(fault)
       const affected = await countAffected(db, { partnerId, tier: tierName, now })
       if (before !== undefined && isDifferent(before, after)) {
         await agree({ before, after, affected }, { json, yes })

@@ -93,10 +93,6 @@ export async function createPartner(
     .executeTakeFirstOrThrow()
 }
 
-export async function findPartner(db: Reader, partnerId: string): Promise<Partner | undefined> {
-  return await db.selectFrom('partners').select(partnerColumns).where('id', '=', partnerId).executeTakeFirst()
-}
-
 /** @throws Error with a sentence for the operator when there is no such partner */
 export async function findState(db: Reader, partnerId: string): Promise<PartnerState> {
   const partner = await db

@@ -12,7 +12,7 @@ import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
 const overdueMs = 5 * 60_000
 
 /** Why a withdrawal does not move by itself. */
-export type StuckBecause = 'no worker takes it to the bank' | 'no worker asks the bank' | 'the bank says nothing final'
+type StuckBecause = 'no worker takes it to the bank' | 'no worker asks the bank' | 'the bank says nothing final'
 
 export type Inspected = Withdrawal & {
   partnerId: string

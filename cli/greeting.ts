@@ -46,9 +46,9 @@ function firstSteps({ mode, address, database, key, example, partnerId }: Greeti
     return [
       'There is no partner yet. Make the first one, its tiers and its key, with the settings of this start:',
       '',
-      '  npm run openwage -- partner create "Acme Couriers"',
-      '  npm run openwage -- tier set par_… Silver --currency GBP --lower-limit 1000 --upper-limit 20000 --fee 50',
-      '  npm run openwage -- key create par_…',
+      '  npx openwage partner create "Acme Couriers"',
+      '  npx openwage tier set par_… Silver --currency GBP --lower-limit 1000 --upper-limit 20000 --fee 50',
+      '  npx openwage key create par_…',
       '',
     ]
   }
@@ -57,7 +57,7 @@ function firstSteps({ mode, address, database, key, example, partnerId }: Greeti
     return [
       'The test key was shown when it was made, and is stored nowhere. For another one:',
       '',
-      `  npm run openwage -- key create ${partnerId}`,
+      `  npx openwage key create ${partnerId}`,
       '',
     ]
   }

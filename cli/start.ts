@@ -22,7 +22,6 @@ export const startCommand = new Command('start')
     const isWhole = only.api === only.worker
     const roles: Roles = { api: isWhole || only.api === true, worker: isWhole || only.worker === true }
 
-    log.info({ mode }, 'starting Openwage')
     // Loading takes half a second, which PostgreSQL needs for its own start.
     void import('../src/app.ts')
     const database = await openDatabase(settings, log)

@@ -50,7 +50,7 @@ test('on a database of the operator the key is shown once, and then the way to a
 
   const second = await start(database)
   expect(second.key).toBe('')
-  const [, command = ''] = /npm run openwage -- (key create par_\S+)/.exec(second.stdout) ?? []
+  const [, command = ''] = /npx openwage (key create par_\S+)/.exec(second.stdout) ?? []
   const { stdout } = await openwage([...command.split(' '), '--json'], database)
   expect((await get(second, { key: JSON.parse(stdout).key })).status).toBe(200)
 })
@@ -58,7 +58,7 @@ test('on a database of the operator the key is shown once, and then the way to a
 test('a live start seeds nothing, says how to make the first partner, and is refused on a sandbox database', async () => {
   const database = await newDatabase()
   const live = await start({ ...database, OPENWAGE_MODE: 'live' })
-  expect(live.stdout).toContain('npm run openwage -- partner create')
+  expect(live.stdout).toContain('npx openwage partner create')
   expect(live.key).toBe('')
   await live.stop()
   const { stdout } = await openwage(['partner', 'list', '--json'], database)

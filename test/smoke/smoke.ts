@@ -9,8 +9,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-// What a newcomer does: the README's first command in a fresh copy of the checkout, in a folder that only its owner can
-// enter, and then the request that it prints, pasted as it stands. Then everything must be gone.
+// A newcomer's first minutes, in a fresh copy of the checkout, in a folder that only its owner can enter: npm start too early,
+// the README's first command, the request that it prints, pasted as it stands, a command, and a second start, without the
+// dependencies of development. In the end no process may be left.
 const run = promisify(execFile)
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -19,17 +20,13 @@ const copy = path.join(home, 'openwage')
 const dataDir = path.join('/tmp', `${path.basename(home)}-data`)
 try {
   await copyCheckout()
-  const command = firstCommand(await readFile(path.join(copy, 'README.md'), 'utf8'))
-  console.log(`$ ${command}`)
   const port = await freePort()
-  const service = spawn('sh', ['-c', command], {
-    cwd: copy,
-    env: environment(port),
-    stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true,
-  })
-  try {
-    const printed = await greetingOf(service)
+  const env = environment(port)
+  const tooEarly = await run('npm', ['start'], { cwd: copy, env }).catch(error => error)
+  assert.match(tooEarly.stderr, /openwage: The dependencies are not installed: run npm install in \S+ first\n/)
+
+  const command = firstCommand(await readFile(path.join(copy, 'README.md'), 'utf8'))
+  await withService(command, env, async printed => {
     const curl = printed.slice(printed.indexOf('curl'), printed.indexOf('Ctrl-C')).trim()
     const { stdout: answer } = await run('sh', ['-c', curl])
     console.log(answer)
@@ -40,6 +37,34 @@ try {
     const page = await fetch(`http://127.0.0.1:${port}/docs`)
     assert.equal(page.status, 200)
     assert.match(page.headers.get('content-type') ?? '', /text\/html/)
+
+    const { stdout: partners } = await run('npx', ['openwage', 'partner', 'list'], { cwd: copy, env })
+    assert.match(partners, /^id +name.*\npar_\S+ +Acme Couriers/)
+  })
+  await withService('npm install --omit=dev && npm start', env, async printed => {
+    assert(!existsSync(path.join(copy, 'node_modules/vitest')))
+    assert.match(printed, /Test key +ow_test_/)
+  })
+} finally {
+  await rm(dataDir, { recursive: true, force: true })
+  await rm(home, { recursive: true, force: true })
+}
+
+/** Runs a command that starts the service, waits for its greeting, does `work`, and stops it with Ctrl-C. */
+async function withService(
+  command: string,
+  env: NodeJS.ProcessEnv,
+  work: (printed: string) => Promise<void>,
+): Promise<void> {
+  console.log(`$ ${command}`)
+  const service = spawn('sh', ['-c', command], {
+    cwd: copy,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true,
+  })
+  try {
+    await work(await greetingOf(service))
   } finally {
     // Ctrl-C in a terminal reaches the whole group.
     signalGroup(service, 'SIGINT')
@@ -53,9 +78,6 @@ try {
     await pause(50)
   }
   console.log('stopped, and nothing is left running')
-} finally {
-  await rm(dataDir, { recursive: true, force: true })
-  await rm(home, { recursive: true, force: true })
 }
 
 /** What a commit would hold now: new files too, deleted ones not. */
@@ -98,7 +120,7 @@ async function greetingOf(service: ChildProcess): Promise<string> {
     process.stdout.write(text)
     printed += text
     // npm prints the script just before it runs it.
-    if (printed.includes('openwage.ts start')) startedAtMs ??= performance.now()
+    if (printed.includes('launch.mjs start')) startedAtMs ??= performance.now()
     if (printed.includes('Ctrl-C stops it.')) resolve(printed)
   })
   await promise

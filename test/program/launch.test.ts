@@ -1,0 +1,87 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, expect, test, vi } from 'vitest'
+import { baseEnvironment, newDatabase, processesNaming, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+const copies: string[] = []
+afterEach(async () => {
+  for (const copy of copies.splice(0)) rmSync(copy, { recursive: true })
+  await tidyUp()
+})
+
+const launcher = new URL('../../cli/launch.mjs', import.meta.url).pathname
+
+// A Node that cannot replace its process, as before 22.15, has to stay in between.
+const nodes = [
+  ['a Node that can replace its process', []],
+  ['an older Node', ['--import', 'data:text/javascript,delete process.execve']],
+] as const
+
+test('before npm install the launcher says to run it', async () => {
+  const checkout = newCheckout({ isInstalled: false })
+  expect(await run([path.join(checkout, 'cli/launch.mjs'), 'start']).outcome).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `openwage: The dependencies are not installed: run npm install in ${checkout} first\n`,
+  })
+})
+
+test('an old Node without the one that the installation brings is told what to run', async () => {
+  const old = `data:text/javascript,Object.defineProperty(process,'versions',{value:{node:'20.1.0'}})`
+  const checkout = newCheckout({ isInstalled: true })
+  const { code, stderr } = await run(['--import', old, path.join(checkout, 'cli/launch.mjs'), 'start']).outcome
+  expect(code).toBe(1)
+  expect(stderr).toMatch(
+    /^openwage: Node 24 or later is needed.*: run npm install --include=optional, which brings one\n$/,
+  )
+})
+
+test.each(nodes)('%s passes on arguments, output and exit code', async (_, options) => {
+  expect(await run([...options, launcher, '--version']).outcome).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+    stderr: '',
+  })
+  const { code, stderr } = await run([...options, launcher, 'key', 'create', 'a b', '--nonsense']).outcome
+  expect(code).toBe(2)
+  expect(stderr).toContain("unknown option '--nonsense'")
+})
+
+test.each(nodes)('%s passes on a signal, and leaves no process', async (_, options) => {
+  const { DATABASE_URL } = await newDatabase()
+  const { child, said, outcome } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })
+  await vi.waitFor(() => expect(said()).toContain('Ctrl-C stops it.'), { timeout: 30_000 })
+  child.kill('SIGTERM')
+  const { code, stderr } = await outcome
+  expect(code).toBe(0)
+  expect(stderr).toContain('"signal":"SIGTERM"')
+  expect(processesNaming(`${launcher} start`)).toEqual([])
+})
+
+/** A folder with the launcher, and nothing that it could start. */
+function newCheckout({ isInstalled }: { isInstalled: boolean }): string {
+  const checkout = mkdtempSync(path.join(tmpdir(), 'openwage-launch-'))
+  copies.push(checkout)
+  mkdirSync(path.join(checkout, 'cli'))
+  copyFileSync(launcher, path.join(checkout, 'cli/launch.mjs'))
+  if (isInstalled) mkdirSync(path.join(checkout, 'node_modules/commander'), { recursive: true })
+  return checkout
+}
+
+function run(args: string[], settings = {}) {
+  const child = spawn(process.execPath, args, { env: { ...baseEnvironment, ...settings } })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', text => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', text => {
+    stderr += text
+  })
+  const outcome = once(child, 'close').then(() => ({ code: child.exitCode, stdout, stderr }))
+  return { child, said: () => stdout, outcome }
+}

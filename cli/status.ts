@@ -6,16 +6,15 @@ import { hasRail, openDatabase, reasonOf, systemClock } from '../src/main.ts'
 import { readSchemaState } from '../src/migrations.ts'
 import { inWords, toWire } from '../src/money.ts'
 import { listStates } from '../src/partners/partners.ts'
-import { lastSeenWorker, readQueue } from '../src/task-queue.ts'
+import { readQueue } from '../src/task-queue.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
+import { listWorkers } from '../src/workers/heartbeats.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { readStops, type Stop, stopInWords } from './partner-show.ts'
 import { answer, sheet } from './print.ts'
 
 const limits = {
-  // A worker leaves a trace every minute; one that is just being restarted is no reason to wake a person.
-  workerSilenceMsMax: 3 * 60_000,
   // A worker takes what is due within a second or two.
   queueAgeMsMax: 2 * 60_000,
 }
@@ -76,7 +75,7 @@ async function readFacts(db: Db, { settings, now }: { settings: Settings; now: D
     postgres: rows[0]?.version ?? 'unknown',
     mode: settings.OPENWAGE_MODE,
     hasRail: hasRail(settings),
-    workerSeenAt: await lastSeenWorker(db),
+    workers: await listWorkers(db),
     queue: await readQueue(db, now),
     payouts: await inspection.countUnfinished(db, now),
     lowFloats: await float.listLow(db),
@@ -87,18 +86,11 @@ async function readFacts(db: Db, { settings, now }: { settings: Settings; now: D
 
 /** Everything that a person has to do something about, in a sentence each. */
 function attentionOf(
-  {
-    mode,
-    hasRail: isConnected,
-    workerSeenAt,
-    queue,
-    payouts,
-    lowFloats,
-    stopped,
-  }: Awaited<ReturnType<typeof readFacts>>,
+  { mode, hasRail: isConnected, workers, queue, payouts, lowFloats, stopped }: Awaited<ReturnType<typeof readFacts>>,
   now: Date,
 ): string[] {
-  const isSilent = workerSeenAt === null || now.getTime() - workerSeenAt.getTime() > limits.workerSilenceMsMax
+  const isSilent = !workers.some(({ isAlive }) => isAlive)
+  const lastBeatAt = workers[0]?.beatAt
   const { oldestDueAt, givenUp } = queue
   const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
   const stuck = payouts.held.stuck + payouts.submitted.stuck
@@ -106,7 +98,7 @@ function attentionOf(
     ...(isConnected ? [] : [`No bank is connected in ${mode} mode: withdrawals are refused (docs/payouts.md)`]),
     ...(isSilent
       ? [
-          `No worker is alive${workerSeenAt === null ? '' : `; the last was, ${ago(workerSeenAt, now)}`}: openwage start --worker`,
+          `No worker is alive${lastBeatAt === undefined ? '' : `; the last one was seen ${ago(lastBeatAt, now)}`}: openwage start --worker`,
         ]
       : []),
     ...(isLate && !isSilent
@@ -126,13 +118,13 @@ function attentionOf(
   ]
 }
 
-function onWire({ now, postgres, mode, hasRail: isConnected, workerSeenAt, queue, lowFloats, ...status }: Status) {
+function onWire({ now, postgres, mode, hasRail: isConnected, workers, queue, lowFloats, ...status }: Status) {
   return {
     at: now,
     database: { postgres, schema: 'up to date' },
     mode,
     bank: isConnected ? (mode === 'sandbox' ? 'simulated' : 'connected') : null,
-    worker: { lastSeenAt: workerSeenAt },
+    workers: workers.map(({ workerId: id, beatAt: lastSeenAt, ...worker }) => ({ id, ...worker, lastSeenAt })),
     queue,
     ...status,
     lowFloats: lowFloats.map(({ currency, free, floor, ...each }) => ({
@@ -149,7 +141,7 @@ function textOf(status: Status): string {
     postgres,
     mode,
     hasRail: isConnected,
-    workerSeenAt,
+    workers,
     queue,
     payouts,
     lowFloats,
@@ -165,7 +157,7 @@ function textOf(status: Status): string {
       database: `PostgreSQL ${postgres}, schema up to date`,
       mode,
       bank: isConnected ? (mode === 'sandbox' ? 'the simulated one' : 'connected') : 'none',
-      worker: workerSeenAt === null ? 'never seen' : `seen ${ago(workerSeenAt, now)}`,
+      workers: `${workers.filter(({ isAlive }) => isAlive).length} alive`,
       queue: `${queue.due} tasks due${queue.oldestDueAt === null ? '' : `, oldest since ${duration(queue.oldestDueAt, now)}`}`,
       held: `${held.count}${since(held.oldest)}; ${held.stuck} stuck`,
       submitted: `${submitted.count}${since(submitted.oldest)}; ${submitted.stuck} stuck`,

@@ -1,17 +1,6 @@
 import { type Reader, sql } from './db.ts'
 
-// What graphile-worker's tables say of the workers and their queue.
-
-/** When a worker was last known to be alive; null when there never was one. */
-export async function lastSeenWorker(db: Reader): Promise<Date | null> {
-  // Each minute one of the workers starts the round of every task and records it here; the first one records its start. The
-  // table is internal to the library, whose version is pinned: nothing public says it.
-  const { rows } = await sql<{ seenAt: Date | null }>`
-    select max(greatest(last_execution, known_since)) as seen_at from graphile_worker._private_known_crontabs`.execute(
-    db,
-  )
-  return rows[0]?.seenAt ?? null
-}
+// What graphile-worker's tables say of its queue.
 
 export type Queue = {
   /** Tasks whose time has come, the ones that are running included. */

@@ -167,10 +167,7 @@ test('status has an exit code for a script, and names each thing that needs atte
   const [partner] = await json(['partner', 'list'], database)
   await json(['partner', 'pause', partner.id, '--reason', 'fire drill'], database)
   await json(['float', 'floor', partner.id, 'GBP', '1'], database)
-  await tamper(
-    database,
-    "update graphile_worker._private_known_crontabs set known_since = now() - interval '1 hour', last_execution = null",
-  )
+  await tamper(database, "update worker_heartbeats set beat_at = now() - interval '1 hour'")
   await tamper(database, "select graphile_worker.add_job('expire-intents', run_at => now() - interval '1 hour')")
   const status = await openwage(['status', '--json'], database)
   expect(status.code).toBe(1)
@@ -181,7 +178,7 @@ test('status has an exit code for a script, and names each thing that needs atte
     stopped: [{ id: partner.id, paused: { reason: 'fire drill' } }],
     queue: { due: expect.any(Number), oldestDueAt: expect.any(String) },
     attention: [
-      expect.stringContaining('No worker is alive; the last was, 60 min ago'),
+      expect.stringContaining('No worker is alive; the last one was seen 60 min ago'),
       expect.stringContaining(`The float of ${partner.id} is low`),
       expect.stringMatching(/is paused since \S+ by \S+ \(fire drill\)/),
     ],

@@ -1,25 +1,42 @@
 import { Type } from 'typebox'
+import { problem } from '../errors.ts'
 import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
+import { catalogue, type EventType, eventTypes } from './catalogue.ts'
 import * as events from './events.ts'
 
 const strict = { additionalProperties: false }
 
-const Event = Type.Object(
-  {
-    id: Id('event'),
-    type: Type.String({ examples: ['withdrawal.paid'] }),
-    createdAt: Type.String({ format: 'date-time', examples: ['2026-03-31T09:30:00.000Z'] }),
-    sequence: Type.Integer({ minimum: 1, description: 'Grows by one with each event of the same resource.' }),
-    data: Type.Object(
-      {},
-      { additionalProperties: true, description: 'Ids, amounts and states. Never bank details or names.' },
-    ),
-  },
-  { title: 'Event', ...strict },
-)
+const eventFields = {
+  id: Id('event'),
+  timestamp: Type.String({
+    format: 'date-time',
+    description: 'When it happened.',
+    examples: ['2026-03-31T09:30:00.000Z'],
+  }),
+  createdAt: Type.String({ format: 'date-time', description: 'The same instant as `timestamp`.' }),
+  sequence: Type.Integer({ minimum: 1, description: 'Grows by one with each event of the same resource.' }),
+}
+
+const Event = Type.Unsafe({
+  title: 'Event',
+  type: 'object',
+  required: ['type'],
+  discriminator: { propertyName: 'type' },
+  oneOf: eventTypes.map(type => {
+    const { when, data } = catalogue[type]
+    return Type.Object(
+      { type: Type.Literal(type, { type: 'string' }), ...eventFields, data },
+      { title: `${inPascalCase(type)}Event`, description: when, ...strict },
+    )
+  }),
+})
+
+function inPascalCase(type: EventType): string {
+  return type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
 
 export function eventRoutes(app: App, { db }: Edge): void {
   app.get(
@@ -31,12 +48,19 @@ export function eventRoutes(app: App, { db }: Edge): void {
         tag: 'Events',
         summary: 'Read the events',
         description:
-          'Every state change of the last 30 days, oldest first. Remember the id of the last event that you have dealt with and pass it as `after`: no event is ever missed, however many requests run at once. The events of one resource are in the order of their `sequence`. An `after` that is unknown, or older than 30 days, is `NotFound`: events may have been missed, so read from the beginning.',
+          'Every state change of the last 30 days, oldest first. Pass the `lastEventId` of an answer as `after` to read on: no event is ever missed, however many requests run at once. With `from=now` the first answer has no events, only the place to go on from. The events of one resource are in the order of their `sequence`. An `after` that is unknown, or older than 30 days, is `NotFound`: events may have been missed, so read from the beginning.',
         query: Type.Object(
           {
-            after: Type.Optional(Id('event', 'The last event that you have.')),
+            after: Type.Optional(Id('event', 'The last event that you have: `lastEventId` of the previous answer.')),
+            from: Type.Optional(
+              Type.Enum(['now'], {
+                type: 'string',
+                description:
+                  'Start at the end of the feed: no events, and the `lastEventId` to pass as `after` from then on. Not together with `after`.',
+              }),
+            ),
             types: Type.Optional(
-              Type.Array(Type.String({ pattern: '^[a-z_]{1,40}\\.[a-z_]{1,40}$', examples: ['withdrawal.paid'] }), {
+              Type.Array(Type.Enum(eventTypes, { type: 'string' }), {
                 maxItems: 50,
                 description: 'Only events of these types.',
               }),
@@ -53,6 +77,10 @@ export function eventRoutes(app: App, { db }: Edge): void {
           schema: Type.Object(
             {
               events: Type.Array(Event),
+              lastEventId: Type.Union([Id('event'), Type.Null()], {
+                description:
+                  'Where you are in the feed: pass it as `after` to read on. Null while there is no event at all; then read on without `after`.',
+              }),
               hasMore: Type.Boolean(),
               take: Type.Integer({ minimum: 1, description: 'Largest number of events in this answer.' }),
             },
@@ -65,15 +93,33 @@ export function eventRoutes(app: App, { db }: Edge): void {
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { partner, now, query } = request
-        const { after = null, types = [], take = 50 } = query
+        const { after = null, from, types = [], take = 50 } = query
+        if (from === 'now') {
+          if (after !== null) {
+            throw problem(
+              'QueryValidation',
+              'from=now starts at the end of the feed; leave it out together with after',
+              {
+                path: 'from',
+              },
+            )
+          }
+          const lastEventId = await events.lastOf(reader, { partnerId: partner.id, now })
+          return { status: 200, body: { events: [], lastEventId, hasMore: false, take } }
+        }
         // One more than asked for tells whether there is more.
         const found = await events.read(reader, { partnerId: partner.id, after, types, countMax: take + 1, now })
-        const body = { events: found.slice(0, take).map(eventBody), hasMore: found.length > take, take }
-        return { status: 200, body }
+        const page = found.slice(0, take)
+        const lastEventId = page.at(-1)?.id ?? after
+        return {
+          status: 200,
+          body: { events: page.map(eventBody), lastEventId, hasMore: found.length > take, take },
+        }
       }),
   )
 }
 
 function eventBody({ createdAt, ...event }: events.Event) {
-  return { ...event, createdAt: createdAt.toISOString() }
+  const timestamp = createdAt.toISOString()
+  return { ...event, timestamp, createdAt: timestamp }
 }

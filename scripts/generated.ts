@@ -62,6 +62,20 @@ that it specialises.
 | Order | Code | Status | Further fields | When |
 |---|---|---|---|---|
 ${rows.join('\n')}
+
+## Provoking them in a sandbox
+
+A request alone brings about nearly all of these: by its values, by the state that earlier requests have left, or by the account
+numbers of the simulated bank ([payouts.md](payouts.md)). Three codes need the operator's commands for now, which work
+on a running sandbox and take effect within a second. \`openwage partner list\` shows the partner's id.
+
+| Code | Provoke it | Undo it |
+|---|---|---|
+| \`UnprocessableEntity\` (422, from an intent or its completion) | \`openwage partner pause par_…\` | \`openwage partner resume par_…\` |
+| \`Forbidden\` (403, from any operation) | \`openwage partner suspend par_…\` | \`openwage partner restore par_…\` |
+| \`Forbidden\` (403, from operations beyond the key's scopes) | \`openwage key create par_… --scopes members:read\`, and use that key for a withdrawal | |
+| \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on a PostgreSQL of your own (\`DATABASE_URL\`), and stop that | Start it again |
+| \`InternalServerError\` (500) | Not possible yet: it is a fault of ours. Treat it like the 503, and repeat the request with its idempotency key | |
 `
 }
 

@@ -4,7 +4,9 @@ import { buildApp } from '../src/app.ts'
 import { Settings } from '../src/config.ts'
 import type { Db } from '../src/db.ts'
 import { type ProblemName, problems } from '../src/errors.ts'
+import { catalogue, type EventData, type EventType, eventTypes } from '../src/events/catalogue.ts'
 import { exampleIssue } from '../src/http/operation.ts'
+import { exampleId } from '../src/ids.ts'
 import { systemClock } from '../src/main.ts'
 import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
@@ -23,6 +25,7 @@ async function generatedTexts(db: Db, pool: pg.Pool): Promise<Record<string, str
     'src/tables.ts': await describeTables(pool),
     'openapi.json': await openapiDocument(db, pool),
     'docs/errors.md': errorTable(),
+    'docs/events.md': eventList(),
     'docs/operations/settings.md': settingsTable(),
   }
 }
@@ -59,8 +62,68 @@ that it specialises.
 | Order | Code | Status | Further fields | When |
 |---|---|---|---|---|
 ${rows.join('\n')}
+
+## Provoking them in a sandbox
+
+A request alone brings about nearly all of these: by its values, by the state that earlier requests have left, or by the account
+numbers of the simulated bank ([payouts.md](payouts.md)). Three codes need the operator's commands for now, which work
+on a running sandbox and take effect within a second. \`openwage partner list\` shows the partner's id.
+
+| Code | Provoke it | Undo it |
+|---|---|---|
+| \`UnprocessableEntity\` (422, from an intent or its completion) | \`openwage partner pause par_…\` | \`openwage partner resume par_…\` |
+| \`Forbidden\` (403, from any operation) | \`openwage partner suspend par_…\` | \`openwage partner restore par_…\` |
+| \`Forbidden\` (403, from operations beyond the key's scopes) | \`openwage key create par_… --scopes members:read\`, and use that key for a withdrawal | |
+| \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on a PostgreSQL of your own (\`DATABASE_URL\`), and stop that | Start it again |
+| \`InternalServerError\` (500) | Not possible yet: it is a fault of ours. Treat it like the 503, and repeat the request with its idempotency key | |
 `
 }
+
+function eventList(): string {
+  const rows = eventTypes.map(type => {
+    const { when, data } = catalogue[type]
+    return `| \`${type}\` | ${when} | ${fieldsOf(data)} |`
+  })
+  return `# Events
+
+Generated from src/events/catalogue.ts by \`npm run generate\`. Do not edit. openapi.json declares each type with its \`data\`.
+
+\`GET /v1/events\` is the feed of every state change of the last 30 days, oldest first:
+
+\`\`\`json
+${JSON.stringify(exampleEvent, null, 2)}
+\`\`\`
+
+- \`sequence\` grows by one with each event of the same resource; \`timestamp\` is when it happened, and \`createdAt\` the same instant.
+- To read on, pass the \`lastEventId\` of an answer as \`after\`. It is the id of the last event in the answer, or, when there was none,
+  the \`after\` that you sent. No event is missed or repeated, however many requests run at once.
+- To start at the end, read once with \`from=now\`: the answer has no events, only the \`lastEventId\` to go on from. Null means that the
+  feed is empty: read on without \`after\`, since everything that comes is new.
+- \`types\` (repeated) selects types. A type that is not in this list is a \`QueryValidation\` issue.
+- New types may be added. Ignore those that you do not know.
+
+| Type | When | \`data\` |
+|---|---|---|
+${rows.join('\n')}
+
+\`amount\`, \`fee\`, \`netAmount\`, \`free\` and \`floor\` are Money: \`{ "amount": 5000, "currency": "GBP" }\`. A field with \`?\` may be absent.
+`
+}
+
+function fieldsOf({ properties, required = [] }: { properties: object; required?: string[] }): string {
+  return Object.keys(properties)
+    .map(name => `\`${name}${required.includes(name) ? '' : '?'}\``)
+    .join(', ')
+}
+
+const exampleEvent = {
+  id: exampleId('event'),
+  type: 'pay_run.available',
+  timestamp: '2026-03-31T09:30:00.000Z',
+  createdAt: '2026-03-31T09:30:00.000Z',
+  sequence: 2,
+  data: { payRunId: exampleId('payRun'), payCycleId: exampleId('payCycle'), status: 'Available' },
+} satisfies { type: EventType; data: EventData<'pay_run.available'>; [field: string]: unknown }
 
 function settingsTable(): string {
   const rows = Object.entries(Settings.properties).map(([name, schema]) => {

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test.each(['openapi.json', 'docs/errors.md', 'docs/operations/settings.md', 'src/tables.ts'])(
+test.each(['openapi.json', 'docs/errors.md', 'docs/events.md', 'docs/operations/settings.md', 'src/tables.ts'])(
   '%s is what the code and the migrations say (else: npm run generate)',
   file => {
     expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(String(files[file]))
@@ -26,6 +26,7 @@ test('the Excel template is what its script makes (else: npm run generate)', () 
 test('no generated file is forgotten here', () => {
   expect(Object.keys(files).sort()).toEqual([
     'docs/errors.md',
+    'docs/events.md',
     'docs/operations/settings.md',
     'openapi.json',
     'src/members/template.xlsx',

@@ -19,13 +19,17 @@ beforeEach(async () => {
 type Listed = { id: string; type: string; sequence: number; createdAt: string; data: Record<string, unknown> }
 
 const get = (query = '', options = {}) => harness.call('GET', `/v1/events${query}`, { key: mine.key, ...options })
-const append = (tx: Tx, resourceId: string, type = 'test.happened') =>
-  events.append(tx, { partnerId: mine.partner.id, type, resourceId, data: { resourceId }, now: harness.clock.now() })
-const appendNow = (resourceId: string, type?: string) =>
-  harness.db.transaction().execute(tx => append(tx, resourceId, type))
+// Any two types of the catalogue that share their data: what matters here is who appended, and when.
+const append = (tx: Tx, name: string, type: 'job.processing' | 'job.rejected' = 'job.processing') =>
+  events.append(tx, {
+    ...{ partnerId: mine.partner.id, type, resourceId: `maj_${name}`, now: harness.clock.now() },
+    data: { jobId: `maj_${name}`, status: 'Processing' },
+  })
+const appendNow = (name: string, type?: 'job.processing' | 'job.rejected') =>
+  harness.db.transaction().execute(tx => append(tx, name, type))
 const numberAll = async () =>
   await eventJobs['number-event-feeds']?.({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
-const resourcesOf = (listed: Listed[]) => listed.map(({ data }) => data.resourceId ?? 'cycle')
+const resourcesOf = (listed: Listed[]) => listed.map(({ data }) => String(data.jobId ?? 'maj_cycle').slice(4))
 
 /** Reads as a partner would: on and on from the last event it has. */
 function reader(query = 'take=2') {
@@ -62,6 +66,28 @@ async function openTransaction() {
   }
 }
 
+test('an event that the catalogue does not declare, or whose data is not as declared, does not compile', () => {
+  const common = { partnerId: 'par_x', resourceId: 'maj_x', now: new Date() }
+  const declared: events.NewEvent = { ...common, type: 'job.completed', data: { jobId: 'maj_x', status: 'Completed' } }
+  // @ts-expect-error: no such type
+  const undeclared: events.NewEvent = { ...common, type: 'job.exploded', data: declared.data }
+  // @ts-expect-error: a status that it cannot have
+  const odd: events.NewEvent = { ...common, type: 'job.completed', data: { jobId: 'maj_x', status: 'Odd' } }
+  // @ts-expect-error: a field is missing
+  const less: events.NewEvent = { ...common, type: 'job.completed', data: { jobId: 'maj_x' } }
+  const more: events.NewEvent = {
+    ...{ ...common, type: 'job.completed' },
+    // @ts-expect-error: a field too many
+    data: { jobId: 'maj_x', status: 'Completed', name: 'Sam' },
+  }
+  const money: events.NewEvent = {
+    ...{ ...common, type: 'float.low' },
+    // @ts-expect-error: a bare number is no Money
+    data: { free: 1, floor: { amount: 1, currency: 'GBP' } },
+  }
+  expect([declared, undeclared, odd, less, more, money]).toHaveLength(6)
+})
+
 describe('the feed', () => {
   test('gives every event, oldest first, and says whether there is more', async () => {
     const first = await get()
@@ -69,12 +95,11 @@ describe('the feed', () => {
       events: [
         {
           ...{ id: expect.stringMatching(/^evt_/), type: 'pay_cycle.opened', sequence: 1 },
-          ...{
-            createdAt: harness.clock.now().toISOString(),
-            data: expect.objectContaining({ payCycleId: mine.payCycle.id }),
-          },
+          ...{ timestamp: harness.clock.now().toISOString(), createdAt: harness.clock.now().toISOString() },
+          data: { payCycleId: mine.payCycle.id, startDate: '2026-03-01', endDate: '2026-03-31' },
         },
       ],
+      lastEventId: first.body.events[0].id,
       hasMore: false,
       take: 50,
     })
@@ -86,7 +111,10 @@ describe('the feed', () => {
     const rest = await get(`?after=${page.body.events[1].id}`)
     expect(resourcesOf(rest.body.events)).toEqual(['two'])
     expect(rest.body.hasMore).toBe(false)
-    expect((await get(`?after=${rest.body.events[0].id}`)).body).toEqual({ events: [], hasMore: false, take: 50 })
+    const [last] = rest.body.events
+    expect((await get(`?after=${last.id}`)).body).toEqual({
+      ...{ events: [], lastEventId: last.id, hasMore: false, take: 50 },
+    })
   })
 
   test('is not held up by a transaction that stays open: what that appends comes later', async () => {
@@ -116,11 +144,11 @@ describe('the feed', () => {
     const ids = Array.from({ length: 7_000 }, () => newId('event', harness.clock.now())).reverse()
     await sql`
       insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
-      select ${mine.partner.id}, id, 'test.backlog', 'backlog', place, '{"resourceId": "backlog"}', ${harness.clock.now()}
+      select ${mine.partner.id}, id, 'job.rejected', 'backlog', place, '{"jobId": "maj_backlog", "status": "Rejected"}', ${harness.clock.now()}
         from unnest(${ids}::text[]) with ordinality as e (id, place)`.execute(harness.db)
     const first = await get('?take=1')
     expect(first.body.hasMore).toBe(true)
-    const { seen, readOn } = reader('take=100&types=test.backlog')
+    const { seen, readOn } = reader('take=100&types=job.rejected')
     await numberAll()
     await readOn()
     expect(seen.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 7_000 }, (_, index) => index + 1))
@@ -154,29 +182,29 @@ describe('the feed', () => {
     await early.commit('shared', 'shared', 'own')
     const { seen, readOn } = reader()
     await readOn()
-    const shared = seen.filter(({ data }) => data.resourceId === 'shared')
+    const shared = seen.filter(({ data }) => data.jobId === 'maj_shared')
     expect(shared.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4])
     expect(resourcesOf(seen)).toContain('own')
   })
 
   test('gives only the types that were asked for', async () => {
-    await appendNow('one', 'test.rare')
+    await appendNow('one', 'job.rejected')
     for (const name of ['two', 'three', 'four']) await appendNow(name)
-    await appendNow('five', 'test.rare')
-    expect(resourcesOf((await get('?types=test.rare')).body.events)).toEqual(['one', 'five'])
-    const { seen, readOn } = reader('take=1&types=test.rare&types=test.happened&types=test.rare')
+    await appendNow('five', 'job.rejected')
+    expect(resourcesOf((await get('?types=job.rejected')).body.events)).toEqual(['one', 'five'])
+    const { seen, readOn } = reader('take=1&types=job.rejected&types=job.processing&types=job.rejected')
     await readOn()
     expect(resourcesOf(seen)).toEqual(['one', 'two', 'three', 'four', 'five'])
-    expect((await get('?types=nothing.such')).body.events).toEqual([])
+    expect((await get('?types=float.low')).body.events).toEqual([])
   })
 
   test('finds a rare type by its index, without reading the others', async () => {
     await sql`
       insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
-      select ${mine.partner.id}, 'evt_' || n, 'test.common', 'common', n, '{}', ${harness.clock.now()} from generate_series(1, 20000) n`.execute(
+      select ${mine.partner.id}, 'evt_' || n, 'job.processing', 'common', n, '{}', ${harness.clock.now()} from generate_series(1, 20000) n`.execute(
       harness.db,
     )
-    await appendNow('one', 'test.rare')
+    await appendNow('one', 'job.rejected')
     await numberAll()
     await sql`analyze events`.execute(harness.ownerDb)
     const client = await harness.pool.connect()
@@ -187,7 +215,7 @@ describe('the feed', () => {
         `explain (analyze, timing off, summary off) select e.id from unnest($3::text[]) wanted (type) cross join lateral (
            select position, id from events where partner_id = $1 and events.type = wanted.type and position > $2::bigint
             order by position limit 51) e`,
-        [mine.partner.id, '0', ['test.rare']],
+        [mine.partner.id, '0', ['job.rejected']],
       )
       const plan = read.rows.map(row => row['QUERY PLAN']).join('\n')
       expect(plan).toMatch(/using events_feed_of_type on events .*actual rows=1(\.00)? /)
@@ -223,6 +251,38 @@ describe('the feed', () => {
     expect((await get()).body.events).toHaveLength(1)
   })
 
+  test('from now gives no events, but the place from which all later ones are read', async () => {
+    for (const name of ['one', 'two', 'three']) await appendNow(name)
+    const newest = (await get()).body.events.at(-1).id
+    const end = { events: [], lastEventId: newest, hasMore: false, take: 50 }
+    expect((await get('?from=now')).body).toEqual(end)
+    // The place is the feed's, whatever types are read from it.
+    expect((await get('?from=now&types=withdrawal.paid')).body).toEqual(end)
+    await appendNow('four')
+    expect(resourcesOf((await get(`?after=${newest}`)).body.events)).toEqual(['four'])
+    const both = await get(`?from=now&after=${newest}`)
+    expect([both.status, both.body.issues[0]]).toMatchObject([400, { code: 'QueryValidation', path: 'from' }])
+  })
+
+  test('from now misses nothing of a transaction that is still open', async () => {
+    await appendNow('before')
+    const open = await openTransaction()
+    await appendNow('meanwhile')
+    const { lastEventId } = (await get('?from=now')).body
+    await open.commit('late')
+    expect(resourcesOf((await get(`?after=${lastEventId}`)).body.events)).toEqual(['late', 'meanwhile'])
+  })
+
+  test('from now, where there is no event yet, reads on from the beginning', async () => {
+    // As for a partner whose events are all older than the feed.
+    harness.clock.advance({ days: 31 })
+    expect((await get('?from=now')).body).toEqual({ events: [], lastEventId: null, hasMore: false, take: 50 })
+    await appendNow('first')
+    const { events: listed, lastEventId } = (await get()).body
+    expect(resourcesOf(listed)).toEqual(['first'])
+    expect(lastEventId).toBe(listed[0].id)
+  })
+
   test('needs a key that may read pay', async () => {
     const { secret } = await harness.addKey(['members:read'], { partnerId: mine.partner.id })
     expect((await get('', { key: secret })).status).toBe(403)
@@ -237,12 +297,19 @@ describe('the feed', () => {
     expect([second.text, second.headers['idempotency-replayed']]).toEqual([first.text, 'true'])
   })
 
-  test.each(['take=0', 'take=1001', 'after=x', 'after=mem_01kah4pzc5e4r8v2m6t0x9y3bd', 'types=Nothing', 'skip=1'])(
-    'refuses the query %s',
-    async query => {
-      const { status, body } = await get(`?${query}`)
-      expect(status).toBe(400)
-      expect(body.issues[0]).toMatchObject({ code: 'QueryValidation' })
-    },
-  )
+  test.each([
+    'take=0',
+    'take=1001',
+    'from=then',
+    'types=test.happened',
+    'types=withdrawal',
+    'after=x',
+    'after=mem_01kah4pzc5e4r8v2m6t0x9y3bd',
+    'types=Nothing',
+    'skip=1',
+  ])('refuses the query %s', async query => {
+    const { status, body } = await get(`?${query}`)
+    expect(status).toBe(400)
+    expect(body.issues[0]).toMatchObject({ code: 'QueryValidation' })
+  })
 })

@@ -1,21 +1,24 @@
+import type { RawBuilder } from 'kysely'
 import { type Reader, sql, type Tx } from '../db.ts'
 import { problem } from '../errors.ts'
 import { fixedSql } from '../fixed-sql.ts'
 import { firstId, newId } from '../ids.ts'
+import type { EventData, EventType } from './catalogue.ts'
 
 /**
- * A state change to be told of.
+ * A state change to be emitted; its type and data are one row of the catalogue.
  * `isFirst`: the resource is made by the same statement, so that there is no earlier event to look for.
- * `data`: what a partner may know: ids, amounts and states, never bank details or names.
  */
-export type NewEvent = {
-  partnerId: string
-  type: string
-  resourceId: string
-  isFirst?: true
-  data: Record<string, unknown>
-  now: Date
-}
+export type NewEvent<T extends EventType = EventType> = {
+  [Type in T]: {
+    partnerId: string
+    type: Type
+    resourceId: string
+    isFirst?: true
+    data: EventData<Type>
+    now: Date
+  }
+}[T]
 
 /** Appends an event, in the transaction that makes the change; see `appending`. */
 export async function append(tx: Tx, event: NewEvent): Promise<void> {
@@ -45,35 +48,44 @@ export function appending(all: NewEvent[]) {
 
 /**
  * SQL of an insert of the first event of each resource that the same statement makes, for resources by the thousand.
- * @param made a `select` of `resource_id` and `data`; of `countMax` rows at most
+ * @param made a relation with one row per resource, at most `countMax` of them
+ * @param resourceId its column with the id of the resource
+ * @param data SQL of each field of the event's data
  */
-export function appendingFirst({
+export function appendingFirst<T extends EventType>({
   partnerId,
   type,
   made,
+  resourceId,
+  data,
   countMax,
   now,
 }: {
   partnerId: string
-  type: string
+  type: T
   made: ReturnType<typeof sql>
+  resourceId: ReturnType<typeof sql>
+  data: { [Field in keyof EventData<T>]: RawBuilder<EventData<T>[Field]> }
   countMax: number
   now: Date
 }) {
   const ids = Array.from({ length: countMax }, () => newId('event', now))
+  const fields = Object.entries<RawBuilder<unknown>>(data).map(([name, value]) => sql`${sql.lit(name)}, ${value}`)
   return sql`
     insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
     select ${partnerId}, named.id, ${type}, made.resource_id, 1, made.data, ${now}
-      from (select resource_id, data, row_number() over () as place from (${made}) made) made
+      from (select ${resourceId} as resource_id, jsonb_build_object(${sql.join(fields)}) as data,
+                   row_number() over () as place
+              from ${made}) made
       join unnest(${ids}::text[]) with ordinality as named (id, place) using (place)`
 }
 
 /** Something that happened to a resource; `sequence` counts the steps of one resource from 1. */
 export type Event = {
   id: string
-  type: string
+  type: EventType
   sequence: number
-  data: Record<string, unknown>
+  data: EventData<EventType>
   createdAt: Date
 }
 
@@ -160,9 +172,9 @@ export async function read(
     types,
     countMax,
     now,
-  }: { partnerId: string; after: string | null; types: string[]; countMax: number; now: Date },
+  }: { partnerId: string; after: string | null; types: EventType[]; countMax: number; now: Date },
 ): Promise<Event[]> {
-  const oldest = new Date(now.getTime() - limits.feedDays * 86_400_000)
+  const oldest = oldestAt(now)
   const from =
     after === null ? await startOf(db, { partnerId, oldest }) : await positionOf(db, { partnerId, after, oldest })
   const range = (type: ReturnType<typeof sql>) => sql`
@@ -179,6 +191,23 @@ export async function read(
   const { rows } = await sql<Event>`
     select id, type, sequence, data, created_at from (${wanted}) e order by position`.execute(db)
   return rows
+}
+
+/**
+ * Where the feed ends now: the id of its last event, to read on after. Null when it has none; then everything that comes is
+ * new, and reading on is reading from the beginning. The caller has numbered what was due.
+ */
+export async function lastOf(db: Reader, { partnerId, now }: { partnerId: string; now: Date }): Promise<string | null> {
+  const { rows } = await sql<{ id: string; createdAt: Date }>`
+    select id, created_at from events
+     where partner_id = ${partnerId} and position is not null
+     order by position desc limit 1`.execute(db)
+  const [last] = rows
+  return last === undefined || last.createdAt < oldestAt(now) ? null : last.id
+}
+
+function oldestAt(now: Date): Date {
+  return new Date(now.getTime() - limits.feedDays * 86_400_000)
 }
 
 // Ids sort by time, so this is one step in the primary key: all that is young enough comes after what is surely too old.

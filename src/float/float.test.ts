@@ -192,14 +192,15 @@ describe('a fall below the floor has one event', () => {
     expect(await lowEvents()).toEqual([])
     const pending = await intentOf(third)
     await complete(await intentOf(second))
-    expect(await lowEvents()).toEqual([{ sequence: 1, data: { currency: 'GBP', free: 10_100, floor: 12_000 } }])
+    const data = { free: { amount: 10_100, currency: 'GBP' }, floor: { amount: 12_000, currency: 'GBP' } }
+    expect(await lowEvents()).toEqual([{ sequence: 1, data }])
     expect((await complete(pending)).status).toBe(422)
     expect(await show()).toMatchObject({ lowSince: harness.clock.now() })
     await fund(5_000n)
     expect(await show()).toMatchObject({ lowSince: null })
     expect(await lowEvents()).toHaveLength(1)
     await complete(pending)
-    expect(await lowEvents()).toMatchObject([{ sequence: 1 }, { sequence: 2, data: { free: 10_150 } }])
+    expect(await lowEvents()).toMatchObject([{ sequence: 1 }, { sequence: 2, data: { free: { amount: 10_150 } } }])
   })
 
   test('from money that is taken out, and from a floor that is raised', async () => {

@@ -3,7 +3,7 @@ import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
-import { type Currency, inWords, type Money } from '../money.ts'
+import { type Currency, inWords, type Money, toWire } from '../money.ts'
 
 /** The money that pays a partner's withdrawals in one currency, in minor units. */
 export type Float = {
@@ -182,7 +182,7 @@ export async function note(
     partnerId,
     type: 'float.low',
     resourceId: partnerId,
-    data: { currency, free: Number(free), floor: Number(limit.floor) },
+    data: { free: toWire({ amount: free, currency }), floor: toWire({ amount: limit.floor, currency }) },
     now,
   })
 }

@@ -106,8 +106,11 @@ export async function inviteAll(
 ): Promise<Set<string>> {
   const partnerId = partner.id
   const told = events.appendingFirst({
-    ...{ partnerId, type: 'member.invited', countMax, now },
-    made: sql`select id as resource_id, jsonb_build_object('memberId', id, 'status', 'invited') as data from invited`,
+    ...{ partnerId, countMax, now },
+    type: 'member.invited',
+    made: sql`invited`,
+    resourceId: sql`id`,
+    data: { memberId: sql<string>`id`, status: sql.lit(statusAfter.invited) },
   })
   const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{ id: string }>`
     with invited as (
@@ -417,25 +420,28 @@ async function setStatus(
      where partner_id = ${partnerId} and id = any(${memberIds}::text[])`.execute(tx)
 }
 
-type Told = { memberId: string; name: Step | 'updated'; changed?: (keyof Profile)[]; isFirst?: boolean }
+type Told =
+  | { memberId: string; name: Step; isFirst?: boolean }
+  | { memberId: string; name: 'updated'; status: Member['status']; changed: (keyof Profile)[] }
 
-async function append(
-  tx: Tx,
-  told: (Told & { status?: Member['status'] })[],
-  { partnerId, now }: { partnerId: string; now: Date },
-): Promise<void> {
+async function append(tx: Tx, told: Told[], { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
   if (told.length === 0) return
-  await events
-    .appending(
-      told.map(({ memberId, name, status, changed, isFirst }) => ({
-        ...{ partnerId, type: `member.${name}`, resourceId: memberId, now },
-        ...(isFirst ? { isFirst } : {}),
-        data: {
-          memberId,
-          status: status ?? statusAfter[name as Step],
-          ...(changed === undefined ? {} : { changed }),
-        },
-      })),
-    )
-    .execute(tx)
+  await events.appending(told.map(each => eventOf(each, { partnerId, now }))).execute(tx)
+}
+
+function eventOf(told: Told, { partnerId, now }: { partnerId: string; now: Date }): events.NewEvent {
+  const { memberId } = told
+  if (told.name === 'updated') {
+    const { status, changed } = told
+    const data = { memberId, status, changed }
+    return { partnerId, type: 'member.updated', resourceId: memberId, data, now }
+  }
+  return {
+    partnerId,
+    type: `member.${told.name}`,
+    resourceId: memberId,
+    ...(told.isFirst ? { isFirst: true } : {}),
+    data: { memberId, status: statusAfter[told.name] },
+    now,
+  }
 }

@@ -312,7 +312,7 @@ function memberIdsOf(lines: Line[]): string[] {
 
 async function appendEvent(
   tx: Tx,
-  step: string,
+  step: 'scheduled' | 'available' | 'reverted',
   { partnerId, payRun, now }: { partnerId: string; payRun: PayRun; now: Date },
 ): Promise<void> {
   await events.append(tx, {

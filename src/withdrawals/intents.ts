@@ -6,7 +6,7 @@ import * as events from '../events/events.ts'
 import { fixedSql } from '../fixed-sql.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
-import type { Money } from '../money.ts'
+import { type Money, toWire } from '../money.ts'
 import { addMinutes } from '../time.ts'
 import { readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
@@ -209,21 +209,15 @@ export function completing(completed: { partnerId: string; intent: Intent }[]) {
  * @returns how many there were
  */
 export async function expireDue(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
-  const { rows } = await sql<{ partnerId: string; id: string; memberId: string }>`
+  const { rows } = await sql<Quoted & { partnerId: string }>`
     update withdrawal_intents i set status = 'expired'
       from (select partner_id, id from withdrawal_intents
              where status = 'pending' and expires_at <= ${now}
              order by expires_at limit ${countMax} for update skip locked) due
      where i.partner_id = due.partner_id and i.id = due.id
-    returning i.partner_id, i.id, i.member_id`.execute(tx)
-  for (const { partnerId, id, memberId } of rows) {
-    await events.append(tx, {
-      partnerId,
-      type: 'intent.expired',
-      resourceId: id,
-      data: { withdrawalIntentId: id, memberId },
-      now,
-    })
+    returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.amount, i.fee, i.net, i.currency`.execute(tx)
+  for (const { partnerId, ...intent } of rows) {
+    await events.append(tx, eventOf('expired', { partnerId, intent, now }))
   }
   return rows.length
 }
@@ -251,10 +245,12 @@ function toIntent(row: Row | undefined): Intent {
   return { ...intent, account }
 }
 
+type Quoted = Pick<Intent, 'id' | 'memberId' | 'payCycleId' | 'amount' | 'fee' | 'net' | 'currency'>
+
 /** The event of an intent's step, as `events.append` takes it. */
 export function eventOf(
-  step: string,
-  { partnerId, intent, now }: { partnerId: string; intent: Intent; now: Date },
+  step: 'created' | 'completed' | 'expired' | 'cancelled',
+  { partnerId, intent, now }: { partnerId: string; intent: Quoted; now: Date },
 ): events.NewEvent {
   const { id, memberId, payCycleId, amount, fee, net, currency } = intent
   return {
@@ -265,10 +261,9 @@ export function eventOf(
       withdrawalIntentId: id,
       memberId,
       payCycleId,
-      amount: Number(amount),
-      fee: Number(fee),
-      netAmount: Number(net),
-      currency,
+      amount: toWire({ amount, currency }),
+      fee: toWire({ amount: fee, currency }),
+      netAmount: toWire({ amount: net, currency }),
     },
     now,
   }

@@ -4,7 +4,7 @@ import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { fixedSql } from '../fixed-sql.ts'
 import * as ledger from '../ledger/ledger.ts'
-import type { Currency, Money } from '../money.ts'
+import { type Currency, type Money, toWire } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { askAgainAt, givesBack, mayGo, type Outcome, stepsTo, transfersInto, type WithdrawalStatus } from './edges.ts'
@@ -257,10 +257,9 @@ export function eventOf(
       withdrawalIntentId,
       memberId,
       payCycleId,
-      amount: Number(amount),
-      fee: Number(fee),
-      netAmount: Number(net),
-      currency,
+      amount: toWire({ amount, currency }),
+      fee: toWire({ amount: fee, currency }),
+      netAmount: toWire({ amount: net, currency }),
       ...(reason ? { reason } : {}),
     },
     now,

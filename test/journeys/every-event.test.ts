@@ -1,0 +1,102 @@
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventTypes } from '../../src/events/catalogue.ts'
+import * as float from '../../src/float/float.ts'
+import type { Jobs } from '../../src/jobs.ts'
+import { memberJobJobs } from '../../src/member-jobs/jobs.ts'
+import { payCycleJobs } from '../../src/pay-cycles/jobs.ts'
+import { payRunJobs } from '../../src/pay-runs/jobs.ts'
+import { withdrawalJobs } from '../../src/withdrawals/jobs.ts'
+import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
+import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+
+test('every type of the catalogue is emitted, reads as openapi.json declares it, and has Money as Money', async () => {
+  const { clock, db } = harness
+  const { key, partner, payCycle } = await harness.addPartner('Acme', { graceMinutes: 10, autoActivate: false })
+  const partnerId = partner.id
+  const call = async (method: string, path: string, options = {}) => {
+    const answer = await harness.call(method, path, { key, ...options })
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.text}`)
+    return answer
+  }
+  const work = async () => {
+    const jobs: Jobs = { ...payRunJobs, ...payCycleJobs, ...withdrawalJobs, ...memberJobJobs }
+    for (const job of Object.values(jobs)) await job({ db, now: clock.now, log: pino({ level: 'silent' }) })
+  }
+  const { lastEventId: start } = (await call('GET', '/v1/events?from=now')).body
+
+  const newMember = { email: 'sam@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Bronze' }
+  const body = { ...newMember, accountDetails: goodAccount }
+  const { memberId } = (await call('POST', '/v1/members', { body })).body
+  await call('POST', `/v1/members/${memberId}/activate`)
+  await call('PATCH', `/v1/members/${memberId}`, { body: { firstName: 'Samuel', gender: 'Male' } })
+  await call('DELETE', `/v1/members/${memberId}`)
+  await call('PUT', `/v1/members/${memberId}`, { body })
+  await call('POST', `/v1/members/${memberId}/activate`)
+
+  const pay = () => call('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money: gbp(90_000) }] } })
+  await pay()
+  await call('POST', `/v1/pay/runs/${locatedId(await pay())}/revert`)
+  clock.advance({ minutes: 10 })
+  await work()
+
+  const quote = async (amount = 5_000) =>
+    (await call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } })).body
+      .withdrawalIntentId as string
+  const withdraw = async () => {
+    const withdrawalIntentId = await quote()
+    return locatedId(await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } }))
+  }
+  await call('DELETE', `/v1/pay/withdrawals/intent/${await quote()}`)
+  await call('POST', `/v1/pay/withdrawals/${await withdraw()}/cancel`)
+  const [failed, returned] = [await withdraw(), await withdraw()]
+  await quote()
+  await db.transaction().execute(async tx => {
+    const now = clock.now()
+    await float.setFloor(tx, { partnerId, currency: 'GBP', floor: 1_000n, now })
+    await float.fund(tx, { partnerId, amount: { amount: 20_000n, currency: 'GBP' }, now })
+  })
+  clock.advance({ minutes: 20 })
+  await work()
+  await db.transaction().execute(async tx => {
+    const now = clock.now()
+    await withdrawals.submitDue(tx, { now, countMax: 100 })
+    const hear = (withdrawalId: string, outcome: 'failed' | 'paid' | 'returned') =>
+      withdrawals.hear(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now })
+    await hear(failed, 'failed')
+    await hear(returned, 'paid')
+    await hear(returned, 'returned')
+  })
+
+  const file = 'email,first_name,last_name,phone,tier\r\nben@example.com,Ben,Okafor,,Bronze\r\n'
+  const upload = async (raw: string) =>
+    (await call('PUT', '/v2/members/jobs/csv', { raw, headers: { 'content-type': 'text/csv' } })).body.jobId as string
+  const refused = await upload(file)
+  await call('POST', `/v1/members/jobs/${refused}/reject`)
+  const approved = await upload(file)
+  await call('POST', `/v1/members/jobs/${approved}/approve`)
+  await work()
+
+  clock.set(new Date('2026-04-02T09:00:00Z'))
+  await work()
+  await call('POST', `/v1/pay/cycles/${payCycle.id}/settlement`, { body: { deductions: [] } })
+
+  // Every answer is checked against openapi.json, so each event is of exactly one of the declared shapes.
+  const { events, hasMore } = (await call('GET', `/v1/events?take=1000${start === null ? '' : `&after=${start}`}`)).body
+  expect(hasMore).toBe(false)
+  expect(new Set(events.map((event: { type: string }) => event.type))).toEqual(new Set(eventTypes))
+  const dataOf = (type: string) => events.find((event: { type: string }) => event.type === type).data
+  const quoted = { amount: gbp(5_000), fee: gbp(100), netAmount: gbp(4_900) }
+  expect(dataOf('intent.expired')).toMatchObject({ memberId, ...quoted })
+  expect(dataOf('withdrawal.failed')).toMatchObject({ withdrawalId: failed, ...quoted, reason: 'AC04' })
+  expect(dataOf('float.low')).toEqual({ free: gbp(-9_800), floor: gbp(1_000) })
+  expect(dataOf('member.updated')).toEqual({ memberId, status: 'active', changed: ['firstName', 'gender'] })
+})

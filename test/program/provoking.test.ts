@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs'
+import { afterEach, expect, test, vi } from 'vitest'
+import { newDatabase, openwage, type Service, start, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+afterEach(tidyUp)
+
+const guide = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8')
+
+test('the commands that docs/errors.md names provoke Forbidden and UnprocessableEntity in a sandbox, and undo it', async () => {
+  const database = await newDatabase()
+  const service = await start(database)
+  const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
+  const run = async (command: string) => {
+    expect(guide).toContain(`\`openwage ${command}\``)
+    const { code, stdout, stderr } = await openwage(
+      [...command.replace('par_…', partner.id).split(' '), ...(command.startsWith('key') ? ['--json'] : [])],
+      database,
+    )
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return stdout
+  }
+  const answer = await ask(service, 'GET', '/v1/members?statuses=active')
+  const { members } = (await answer.json()) as { members: { memberId: string }[] }
+  const intent = { memberId: members[0]?.memberId, amount: { amount: 1_000, currency: 'GBP' } }
+  const quote = async (key?: string) => outcomeOf(await ask(service, 'POST', '/v1/pay/withdrawals/intent', intent, key))
+  const eventually = async (outcome: string) =>
+    await vi.waitFor(async () => expect(await quote()).toBe(outcome), { timeout: 2_000 })
+
+  // Whatever it is, it is none of the three.
+  const ordinary = await quote()
+
+  await run('partner pause par_…')
+  await eventually('422 UnprocessableEntity')
+  await run('partner resume par_…')
+  await eventually(ordinary)
+  await run('partner suspend par_…')
+  await eventually('403 Forbidden')
+  await run('partner restore par_…')
+  await eventually(ordinary)
+  const { key } = JSON.parse(await run('key create par_… --scopes members:read'))
+  expect(await quote(key)).toBe('403 Forbidden')
+})
+
+async function ask(service: Service, method: string, path: string, body?: object, key = service.key) {
+  return await fetch(`${service.address}${path}`, {
+    method,
+    headers: { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+}
+
+async function outcomeOf(answer: Response): Promise<string> {
+  const { issues = [] } = (await answer.json()) as { issues?: { code: string }[] }
+  return [answer.status, ...issues.map(issue => issue.code)].join(' ')
+}

@@ -77,6 +77,15 @@ test('a role whose database another role has migrated is told which', async () =
   )
 })
 
+test('a role that may not connect is told what to run', async () => {
+  const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
+  await tamper(database, `revoke connect on database ${nameOf(url)} from public`)
+  const { code, stderr } = await openwage(['migrate'], { DATABASE_URL: url })
+  expect(code).toBe(1)
+  expect(stderr).toContain(`permission denied for database "${nameOf(url)}"; let its owner run: `)
+  expect(stderr).toContain(`grant connect on database "${nameOf(url)}" to "${role}";\n`)
+})
+
 test('an owner that may create roles creates the program’s and the one to look inside', async () => {
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: 'createrole' })
   await tamper(database, `alter database ${nameOf(url)} owner to ${role}`)

@@ -69,12 +69,20 @@ export async function openDatabase(
     if (embedded !== undefined) throw error
     const setting = as === 'owner' && settings.DATABASE_OWNER_URL !== '' ? 'DATABASE_OWNER_URL' : 'DATABASE_URL'
     // The address is not shown: it holds a password.
-    throw new Error(`The database of ${setting} cannot be used: ${reasonOf(error)}`, { cause: error })
+    const reason = `The database of ${setting} cannot be used: ${reasonOf(error)}`
+    throw new Error(reason + remedyOf(error, as === 'app' ? appConnection : ownerConnection), { cause: error })
   }
   return {
     ...{ db, batchDb, pool, ownerConnection, appRole: appRoleOf(appConnection) },
     ...{ dataDir: embedded?.dataDir, psqlHint: embedded?.psqlHint, close },
   }
+}
+
+function remedyOf(error: unknown, connection: Connection): string {
+  // 42501, insufficient privilege: before anything is asked for, only the right to connect can be what is missing.
+  if (!(error instanceof pg.DatabaseError) || error.code !== '42501') return ''
+  const { database = '', user = '' } = new pg.Client(connection)
+  return `; let its owner run: grant connect on database ${pg.escapeIdentifier(database)} to ${pg.escapeIdentifier(user)};`
 }
 
 // As the driver understands the connection, which also looks at PGUSER.

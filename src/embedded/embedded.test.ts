@@ -24,10 +24,10 @@ import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { findPackage } from './binaries.ts'
+import { findPackage, prepareBinaries } from './binaries.ts'
 import { type EmbeddedPostgres, EmbeddedPostgresProblem, startEmbeddedPostgres } from './embedded.ts'
 import { superuser } from './roles.ts'
-import { asUser, isRoot, serverUser } from './server-user.ts'
+import { asUser, isRoot, run, serverUser } from './server-user.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
 
@@ -85,6 +85,69 @@ test('a first start makes a database that is durable, checksummed, in UTF-8 and 
     { upper: 'Ä', is_by_code_point: true },
   ])
   expect(statSync(server.connection.host).mode & 0o777).toBe(0o700)
+})
+
+test('the service, its migrations and whoever looks inside have roles of their own, of which none is a superuser', async () => {
+  const server = await start(settledFolder())
+  const { user, database } = server.connection
+  expect([user, server.ownerConnection.user, database]).toEqual(['openwage_app', 'openwage_owner', 'openwage'])
+  expect(server.psqlHint).toContain('-U openwage_read openwage')
+  expect(
+    await query(
+      server,
+      `select rolname, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls,
+              rolname = pg_get_userbyid((select datdba from pg_database where datname = 'openwage')) as owns_database
+         from pg_roles where rolname like 'openwage%' order by rolname`,
+    ),
+  ).toEqual(
+    ['openwage_app', 'openwage_owner', 'openwage_read'].map(rolname => ({
+      rolname,
+      ...{ rolsuper: false, rolcreaterole: false, rolcreatedb: false, rolreplication: false, rolbypassrls: false },
+      owns_database: rolname === 'openwage_owner',
+    })),
+  )
+})
+
+test('a database from before there were roles is given to the owner with all that is in it, once', async () => {
+  const dataDir = temporaryFolder()
+  await makeFormerCluster(dataDir, [
+    'create schema graphile_worker',
+    'create table graphile_worker.jobs (id bigint primary key generated always as identity)',
+    'create domain currency as text',
+    `create type mood as enum ('good')`,
+    'create type pair as (one integer, two currency)',
+    'create table kept (id serial primary key, what currency)',
+    `insert into kept (what) values ('wages')`,
+    'create statistics kept_what on id, what from kept',
+    'create view seen as select * from kept',
+    'create sequence counter',
+    'create function refuse() returns trigger language plpgsql as $$ begin return new; end $$',
+    'create trigger kept_refused before update on kept for each row execute function refuse()',
+  ])
+  // Several at once, as in life: a service and a command.
+  const [server] = await Promise.all([start(dataDir), start(dataDir), startProcess(dataDir)])
+  expect(
+    await query(
+      server,
+      `select objects.kind, objects.name from (
+         select 'relation', relname::text, relowner, relnamespace from pg_class
+         union all select 'type', typname, typowner, typnamespace from pg_type
+         union all select 'routine', proname, proowner, pronamespace from pg_proc
+         union all select 'statistics', stxname, stxowner, stxnamespace from pg_statistic_ext
+         union all select 'schema', nspname, nspowner, 'public'::regnamespace from pg_namespace
+                    where nspname = 'graphile_worker'
+         union all select 'database', datname, datdba, 'public'::regnamespace from pg_database
+                    where datname = current_database()
+       ) objects (kind, name, owner, namespace)
+        where namespace in ('public'::regnamespace, 'graphile_worker'::regnamespace)
+        group by kind, objects.name having bool_or(owner <> 'openwage_owner'::regrole)`,
+      'openwage',
+    ),
+  ).toEqual([])
+  expect(await query(server, 'update kept set what = what returning what', 'openwage_owner')).toEqual([
+    { what: 'wages' },
+  ])
+  await expect(query(server, 'select * from kept', 'openwage_app')).rejects.toThrow('permission denied')
 })
 
 test('what was committed is there after the next start, and nothing runs in between', async () => {
@@ -311,7 +374,11 @@ async function startProcess(
 }
 
 /** As the superuser, which sees and may do everything. */
-async function query({ connection }: Used, text: string, user = superuser): Promise<Record<string, unknown>[]> {
+async function query(
+  { connection }: Pick<Used, 'connection'>,
+  text: string,
+  user = superuser,
+): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ ...connection, user })
   await client.connect()
   try {
@@ -361,6 +428,25 @@ function temporaryFolder(): string {
   chmodSync(folder, 0o755)
   folders.push(folder)
   return folder
+}
+
+/** As the versions did that knew one role, the superuser openwage. */
+async function makeFormerCluster(dataDir: string, commands: string[]): Promise<void> {
+  const pgdata = join(dataDir, pgdataName)
+  const user = serverUser(pgdata)
+  const binaries = await prepareBinaries(findPackage(), { dataDir, user })
+  mkdirSync(pgdata, { mode: 0o700 })
+  if (isRoot) chownSync(pgdata, user.uid, user.gid)
+  const initdb = ['-D', pgdata, '-U', 'openwage', '--encoding=UTF8', '--locale=C', '--auth-local=trust']
+  expect(await run(join(binaries, 'bin/initdb'), initdb, user)).toMatchObject({ ok: true })
+  for (const [database, input] of [
+    ['template1', ['create database openwage']],
+    ['openwage', commands],
+  ] as const) {
+    const single = ['--single', '-D', pgdata, '-c', 'exit_on_error=on', database]
+    const made = await run(join(binaries, 'bin/postgres'), single, user, { input: `${input.join('\n')}\n` })
+    expect(made).toMatchObject({ ok: true })
+  }
 }
 
 function settledFolder(): string {

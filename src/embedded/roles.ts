@@ -62,23 +62,22 @@ const introduction = `
       select owned.command || ' owner to ${roles.owner}' from (
         select format('alter schema %I', nspname), nspowner, oid from pg_namespace
         union all
-        select format('alter table %s', oid::regclass), relowner, oid from pg_class where relkind in ('r', 'p', 'v', 'm')
+        select format('alter table %s', oid::regclass), relowner, relnamespace from pg_class where relkind in ('r', 'p', 'v', 'm')
         union all
-        select format('alter sequence %s', oid::regclass), relowner, oid from pg_class
+        select format('alter sequence %s', oid::regclass), relowner, relnamespace from pg_class
          where relkind = 'S' and not exists (
            select from pg_depend where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype in ('a', 'i'))
         union all
-        select format('alter routine %s', oid::regprocedure), proowner, oid from pg_proc where prokind <> 'a'
+        select format('alter routine %s', oid::regprocedure), proowner, pronamespace from pg_proc where prokind <> 'a'
         union all
-        select format('alter type %s', oid::regtype), typowner, oid from pg_type
+        select format('alter type %s', oid::regtype), typowner, typnamespace from pg_type
          where typtype in ('d', 'e', 'r')
             or typtype = 'c' and exists (select from pg_class where pg_class.oid = typrelid and relkind = 'c')
         union all
-        select format('alter statistics %I.%I', nspname, stxname), stxowner, pg_statistic_ext.oid
+        select format('alter statistics %I.%I', nspname, stxname), stxowner, stxnamespace
           from pg_statistic_ext join pg_namespace on pg_namespace.oid = stxnamespace
-      ) owned (command, owner, oid)
-      -- PostgreSQL's own objects have lower numbers.
-      where owned.owner = '${formerSuperuser}'::regrole and owned.oid >= 16384
+      ) owned (command, owner, namespace) join pg_namespace on pg_namespace.oid = owned.namespace
+      where owned.owner = '${formerSuperuser}'::regrole and nspname <> 'information_schema' and nspname not like 'pg\\_%'
     loop
       execute command;
     end loop;

@@ -1,0 +1,146 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, afterEach, expect, test, vi } from 'vitest'
+import { compatibleWith } from '../../src/migrations.ts'
+import { newDatabase, openwage, start, tamper, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const made: { role: string; database: Awaited<ReturnType<typeof newDatabase>> }[] = []
+afterEach(async () => {
+  for (const { role, database } of made.splice(0)) {
+    await tamper(database, `reassign owned by ${role} to current_user; drop owned by ${role}; drop role ${role}`)
+  }
+})
+afterAll(tidyUp)
+
+/** A database with a role of its own, which the program does not know. */
+async function databaseWithRole({ migrated, attributes }: { migrated: boolean; attributes: string }) {
+  const database = await newDatabase({ migrated })
+  const role = `role_${randomBytes(6).toString('hex')}`
+  await tamper(database, `create role ${role} login ${attributes}`)
+  made.push({ role, database })
+  return { database, role, url: database.DATABASE_URL.replace(/(?<=:\/\/)\w+/, role) }
+}
+
+const nameOf = (url: string) => /program_\w+/.exec(url)?.[0] ?? ''
+
+test('one role that owns its database goes on working, and the log says what it may do', async () => {
+  const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
+  await tamper(database, `alter database ${nameOf(url)} owner to ${role}`)
+  const settings = { DATABASE_URL: url }
+  expect(await openwage(['migrate'], settings)).toMatchObject({ code: 0, stderr: '' })
+  expect(await openwage(['partner', 'create', 'Acme'], settings)).toMatchObject({ code: 0, stderr: '' })
+  const service = await start(settings, ['--api'])
+  const { code, stderr } = await service.stop()
+  expect(code).toBe(0)
+  expect(stderr).toContain(`The database role ${role}, as which the program runs, may change the schema`)
+  expect(stderr).not.toContain('run programs')
+})
+
+test('the program with a role of its own has nothing to warn of', async () => {
+  const database = await newDatabase()
+  const service = await start({ DATABASE_URL: database.DATABASE_URL })
+  expect((await service.stop()).stderr).not.toContain('"level":"warn"')
+})
+
+test('a role that may not create tables is told what to run, and migrates when it was run', async () => {
+  const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
+  const { code, stderr } = await openwage(['migrate'], { DATABASE_URL: url })
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr:
+      `openwage: The role ${role} may not change the schema of the database ${nameOf(url)}: set DATABASE_OWNER_URL to a ` +
+      `role that owns it, or let its owner run there: grant create on schema public to "${role}"; ` +
+      `grant create on database "${nameOf(url)}" to "${role}";\n`,
+  })
+  await tamper(database, stderr.replace(/^.*run there: /, ''))
+  expect(await openwage(['migrate'], { DATABASE_URL: url })).toMatchObject({ code: 0 })
+})
+
+test('a role whose database another role has migrated is told which', async () => {
+  const { role, url, database } = await databaseWithRole({ migrated: true, attributes: '' })
+  expect(await openwage(['partner', 'list'], { DATABASE_URL: url })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr:
+      `openwage: The role ${role} may not read the tables of the database ${nameOf(url)}: run openwage migrate with ` +
+      'DATABASE_OWNER_URL set to the owner of the database, which grants that role what it needs\n',
+  })
+  const settings = { ...database, DATABASE_URL: url }
+  expect(await openwage(['migrate'], settings)).toMatchObject({ code: 0 })
+  expect(await openwage(['partner', 'list'], settings)).toMatchObject({ code: 0, stdout: '(none)\n' })
+
+  await tamper(database, `delete from kysely_migration where name > '0004'; grant create on schema public to ${role}`)
+  const { stderr } = await openwage(['migrate'], { DATABASE_URL: url })
+  expect(stderr).toContain(
+    'which belongs to openwage_owner: set DATABASE_OWNER_URL to an address that logs in as openwage_owner',
+  )
+})
+
+test('a role that may not connect is told what to run', async () => {
+  const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
+  await tamper(database, `revoke connect on database ${nameOf(url)} from public`)
+  const { code, stderr } = await openwage(['migrate'], { DATABASE_URL: url })
+  expect(code).toBe(1)
+  expect(stderr).toContain(`permission denied for database "${nameOf(url)}"; let its owner run: `)
+  expect(stderr).toContain(`grant connect on database "${nameOf(url)}" to "${role}";\n`)
+})
+
+test('an owner that may create roles creates the program’s and the one to look inside', async () => {
+  const { database, role, url } = await databaseWithRole({ migrated: false, attributes: 'createrole' })
+  await tamper(database, `alter database ${nameOf(url)} owner to ${role}`)
+  const app = `${role}_app`
+  const settings = { DATABASE_OWNER_URL: url, DATABASE_URL: url.replace(role, `${app}:a%20secret`) }
+  made.unshift({ role: app, database }, { role: `${nameOf(url)}_read`, database })
+  expect(await openwage(['migrate'], settings)).toMatchObject({ code: 0, stderr: '' })
+  const roles = await tamper(
+    database,
+    `select rolname, rolsuper or rolcreaterole or rolcreatedb as is_powerful, left(rolpassword, 18) as password
+       from pg_authid where rolname in ('${app}', '${nameOf(url)}_read') order by rolname`,
+  )
+  expect(roles).toEqual([
+    { rolname: `${nameOf(url)}_read`, is_powerful: false, password: null },
+    { rolname: app, is_powerful: false, password: 'SCRAM-SHA-256$4096' },
+  ])
+  expect(await openwage(['partner', 'create', 'Acme'], settings)).toMatchObject({ code: 0, stderr: '' })
+})
+
+test('an owner’s address without the service’s own is refused', async () => {
+  const { DATABASE_OWNER_URL } = await newDatabase()
+  expect(await openwage(['migrate'], { DATABASE_OWNER_URL })).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^openwage: DATABASE_OWNER_URL needs a DATABASE_URL/),
+  })
+})
+
+test('an older program leaves a newer schema alone, and serves it only where its migrations say that it can', async () => {
+  const database = await newDatabase()
+  const service = await start(database, ['--api'])
+  const isReady = async () => (await fetch(`${service.address}/readyz`)).status
+  expect(await isReady()).toBe(200)
+
+  await tamper(database, `insert into kysely_migration values ('9998_other_shapes', '2030-01-01T00:00:00Z')`)
+  const sentence =
+    /^openwage: The database was migrated by a newer version of Openwage \(9998_other_shapes\), and this one knows migrations up to \d{4}_\w+: start the newer version\n$/
+  for (const command of [['start', '--api'], ['start'], ['migrate'], ['partner', 'list']])
+    expect(await openwage(command, { ...database, PORT: '0' }), command.join(' ')).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(sentence),
+    })
+  expect(await isReady()).toBe(503)
+
+  await tamper(database, `insert into schema_compatibility values ('9998_other_shapes', '0005')`)
+  expect(await isReady()).toBe(200)
+  expect(await openwage(['partner', 'list'], database)).toMatchObject({ code: 0 })
+  expect(await openwage(['migrate'], database)).toMatchObject({ code: 0 })
+  await (await start(database, ['--api'])).stop()
+
+  await tamper(database, `update schema_compatibility set compatible_with = '9997'`)
+  expect(await isReady()).toBe(503)
+})
+
+test('a migration says in a line of its own which programs can serve the schema after it', () => {
+  expect(compatibleWith('-- Adds a table.\n-- compatible-with: 0012\n\ncreate table more ();')).toBe('0012')
+  expect(compatibleWith('-- Adds a table, compatible-with: 0012\ncreate table more ();')).toBeUndefined()
+})

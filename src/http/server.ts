@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type pg from 'pg'
@@ -10,12 +11,15 @@ import { newId } from '../ids.ts'
 import type { KeyHolder, Scope } from '../partners/api-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
-import { Arrivals, refuseBody } from './arrivals.ts'
+import { Arrivals, hangUpOf, refuseBody } from './arrivals.ts'
 import { authenticator } from './auth.ts'
+import { limits as bodyLimits, expectBody, readBody } from './bodies.ts'
 import { requireUtf8 } from './csv.ts'
+import { LargeJson } from './large-json.ts'
+import { fingerprintStart } from './once.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
-import { type Fault, parseStrictJson } from './strict-json.ts'
-import { compileValidation, type Parts } from './validation.ts'
+import { type Fault, parseStrictJson, refusalOf } from './strict-json.ts'
+import { compileValidation, type Parts, type Validated } from './validation.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -24,13 +28,15 @@ declare module 'fastify' {
     partner: Partner
     idempotencyKey: string | undefined
     bodyFaults: Fault[]
+    /** Of a request whose body was read in a thread; see `once`. */
+    fingerprint: Buffer | undefined
   }
   interface FastifyContextConfig {
     /** What the API key must be allowed to do, or `any`; routes without a scope need no key. */
     scope?: Scope | 'any'
     /** Days of the announcement and of the removal, and the path that takes over. */
     deprecated?: { since: string; sunset: string; successor: string }
-    validate?: (parts: Parts) => { query: unknown }
+    validate?: (parts: Parts) => Promise<Validated>
     /** How long the body may take to arrive, in milliseconds; for those that are large. */
     arrivalMsMax?: number
   }
@@ -51,8 +57,9 @@ export type App = FastifyInstance<
 export type Edge = { db: Db; batchDb: Db; pool: pg.Pool; log: Logger; now: Clock; mode: Mode }
 
 const limits = {
-  // The largest ordinary body is a pay run of 10,000 lines.
-  bodyBytesMax: 2 * 1024 * 1024,
+  // The largest ordinary body is a member with all that can be said of one, a few kilobytes. An operation with a list says
+  // what it takes.
+  bodyBytesMax: bodyLimits.smallBytesMax,
   headerBytesMax: 16 * 1024,
   // Two megabytes arrive in this time on any line that is worth waiting for.
   arrivalMsMax: 15_000,
@@ -120,9 +127,10 @@ export function createServer(
   app.decorateRequest('partner')
   app.decorateRequest('idempotencyKey')
   app.decorateRequest('bodyFaults')
+  app.decorateRequest('fingerprint')
 
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, readJson)
+  app.addContentTypeParser('application/json', readJson)
 
   const authenticate = authenticator(db, { mode, now })
   const rateLimiter = new RateLimiter()
@@ -134,6 +142,7 @@ export function createServer(
 
   app.addHook('onRequest', async (request, reply) => {
     arrivals.expect(request, reply)
+    expectBody(request, reply)
     request.now = now()
     request.bodyFaults = []
     setCommonHeaders(request, reply)
@@ -157,12 +166,21 @@ export function createServer(
     }
   })
 
-  app.addHook('preValidation', async request => {
+  app.addHook('preValidation', async (request, reply) => {
     arrivals.arrived(request)
     request.idempotencyKey = readIdempotencyKey(request.headers['x-idempotency-key'])
     const { params, query, body, bodyFaults } = request
-    const read = request.routeOptions.config.validate?.({ params, query, body, bodyFaults })
-    if (read !== undefined) request.query = read.query
+    const { validate } = request.routeOptions.config
+    if (validate === undefined) return
+    const start = (query: unknown) => fingerprintStart(request, query)
+    const read = await validate({
+      ...{ params, query, body, bodyFaults },
+      hangUp: () => hangUpOf(reply),
+      fingerprintStart: request.idempotencyKey === undefined ? undefined : start,
+    })
+    request.query = read.query
+    request.body = read.body
+    request.fingerprint = read.fingerprint
   })
 
   const routes: { method: string; pattern: RegExp }[] = []
@@ -275,19 +293,18 @@ function readIdempotencyKey(header: unknown): string | undefined {
   })
 }
 
-async function readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown> {
+async function readJson(request: FastifyRequest, payload: Readable): Promise<unknown> {
   requireUtf8(request)
+  const bytes = await readBody(request, payload)
   // A request without a body may still name its media type; whether a body is needed is the schema's to say.
   if (bytes.length === 0) return undefined
+  if (bytes.length > bodyLimits.smallBytesMax) return new LargeJson(bytes)
   try {
     const { value, faults } = parseStrictJson(bytes)
     request.bodyFaults = faults
     return value
   } catch (error) {
-    throw problem(
-      'BadRequest',
-      error instanceof SyntaxError ? 'The body is not well-formed JSON' : 'The body is not valid UTF-8',
-    )
+    throw problem('BadRequest', refusalOf(error))
   }
 }
 
@@ -309,14 +326,6 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
 const frameworkProblems: Record<string, { name: ProblemName; message: (request: FastifyRequest) => string }> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: { name: 'UnsupportedMediaType', message: wrongMediaType },
   FST_ERR_CTP_INVALID_TYPE: { name: 'UnsupportedMediaType', message: wrongMediaType },
-  FST_ERR_CTP_BODY_TOO_LARGE: {
-    name: 'PayloadTooLarge',
-    message: ({ routeOptions }) => `The body must not exceed ${routeOptions.bodyLimit} bytes`,
-  },
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
-    name: 'BadRequest',
-    message: () => 'The body is not as long as content-length says',
-  },
   FST_ERR_BAD_URL: { name: 'BadRequest', message: () => 'The path is not a valid URL path' },
 }
 

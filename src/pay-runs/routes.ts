@@ -13,6 +13,9 @@ const Status = Type.Enum(['Scheduled', 'Available', 'Reverted'], { type: 'string
 const instant = { format: 'date-time', examples: ['2026-03-10T09:10:00.000Z'] }
 const InstantOrNull = (description: string) => Type.Union([Type.String(instant), Type.Null()], { description })
 
+// All lines that a pay run may have, at up to 160 bytes each.
+const bodyBytesMax = 16 * 1024 * 1024
+
 const NewPayRun = Type.Object(
   {
     payDetails: Type.Array(Type.Object({ memberId: Id('member'), money: NonZeroMoney }, strict), {
@@ -52,6 +55,7 @@ export function payRunRoutes(app: App, { db }: Edge): void {
   app.post(
     '/v1/pay/run',
     {
+      bodyLimit: bodyBytesMax,
       config: { scope: 'pay:write' },
       schema: operation({
         id: 'uploadPayRun',

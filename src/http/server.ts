@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type pg from 'pg'
@@ -11,15 +12,18 @@ import { newId } from '../ids.ts'
 import type { KeyHolder, Scope } from '../partners/api-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
-import { Arrivals, refuseBody } from './arrivals.ts'
+import { Arrivals, hangUpOf, refuseBody } from './arrivals.ts'
 import { authenticator } from './auth.ts'
+import { limits as bodyLimits, expectBody, readBody } from './bodies.ts'
 import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
+import { LargeJson } from './large-json.ts'
+import { fingerprintStart } from './once.ts'
 import { idempotencyKeyPattern } from './operation.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
-import { type Fault, parseStrictJson } from './strict-json.ts'
+import { type Fault, parseStrictJson, refusalOf } from './strict-json.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
-import { compileValidation, type Parts } from './validation.ts'
+import { compileValidation, type Parts, type Validated } from './validation.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -35,13 +39,15 @@ declare module 'fastify' {
     keyId: string
     idempotencyKey: string | undefined
     bodyFaults: Fault[]
+    /** Of a request whose body was read in a thread; see `once`. */
+    fingerprint: Buffer | undefined
   }
   interface FastifyContextConfig {
     /** What the API key must be allowed to do, or `any`; routes without a scope need no key. */
     scope?: Scope | 'any'
     /** Days of the announcement and of the removal, and the path that takes over. */
     deprecated?: { since: string; sunset: string; successor: string }
-    validate?: (parts: Parts) => { query: unknown }
+    validate?: (parts: Parts) => Promise<Validated>
     /** How long the body may take to arrive, in milliseconds; for those that are large. */
     arrivalMsMax?: number
     /** How long the answer may take, in milliseconds, without the arrival of the body; for what is known to take longer. */
@@ -76,8 +82,9 @@ export type Edge = {
 }
 
 const limits = {
-  // The largest ordinary body is a job of 10,000 short actions; a pay run may be larger.
-  bodyBytesMax: 2 * 1024 * 1024,
+  // The largest ordinary body is a member with all that can be said of one, a few kilobytes. An operation with a list says
+  // what it takes.
+  bodyBytesMax: bodyLimits.smallBytesMax,
   headerBytesMax: 16 * 1024,
   // Two megabytes arrive in this time on any line that is worth waiting for.
   arrivalMsMax: 15_000,
@@ -166,9 +173,10 @@ export function createServer(
   app.decorateRequest('keyId')
   app.decorateRequest('idempotencyKey')
   app.decorateRequest('bodyFaults')
+  app.decorateRequest('fingerprint')
 
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, readJson)
+  app.addContentTypeParser('application/json', readJson)
 
   const authenticate = authenticator(db, { mode, now })
   const rateLimiter = new RateLimiter()
@@ -194,6 +202,7 @@ export function createServer(
 
   app.addHook('onRequest', async (request, reply) => {
     arrivals.expect(request, reply)
+    expectBody(request, reply)
     request.now = now()
     request.bodyFaults = []
     setCommonHeaders(request, reply)
@@ -233,15 +242,24 @@ export function createServer(
   })
   app.addHook('preValidation', (request, _reply, done) => request.deadline.run(done))
 
-  app.addHook('preValidation', async request => {
+  app.addHook('preValidation', async (request, reply) => {
     arrivals.arrived(request)
     if (isRepeated(request, 'x-idempotency-key')) {
       throw problem('HeaderValidation', 'x-idempotency-key must be sent once', { path: 'x-idempotency-key' })
     }
     request.idempotencyKey = readIdempotencyKey(request)
     const { params, query, body, bodyFaults } = request
-    const read = request.routeOptions.config.validate?.({ params, query, body, bodyFaults })
-    if (read !== undefined) request.query = read.query
+    const { validate } = request.routeOptions.config
+    if (validate === undefined) return
+    const start = (query: unknown) => fingerprintStart(request, query)
+    const read = await validate({
+      ...{ params, query, body, bodyFaults },
+      hangUp: () => hangUpOf(reply),
+      fingerprintStart: request.idempotencyKey === undefined ? undefined : start,
+    })
+    request.query = read.query
+    request.body = read.body
+    request.fingerprint = read.fingerprint
   })
 
   const routes: { method: string; pattern: RegExp }[] = []
@@ -380,19 +398,18 @@ function readIdempotencyKey({ headers, raw }: FastifyRequest): string | undefine
   return key
 }
 
-async function readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown> {
+async function readJson(request: FastifyRequest, payload: Readable): Promise<unknown> {
   requireUtf8(request)
+  const bytes = await readBody(request, payload)
   // A request without a body may still name its media type; whether a body is needed is the schema's to say.
   if (bytes.length === 0) return undefined
+  if (bytes.length > bodyLimits.smallBytesMax) return new LargeJson(bytes)
   try {
     const { value, faults } = parseStrictJson(bytes)
     request.bodyFaults = faults
     return value
   } catch (error) {
-    throw problem(
-      'BadRequest',
-      error instanceof SyntaxError ? 'The body is not well-formed JSON' : 'The body is not valid UTF-8',
-    )
+    throw problem('BadRequest', refusalOf(error))
   }
 }
 
@@ -417,14 +434,6 @@ function answerError(
 const frameworkProblems: Record<string, { name: ProblemName; message: (request: FastifyRequest) => string }> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: { name: 'UnsupportedMediaType', message: wrongMediaType },
   FST_ERR_CTP_INVALID_TYPE: { name: 'UnsupportedMediaType', message: wrongMediaType },
-  FST_ERR_CTP_BODY_TOO_LARGE: {
-    name: 'PayloadTooLarge',
-    message: ({ routeOptions }) => `The body must not exceed ${routeOptions.bodyLimit} bytes`,
-  },
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
-    name: 'BadRequest',
-    message: () => 'The body is not as long as content-length says',
-  },
   FST_ERR_BAD_URL: { name: 'BadRequest', message: () => 'The path is not a valid URL path' },
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseStrictJson } from './strict-json.ts'
+import { parseStrictJson, TooIntricate } from './strict-json.ts'
 
 const parse = (text: string) => parseStrictJson(new TextEncoder().encode(text))
 const faultsOf = (text: string) => parse(text).faults.map(fault => fault.path)
@@ -57,10 +57,30 @@ test('what is not JSON, or not UTF-8, is refused whole', () => {
 test('nesting that no body needs is refused, and a hostile body yields a bounded number of faults', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   expect(parse(nested(64)).faults).toEqual([])
-  expect(() => parse(nested(65))).toThrow(SyntaxError)
-  expect(() => parse(nested(100_000))).toThrow(SyntaxError)
+  expect(() => parse(nested(65))).toThrow(TooIntricate)
+  expect(() => parse('['.repeat(32 * 1024 * 1024))).toThrow(TooIntricate)
+  expect(() => parse(`[${'{},'.repeat(2_000_000)}{}]`)).toThrow(TooIntricate)
   const longKey = 'x'.repeat(200_000)
   const { faults } = parse(`{"${longKey}":[${Array(2_000).fill('1.0').join()}]}`)
   expect(JSON.stringify(faults).length).toBeLessThan(500_000)
-  expect(parse(`[${Array(50_000).fill('1.0').join()}]`).faults).toHaveLength(1_000)
+  expect(parse(`[${Array(50_000).fill('1.0').join()}]`).faults).toHaveLength(101)
+})
+
+test('a broken text is a SyntaxError, wherever it is broken', () => {
+  const written = fc.tuple(fc.json(), fc.nat(), fc.constantFrom('', '"', '\\', ',', '{', ']', '\\u00', '0', '\n'))
+  fc.assert(
+    fc.property(written, ([text, place, inserted]) => {
+      const at = place % (text.length + 1)
+      const broken = text.slice(0, at) + inserted + text.slice(at + 1)
+      let parsed: unknown
+      try {
+        parsed = JSON.parse(broken)
+      } catch {
+        expect(() => parse(broken)).toThrow(SyntaxError)
+        return
+      }
+      expect(parse(broken).value).toEqual(parsed)
+    }),
+    { numRuns: 2_000 },
+  )
 })

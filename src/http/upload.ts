@@ -4,9 +4,9 @@ import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Readable, Transform, type TransformCallback } from 'node:stream'
-import { finished } from 'node:stream/promises'
 import type { FastifyRequest } from 'fastify'
 import { type Problem, problem } from '../errors.ts'
+import { drain } from './bodies.ts'
 import { requireUtf8 } from './csv.ts'
 import { FormFile, formBytesMax, notOneFile } from './form.ts'
 import type { App } from './server.ts'
@@ -78,8 +78,6 @@ const limits = {
   arrivingMax: 64,
   /** Of one partner, whose jobs are done one after the other anyway. */
   arrivingOfOneMax: 3,
-  /** For so long a refused body is read on to nothing: who is still sending does not read the answer. */
-  lingerMsMax: 1_000,
 }
 
 type Accepted = { kinds: readonly FileKind[]; fileBytesMax: number }
@@ -166,7 +164,7 @@ async function receive(
     const refusal = incoming.errored ?? error
     await handle?.close()
     payload.unpipe()
-    if (!isBrokenOff) await readToNothing(payload)
+    if (!isBrokenOff) await drain(payload)
     throw isFull(refusal) ? noRoom() : refusal
   } finally {
     arriving.splice(arriving.indexOf(partnerId), 1)
@@ -288,11 +286,4 @@ function kindRefused(mediaType = '', name = ''): Problem {
 
 function tooLarge(bytesMax: number): Problem {
   return problem('PayloadTooLarge', `The file must not exceed ${bytesMax} bytes`)
-}
-
-async function readToNothing(payload: Readable): Promise<void> {
-  if (payload.readableEnded || payload.destroyed) return
-  payload.resume()
-  // Whether it ends, breaks off or goes on too long does not matter any more.
-  await finished(payload, { signal: AbortSignal.timeout(limits.lingerMsMax), cleanup: true }).catch(() => {})
 }

@@ -1,17 +1,17 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { Ajv, type ErrorObject } from 'ajv'
 import formats from 'ajv-formats'
 import type { FastifySchema } from 'fastify'
-import { type Issue, issue, issuesMax, type ProblemName, problemOf } from '../errors.ts'
+import { type Issue, issue, type ProblemName, problemOf } from '../errors.ts'
 import { hasVisible, visibleFormat } from '../text.ts'
 import { timeFormats } from '../time.ts'
-import { type Fault, textFault } from './strict-json.ts'
+import { LargeJson } from './large-json.ts'
+import { type Fault, faultsMax, textFault } from './strict-json.ts'
 import { UploadedFile } from './upload.ts'
 
-// Nothing is coerced, defaulted or removed, and all problems are reported at once.
+// Nothing is coerced, defaulted or removed. It stops at the first error, and looks at lengths before contents: that is all
+// the work that a good request, and a hostile one, can cause. `collect` finds the other errors, within limits.
 const ajv = new Ajv({
-  allErrors: true,
   discriminator: true,
-  verbose: true,
   strict: false,
   coerceTypes: false,
   removeAdditional: false,
@@ -21,8 +21,22 @@ formats.default(ajv)
 for (const [name, validate] of Object.entries(timeFormats)) ajv.addFormat(name, validate)
 ajv.addFormat(visibleFormat, hasVisible)
 
+// An answer names as many; more are of no use to a person, and a hostile body has a hundred thousand.
+const issuesMax = faultsMax - 1
+
 type Part = 'params' | 'querystring' | 'body'
-export type Parts = { params: unknown; query: unknown; body: unknown; bodyFaults: Fault[] }
+/** `hangUp` gives a signal for a caller that hangs up; `fingerprintStart` is there for a request with an idempotency key. */
+export type Parts = {
+  params: unknown
+  query: unknown
+  body: unknown
+  bodyFaults: Fault[]
+  hangUp: () => AbortSignal
+  fingerprintStart: ((query: unknown) => string) | undefined
+}
+
+/** The query and the body as they were read; `fingerprint` is of a request whose body was read in a thread. */
+export type Validated = { query: unknown; body: unknown; fingerprint?: Buffer | undefined }
 
 const partNames: Record<Part, { problem: ProblemName; whole: string }> = {
   params: { problem: 'PathValidation', whole: 'path' },
@@ -31,46 +45,61 @@ const partNames: Record<Part, { problem: ProblemName; whole: string }> = {
 }
 
 /**
- * Compiles a route's schema into a check of path, query and body that throws one `Problem` with all their issues.
+ * Compiles a route's schema into a check of path, query and body that throws one `Problem` with all their issues, or the first
+ * hundred and a closing one.
  * A query arrives as text: its integers and lists are read by the schema first, and only when written canonically.
  */
-export function compileValidation(schema: FastifySchema): (parts: Parts) => { query: unknown } {
-  const validators = {
-    params: ajv.compile((schema.params as object | undefined) ?? { type: 'object' }),
-    querystring: ajv.compile(
-      (schema.querystring as object | undefined) ?? { type: 'object', additionalProperties: false },
-    ),
-  }
+export function compileValidation(schema: FastifySchema): (parts: Parts) => Promise<Validated> {
+  const checkParams = checkOf('params', schema.params ?? { type: 'object' })
+  const checkQuery = checkOf('querystring', schema.querystring ?? { type: 'object', additionalProperties: false })
   const checkBody = bodyChecker(schema.body)
   const readQuery = queryReader(schema.querystring)
-  return parts => {
+  return async parts => {
     const query = readQuery(parts.query)
-    const found = [
-      ...issuesOf('params', validators.params, parts.params, textFaults(parts.params)),
-      ...issuesOf('querystring', validators.querystring, query, textFaults(query)),
-      ...checkBody(parts),
+    const { found, ...body } = await checkBody(parts, query)
+    const all = [
+      ...checkParams(parts.params, textFaults(parts.params)),
+      ...checkQuery(query, textFaults(query)),
+      ...found,
     ]
-    if (found.length > 0) throw problemOf(found.slice(0, issuesMax))
-    return { query }
+    if (all.length > 0) throw problemOf(closed(all))
+    return { query, ...body }
   }
 }
 
 type Found = { name: ProblemName; issue: Issue }[]
 
+function closed(found: Found): Found {
+  const next = found[issuesMax]
+  if (next === undefined) return found
+  const closing = issue(next.name, 'and more; fix the others first', { path: next.issue.path })
+  return [...found.slice(0, issuesMax), { name: next.name, issue: closing }]
+}
+
+type BodyChecked = { found: Found; body: unknown; fingerprint?: Buffer | undefined }
+
 /** A body is JSON, a file, or either of them, as the schema says. */
-function bodyChecker(schema: unknown): (parts: Parts) => Found {
-  if (schema === undefined) return ({ body }) => (body === undefined ? [] : bodyRefused('This operation takes no body'))
+function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise<BodyChecked> {
+  if (schema === undefined) {
+    return async ({ body }) => ({ body, found: body === undefined ? [] : bodyRefused('This operation takes no body') })
+  }
   const { content } = schema as { content?: Record<string, { schema: object }> }
   const json = content === undefined ? (schema as object) : content['application/json']?.schema
   const takesFile = content?.['text/csv'] !== undefined
-  const validate = json === undefined ? undefined : ajv.compile(json)
-  return ({ body, bodyFaults }) => {
+  const check = json === undefined ? undefined : checkOf('body', json)
+  return async ({ body, bodyFaults, hangUp, fingerprintStart }, query) => {
     const isFile = body instanceof UploadedFile
     // What is wrong with a file is for its reader to say, row by row.
-    if (isFile && takesFile) return []
-    if (validate === undefined) return bodyRefused('The body must be a file: CSV (.csv) or an Excel workbook (.xlsx)')
-    if (isFile) return bodyRefused('The body must be JSON')
-    return issuesOf('body', validate, body, bodyFaults)
+    if (isFile && takesFile) return { body, found: [] }
+    if (json === undefined || check === undefined)
+      return { body, found: bodyRefused('The body must be a file: CSV (.csv) or an Excel workbook (.xlsx)') }
+    if (isFile) return { body, found: bodyRefused('The body must be JSON') }
+    if (!(body instanceof LargeJson)) return { body, found: check(body, bodyFaults) }
+    const { faults, value, fingerprint } = await body.read(json, {
+      signal: hangUp(),
+      fingerprintStart: fingerprintStart?.(query),
+    })
+    return { body: value, found: issuesOf('body', faults), fingerprint }
   }
 }
 
@@ -78,96 +107,157 @@ function bodyRefused(message: string): Found {
   return [{ name: 'BodyValidation', issue: issue('BodyValidation', message, { path: 'body' }) }]
 }
 
-function issuesOf(part: Part, validate: ValidateFunction, value: unknown, faults: Fault[]): Found {
-  const isValid = validate(value)
-  if (isValid && faults.length === 0) return []
-  const { problem: name, whole } = partNames[part]
-  const errors = isValid ? [] : chooseBranches(validate.errors ?? [])
+function checkOf(part: Part, schema: unknown): (value: unknown, faults: Fault[]) => Found {
+  const find = compileFaults(schema as Schema, partNames[part].whole)
+  return (value, faults) => issuesOf(part, [...faults, ...find(value)])
+}
+
+function issuesOf(part: Part, faults: Fault[]): Found {
+  if (faults.length === 0) return []
+  const { problem: name } = partNames[part]
   const issues = new Map<string, Issue>()
-  for (const { path, message } of [...faults, ...errors.map(error => describe(error, whole))]) {
+  for (const { path, message } of faults) {
     // The first fault of a field is the one to mend first; a second one about the same place only confuses.
     if (!issues.has(path)) issues.set(path, issue(name, message, { path }))
   }
   return [...issues.values()].map(issue => ({ name, issue }))
 }
 
-// A failing union reports the errors of every branch, and itself right behind them. Only those of the branch that the caller
-// meant help them: one of the right type, with the fewest errors.
-function chooseBranches(errors: ErrorObject[]): ErrorObject[] {
-  const kept: ErrorObject[] = []
-  for (const error of errors) {
-    if (error.keyword !== 'anyOf') {
-      kept.push(error)
-      continue
-    }
-    const inside = kept.splice(kept.findLastIndex(each => !isInside(each, error)) + 1)
-    const branches = Object.values(Object.groupBy(inside, each => branchOf(each, error))).filter(b => b !== undefined)
-    const typed = branches.filter(
-      branch => !branch.some(each => each.keyword === 'type' && each.instancePath === error.instancePath),
-    )
-    kept.push(...(typed.toSorted((a, b) => a.length - b.length)[0] ?? [error]))
+/** As much of JSON Schema as `collect` looks into. */
+type Schema = {
+  properties?: Record<string, Schema>
+  required?: string[]
+  additionalProperties?: unknown
+  items?: Schema
+  anyOf?: Schema[]
+  oneOf?: Schema[]
+  discriminator?: { propertyName: string }
+  const?: unknown
+  not?: { const?: unknown }
+  examples?: string[]
+}
+
+/**
+ * Compiles a schema into a search for what is wrong with a value, of at most `faultsMax` faults.
+ * @param whole the name of a value that is wrong as a whole
+ */
+export function compileFaults(schema: Schema, whole = partNames.body.whole): (value: unknown) => Fault[] {
+  const isValid = ajv.compile(schema)
+  return value => {
+    const faults: Fault[] = []
+    if (!isValid(value)) collect(schema, value, { steps: [], whole, faults })
+    return faults
   }
-  return kept
 }
 
-function isInside(error: ErrorObject, union: ErrorObject): boolean {
-  return (
-    error.schemaPath.startsWith(`${union.schemaPath}/`) &&
-    (error.instancePath === union.instancePath || error.instancePath.startsWith(`${union.instancePath}/`))
-  )
+type Place = { steps: string[]; whole: string; faults: Fault[] }
+
+// Goes the way of the schema down to what is wrong; for each place, Ajv says what it is. Nothing is looked into that is of the
+// wrong type or length itself.
+function collect(schema: Schema, value: unknown, place: Place): void {
+  const { steps, faults } = place
+  // Compiled when it is first needed; Ajv remembers it by its schema.
+  const isValid = ajv.compile(schema)
+  if (faults.length >= faultsMax || isValid(value)) return
+  const before = faults.length
+  // The last one is of the outermost keyword: those of a union's branches come before its own.
+  const error = isValid.errors?.at(-1)
+  const inside = (step: string) => ({ ...place, steps: [...steps, step] })
+  const isInside = error?.instancePath !== '' || ['required', 'additionalProperties'].includes(error.keyword)
+  if (schema.oneOf !== undefined) {
+    const branch = isInside || error?.keyword === 'oneOf' ? chosenBranch(schema, value) : undefined
+    if (branch !== undefined) collect(branch, value, place)
+  } else if (schema.anyOf !== undefined) {
+    faults.push(...faultsOfBranch(schema.anyOf, value, place).slice(0, faultsMax - faults.length))
+  } else if (isInside && Array.isArray(value) && schema.items !== undefined) {
+    const isValidItem = ajv.compile(schema.items)
+    for (let index = 0; index < value.length && faults.length < faultsMax; index++) {
+      if (!isValidItem(value[index])) collect(schema.items, value[index], inside(String(index)))
+    }
+  } else if (isInside && typeof value === 'object' && value !== null) {
+    const properties = schema.properties ?? {}
+    for (const name of schema.required ?? []) {
+      if (!Object.hasOwn(value, name)) faults.push(describe(required(name), schema, place))
+    }
+    const known = Object.entries(properties).filter(([name]) => Object.hasOwn(value, name))
+    if (schema.additionalProperties === false && Object.keys(value).length > known.length) {
+      for (const name of Object.keys(value)) {
+        if (faults.length >= faultsMax) break
+        if (!Object.hasOwn(properties, name)) faults.push(describe(unknown(name), schema, place))
+      }
+    }
+    for (const [name, property] of known) collect(property, (value as Record<string, unknown>)[name], inside(name))
+  }
+  if (faults.length === before && error !== undefined) faults.push(describe(error, schema, place))
 }
 
-function branchOf(error: ErrorObject, union: ErrorObject): string {
-  return error.schemaPath.slice(union.schemaPath.length + 1).split('/', 1)[0] ?? ''
+const required = (missingProperty: string) => ({ keyword: 'required', instancePath: '', params: { missingProperty } })
+const unknown = (additionalProperty: string) => ({
+  keyword: 'additionalProperties',
+  instancePath: '',
+  params: { additionalProperty },
+})
+
+function chosenBranch({ oneOf, discriminator }: Schema, value: unknown): Schema | undefined {
+  const tag = discriminator?.propertyName ?? ''
+  const chosen = (value as Record<string, unknown> | null)?.[tag]
+  return chosen === undefined ? undefined : oneOf?.find(each => each.properties?.[tag]?.const === chosen)
 }
 
-function describe(error: ErrorObject, whole: string): Fault {
-  const steps = error.instancePath
-    .split('/')
-    .slice(1)
-    .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+// Only the faults of the branch that the caller meant help them: one of the right type, with the fewest faults.
+function faultsOfBranch(branches: Schema[], value: unknown, place: Place): Fault[] {
+  const typed = branches.filter(branch => {
+    const isValid = ajv.compile(branch)
+    isValid(value)
+    return !isValid.errors?.some(({ keyword, instancePath }) => keyword === 'type' && instancePath === '')
+  })
+  const found = typed.map(branch => {
+    const faults: Fault[] = []
+    collect(branch, value, { ...place, faults })
+    return faults
+  })
+  return found.toSorted((a, b) => a.length - b.length)[0] ?? []
+}
+
+function describe(
+  error: Pick<ErrorObject, 'keyword' | 'instancePath' | 'params' | 'message'>,
+  schema: Schema,
+  { steps: way, whole }: Place,
+): Fault {
+  const steps = [
+    ...way,
+    ...error.instancePath
+      .split('/')
+      .slice(1)
+      .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~')),
+  ]
   const at = (step?: string) => [...steps, ...(step === undefined ? [] : [step])].map(short).join('.') || whole
+  const fault = (path: string, message: string) => ({ path, message: `${path} ${message}` })
   switch (error.keyword) {
     case 'required':
-      return { path: at(error.params.missingProperty), message: `${at(error.params.missingProperty)} is required` }
+      return fault(at(error.params.missingProperty), 'is required')
     case 'additionalProperties':
-      return {
-        path: at(error.params.additionalProperty),
-        message: `${at(error.params.additionalProperty)} is not a known field; check its spelling or leave it out`,
-      }
+      return fault(at(error.params.additionalProperty), 'is not a known field; check its spelling or leave it out')
     case 'discriminator': {
       const { tag } = error.params as { tag: string }
-      const { oneOf } = error.parentSchema as { oneOf: { properties: Record<string, { const: string }> }[] }
-      return {
-        path: at(tag),
-        message: `${at(tag)} must be one of ${listed(oneOf.map(each => each.properties[tag]?.const))}`,
-      }
+      return fault(at(tag), `must be one of ${listed((schema.oneOf ?? []).map(each => each.properties?.[tag]?.const))}`)
     }
     case 'enum':
-      return { path: at(), message: `${at()} must be one of ${listed(error.params.allowedValues)}` }
+      return fault(at(), `must be one of ${listed(error.params.allowedValues)}`)
     case 'const':
-      return { path: at(), message: `${at()} must be ${JSON.stringify(error.params.allowedValue)}` }
+      return fault(at(), `must be ${JSON.stringify(error.params.allowedValue)}`)
     case 'pattern': {
-      const example = (error.parentSchema as { examples?: string[] } | undefined)?.examples?.[0]
-      return {
-        path: at(),
-        message: `${at()} has the wrong form${example === undefined ? '' : `; it looks like ${example}`}`,
-      }
+      const example = schema.examples?.[0]
+      return fault(at(), `has the wrong form${example === undefined ? '' : `; it looks like ${example}`}`)
     }
     case 'format':
-      return {
-        path: at(),
-        message: `${at()} must be ${formatsInWords[error.params.format as string] ?? 'of another form'}`,
-      }
+      return fault(at(), `must be ${formatsInWords[error.params.format as string] ?? 'of another form'}`)
     case 'not':
-      return {
-        path: at(),
-        message: `${at()} must not be ${JSON.stringify((error.schema as { const?: unknown } | undefined)?.const)}`,
-      }
+      return fault(at(), `must not be ${JSON.stringify(schema.not?.const)}`)
     case 'anyOf':
-      return { path: at(), message: `${at()} has none of the forms that are allowed here` }
+      return fault(at(), 'has none of the forms that are allowed here')
     default:
-      return { path: at(), message: `${at()} ${error.message ?? 'is not valid'}` }
+      return fault(at(), error.message ?? 'is not valid')
   }
 }
 

@@ -2,6 +2,7 @@ import { isUniqueViolation, sql, type Tx } from '../db.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import type { Currency } from '../money.ts'
+import { mapInSlices } from '../pace.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { type Day, dayIn } from '../time.ts'
@@ -67,7 +68,7 @@ export async function decideAll(
   { partner, wishes, now }: { partner: PartnerRules; wishes: Wish[]; now: Date },
 ): Promise<(Decision | Problem)[]> {
   const world = await loadWorld(tx, { partner, wishes, now })
-  return wishes.map(wish => {
+  return await mapInSlices(wishes, wish => {
     const decision = decide(wish, world)
     if (!(decision instanceof Problem)) takeOver(world, decision)
     return decision

@@ -7,6 +7,7 @@ import type { App, Edge } from '../http/server.ts'
 import { acceptUploads, UploadedFile } from '../http/upload.ts'
 import { exampleId, Id } from '../ids.ts'
 import { fromWire, toWire } from '../money.ts'
+import { mapInSlices } from '../pace.ts'
 import { readFile } from './reading.ts'
 import type { Line } from './rules.ts'
 import { NewSettlement, Settlement, SettlementSummary } from './schema.ts'
@@ -92,7 +93,7 @@ async function readTold(body: NewSettlement | UploadedFile, signal: AbortSignal)
   if (body instanceof UploadedFile) {
     return { ...(await body.lend(fd => readFile(fd, { signal }))), naming: byRow }
   }
-  const taken = body.deductions.map(({ memberId, taken }, at) => ({ memberId, ...fromWire(taken), at }))
+  const taken = await mapInSlices(body.deductions, ({ memberId, taken }, at) => ({ memberId, ...fromWire(taken), at }))
   return { taken, faults: [], naming: byPath }
 }
 

@@ -26,47 +26,54 @@ export type Line = {
 export type Fault = { at: number; field?: 'memberId' | 'amount' | 'currency'; message: string }
 
 /**
- * What is wrong with the lines of a settlement. Nothing may be booked while there is something.
+ * What is wrong with a line of a settlement, one after the other. Nothing may be booked while there is something.
+ * @param deductions of all members whose lines are checked
  * @param currencyOf the members of this partner, with the currency that they are paid in now
+ * @param totals what lines add up to; those that are checked are added
  */
-export function faultsOf(
-  taken: Taken[],
-  { deductions, currencyOf }: { deductions: Deduction[]; currencyOf: ReadonlyMap<string, Currency> },
-): Fault[] {
+export function lineCheck({
+  deductions,
+  currencyOf,
+  totals,
+}: {
+  deductions: Deduction[]
+  currencyOf: ReadonlyMap<string, Currency>
+  totals: Map<Currency, bigint>
+}): (line: Taken) => Fault[] {
   const deducted = new Map(deductions.map(deduction => [keyOf(deduction), deduction.amount]))
   const withDeduction = new Set(deductions.map(deduction => deduction.memberId))
-  const totals = new Map<Currency, bigint>()
-  const inThemselves = taken.flatMap((line): Fault[] => {
-    const { at, memberId, amount, currency } = line
+  const seen = new Set<string>()
+  return line => {
+    const { at } = line
+    const inItself = faultInItself(line)
+    const isRepeated = seen.has(keyOf(line))
+    seen.add(keyOf(line))
+    return [
+      ...(inItself === undefined ? [] : [{ at, ...inItself }]),
+      ...(isRepeated
+        ? [{ at, field: 'memberId' as const, message: 'the member stands on an earlier line already' }]
+        : []),
+    ]
+  }
+
+  function faultInItself(line: Taken): Omit<Fault, 'at'> | undefined {
+    const { memberId, amount, currency } = line
     const memberCurrency = currencyOf.get(memberId)
-    if (memberCurrency === undefined) return [{ at, field: 'memberId', message: 'there is no such member' }]
+    if (memberCurrency === undefined) return { field: 'memberId', message: 'there is no such member' }
     const deduction = deducted.get(keyOf(line))
     if (deduction === undefined && (withDeduction.has(memberId) || currency !== memberCurrency)) {
-      return [{ at, field: 'currency', message: `the member has no deduction in ${currency}, and is not paid in it` }]
+      return { field: 'currency', message: `the member has no deduction in ${currency}, and is not paid in it` }
     }
     if (amount < 0n && (deduction ?? 0n) >= 0n) {
-      return [{ at, field: 'amount', message: 'may be negative only where the deduction is' }]
+      return { field: 'amount', message: 'may be negative only where the deduction is' }
     }
     const total = (totals.get(currency) ?? 0n) + (amount < 0n ? -amount : amount)
     totals.set(currency, total)
     if (total > BigInt(amountMax)) {
-      return [{ at, field: 'amount', message: `brings the ${currency} of the settlement above ${amountMax}` }]
+      return { field: 'amount', message: `brings the ${currency} of the settlement above ${amountMax}` }
     }
-    return []
-  })
-  return [...inThemselves, ...repetitionsIn(taken)]
-}
-
-// The lines after the first one that name the same member, and the same currency, again.
-function repetitionsIn(taken: Taken[]): Fault[] {
-  const seen = new Set<string>()
-  return taken.flatMap((line): Fault[] => {
-    if (seen.has(keyOf(line))) {
-      return [{ at: line.at, field: 'memberId', message: 'the member stands on an earlier line already' }]
-    }
-    seen.add(keyOf(line))
-    return []
-  })
+    return undefined
+  }
 }
 
 /**

@@ -376,7 +376,11 @@ describe('as a file', () => {
 
   test.each([
     ['a header of commas', ','.repeat(32 * 1024 * 1024), /more than 1000 cells/],
-    ['commas below the header', `${header}${`${','.repeat(999)}\n`.repeat(32_000)}`, /there is no line below/],
+    [
+      'commas below the header',
+      `${header}${`${','.repeat(999)}\n`.repeat(32_000)}`,
+      /there is no line below|too intricate/,
+    ],
     ['rows of one cell', `${header}${'x\n'.repeat(16_000_000)}`, /has 1 cells/],
     ['a quote that is never closed', `${header}"${'x'.repeat(32_000_000)}`, /longer than 524288/],
   ])('%s, 32 MiB of it, is refused without holding others up', async (_, file, message) => {

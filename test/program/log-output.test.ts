@@ -1,5 +1,4 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -9,7 +8,7 @@ import { baseEnvironment, get, newDatabase, type Service, start, tidyUp } from '
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
-// The service without its logs is a service; the logs without the service are nothing.
+// Losing log lines is right where the alternative is to lose the service.
 
 test('a service whose log pipe is closed ends in order', async () => {
   const service = await start(await newDatabase())
@@ -19,24 +18,32 @@ test('a service whose log pipe is closed ends in order', async () => {
   expect((await service.ended).code).toBe(0)
 })
 
-test('a start whose output goes to a reader of five lines leaves no process', async () => {
+test('a start whose output goes to a reader of five lines ends in order with the line after them', async () => {
   const { DATABASE_URL } = await newDatabase()
   const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
   // The shell tells the service's own exit code, which a pipeline would hide.
-  const shell = spawn(
-    'sh',
-    ['-c', '{ "$@" 2>&1; echo "code $?" >&3; } | head -5', 'sh', process.execPath, script, 'start'],
-    {
-      env: { ...baseEnvironment, DATABASE_URL, PORT: '0' },
-      stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
-    },
-  )
-  let said = ''
-  shell.stdio[3]?.on('data', text => {
-    said += text
+  const pipeline = '{ "$@" 2>&1; echo "code $?" >&3; } | head -5'
+  const shell = spawn('sh', ['-c', pipeline, 'sh', process.execPath, script, 'start'], {
+    env: { ...baseEnvironment, DATABASE_URL, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
   })
-  await once(shell, 'close')
-  expect(said).toBe('code 0\n')
+  let [lines, code] = ['', '']
+  shell.stdout?.on('data', text => {
+    lines += text
+  })
+  shell.stdio[3]?.on('data', text => {
+    code += text
+  })
+  await vi.waitFor(() => expect(lines.split('\n')).toHaveLength(6), { timeout: 30_000 })
+  const [address] = /http:\/\/[\d.:]+/.exec(lines) ?? []
+  // Each request is a line. The answer comes first, or the connection is refused.
+  await vi.waitFor(
+    async () => {
+      await fetch(`${address}/livez`).catch(() => undefined)
+      expect(code).toBe('code 0\n')
+    },
+    { timeout: 20_000 },
+  )
 })
 
 if (existsSync('/dev/full')) {

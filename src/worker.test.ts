@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { startHarness } from '../test/harness.ts'
-import { connect } from './db.ts'
+import { connect, sql } from './db.ts'
 import { findPackage } from './embedded/binaries.ts'
 import { startEmbeddedPostgres } from './embedded/embedded.ts'
 import { wake } from './jobs.ts'
@@ -106,10 +106,10 @@ test('a step that fails says so in the log, is tried again later, and takes noth
 })
 
 test('a worker that cannot start its first round stops whole, and leaves no connection and no runner behind', async () => {
-  const { db, pool, clock, stop } = await startHarness()
+  const { db, ownerDb, pool, clock, stop } = await startHarness()
   const log = pino({ level: 'silent' })
   const context = { db, log, now: clock.now }
-  await pool.query('alter function graphile_worker.add_job rename to add_job_gone')
+  await sql`alter function graphile_worker.add_job rename to add_job_gone`.execute(ownerDb)
   await expect(startWorker(context, pool, null)).rejects.toThrow('add_job')
   const connected = async () =>
     (await pool.query(`select count(*)::integer as count from pg_stat_activity where datname = current_database()`))
@@ -117,7 +117,7 @@ test('a worker that cannot start its first round stops whole, and leaves no conn
   // One connection of ours asks.
   await expect.poll(connected, wait).toBeLessThanOrEqual(pool.totalCount)
 
-  await pool.query('alter function graphile_worker.add_job_gone rename to add_job')
+  await sql`alter function graphile_worker.add_job_gone rename to add_job`.execute(ownerDb)
   const worker = await startWorker(context, pool, null)
   expect(worker.isWorking()).toBe(true)
   await worker.stop()

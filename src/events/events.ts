@@ -129,7 +129,7 @@ export async function numberFeed(
     insert into event_feeds (partner_id, last_position) values (${partnerId}, 0) on conflict do nothing`.execute(tx)
   // A statement of its own: the next one then sees what the lock holder before has numbered.
   await sql`select from event_feeds where partner_id = ${partnerId} for update`.execute(tx)
-  const { rows } = await sql<{ count: bigint }>`
+  const { rows: placed } = await sql<{ id: string }>`
     with due as (
       select resource_id from events
        where partner_id = ${partnerId} and position is null
@@ -139,21 +139,20 @@ export async function numberFeed(
       select id, sequence, max(id) over (partition by resource_id order by sequence) as latest_id
         from events
        where partner_id = ${partnerId} and position is null and resource_id in (select resource_id from due)
-    ), placed as (
-      select id, row_number() over (order by latest_id, sequence, id) as place from unnumbered
-    ), numbered as (
-      update events e
-         set position = feed.last_position + placed.place
-        from placed, event_feeds feed
-       where e.partner_id = ${partnerId} and e.id = placed.id and feed.partner_id = ${partnerId}
-      returning 1
-    ), counted as (
-      select count(*) as count from numbered
     )
-    update event_feeds set last_position = last_position + counted.count
-      from counted where partner_id = ${partnerId}
-    returning counted.count`.execute(tx)
-  return Number(rows[0]?.count ?? 0)
+    select id from unnumbered order by latest_id, sequence, id`.execute(tx)
+  if (placed.length === 0) return 0
+  // The ids as a list: of its length the planner knows, where it would guess one row of a subquery and read the table for each.
+  await sql`
+    with feed as (
+      update event_feeds set last_position = last_position + ${placed.length}
+       where partner_id = ${partnerId}
+      returning last_position - ${placed.length} as numbered_before
+    )
+    update events e set position = feed.numbered_before + placed.place
+      from feed, unnest(${placed.map(({ id }) => id)}::text[]) with ordinality as placed (id, place)
+     where e.partner_id = ${partnerId} and e.id = placed.id`.execute(tx)
+  return placed.length
 }
 
 /**

@@ -69,8 +69,8 @@ test.each([
 
 test('what was cut off before its commit is undone, and nothing holds its locks', async () => {
   await ask('POST', '/v1/transaction')
-  await sql`insert into rail_cursors (rail, cursor, read_at) values ('deadline', 'two', now())`.execute(harness.db)
-  const { rows } = await sql`delete from rail_cursors where rail = 'deadline' returning cursor`.execute(harness.db)
+  await sql`insert into rail_cursors (rail, cursor, read_at) values ('deadline', 'two', now())`.execute(harness.ownerDb)
+  const { rows } = await sql`delete from rail_cursors where rail = 'deadline' returning cursor`.execute(harness.ownerDb)
   expect(rows).toEqual([{ cursor: 'two' }])
 })
 

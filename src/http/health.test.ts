@@ -52,13 +52,13 @@ test('readiness fails when a migration is missing, and names it', async () => {
   const [last] = (
     await sql<{ name: string }>`
       delete from kysely_migration where name = (select max(name) from kysely_migration) returning name`.execute(
-      harness.db,
+      harness.ownerDb,
     )
   ).rows
   const { status, body } = await ready()
   expect(status).toBe(503)
   expect(body.issues[0].message).toBe(`migrations: ${last?.name} missing; run openwage migrate`)
-  await sql`insert into kysely_migration (name, timestamp) values (${last?.name}, '')`.execute(harness.db)
+  await sql`insert into kysely_migration (name, timestamp) values (${last?.name}, '')`.execute(harness.ownerDb)
   expect((await ready()).status).toBe(200)
 })
 

@@ -490,10 +490,13 @@ test('ten thousand lines are settled whole', async () => {
       from members, generate_series(1, 10000) n where partner_id = ${partnerId} and id = ${first}`.execute(harness.db)
   // As if each had withdrawn ten pounds of a pay run: what is settled is what the books say.
   await sql`
-    insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at)
+    insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, member_sequence)
     select ${partnerId}, 'tr_' || lpad(n::text, 26, '0'), 'pr_large', 'test', 'earned_pay', 'carried', 1000, 'GBP',
-           'mem_' || lpad(n::text, 26, '0'), ${mine.payCycle.id}, ${march}
+           'mem_' || lpad(n::text, 26, '0'), ${mine.payCycle.id}, ${march}, 1
       from generate_series(1, 10000) n`.execute(harness.db)
+  await sql`
+    insert into ledger_balances (partner_id, member_id, currency, transfer_count)
+    select ${partnerId}, 'mem_' || lpad(n::text, 26, '0'), 'GBP', 1 from generate_series(1, 10000) n`.execute(harness.db)
   harness.clock.set(april)
   await close(mine)
   const lines = Array.from(

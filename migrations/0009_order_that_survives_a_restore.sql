@@ -100,17 +100,17 @@ declare
   was text := case tg_op when 'INSERT' then 'new' else old.status end;
 begin
   if not exists (
-    select from state_edges where entity = tg_argv[0] and from_state = was and to_state = new.status
+    select from public.state_edges where entity = tg_argv[0] and from_state = was and to_state = new.status
   ) then
     raise exception '% may not go from % to %', tg_argv[0], was, new.status
       using errcode = 'check_violation', constraint = 'only_listed_edges', table = tg_argv[0];
   end if;
   return new;
 end $$;
-create or replace function refuse_other_money() returns trigger language plpgsql as $$
+create or replace function refuse_other_terms() returns trigger language plpgsql as $$
 begin
-  raise exception '% keeps the amounts, the member and the currency that it was made with', tg_argv[0]
-    using errcode = 'check_violation', constraint = 'amounts_never_change', table = tg_argv[0];
+  raise exception '% keeps the terms that it was made with', tg_argv[0]
+    using errcode = 'check_violation', constraint = 'terms_never_change', table = tg_argv[0];
 end $$;
 create or replace function refuse_change() returns trigger language plpgsql as $$
 begin
@@ -124,7 +124,7 @@ begin
   for t in
     select tgname, tgrelid::regclass::text as entity, pg_get_triggerdef(oid) as definition
       from pg_trigger
-     where tgfoid in ('refuse_unlisted_edge'::regproc, 'refuse_other_money'::regproc, 'refuse_change'::regproc)
+     where tgfoid in ('refuse_unlisted_edge'::regproc, 'refuse_other_terms'::regproc, 'refuse_change'::regproc)
        and not tgisinternal and tgnargs = 0
   loop
     execute format('drop trigger %I on %s', t.tgname, t.entity);

@@ -17,7 +17,7 @@ let client: pg.Client
 let db: Db
 let close: () => Promise<void>
 beforeAll(async () => {
-  const { host, user } = inject('postgres')
+  const { host, superuser: user } = inject('postgres')
   const database = `test_${randomBytes(6).toString('hex')}`
   const server = new pg.Client({ host, user, database: 'postgres' })
   await server.connect()

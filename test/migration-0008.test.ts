@@ -9,7 +9,7 @@ const migration = (name: string) => readFileSync(new URL(name, folder), 'utf8')
 const at = `'2026-03-10T09:00:00Z'`
 
 test('events of before 0008 have Money as Money after it, and are append-only still', async () => {
-  const { host, user } = inject('postgres')
+  const { host, superuser: user } = inject('postgres')
   const database = `test_${randomBytes(6).toString('hex')}`
   const server = new pg.Client({ host, user, database: 'postgres' })
   await server.connect()

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sql } from '../src/db.ts'
@@ -183,8 +184,7 @@ test.each(['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)(
 test('a database that was made read-only refuses writes with 503 and goes on reading', async () => {
   await isReady()
   const readOnly = async (setting: string) => {
-    await sql.raw(`alter system set default_transaction_read_only = ${setting}`).execute(harness.db)
-    await sql`select pg_reload_conf()`.execute(harness.db)
+    await asSuperuser(`alter system set default_transaction_read_only = ${setting}`)
   }
   const invite = () =>
     harness.call('POST', '/v1/members', {
@@ -195,11 +195,21 @@ test('a database that was made read-only refuses writes with 503 and goes on rea
     await vi.waitFor(async () => expect((await invite()).status).toBe(503), { timeout: 10_000, interval: 50 })
     expect((await harness.call('GET', '/v1/members')).status).toBe(200)
   } finally {
-    await sql.raw('alter system reset default_transaction_read_only').execute(harness.db)
-    await sql`select pg_reload_conf()`.execute(harness.db)
+    await asSuperuser('alter system reset default_transaction_read_only')
   }
   await vi.waitFor(async () => expect((await invite()).status).toBe(201), { timeout: 10_000, interval: 50 })
 })
+
+async function asSuperuser(setting: string): Promise<void> {
+  const client = new pg.Client({ host: postgres.host, user: postgres.superuser, database: 'postgres' })
+  await client.connect()
+  try {
+    await client.query(setting)
+    await client.query('select pg_reload_conf()')
+  } finally {
+    await client.end()
+  }
+}
 
 /** Where the books disagree with themselves. */
 async function findings(): Promise<unknown[]> {

@@ -218,11 +218,7 @@ test('reviewing a job again, reverting a pay run again and cancelling a withdraw
   const raw = 'email,first_name,last_name,phone,tier\r\n'
   const job = (await harness.call('PUT', '/v1/members/jobs/csv', { key, raw, headers: { 'content-type': 'text/csv' } }))
     .body
-  for (const path of [
-    `${withdrawal}/cancel`,
-    `${payRunAt}/revert`,
-    `/v1/members/jobs/${job.jobId}/reject`,
-  ]) {
+  for (const path of [`${withdrawal}/cancel`, `${payRunAt}/revert`, `/v1/members/jobs/${job.jobId}/reject`]) {
     expect((await post(path)).status).toBe(200)
     expect((await post(path)).status).toBe(200)
   }

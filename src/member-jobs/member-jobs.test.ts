@@ -672,7 +672,10 @@ describe('a queue of jobs', () => {
     expect(await job(partner, third)).toMatchObject({ type: 'Rejected' })
     expect((await told(partner, third))[0]).toMatch(/^1 Invite Failed {2}another member, mem_/)
     // Both were made at one instant, so that their order is not given.
-    expect((await members(partner)).map(({ status }: { status: string }) => status).sort()).toEqual(['active', 'inactive'])
+    expect((await members(partner)).map(({ status }: { status: string }) => status).sort()).toEqual([
+      'active',
+      'inactive',
+    ])
     const { rows } = await sql<{ type: string }>`
       select type from events where partner_id = ${partner.partner.id} and resource_id = ${second} order by sequence`.execute(
       harness.db,

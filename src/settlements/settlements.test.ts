@@ -496,7 +496,9 @@ test('ten thousand lines are settled whole', async () => {
       from generate_series(1, 10000) n`.execute(harness.db)
   await sql`
     insert into ledger_balances (partner_id, member_id, currency, transfer_count)
-    select ${partnerId}, 'mem_' || lpad(n::text, 26, '0'), 'GBP', 1 from generate_series(1, 10000) n`.execute(harness.db)
+    select ${partnerId}, 'mem_' || lpad(n::text, 26, '0'), 'GBP', 1 from generate_series(1, 10000) n`.execute(
+    harness.db,
+  )
   harness.clock.set(april)
   await close(mine)
   const lines = Array.from(

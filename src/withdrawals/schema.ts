@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { AccountDetails } from '../bank-accounts/schema.ts'
 import { pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
@@ -12,7 +12,11 @@ export const NewWithdrawalIntent = Type.Object(
   {
     memberId: Id('member', 'Member who will receive the money.'),
     // Zero and less are refused as `AmountBelowLowerLimit`, which tells the limit.
-    amount: SignedMoney,
+    amount: Type.Unsafe<Static<typeof SignedMoney>>({
+      ...SignedMoney,
+      title: 'RequestedMoney',
+      examples: [{ amount: 5000, currency: 'GBP' }],
+    }),
   },
   { title: 'NewWithdrawalIntent', ...strict },
 )

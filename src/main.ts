@@ -123,17 +123,17 @@ export async function prepare(
     onProgress = () => undefined,
   }: { mayMigrate: boolean; log: Logger; onProgress?: (step: string) => void },
 ): Promise<void> {
-  let state = await readSchemaState(db)
   if (mayMigrate) {
-    if (state.pending.length > 0) onProgress('creating and updating tables')
     const owner = connect(ownerConnection, { log, connectionsMax: ownerConnectionsMax })
     try {
+      // As the owner: another process may be migrating at this moment, and has granted nothing yet.
+      if ((await readSchemaState(owner.db)).pending.length > 0) onProgress('creating and updating tables')
       await migrate(owner.db, owner.pool, appRole)
     } finally {
       await owner.close()
     }
-    state = await readSchemaState(db)
   }
+  const state = await readSchemaState(db)
   if (state.pending.length > 0)
     throw new Error(`The database is not up to date (${state.pending.join(', ')}): run openwage migrate first`)
   const tooNew = await describeNewerSchema(state)

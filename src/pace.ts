@@ -11,7 +11,7 @@ const sliceMsMax = 10
  *       …
  *     }
  */
-export class Pace {
+class Pace {
   private startedAtMs = performance.now()
 
   get isDue(): boolean {

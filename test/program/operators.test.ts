@@ -166,15 +166,15 @@ test('status has an exit code for a script, and names each thing that needs atte
   await service.stop()
   const [partner] = await json(['partner', 'list'], database)
   await json(['partner', 'pause', partner.id, '--reason', 'fire drill'], database)
-  await json(['float', 'floor', partner.id, 'GBP', '1'], database)
-  await tamper(database, "update worker_heartbeats set beat_at = now() - interval '1 hour'")
+  await json(['float', 'floor', partner.id, 'GBP', '100000000000'], database)
+  await tamper(database, "insert into worker_heartbeats values ('gone', 'node-1', 1, now(), now() - interval '1 hour')")
   await tamper(database, "select graphile_worker.add_job('expire-intents', run_at => now() - interval '1 hour')")
   const status = await openwage(['status', '--json'], database)
   expect(status.code).toBe(1)
   expect(JSON.parse(status.stdout)).toMatchObject({
     state: 'needsAttention',
     database: { schema: 'up to date' },
-    lowFloats: [{ partnerId: partner.id, floor: gbp(1) }],
+    lowFloats: [{ partnerId: partner.id, floor: gbp(100_000_000_000) }],
     stopped: [{ id: partner.id, paused: { reason: 'fire drill' } }],
     queue: { due: expect.any(Number), oldestDueAt: expect.any(String) },
     attention: [
@@ -222,7 +222,10 @@ test('withdrawals, members and jobs are shown by their ids alone, with amounts a
   expect(JSON.stringify(shown)).not.toContain('66374958')
   expect(await json(['member', 'show', memberId], database)).toMatchObject({
     ...{ id: memberId, partnerId, status: 'active', tier: 'Bronze', canWithdraw: true, refusal: null },
-    ...{ bankAccount: { lastFour: '4958', check: 'valid' }, withdrawals: [{ id }, {}, {}] },
+    ...{
+      bankAccount: { lastFour: '4958', check: 'valid' },
+      withdrawals: expect.arrayContaining([expect.objectContaining({ id })]),
+    },
   })
   expect(await json(['job', 'list'], database)).toMatchObject({
     hasMore: false,

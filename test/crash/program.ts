@@ -108,6 +108,7 @@ function environmentOf(databaseUrl: string) {
     PATH: process.env.PATH,
     DATABASE_URL: databaseUrl,
     PORT: '0',
+    OPENWAGE_HEALTH_PORT: '0',
     OPENWAGE_MODE: 'sandbox',
     OPENWAGE_DATABASE_CONNECTIONS: '10',
     OPENWAGE_LOG_LEVEL: 'warn',

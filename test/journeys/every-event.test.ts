@@ -82,6 +82,9 @@ test('every type of the catalogue is emitted, reads as openapi.json declares it,
   const refused = await upload(file)
   await call('POST', `/v1/members/jobs/${refused}/reject`)
   const approved = await upload(file)
+  // Queued behind the review.
+  const added = { type: 'Add', email: 'cleo@example.com', firstName: 'Cleo', lastName: 'Okafor', tier: 'Bronze' }
+  expect((await call('POST', '/v1/members/jobs', { body: { actions: [added] } })).status).toBe(202)
   await call('POST', `/v1/members/jobs/${approved}/approve`)
   await work()
 

@@ -23,7 +23,7 @@ test('a kill in the middle of reading leaves nothing, and one in the middle of a
     })
 
   const lost = upload().catch(() => 'lost')
-  await vi.waitFor(async () => expect(await copies(database)).toBeGreaterThan(0), { interval: 5 })
+  await vi.waitFor(async () => expect(await copies(database)).toBeGreaterThan(0), { interval: 1, timeout: 10_000 })
   await kill(service)
   expect(await lost).toBe('lost')
   await vi.waitFor(async () => expect(await copies(database)).toBe(0))

@@ -77,7 +77,12 @@ test.each([
       ...{ db, batchDb, pool, ownerConnection: '', appRole: { name: '' } },
       ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
     },
-    { settings: readSettings({ OPENWAGE_MODE: mode }), roles: { api: false, worker: true }, log, now: clock.now },
+    {
+      settings: readSettings({ OPENWAGE_MODE: mode, OPENWAGE_HEALTH_PORT: '0' }),
+      roles: { api: false, worker: true },
+      log,
+      now: clock.now,
+    },
   )
   await running.stop()
   expect(messages.filter(message => message.includes('no money leaves'))).toHaveLength(count)

@@ -196,7 +196,10 @@ export async function read(
  * Where the feed ends now: the id of its last event, to read on after. Null when it has none; then everything that comes is
  * new, and reading on is reading from the beginning. The caller has numbered what was due.
  */
-export async function lastOf(db: Reader, { partnerId, now }: { partnerId: string; now: Date }): Promise<string | null> {
+export async function findLastId(
+  db: Reader,
+  { partnerId, now }: { partnerId: string; now: Date },
+): Promise<string | null> {
   const { rows } = await sql<{ id: string; createdAt: Date }>`
     select id, created_at from events
      where partner_id = ${partnerId} and position is not null

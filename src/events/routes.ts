@@ -107,7 +107,7 @@ export function eventRoutes(app: App, { db }: Edge): void {
               },
             )
           }
-          const lastEventId = await events.lastOf(reader, { partnerId: partner.id, now })
+          const lastEventId = await events.findLastId(reader, { partnerId: partner.id, now })
           return { status: 200, body: { events: [], lastEventId, hasMore: false, take } }
         }
         // One more than asked for tells whether there is more.

@@ -9,8 +9,7 @@ import { verify } from '../src/ledger/verify.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 import { startTestPostgres } from './postgres.ts'
 
-// The server is frozen while other test files keep both cores busy: what that delays is tried once more.
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000, retry: 1 })
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
 // The deadline of a request, and what a busy machine may add to it.
 const slackMs = 10_000

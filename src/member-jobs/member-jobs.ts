@@ -58,6 +58,8 @@ export type MemberFile = {
 const namedMax = 1_000
 // Less than that is soon noticed.
 const growthMin = 5_000
+// To write a thousand of them as JSON takes a few milliseconds of the main thread.
+const stepsPerStatement = 1_000
 // Per partner. A client that queues more does not look at what becomes of its jobs.
 const queuedJobsMax = 100
 // Each keeps up to a million rows, and the next complete list makes it pointless.
@@ -104,13 +106,16 @@ export async function createFromActions(
     needsReview: false,
     now,
   })
-  await sql`
-    insert into member_job_steps (partner_id, job_id, step, action, member_id, wish)
-    select ${partner.id}, ${jobId}, * from unnest(
-      ${steps.map(({ step }) => step)}::integer[], ${steps.map(({ action }) => action)}::text[],
-      ${steps.map(({ wish }) => wish.memberId)}::text[], ${steps.map(({ wish }) => JSON.stringify(wish))}::jsonb[])`.execute(
-    tx,
-  )
+  for (let from = 0; from < steps.length; from += stepsPerStatement) {
+    const some = steps.slice(from, from + stepsPerStatement)
+    await sql`
+      insert into member_job_steps (partner_id, job_id, step, action, member_id, wish)
+      select ${partner.id}, ${jobId}, * from unnest(
+        ${some.map(({ step }) => step)}::integer[], ${some.map(({ action }) => action)}::text[],
+        ${some.map(({ wish }) => wish.memberId)}::text[], ${some.map(({ wish }) => JSON.stringify(wish))}::jsonb[])`.execute(
+      tx,
+    )
+  }
   return { jobId, plan, needsReview: false }
 }
 

@@ -6,6 +6,7 @@ import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { Id } from '../ids.ts'
 import { fromWire, SignedMoney, toWire } from '../money.ts'
+import { mapInSlices } from '../pace.ts'
 import * as payRuns from './pay-runs.ts'
 
 const tag = 'Pay runs'
@@ -106,7 +107,7 @@ export function payRunRoutes(app: App, { db }: Edge): void {
     async (request, reply) =>
       once(db, request, reply, async tx => {
         const { partner, now, body } = request
-        const lines = body.payDetails.map(({ memberId, money }) => ({ memberId, ...fromWire(money) }))
+        const lines = await mapInSlices(body.payDetails, ({ memberId, money }) => ({ memberId, ...fromWire(money) }))
         const payRun = await payRuns.create(tx, { partner, lines, now })
         const audit = {
           action: 'pay_run.create',

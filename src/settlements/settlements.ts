@@ -2,6 +2,7 @@ import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { byMemberRange } from '../member-ranges.ts'
 import type { Currency } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import type { ShortfallPolicy } from '../partners/partners.ts'
@@ -110,37 +111,16 @@ async function compare(
   return await mapInSlices(groups, ({ taken, deductions }) => inMemberOrder(settle(taken, { deductions, policy })))
 }
 
-/**
- * Parts lines and deductions by ranges of member ids, so that each step of the work takes milliseconds. What a settlement
- * decides about a member is decided by that member's lines alone.
- */
-async function groupsByMember(
-  taken: Taken[],
-  deducted: deductions.Deduction[],
-): Promise<{ taken: Taken[]; deductions: deductions.Deduction[] }[]> {
-  const all = [...taken, ...deducted]
-  // Enough of them that the groups between are of about the same size.
-  const sample = all.filter((_, index) => index % samplingStep === 0).map(each => each.memberId)
-  sample.sort()
-  const starts = sample.filter((_, index) => index > 0 && index % (linesPerStatement / samplingStep) === 0)
-  const groups = [...starts, ''].map(() => ({ taken: [] as Taken[], deductions: [] as deductions.Deduction[] }))
-  const groupOf = (memberId: string) => groups[countUpTo(starts, memberId)]
-  await mapInSlices(taken, line => groupOf(line.memberId)?.taken.push(line))
-  await mapInSlices(deducted, deduction => groupOf(deduction.memberId)?.deductions.push(deduction))
-  return groups
-}
-
-const samplingStep = 50
-
-/** How many of these, which are sorted, are not behind a text. */
-function countUpTo(sorted: string[], text: string): number {
-  let [low, high] = [0, sorted.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((sorted[middle] ?? '') <= text) low = middle + 1
-    else high = middle
-  }
-  return low
+// What a settlement decides about a member is decided by that member's lines and deductions alone.
+async function groupsByMember(taken: Taken[], deducted: deductions.Deduction[]) {
+  const all: ({ memberId: string; line: Taken } | { memberId: string; deduction: deductions.Deduction })[] = []
+  for (const line of taken) all.push({ memberId: line.memberId, line })
+  for (const deduction of deducted) all.push({ memberId: deduction.memberId, deduction })
+  const ranges = await byMemberRange(all, { sizeAbout: linesPerStatement })
+  return await mapInSlices(ranges, range => ({
+    taken: range.flatMap(each => ('line' in each ? [each.line] : [])),
+    deductions: range.flatMap(each => ('deduction' in each ? [each.deduction] : [])),
+  }))
 }
 
 // Every fault, up to a thousand places; one issue per place.

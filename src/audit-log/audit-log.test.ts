@@ -3,7 +3,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql } from '../db.ts'
-import { memberJobJobs } from '../member-jobs/jobs.ts'
+import { memberJobTasks } from '../member-jobs/tasks.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
 import { type Action, differences, list } from './audit-log.ts'
 
@@ -86,7 +86,7 @@ test('each change through the API has one row with who, what, before and after, 
     return first
   }
   const work = () =>
-    memberJobJobs['apply-member-jobs']?.({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+    memberJobTasks['apply-member-jobs']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
   const header = 'email,first_name,last_name,phone,tier'
 
   const { memberId } = (await call('inviteMember', 'POST', '/v1/members', { body: newMember })).body

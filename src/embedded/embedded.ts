@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import { prepareCluster } from './cluster.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
-import { connectionTo, hangUp, joinOrStart, leave, sit } from './server.ts'
+import { acquireLease, connectionTo, endConnection, joinOrStart, releaseLease } from './server.ts'
 
 export { EmbeddedPostgresProblem }
 
@@ -49,13 +49,13 @@ export async function startEmbeddedPostgres({
   onBack?: () => void
 }): Promise<EmbeddedPostgres> {
   const cluster = await prepareCluster(where)
-  const seat = sit(cluster)
+  const lease = acquireLease(cluster)
   const leaving = new AbortController()
   let watch: pg.Client
   try {
-    watch = await joinOrStart(cluster, { seat, settings, leaving: leaving.signal })
+    watch = await joinOrStart(cluster, { lease: lease, settings, leaving: leaving.signal })
   } catch (problem) {
-    await leave(cluster, seat)
+    await releaseLease(cluster, lease)
     throw problem
   }
 
@@ -78,8 +78,8 @@ export async function startEmbeddedPostgres({
   async function stop(): Promise<void> {
     leaving.abort()
     await bringingBack
-    await hangUp(watch)
-    await leave(cluster, seat)
+    await endConnection(watch)
+    await releaseLease(cluster, lease)
   }
 
   function bringBackWhenLost(): void {
@@ -97,7 +97,7 @@ export async function startEmbeddedPostgres({
     onLost(reason)
     for (let pauseMs = 100; !leaving.signal.aborted; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
       try {
-        watch = await joinOrStart(cluster, { seat, settings, leaving: leaving.signal })
+        watch = await joinOrStart(cluster, { lease: lease, settings, leaving: leaving.signal })
         bringBackWhenLost()
         onBack()
         return

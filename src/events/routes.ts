@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import type { Db } from '../db.ts'
 import { problem } from '../errors.ts'
-import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { catalogue, type EventType, eventTypes } from './catalogue.ts'
 import * as events from './events.ts'
@@ -39,7 +39,7 @@ function inPascalCase(type: EventType): string {
   return type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-export function eventRoutes(app: App, { db }: Edge): void {
+export function eventRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/events',
     {

@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import { type ProblemName, problem, problems } from '../errors.ts'
-import { read } from './once.ts'
 import { idempotencyKeyPattern, operation } from './operation.ts'
-import type { App, Edge } from './server.ts'
+import type { ApiContext, App } from './server.ts'
+import { read } from './with-idempotency.ts'
 
 const tag = 'Service'
 const strict = { additionalProperties: false }
@@ -31,7 +31,7 @@ const IdempotencyKey = Type.Object(
 )
 
 /** The table of errors, and the look-up of idempotency keys. */
-export function serviceRoutes(app: App, { db }: Edge): void {
+export function serviceRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/errors',
     {

@@ -1,13 +1,13 @@
 import { Type } from 'typebox'
 import { pageFields, pageOf, pageQuery } from '../http/list.ts'
-import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { type Currency, CurrencyCode, SignedMoney, toWire } from '../money.ts'
 import { GivenInstant, Instant, parseInstant } from '../time.ts'
-import { readStatement, type Standing, type StatementLine } from './statement.ts'
+import { type MemberBalance, readStatement, type StatementLine } from './statement.ts'
 
 const strict = { additionalProperties: false }
 
@@ -53,7 +53,7 @@ const MemberStatement = Type.Object(
   { title: 'MemberStatement', ...strict },
 )
 
-export function ledgerRoutes(app: App, { db }: Edge): void {
+export function ledgerRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/pay/members/:memberId/statement',
     {
@@ -96,8 +96,8 @@ export function ledgerRoutes(app: App, { db }: Edge): void {
         const body = {
           memberId: params.memberId,
           asOf: asOf.toISOString(),
-          opening: standingBody(opening, currency),
-          closing: standingBody(closing, currency),
+          opening: balanceBody(opening, currency),
+          closing: balanceBody(closing, currency),
           lines: lines.map(line => lineBody(line, currency)),
           hasMore,
           ...page,
@@ -113,11 +113,11 @@ function lineBody({ id, movementId, reason, createdAt, change, after }: Statemen
     movementId,
     reason,
     createdAt: createdAt.toISOString(),
-    change: standingBody(change, currency),
-    balanceAfter: standingBody(after, currency),
+    change: balanceBody(change, currency),
+    balanceAfter: balanceBody(after, currency),
   }
 }
 
-function standingBody({ available, owed }: Standing, currency: Currency) {
+function balanceBody({ available, owed }: MemberBalance, currency: Currency) {
   return { available: toWire({ amount: available, currency }), owed: toWire({ amount: owed, currency }) }
 }

@@ -1,10 +1,10 @@
 import { type CopyInto, type Db, type Page, type Reader, sql, type Tx } from '../db.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { wake } from '../jobs.ts'
 import { type Decision, decideAll, type PartnerRules, type Wish, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/schema.ts'
 import type { Partner } from '../partners/partners.ts'
+import { scheduleTask } from '../tasks.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
 import { applySome, end, type Job, tell, wavesMax } from './applying.ts'
@@ -250,7 +250,7 @@ async function review(
   if (to === 'Rejected') await end(tx, { partnerId, jobId }, { status: to, now })
   else await tell(tx, { partnerId, jobId, status: to, now })
   // For this job, or for the next in the queue.
-  await wake(tx, { job: 'apply-member-jobs', at: now })
+  await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
   return { job: await find(tx, { partnerId, jobId }), isRepeated: false }
 }
 
@@ -494,7 +494,7 @@ async function insert(
   if (status === 'AwaitingReview') return
   if (status === 'Processing' && stepsOf(kind, plan) === 0) {
     await end(tx, { partnerId, jobId }, { status: 'Completed', now })
-  } else await wake(tx, { job: 'apply-member-jobs', at: now })
+  } else await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
 }
 
 // Of an action that is decided later, what it asks for.

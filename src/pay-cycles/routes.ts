@@ -2,9 +2,9 @@ import { type Static, Type } from 'typebox'
 import type { Reader } from '../db.ts'
 import { csvHeaders, prefersCsv } from '../http/csv.ts'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
-import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
 import { exampleId, Id } from '../ids.ts'
 import { SignedMoney, toWire } from '../money.ts'
 import * as deductions from './deductions.ts'
@@ -40,7 +40,7 @@ const Deductions = Type.Object(
   { title: 'Deductions', additionalProperties: false },
 )
 
-export function payCycleRoutes(app: App, { db }: Edge): void {
+export function payCycleRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/pay/cycles',
     {

@@ -3,12 +3,12 @@ import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { type Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
-import { wake } from '../jobs.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { byMemberRange } from '../member-ranges.ts'
 import type { Currency, Money } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { scheduleTask } from '../tasks.ts'
 import { addMinutes } from '../time.ts'
 import { balanceKey, type Line, opposite, type Payees, PayRunCheck, type PlacedLine, transfersOf } from './rules.ts'
 
@@ -51,7 +51,7 @@ export async function create(
   await insertLines(tx, { partnerId, payRunId: payRun.id, lines })
   await appendEvent(tx, 'scheduled', { partnerId, payRun, now })
   if (payRun.scheduledFor > now) {
-    await wake(tx, { job: 'make-pay-runs-available', at: payRun.scheduledFor })
+    await scheduleTask(tx, { task: 'make-pay-runs-available', at: payRun.scheduledFor })
     return payRun
   }
   return await makeAvailable(tx, { partnerId, payRunId: payRun.id, now })
@@ -340,7 +340,7 @@ async function appendEvent(
   step: 'scheduled' | 'available' | 'reverted',
   { partnerId, payRun, now }: { partnerId: string; payRun: PayRun; now: Date },
 ): Promise<void> {
-  await events.append(tx, {
+  await events.emit(tx, {
     partnerId,
     type: `pay_run.${step}`,
     resourceId: payRun.id,

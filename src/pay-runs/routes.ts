@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox'
 import type { Tx } from '../db.ts'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
-import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { fromWire, SignedMoney, toWire } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
@@ -80,7 +80,7 @@ const PayRunDetails = Type.Object(
   { title: 'PayRunDetails', ...strict },
 )
 
-export function payRunRoutes(app: App, { db }: Edge): void {
+export function payRunRoutes(app: App, { db }: ApiContext): void {
   app.post(
     '/v1/pay/run',
     {
@@ -105,7 +105,7 @@ export function payRunRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, now, body } = request
         const lines = await mapInSlices(body.payDetails, ({ memberId, money }) => ({ memberId, ...fromWire(money) }))
         const payRun = await payRuns.create(tx, { partner, lines, now })
@@ -201,7 +201,7 @@ export function payRunRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, params, now } = request
         const { isRepeated, ...payRun } = await payRuns.revert(tx, {
           partnerId: partner.id,

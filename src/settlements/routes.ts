@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
-import { hangUpOf } from '../http/arrivals.ts'
+import { disconnectSignal } from '../http/body-timeouts.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
-import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads, UploadedFile } from '../http/upload.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { exampleId, Id } from '../ids.ts'
 import { fromWire, toWire } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
@@ -19,7 +19,7 @@ const params = Type.Object({ payCycleId: Id('payCycle') })
 // The largest settlement, as JSON or CSV with some air in it.
 const bodyBytesMax = 32 * 1024 * 1024
 
-export function settlementRoutes(app: App, { db }: Edge): void {
+export function settlementRoutes(app: App, { db }: ApiContext): void {
   // A scope of its own, since only this operation takes a file.
   app.register(async (scope: App) => {
     acceptUploads(scope, { kinds: ['csv'], fileBytesMax: bodyBytesMax })
@@ -48,11 +48,11 @@ export function settlementRoutes(app: App, { db }: Edge): void {
       },
       async (request, reply) => {
         // Typed as the JSON body only; the scope's parser makes the other one.
-        const told = await readTold(request.body as NewSettlement | UploadedFile, hangUpOf(reply))
-        return await once(db, request, reply, async tx => {
+        const report = await readReport(request.body as NewSettlement | UploadedFile, disconnectSignal(reply))
+        return await withIdempotency(db, request, reply, async tx => {
           const { partner, params, now } = request
           const { payCycleId } = params
-          const summary = await settlements.create(tx, { partnerId: partner.id, payCycleId, told, now })
+          const summary = await settlements.create(tx, { partnerId: partner.id, payCycleId, report, now })
           const { payCycleId: _, settledAt: __, ...details } = onWire(summary)
           const audit = { action: 'pay_cycle.settle', details } as const
           return { status: 201, body: onWire(summary), resourceId: payCycleId, audit }
@@ -89,7 +89,7 @@ export function settlementRoutes(app: App, { db }: Edge): void {
   )
 }
 
-async function readTold(body: NewSettlement | UploadedFile, signal: AbortSignal): Promise<settlements.Told> {
+async function readReport(body: NewSettlement | UploadedFile, signal: AbortSignal): Promise<settlements.PayrollReport> {
   if (body instanceof UploadedFile) {
     return { ...(await body.lend(fd => readFile(fd, { signal }))), naming: byRow }
   }

@@ -16,7 +16,7 @@ import { type Fault, type Line, lineCheck, type Outcome, settle, type Taken, tra
  * are not named. `naming` says where a fault is, in
  * the terms of what came: rows of a file, or paths of a body.
  */
-export type Told = { taken: Taken[]; faults: Fault[]; faultsMore?: number; naming: Naming }
+export type PayrollReport = { taken: Taken[]; faults: Fault[]; faultsMore?: number; naming: Naming }
 export type Naming = { problem: ProblemName; placeOf(fault: Fault): Record<string, string> }
 
 export type Summary = Record<Outcome, number> & {
@@ -37,18 +37,18 @@ const faultsMax = 20_000
  */
 export async function create(
   tx: Tx,
-  { partnerId, payCycleId, told, now }: { partnerId: string; payCycleId: string; told: Told; now: Date },
+  { partnerId, payCycleId, report, now }: { partnerId: string; payCycleId: string; report: PayrollReport; now: Date },
 ): Promise<Summary> {
   const cycle = await payCycles.find(tx, { partnerId, payCycleId })
   if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is open still; settle it when it has closed')
   const next = await payCycles.holdOpen(tx, partnerId)
   await payCycles.markSettled(tx, { partnerId, cycle, now })
   if (next === undefined) throw noOpenCycle()
-  const groups = await compare(tx, { partnerId, cycle, told })
+  const groups = await compare(tx, { partnerId, cycle, report })
   for (const lines of groups.flatMap(piecesOf)) await book(tx, { partnerId, cycle, next, lines, now })
   const summary = await summarise(tx, { partnerId, payCycleId, settledAt: now })
   const { matched, short, over, unknown } = summary
-  await events.append(tx, {
+  await events.emit(tx, {
     partnerId,
     type: 'pay_cycle.settled',
     resourceId: payCycleId,
@@ -88,13 +88,13 @@ export async function listLines(
 /** @returns all lines in the order of their members, in groups of whole members */
 async function compare(
   tx: Tx,
-  { partnerId, cycle, told }: { partnerId: string; cycle: payCycles.PayCycle; told: Told },
+  { partnerId, cycle, report }: { partnerId: string; cycle: payCycles.PayCycle; report: PayrollReport },
 ): Promise<Line[][]> {
   const all: deductions.Deduction[] = []
   for await (const piece of deductions.listAll(tx, { partnerId, cycle })) all.push(...piece)
-  const groups = await groupsByMember(told.taken, all)
-  const faults = [...told.faults]
-  let faultsMore = told.faultsMore ?? 0
+  const groups = await groupsByMember(report.taken, all)
+  const faults = [...report.faults]
+  let faultsMore = report.faultsMore ?? 0
   const totals = new Map<Currency, bigint>()
   for (const { taken, deductions } of groups) {
     const memberIds = [...new Set(taken.map(line => line.memberId))]
@@ -106,7 +106,7 @@ async function compare(
       }
     })
   }
-  if (faults.length > 0) throw refusalOf(faults, { ...told, faultsMore })
+  if (faults.length > 0) throw refusalOf(faults, { ...report, faultsMore })
   const policy = await readPolicy(tx, partnerId)
   return await mapInSlices(groups, ({ taken, deductions }) => inMemberOrder(settle(taken, { deductions, policy })))
 }
@@ -124,7 +124,7 @@ async function groupsByMember(taken: Taken[], deducted: deductions.Deduction[]) 
 }
 
 // Every fault, up to a thousand places; one issue per place.
-function refusalOf(faults: Fault[], { naming: { problem: name, placeOf }, faultsMore = 0 }: Told): Problem {
+function refusalOf(faults: Fault[], { naming: { problem: name, placeOf }, faultsMore = 0 }: PayrollReport): Problem {
   const messages = new Map<string, { place: Record<string, string>; messages: string[] }>()
   for (const fault of faults.toSorted((a, b) => a.at - b.at)) {
     const place = placeOf(fault)

@@ -1,11 +1,11 @@
-import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
 import { Tiers, TiersWithTerms, termsBody } from './schema.ts'
 import * as tiers from './tiers.ts'
 
-export function tierRoutes(app: App, { db }: Edge): void {
+export function tierRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/tiers',
     {

@@ -3,10 +3,10 @@ import { lastFour } from '../bank-accounts/rules.ts'
 import { Batches } from '../batch.ts'
 import type { ProblemName } from '../errors.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
-import { once, onceInBatch, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read, withBatchIdempotency, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { fromWire, toWire } from '../money.ts'
@@ -15,9 +15,9 @@ import { termsBody } from '../tiers/schema.ts'
 import { parseInstant } from '../time.ts'
 import { type Balance, readBalance } from './balance.ts'
 import { type Completed, type Completion, completeAll } from './completing.ts'
-import { expectedAt } from './edges.ts'
 import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
+import { expectedAt } from './lifecycle.ts'
 import { type Intent, statusAt } from './rules.ts'
 import {
   CompleteWithdrawal,
@@ -33,7 +33,7 @@ import {
   Withdrawals,
   WithdrawalsWithStatus,
 } from './schema.ts'
-import { WakeUps } from './waking.ts'
+import { SubmissionSchedule } from './submission-schedule.ts'
 import * as withdrawals from './withdrawals.ts'
 
 const tag = 'Withdrawals'
@@ -51,18 +51,18 @@ const refusals: ProblemName[] = [
   'MemberInsufficientFunds',
 ]
 
-export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge): void {
+export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiContext): void {
   // Who waits for a lock does so with a connection that has the patience, and is none of those that all share.
   const dbFor = (waits: boolean) => (waits ? db : batchDb)
-  const creations = new Batches((wishes: intents.NewIntent[], { waits }) =>
-    intents.createAll(dbFor(waits), wishes, { hasRail }),
+  const creations = new Batches((commands: intents.NewIntent[], { waits }) =>
+    intents.createAll(dbFor(waits), commands, { hasRail }),
   )
-  const wakeUps = new WakeUps()
-  const completions = new Batches(async (wishes: Completion[], { waits }) => {
-    const { outcomes, woken } = await dbFor(waits)
+  const schedule = new SubmissionSchedule()
+  const completions = new Batches(async (commands: Completion[], { waits }) => {
+    const { outcomes, scheduled } = await dbFor(waits)
       .transaction()
-      .execute(tx => completeAll(tx, wishes, { waits, hasRail, wakeUps }))
-    wakeUps.note(woken)
+      .execute(tx => completeAll(tx, commands, { waits, hasRail, schedule }))
+    schedule.remember(scheduled)
     return outcomes
   })
 
@@ -118,11 +118,11 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
     },
     async (request, reply) => {
       const isFuller = prefersRepresentation(request)
-      return await onceInBatch(request, reply, {
+      return await withBatchIdempotency(request, reply, {
         submit(once) {
           const { partner, now, body } = request
           const amount = fromWire(body.amount)
-          return creations.submit(partner.id, { partner, memberId: body.memberId, amount, now, once })
+          return creations.submit(partner.id, { partner, memberId: body.memberId, amount, now, claim: once })
         },
         answerOf: (intent: Intent) => ({
           status: 201,
@@ -196,7 +196,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, now, params } = request
         const intent = await intents.cancel(tx, { partnerId: partner.id, intentId: params.withdrawalIntentId, now })
         return { status: 200, body: intentBody({ ...intent, withdrawalId: null }, now), resourceId: intent.id }
@@ -229,10 +229,16 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
     },
     async (request, reply) => {
       const wantsDetails = prefersRepresentation(request)
-      return await onceInBatch(request, reply, {
+      return await withBatchIdempotency(request, reply, {
         submit(once) {
           const { partner, now, body } = request
-          return completions.submit(partner.id, { partner, intentId: body.withdrawalIntentId, now, wantsDetails, once })
+          return completions.submit(partner.id, {
+            partner,
+            intentId: body.withdrawalIntentId,
+            now,
+            wantsDetails,
+            claim: once,
+          })
         },
         answerOf: ({ withdrawalId, details }: Completed) => ({
           status: 201,
@@ -336,13 +342,13 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, now, params } = request
         const { withdrawalId } = params
         const hasChanged = await withdrawals.cancel(tx, { partnerId: partner.id, withdrawalId, now })
         const cancelled = await withdrawals.find(tx, { partnerId: partner.id, withdrawalId })
-        const { memberId, amount, currency } = cancelled
-        const details = { memberId, amount: toWire({ amount, currency }) }
+        const { memberId, grossAmount, currency } = cancelled
+        const details = { memberId, amount: toWire({ amount: grossAmount, currency }) }
         const audit = hasChanged ? ({ action: 'withdrawal.cancel', details } as const) : undefined
         return { status: 200, body: detailsBody(cancelled, { mode }), resourceId: withdrawalId, audit }
       }),
@@ -394,10 +400,10 @@ function balanceBody({ tier, available, payCycle, lastPayDate, isTemporarilyUnav
   }
 }
 
-function createdBody({ id, net, fee, currency, account }: Intent) {
+function createdBody({ id, netAmount, fee, currency, account }: Intent) {
   return {
     withdrawalIntentId: id,
-    netAmount: toWire({ amount: net, currency }),
+    netAmount: toWire({ amount: netAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     accountDetails: account,
     bankAccount: { lastFour: lastFour(account) },
@@ -405,27 +411,27 @@ function createdBody({ id, net, fee, currency, account }: Intent) {
 }
 
 function explanationBody({ intent, tier, rules }: Explanation) {
-  const { id, memberId, payCycleId, amount, net, fee, employerFee, createdAt } = intent
+  const { id, memberId, payCycleId, grossAmount, netAmount, fee, employerFee, createdAt } = intent
   const { name, version, currency, since } = tier
   const money = (of: bigint) => toWire({ amount: of, currency })
   return {
     withdrawalIntentId: id,
-    inputs: { memberId, payCycleId, amount: money(amount), createdAt: createdAt.toISOString() },
+    inputs: { memberId, payCycleId, amount: money(grossAmount), createdAt: createdAt.toISOString() },
     tier: { name, version, since: since.toISOString(), ...termsBody(tier) },
     rules: rules.map(({ amount: given, ...rule }) => ({ ...rule, amount: money(given) })),
-    result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(net) },
+    result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(netAmount) },
   }
 }
 
 function intentBody(intent: Intent & { withdrawalId: string | null }, now: Date) {
-  const { id, memberId, payCycleId, amount, net, fee, currency, tier, tierVersion, account } = intent
+  const { id, memberId, payCycleId, grossAmount, netAmount, fee, currency, tier, tierVersion, account } = intent
   return {
     withdrawalIntentId: id,
     memberId,
     payCycleId,
     status: statusAt(intent, now),
-    amount: toWire({ amount, currency }),
-    netAmount: toWire({ amount: net, currency }),
+    amount: toWire({ amount: grossAmount, currency }),
+    netAmount: toWire({ amount: netAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     tier,
     tierVersion,
@@ -436,10 +442,10 @@ function intentBody(intent: Intent & { withdrawalId: string | null }, now: Date)
   }
 }
 
-function itemBody({ id, net, fee, currency, payCycleId, memberId, createdAt }: withdrawals.Withdrawal) {
+function itemBody({ id, netAmount, fee, currency, payCycleId, memberId, createdAt }: withdrawals.Withdrawal) {
   return {
     id,
-    netAmount: toWire({ amount: net, currency }),
+    netAmount: toWire({ amount: netAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     payCycleId,
     memberId,
@@ -448,23 +454,23 @@ function itemBody({ id, net, fee, currency, payCycleId, memberId, createdAt }: w
 }
 
 function itemWithStatusBody(withdrawal: withdrawals.Withdrawal & { changedAt: Date; reason: string | null }) {
-  const { amount, currency, status, changedAt, reason } = withdrawal
+  const { grossAmount, currency, status, changedAt, reason } = withdrawal
   return {
     ...itemBody(withdrawal),
-    amount: toWire({ amount, currency }),
+    amount: toWire({ amount: grossAmount, currency }),
     status,
     changedAt: changedAt.toISOString(),
     reason,
   }
 }
 
-function detailsBody(withdrawal: withdrawals.Details, { mode }: Pick<Edge, 'mode'>) {
-  const { withdrawalIntentId, status, currency, amount, account, balanceAfter, timeline } = withdrawal
+function detailsBody(withdrawal: withdrawals.Details, { mode }: Pick<ApiContext, 'mode'>) {
+  const { withdrawalIntentId, status, currency, grossAmount, account, balanceAfter, timeline } = withdrawal
   return {
     ...itemBody(withdrawal),
     withdrawalIntentId,
     status,
-    amount: toWire({ amount, currency }),
+    amount: toWire({ amount: grossAmount, currency }),
     bankAccount: { lastFour: lastFour(account) },
     balanceAfter: toWire({ amount: balanceAfter, currency }),
     timeline: timeline.map(moment => ({ ...moment, at: moment.at.toISOString() })),
@@ -472,9 +478,9 @@ function detailsBody(withdrawal: withdrawals.Details, { mode }: Pick<Edge, 'mode
   }
 }
 
-function memberItemBody({ amount, fee, currency, payCycleId, createdAt }: withdrawals.Withdrawal) {
+function memberItemBody({ grossAmount, fee, currency, payCycleId, createdAt }: withdrawals.Withdrawal) {
   return {
-    amount: toWire({ amount, currency }),
+    amount: toWire({ amount: grossAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     payCycleId,
     createdAt: createdAt.toISOString(),

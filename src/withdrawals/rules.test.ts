@@ -62,7 +62,9 @@ test('each refusal has its reason', () => {
 test('the limits and the funds themselves can be withdrawn', () => {
   expect(decide(facts, 1_000n)).toMatchObject({ grossAmount: 1_000n })
   expect(decide(facts, 12_000n)).toMatchObject({ grossAmount: 12_000n })
-  expect(decide({ ...facts, member: { ...member, available: 20_000n } }, 20_000n)).toMatchObject({ grossAmount: 20_000n })
+  expect(decide({ ...facts, member: { ...member, available: 20_000n } }, 20_000n)).toMatchObject({
+    grossAmount: 20_000n,
+  })
 })
 
 test('without a bank to pay through it is refused before anything about the member, and after a member who does not exist', () => {

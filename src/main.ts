@@ -2,11 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { Logger } from 'pino'
-import { type Settings, SettingsProblem } from './config.ts'
+import { defaultHealthPort, type Settings, SettingsProblem } from './config.ts'
 import { type Connection, connect, type Db, requireDurability } from './db.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded.ts'
 import { type AppRole, describeExcess } from './grants.ts'
-import { type Listening, listen } from './http/listening.ts'
+import { type Listening, ListenProblem, listen } from './http/listening.ts'
 import type { App } from './http/server.ts'
 import { migrate } from './migrate.ts'
 import { describeNewerSchema, readSchemaState } from './migrations.ts'
@@ -186,7 +186,7 @@ export async function run(
       : await (await import('./http/health.ts')).buildHealthApp(edge, { isWorking: () => worker?.isWorking() ?? false })
     listening = roles.api
       ? await listen(app, { host, port, setting: 'PORT' })
-      : await listen(app, { host, port: healthPort, setting: 'OPENWAGE_HEALTH_PORT' })
+      : await listenForProbes(app, { host, port: healthPort, log })
     // Nobody waits for it, and a start does not fail of it.
     if (roles.api) {
       void import('./http/upload.ts')
@@ -199,7 +199,7 @@ export async function run(
       worker = await startWorker({ db, log, now }, pool, railOf(settings, { db, log, now }))
     }
     return {
-      address: roles.api ? listening.address : undefined,
+      address: roles.api ? listening?.address : undefined,
       async stop(options) {
         await stop(options)
         await database.close()
@@ -214,6 +214,27 @@ export async function run(
 
 // Closing takes milliseconds, unless the database has just gone.
 const closeMsMax = 3_000
+
+/**
+ * A worker pays people whether or not it can be probed, and the second one on a machine finds the default port taken: it
+ * runs without health probes then. A port that the operator has set is expected by a supervisor.
+ */
+async function listenForProbes(
+  app: App,
+  { host, port, log }: { host: string; port: number | undefined; log: Logger },
+): Promise<Listening | undefined> {
+  const setting = 'OPENWAGE_HEALTH_PORT'
+  try {
+    return await listen(app, { host, port: port ?? defaultHealthPort, setting })
+  } catch (error) {
+    if (port !== undefined || !(error instanceof ListenProblem) || error.code !== 'EADDRINUSE') throw error
+    log.warn(
+      `The port ${defaultHealthPort} of ${host} is in use, so this worker runs without health probes: ` +
+        `set ${setting} to a port of its own, or to 0 for any that is free`,
+    )
+    return undefined
+  }
+}
 
 /**
  * Whether withdrawals can be paid out. Every process answers by the settings alone, so that an API without a worker beside

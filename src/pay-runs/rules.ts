@@ -1,4 +1,4 @@
-import { type Issue, issue, Problem } from '../errors.ts'
+import { firstIssues, type Issue, issue, Problem } from '../errors.ts'
 import type { Transfer } from '../ledger/ledger.ts'
 import { amountMax, type Currency } from '../money.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
@@ -58,27 +58,30 @@ export function refusePayRun(
   lines: Line[],
   { payees, balances, hasOpenCycle }: { payees: Payees; balances: ReadonlyMap<string, Balance>; hasOpenCycle: boolean },
 ): Problem | undefined {
-  const unpayable = [...wrongCurrencies(lines, payees), ...beyondWire(lines, balances)]
+  const unpayable = [...firstIssues(wrongCurrencies(lines, payees)), ...beyondWire(lines, balances)]
   if (unpayable.length > 0) return new Problem('BodyValidation', unpayable)
   if (!hasOpenCycle) return noOpenCycle()
-  const ineligible = [...new Set(lines.map(line => line.memberId))].flatMap(memberId => {
-    const payee = payees.get(memberId)
-    if (payee !== undefined && payee.status !== 'inactive') return []
-    const why = payee === undefined ? 'There is no such member' : 'The member is inactive'
-    return [issue('PayRunMemberNotEligible', `${why}; invite them first`, { memberId })]
-  })
+  const ineligible = firstIssues(ineligibleMembers(lines, payees))
   return ineligible.length > 0 ? new Problem('PayRunMemberNotEligible', ineligible) : undefined
 }
 
-function wrongCurrencies(lines: Line[], payees: Payees): Issue[] {
-  return lines.flatMap(({ memberId, currency }, index) => {
+function* ineligibleMembers(lines: Line[], payees: Payees): Generator<Issue> {
+  for (const memberId of new Set(lines.map(line => line.memberId))) {
     const payee = payees.get(memberId)
-    // Of a member who cannot be paid at all, the currency is not what to mend.
-    if (payee === undefined || payee.status === 'inactive' || payee.currency === currency) return []
-    const expected = payee.currency
+    if (payee !== undefined && payee.status !== 'inactive') continue
+    const why = payee === undefined ? 'There is no such member' : 'The member is inactive'
+    yield issue('PayRunMemberNotEligible', `${why}; invite them first`, { memberId })
+  }
+}
+
+function* wrongCurrencies(lines: Line[], payees: Payees): Generator<Issue> {
+  for (const [index, { memberId, currency }] of lines.entries()) {
+    const payee = payees.get(memberId)
+    // The currency of a member who cannot be paid is not what needs fixing.
+    if (payee === undefined || payee.status === 'inactive' || payee.currency === currency) continue
     const path = `payDetails.${index}.money.currency`
-    return [issue('BodyValidation', `${path} must be ${expected}, the currency of the member's pay`, { path })]
-  })
+    yield issue('BodyValidation', `${path} must be ${payee.currency}, the currency of the member's pay`, { path })
+  }
 }
 
 // What a number on the wire could not hold exactly must not come about: not as a total, and not as a member's balance.

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyAnswer } from '../../test/contract.ts'
 import { euAccount, type Harness, locatedId as idOf, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql } from '../db.ts'
+import { newId } from '../ids.ts'
 import { verify } from '../ledger/verify.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
@@ -533,4 +534,16 @@ describe('uploading', () => {
     await payRunTasks['make-pay-runs-available'](context)
     expect(await balance(memberIds[0])).toEqual({ available: 100, owed: 0 })
   })
+})
+
+test('a pay run with thousands of faults is refused with a thousand issues and a closing one', async () => {
+  const memberId = await harness.addMember()
+  const count = 2_000
+  const unknown = await pay(Array.from({ length: count }, () => [newId('member', harness.clock.now()), 100]))
+  const wrongCurrency = await pay(Array.from({ length: count }, () => [memberId, 100, 'EUR']))
+  for (const { status, body } of [unknown, wrongCurrency]) {
+    expect(status).toBe(400)
+    expect(body.issues).toHaveLength(1_001)
+    expect(body.issues[1_000].message).toBe('and more; fix the others first')
+  }
 })

@@ -1,4 +1,4 @@
-import { type Issue, issue, issuesMax, Problem } from '../errors.ts'
+import { firstIssues, type Issue, issue, Problem } from '../errors.ts'
 import type { Transfer } from '../ledger/ledger.ts'
 import { amountMax, type Currency } from '../money.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
@@ -112,13 +112,9 @@ export class PayRunCheck {
   }
 }
 
-/** The first by their place, as many as an answer holds, and a closing one that counts the rest. */
+/** The first issues in the order of their lines. */
 function firstOf(found: { at: number; issue: Issue }[]): Issue[] {
-  const issues = found.toSorted((a, b) => a.at - b.at).map(each => each.issue)
-  const next = issues[issuesMax]
-  if (next === undefined) return issues
-  const more = `and at least ${issues.length - issuesMax} more; mend these first`
-  return [...issues.slice(0, issuesMax), { ...next, message: more }]
+  return firstIssues(found.toSorted((a, b) => a.at - b.at).map(each => each.issue))
 }
 
 export function balanceKey({ memberId, currency }: { memberId: string; currency: Currency }): string {

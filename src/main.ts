@@ -35,19 +35,20 @@ export type Database = {
 /**
  * Opens the database that the settings name, or the one that came with Openwage, which is started, or joined when another
  * process has it running.
+ * @param options.mayCreate false for a command that only looks: it does not create the database that comes with Openwage
  * @param options.as who to connect as: the program's own role, or the owner, before the other role may exist
  * @throws with a sentence for the operator
  */
 export async function openDatabase(
   settings: Settings,
   log: Logger,
-  { as = 'app' }: { as?: 'app' | 'owner' } = {},
+  { as = 'app', mayCreate = true }: { as?: 'app' | 'owner'; mayCreate?: boolean } = {},
 ): Promise<Database> {
   if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
     throw new SettingsProblem(
       'DATABASE_OWNER_URL needs a DATABASE_URL, as which the service connects to the same database',
     )
-  const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, log) : undefined
+  const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
   const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
   const {
@@ -92,8 +93,12 @@ function appRoleOf(connection: Connection): AppRole {
   return { name: user, ...(typeof password === 'string' ? { password } : {}) }
 }
 
-async function openEmbedded({ OPENWAGE_DATA_DIR: dataDir }: Settings, log: Logger): Promise<EmbeddedPostgres> {
+async function openEmbedded(
+  { OPENWAGE_DATA_DIR: dataDir }: Settings,
+  { log, mayCreate }: { log: Logger; mayCreate: boolean },
+): Promise<EmbeddedPostgres> {
   return await startEmbeddedPostgres({
+    mayCreate,
     checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
     ...(dataDir === '' ? {} : { dataDir }),
     onProgress: step => log.info(step),

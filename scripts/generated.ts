@@ -24,9 +24,9 @@ async function generatedTexts(db: Db, pool: pg.Pool): Promise<Record<string, str
   return {
     'src/tables.ts': await describeTables(pool),
     'openapi.json': await openapiDocument(db, pool),
-    'docs/errors.md': errorTable(),
-    'docs/events.md': eventList(),
-    'docs/operations/settings.md': settingsTable(),
+    'docs/reference/errors.md': errorTable(),
+    'docs/reference/events.md': eventList(),
+    'docs/reference/settings.md': settingsTable(),
   }
 }
 
@@ -66,7 +66,7 @@ ${rows.join('\n')}
 ## Provoking them in a sandbox
 
 A request alone brings about nearly all of these: by its values, by the state that earlier requests have left, or by the account
-numbers of the simulated bank ([payouts.md](payouts.md)). Three codes need the operator's commands for now, which work
+numbers of the simulated bank ([payouts.md](../internals/payouts.md)). Three codes need the operator's commands for now, which work
 on a running sandbox and take effect within a second. \`openwage partner list\` shows the partner's id.
 
 | Code | Provoke it | Undo it |

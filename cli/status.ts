@@ -95,7 +95,7 @@ function attentionOf(
   const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
   const stuck = payouts.held.stuck + payouts.submitted.stuck
   return [
-    ...(isConnected ? [] : [`No bank is connected in ${mode} mode: withdrawals are refused (docs/payouts.md)`]),
+    ...(isConnected ? [] : [`No bank is connected in ${mode} mode: withdrawals are refused (docs/guides/go-live.md)`]),
     ...(isSilent
       ? [
           `No worker is alive${lastBeatAt === undefined ? '' : `; the last one was seen ${ago(lastBeatAt, now)}`}: openwage start --worker`,

@@ -5,7 +5,7 @@ import { type Static, Type } from 'typebox'
 export const defaultHealthPort = 8081
 
 /**
- * Every setting, once: this gives the types, the defaults, the table in docs/operations/settings.md and the refusal to
+ * Every setting, once: this gives the types, the defaults, the table in docs/reference/settings.md and the refusal to
  * start. The environment is read here and nowhere else.
  */
 export const Settings = Type.Object({
@@ -113,7 +113,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   throw new SettingsProblem(
     [
       ...[...new Set(odd)].map(name => `${name} must be ${wanted(schemas[name])}`),
-      ...unknown.map(name => `${name} is not a setting; docs/operations/settings.md lists them`),
+      ...unknown.map(name => `${name} is not a setting; docs/reference/settings.md lists them`),
     ].join('; '),
   )
 }

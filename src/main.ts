@@ -252,7 +252,7 @@ export function hasRail({ OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>
 function railOf(settings: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
   if (hasRail(settings)) return simulatedBank({ db, now })
   log.warn(
-    'No bank is connected: withdrawals are refused, those already held can only be cancelled, and no money leaves. See docs/payouts.md',
+    'No bank is connected: withdrawals are refused, those already held can only be cancelled, and no money leaves. See docs/guides/go-live.md',
   )
   return null
 }

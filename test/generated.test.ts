@@ -11,12 +11,15 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test.each(['openapi.json', 'docs/errors.md', 'docs/events.md', 'docs/operations/settings.md', 'src/tables.ts'])(
-  '%s is what the code and the migrations say (else: npm run generate)',
-  file => {
-    expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(String(files[file]))
-  },
-)
+test.each([
+  'openapi.json',
+  'docs/reference/errors.md',
+  'docs/reference/events.md',
+  'docs/reference/settings.md',
+  'src/tables.ts',
+])('%s is what the code and the migrations say (else: npm run generate)', file => {
+  expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(String(files[file]))
+})
 
 test('the Excel template is what its script makes (else: npm run generate)', () => {
   const committed = readFileSync(new URL('../src/members/template.xlsx', import.meta.url))
@@ -25,9 +28,9 @@ test('the Excel template is what its script makes (else: npm run generate)', () 
 
 test('no generated file is forgotten here', () => {
   expect(Object.keys(files).sort()).toEqual([
-    'docs/errors.md',
-    'docs/events.md',
-    'docs/operations/settings.md',
+    'docs/reference/errors.md',
+    'docs/reference/events.md',
+    'docs/reference/settings.md',
     'openapi.json',
     'src/members/template.xlsx',
     'src/tables.ts',

@@ -5,7 +5,7 @@ import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
 
 /**
- * The accounts of the books (docs/ledger.md). `earned_pay` is one per pay cycle and member; `member_available`,
+ * The accounts of the books (docs/internals/ledger.md). `earned_pay` is one per pay cycle and member; `member_available`,
  * `member_owed` and `carried` are one per member; the others are one per partner. All of them are per currency.
  */
 type Account =
@@ -33,7 +33,7 @@ export type Transfer = {
 /**
  * Transfers that belong together.
  * `movementId`: what they are about: a pay run, a withdrawal.
- * `reason`: why, in the words of docs/ledger.md: 'withdrawal.held'.
+ * `reason`: why, in the words of docs/internals/ledger.md: 'withdrawal.held'.
  */
 export type Movement = { partnerId: string; movementId: string; reason: string; transfers: Transfer[]; now: Date }
 

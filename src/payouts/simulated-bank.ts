@@ -3,10 +3,10 @@ import { type Db, sql } from '../db.ts'
 import type { Clock } from '../time.ts'
 import type { Outcome, Payment, Rail, Report } from './rail.ts'
 
-/** How the simulated bank treats a payment: docs/payouts.md. */
+/** How the simulated bank treats a payment: docs/reference/simulated-bank.md. */
 export type Behaviour = 'paid' | 'failed' | 'returned' | 'slow' | 'silent' | 'twice' | 'lost'
 
-// A change here is a change of docs/payouts.md: partners test against these values.
+// A change here is a change of docs/reference/simulated-bank.md: partners test against these values.
 const bySortCode: ReadonlyMap<string, Behaviour> = new Map([
   ['000001', 'failed'],
   ['000002', 'returned'],

@@ -55,8 +55,9 @@ Every refusal is one JSON object:
 ${JSON.stringify({ issues: [exampleIssue('MemberNotFound')] }, null, 2)}
 \`\`\`
 
-Branch on \`code\`, never on \`message\`. If two rows apply to a request, the answer is the one with the lower order; problems of path,
-query and body are reported together. A specific code shares the status of the generic code that it specialises.
+Branch on \`code\`, never on \`message\`. If two rows apply to a request, the answer is the one with the lower order;
+problems of path, query and body are reported together. A specific code shares the status of the generic code that it
+specialises.
 
 | Order | Code | Status | Further fields | When |
 |---|---|---|---|---|
@@ -64,9 +65,9 @@ ${rows.join('\n')}
 
 ## Provoking errors in a sandbox
 
-You can provoke nearly every error by a request alone: by its values, after earlier requests, or with the account numbers of
-[the simulated bank](simulated-bank.md). Three codes need the operator's commands, which work on a running sandbox and take effect within a
-second. \`openwage partner list\` shows the partner's id.
+You can provoke nearly every error by a request alone: by its values, after earlier requests, or with the account numbers
+of [the simulated bank](simulated-bank.md). Three codes need the operator's commands, which work on a running sandbox and
+take effect within a second. \`openwage partner list\` shows the partner's id.
 
 | Code | Provoke it | Undo it |
 |---|---|---|
@@ -93,11 +94,12 @@ Generated from src/events/catalogue.ts by \`npm run generate\`. Do not edit. ope
 ${JSON.stringify(exampleEvent, null, 2)}
 \`\`\`
 
-- \`sequence\` grows by one with each event of the same resource. \`timestamp\` is when it happened; \`createdAt\` is the same instant.
-- To read on, pass the \`lastEventId\` of the last answer as \`after\`. It is the id of the answer's last event, or your own \`after\` if there
-  was none. No event is missed or repeated, however many requests run at once.
-- To start at the end, read once with \`from=now\`. The answer has no events, only a \`lastEventId\` to read on from. If it is null, the feed is
-  empty: read on without \`after\`.
+- \`sequence\` grows by one with each event of the same resource. \`timestamp\` is when it happened; \`createdAt\` is the
+  same instant.
+- To read on, pass the \`lastEventId\` of the last answer as \`after\`. It is the id of the answer's last event, or your own
+  \`after\` if there was none. No event is missed or repeated, however many requests run at once.
+- To start at the end, read once with \`from=now\`. The answer has no events, only a \`lastEventId\` to read on from. If it
+  is null, the feed is empty: read on without \`after\`.
 - \`types\` (repeated) selects types. An unknown type is a \`QueryValidation\` issue.
 - New types may be added. Ignore types that you do not know.
 

@@ -14,8 +14,8 @@ import { tierRoutes } from './tiers/routes.ts'
 import { withdrawalRoutes } from './withdrawals/routes.ts'
 
 /**
- * The whole API, ready to listen or to be called without a socket.
- * @param hasDocs whether it serves the documentation's pages
+ * Builds the API, ready to listen or to be called without a socket.
+ * @param hasDocs whether it serves the documentation pages
  */
 export async function buildApp(context: ApiContext, { hasDocs = true }: { hasDocs?: boolean } = {}): Promise<App> {
   const app = createServer(context)

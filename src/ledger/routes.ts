@@ -13,10 +13,11 @@ const strict = { additionalProperties: false }
 
 const StandingBody = Type.Object(
   {
-    available: Type.Unsafe({ ...SignedMoney, description: 'What the member can withdraw.' }),
+    available: Type.Unsafe({ ...SignedMoney, description: 'The available balance.' }),
     owed: Type.Unsafe({
       ...SignedMoney,
-      description: 'What a correction took beyond what was there; the next pay run pays it first.',
+      description:
+        'What the member owes: the part of a correction that exceeded the available balance. The next pay run repays it first.',
     }),
   },
   { title: 'MemberStanding', ...strict },
@@ -26,17 +27,17 @@ const MemberStatement = Type.Object(
   {
     memberId: Id('member'),
     asOf: Instant,
-    opening: Type.Unsafe({ ...StandingBody, description: 'Before the oldest line of this page.' }),
+    opening: Type.Unsafe({ ...StandingBody, description: 'Balance before the oldest line of this page.' }),
     closing: Type.Unsafe({
       ...StandingBody,
-      description: 'After the newest line of this page; of the first page: as of `asOf`.',
+      description: 'Balance after the newest line of this page. On the first page, the balance at `asOf`.',
     }),
     lines: Type.Array(
       Type.Object(
         {
           id: Id('transfer'),
           movementId: Type.String({
-            description: 'What the line is about: a pay run, a withdrawal, a pay cycle.',
+            description: 'The pay run, withdrawal or pay cycle that the line belongs to.',
             examples: ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
           }),
           reason: Type.String({ examples: ['withdrawal.held', 'pay_run.available'] }),
@@ -63,18 +64,18 @@ export function ledgerRoutes(app: App, { db }: ApiContext): void {
         tag: 'Members',
         summary: 'Get a member’s statement',
         description:
-          'Every line of the books that changed what the member has available or owes, newest first, up to an instant. To page, pass the `asOf` of the first page on, so that new lines do not shift the others.',
+          'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging, pass the `asOf` of the first page, so that new lines do not shift the pages.',
         params: Type.Object({ memberId: Id('member') }),
         query: Type.Object(
           {
             asOf: Type.Optional(
               Type.Unsafe<string>({
                 ...GivenInstant,
-                description: 'Up to and including this instant. Now, unless given.',
+                description: 'Lines up to and including this instant. Default: now.',
               }),
             ),
             currency: Type.Optional(
-              Type.Unsafe<Currency>({ ...CurrencyCode, description: 'The member’s currency, unless given.' }),
+              Type.Unsafe<Currency>({ ...CurrencyCode, description: 'Default: the member’s currency.' }),
             ),
             ...pageQuery,
           },

@@ -14,13 +14,13 @@ export function tierRoutes(app: App, { db }: ApiContext): void {
         id: 'getTiers',
         tag: 'Members',
         summary: 'List the tiers',
-        description: 'The names that a member’s `tier` can have, alphabetically.',
+        description: 'Lists the names that a member’s `tier` can have, in alphabetical order.',
         success: {
           status: 200,
           description: 'All tiers.',
           schema: Tiers,
           representation: {
-            description: 'their currency, fees and limits too, as they hold for new intents.',
+            description: 'each tier with its version, currency, fees and limits, as they apply to new intents.',
             schema: TiersWithTerms,
           },
         },

@@ -73,7 +73,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
       schema: operation({
         id: 'getMemberBalance',
         tag,
-        summary: 'Get what a member can withdraw',
+        summary: 'Get a member’s available balance',
         params: Type.Object({ memberId: Id('member') }),
         success: { status: 200, description: 'The balance in the open pay cycle.', schema: MemberBalance },
         problems: ['MemberNotFound', 'UnprocessableEntity'],
@@ -99,17 +99,17 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
         tag,
         summary: 'Create a withdrawal intent',
         description:
-          'Calculates the fee by the member’s tier and quotes what would be transferred, and where to. Nothing is reserved or moved until the intent is completed.',
+          'Quotes a withdrawal: the fee under the member’s tier, the net amount and the destination account. No money is reserved or moved until the intent is completed.',
         body: NewWithdrawalIntent,
         success: {
           status: 201,
           description: 'The quote.',
           schema: WithdrawalIntentCreated,
           headers: {
-            'x-intent-expires-at': Type.String({ description: 'Until when the quote holds (ISO 8601, UTC).' }),
+            'x-intent-expires-at': Type.String({ description: 'When the quote expires (ISO 8601, UTC).' }),
           },
           representation: {
-            description: 'the intent as `getWithdrawalIntent` answers it, its expiry included.',
+            description: 'the whole intent, as `getWithdrawalIntent` returns it, including its expiry.',
             schema: WithdrawalIntent,
           },
         },
@@ -146,7 +146,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
         tag,
         summary: 'Get a withdrawal intent',
         params: intentParams,
-        success: { status: 200, description: 'The intent as it stands.', schema: WithdrawalIntent },
+        success: { status: 200, description: 'The intent.', schema: WithdrawalIntent },
         problems: ['NotFound'],
       }),
     },
@@ -167,9 +167,9 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
         tag,
         summary: 'Explain a withdrawal intent',
         description:
-          'What the intent was decided by, and what each rule gave: limits, the parts of the fee, who pays it, and what is left.',
+          'Shows the inputs of the quote and the result of each rule: limits, parts of the fee, who pays it, and the net amount.',
         params: intentParams,
-        success: { status: 200, description: 'The explanation; it never changes.', schema: IntentExplanation },
+        success: { status: 200, description: 'The explanation. It never changes.', schema: IntentExplanation },
         problems: ['NotFound'],
       }),
     },
@@ -189,7 +189,8 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
         id: 'cancelWithdrawalIntent',
         tag,
         summary: 'Cancel a withdrawal intent',
-        description: 'A pending intent can no longer be completed after this. Cancelling it again is the same answer.',
+        description:
+          'Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same answer.',
         params: intentParams,
         success: { status: 200, description: 'The cancelled intent.', schema: WithdrawalIntent },
         problems: ['NotFound'],
@@ -212,7 +213,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
         tag,
         summary: 'Complete a withdrawal',
         description:
-          'Checks everything again and moves the money. Completing an intent again gives the same answer and moves nothing.',
+          'Repeats all checks and moves the money. Idempotent: completing the intent again returns the same answer and moves nothing.',
         body: CompleteWithdrawal,
         success: {
           status: 201,
@@ -220,7 +221,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
           schema: WithdrawalCompleted,
           headers: { location: Type.String({ description: 'Path of the withdrawal.' }) },
           representation: {
-            description: 'the whole withdrawal, as `getWithdrawal` answers it.',
+            description: 'the whole withdrawal, as `getWithdrawal` returns it.',
             schema: WithdrawalDetails,
           },
         },
@@ -262,14 +263,14 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
         tag,
         summary: 'List withdrawals',
         description:
-          'Newest first. Withdrawals that failed, were returned or cancelled gave the money back and are not listed, unless `statuses` names them.',
+          'Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back.',
         query: WithdrawalQuery,
         success: {
           status: 200,
           description: 'One page of withdrawals.',
           schema: Withdrawals,
           representation: {
-            description: 'each with its status, since when it has it and why, and its gross amount.',
+            description: 'each withdrawal with its gross amount, its status, and when and why it entered that status.',
             schema: WithdrawalsWithStatus,
           },
         },
@@ -314,7 +315,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
         tag,
         summary: 'Get a withdrawal',
         params: withdrawalParams,
-        success: { status: 200, description: 'The withdrawal as it stands.', schema: WithdrawalDetails },
+        success: { status: 200, description: 'The withdrawal.', schema: WithdrawalDetails },
         problems: ['NotFound'],
       }),
     },
@@ -335,7 +336,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
         tag,
         summary: 'Cancel a withdrawal',
         description:
-          'Possible while it is `held`. The money is the member’s again at once, the fee included. Cancelling it again is the same answer.',
+          'Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same answer.',
         params: withdrawalParams,
         success: { status: 200, description: 'The cancelled withdrawal.', schema: WithdrawalDetails },
         problems: ['NotFound', 'UnprocessableEntity'],
@@ -364,9 +365,9 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
       schema: operation({
         id: 'getMemberWithdrawals',
         tag,
-        summary: 'List the withdrawals of a member',
+        summary: 'List a member’s withdrawals',
         description:
-          'Deprecated in favour of `GET /v1/pay/withdrawals`. Newest first; `amount` is what left the member’s pay, the fee included.',
+          'Deprecated: use `GET /v1/pay/withdrawals`. Newest first. `amount` is the gross amount: what left the member’s pay, including the fee.',
         deprecated: true,
         params: Type.Object({ memberId: Id('member') }),
         query: Type.Object(pageQuery, { additionalProperties: false }),

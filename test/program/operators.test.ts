@@ -89,7 +89,7 @@ test('a new tier needs its currency and limits, and a tier keeps its currency', 
   })
   await json(['tier', 'set', id, 'Silver', ...limits], database)
   expect(await openwage(['tier', 'set', id, 'Silver', '--upper-limit', '10', '--yes'], database)).toMatchObject({
-    ...{ code: 1, stdout: '', stderr: 'openwage: The upper limit is below the lower limit\n' },
+    ...{ code: 1, stdout: '', stderr: 'openwage: The upper limit must not be below the lower limit\n' },
   })
   expect(await openwage(['tier', 'set', id, 'Silver', '--currency', 'EUR', '--yes'], database)).toMatchObject({
     code: 1,

@@ -6,8 +6,6 @@ export default defineConfig({
     globalSetup: ['test/postgres.ts'],
     // Most of a test's time is PostgreSQL's.
     maxWorkers: '100%',
-    // Servers are frozen and killed while other files keep all cores busy: what that delays is tried once more.
-    retry: 1,
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

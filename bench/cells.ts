@@ -3,7 +3,7 @@ import { cpuMsOf, rssMbOf } from './processes.ts'
 import { type Employer, seedPending, settle } from './seed.ts'
 import type { Service } from './service.ts'
 import type { Workload } from './workloads.ts'
-import { type Load, type Seen, sendLoad } from './wrk.ts'
+import { type Load, type LoadFigures, sendLoad } from './wrk.ts'
 
 /** A service on a database of its own. */
 export type Stand = {
@@ -16,7 +16,7 @@ export type Stand = {
 }
 
 /** What one measurement gave. CPU times are per request. */
-export type Figures = Seen & {
+export type Figures = LoadFigures & {
   serviceCpuMs: number
   postgresCpuMs: number
   loadCpuMs: number
@@ -77,7 +77,7 @@ export function postgresCpuMs({ postmasterPid }: Server): number {
   return postmasterPid === undefined ? Number.NaN : cpuMsOf(postmasterPid)
 }
 
-function faultOf({ requests, refused, broken }: Seen, { writing }: Workload, rows: number): string | null {
+function faultOf({ requests, refused, broken }: LoadFigures, { writing }: Workload, rows: number): string | null {
   if (requests === 0) return 'nothing was answered'
   if (refused > 0) return `${refused} of ${requests} answers were of 400 and above`
   if (broken > 0) return `${broken} connections broke or answers never came`

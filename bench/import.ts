@@ -11,7 +11,7 @@ import { findProgram } from './programs.ts'
 import { addTier, type Employer, seedEmployer, settle } from './seed.ts'
 import { operate, type Service, startService, type Where } from './service.ts'
 import { writeKeys } from './town.ts'
-import { type Load, type Seen, startSteadyLoad } from './wrk.ts'
+import { type Load, type LoadFigures, startSteadyLoad } from './wrk.ts'
 
 /** One import of a file, and what others have noticed of it. */
 export type Import = {
@@ -27,7 +27,7 @@ export type Import = {
   /** How much more resident memory the process had at its peak than before. */
   grownMb: number
   /** The requests of another partner, without an import and beside it. */
-  others: { before: Seen; during: Seen }
+  others: { before: LoadFigures; during: LoadFigures }
   cpuMs: { service: number; postgres: number }
   /** Why it must not be believed; null when it may. */
   fault: string | null

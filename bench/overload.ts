@@ -5,17 +5,17 @@ import { withClient } from './postgres.ts'
 import { rssMbOf } from './processes.ts'
 import type { Service } from './service.ts'
 import type { Town } from './town.ts'
-import { type Load, type Seen, type Statuses, sendAndCount, sendLoad } from './wrk.ts'
+import { type Load, type LoadFigures, type Statuses, sendAndCount, sendLoad } from './wrk.ts'
 
 export type Overload = {
   /** Intents a second at the number of connections that gives most. */
   capacity: number
   floods: Flood[]
-  limited: Seen & { statuses: Statuses; requestsPerSecond: number }
+  limited: LoadFigures & { statuses: Statuses; requestsPerSecond: number }
 }
 
 /** What came of so many connections, none of which waits before it asks again. */
-type Flood = Seen & {
+type Flood = LoadFigures & {
   connections: number
   statuses: Statuses
   /** Requests that were answered, in whatever way, over those that can be done. */

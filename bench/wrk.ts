@@ -19,7 +19,7 @@ export type Load = {
 }
 
 /** What a load generator saw. */
-export type Seen = {
+export type LoadFigures = {
   requests: number
   perSecond: number
   p50Ms: number
@@ -41,18 +41,22 @@ type Size = { connections: number; seconds: number }
 let runs = 0
 
 /** Sends a load for some seconds in a closed loop: each connection sends its next request when it has its answer. */
-export async function sendLoad(address: string, load: Load, size: Size): Promise<Seen> {
+export async function sendLoad(address: string, load: Load, size: Size): Promise<LoadFigures> {
   return (await send('load.lua', address, load, size)).seen
 }
 
 /** As `sendLoad`, and counts answers by status. */
-export async function sendAndCount(address: string, load: Load, size: Size): Promise<Seen & { statuses: Statuses }> {
+export async function sendAndCount(
+  address: string,
+  load: Load,
+  size: Size,
+): Promise<LoadFigures & { statuses: Statuses }> {
   const { seen, said } = await send('overload.lua', address, load, size)
   return { ...seen, statuses: JSON.parse(lineOf(said, 'STATUSES')) }
 }
 
 /** Begins to send a load of some hundred requests a second, whatever the service could do. */
-export function startSteadyLoad(address: string, load: Load, size: Size): { stop(): Promise<Seen> } {
+export function startSteadyLoad(address: string, load: Load, size: Size): { stop(): Promise<LoadFigures> } {
   const stopping = new AbortController()
   const sent = send('steady.lua', address, load, { ...size, signal: stopping.signal })
   // Told by stop(); an error that nobody waits for yet would end the run without cleaning up.
@@ -70,7 +74,7 @@ async function send(
   address: string,
   load: Load,
   { connections, seconds, signal }: Size & { signal?: AbortSignal },
-): Promise<{ seen: Seen; said: string }> {
+): Promise<{ seen: LoadFigures; said: string }> {
   const threads = connections <= 8 ? 1 : 2
   const cpuBefore = cpuMsOfEndedChildren()
   const wrk = spawn(
@@ -93,7 +97,7 @@ async function send(
   return { seen: { ...readResult(said), cpuMs: cpuMsOfEndedChildren() - cpuBefore }, said }
 }
 
-function readResult(said: string): Omit<Seen, 'cpuMs'> {
+function readResult(said: string): Omit<LoadFigures, 'cpuMs'> {
   const seen: Record<string, number> = JSON.parse(lineOf(said, 'RESULT'))
   const of = (name: string) => seen[name] ?? 0
   return {

@@ -31,7 +31,7 @@ memberCommand
       return {
         partnerId: owner,
         member: await members.find(db, asked),
-        standing: await inspection.findStanding(db, { ...asked, hasRail: hasRail(settings), now }),
+        standing: await inspection.findEligibility(db, { ...asked, hasRail: hasRail(settings), now }),
         latest: await inspection.list(db, { filter: asked, take: withdrawalsShown, now }),
       }
     })

@@ -49,7 +49,7 @@ type Status = Awaited<ReturnType<typeof readStatus>>
 
 /** @throws with a sentence when it cannot be told */
 async function readStatus(settings: Settings) {
-  const database = await openDatabase(settings, openLog('warn'))
+  const database = await openDatabase(settings, openLog('warn'), { mayCreate: false })
   try {
     const { db } = database
     // Not migrated here, even where other commands do so: looking must not change anything.

@@ -45,10 +45,10 @@ withdrawalCommand
             member: found.memberId,
             status: found.status,
             stuck: found.stuck ?? 'no',
-            amount: inWords({ amount: found.amount, currency }),
+            amount: inWords({ amount: found.grossAmount, currency }),
             fee: inWords({ amount: found.fee, currency }),
             'fee of the employer': inWords({ amount: found.employerFee, currency }),
-            net: inWords({ amount: found.net, currency }),
+            net: inWords({ amount: found.netAmount, currency }),
             'balance after': inWords({ amount: balanceAfter, currency }),
             account: `…${holder.lastFour}`,
             intent: found.withdrawalIntentId,
@@ -104,12 +104,12 @@ type ListOptions = Paging & {
 }
 
 /** A withdrawal with its amounts as Money objects. */
-export function onWire({ amount, net, fee, employerFee, currency, ...withdrawal }: inspection.Inspected) {
+export function onWire({ grossAmount, netAmount, fee, employerFee, currency, ...withdrawal }: inspection.Inspected) {
   const money = (of: bigint) => toWire({ amount: of, currency })
   return {
     ...withdrawal,
-    amount: money(amount),
-    netAmount: money(net),
+    amount: money(grossAmount),
+    netAmount: money(netAmount),
     fee: money(fee),
     employerFee: money(employerFee),
   }
@@ -117,12 +117,12 @@ export function onWire({ amount, net, fee, employerFee, currency, ...withdrawal 
 
 export function inTable(found: inspection.Inspected[]): string {
   return table(
-    found.map(({ id, partnerId, memberId, status, net, currency, createdAt, attempts, stuck }) => ({
+    found.map(({ id, partnerId, memberId, status, netAmount, currency, createdAt, attempts, stuck }) => ({
       id,
       partner: partnerId,
       member: memberId,
       status,
-      net: inWords({ amount: net, currency }),
+      net: inWords({ amount: netAmount, currency }),
       created: createdAt.toISOString(),
       asked: attempts,
       stuck: stuck ?? null,

@@ -129,7 +129,7 @@ const exampleEvent = {
 function settingsTable(): string {
   const rows = Object.entries(Settings.properties).map(([name, schema]) => {
     const { default: value, description } = schema as { default?: unknown; description?: string }
-    return `| \`${name}\` | ${value === '' ? '–' : `\`${value}\``} | ${description ?? ''} |`
+    return `| \`${name}\` | ${value === '' || value === undefined ? '–' : `\`${value}\``} | ${description ?? ''} |`
   })
   return `# Settings
 

@@ -3,7 +3,7 @@ import { docsRoutes } from './http/docs/routes.ts'
 import { documentation } from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
 import { serviceRoutes } from './http/routes.ts'
-import { type App, createServer, type Edge } from './http/server.ts'
+import { type ApiContext, type App, createServer } from './http/server.ts'
 import { ledgerRoutes } from './ledger/routes.ts'
 import { memberJobRoutes } from './member-jobs/routes.ts'
 import { memberRoutes } from './members/routes.ts'
@@ -14,24 +14,24 @@ import { tierRoutes } from './tiers/routes.ts'
 import { withdrawalRoutes } from './withdrawals/routes.ts'
 
 /**
- * The whole API, ready to listen or to be called without a socket.
- * @param hasDocs whether it serves the documentation's pages
+ * Builds the API, ready to listen or to be called without a socket.
+ * @param hasDocs whether it serves the documentation pages
  */
-export async function buildApp(edge: Edge, { hasDocs = true }: { hasDocs?: boolean } = {}): Promise<App> {
-  const app = createServer(edge)
+export async function buildApp(context: ApiContext, { hasDocs = true }: { hasDocs?: boolean } = {}): Promise<App> {
+  const app = createServer(context)
   const openapi = await documentation(app)
-  if (hasDocs) docsRoutes(app, { mode: edge.mode, openapi })
-  tierRoutes(app, edge)
-  memberRoutes(app, edge)
-  memberJobRoutes(app, edge)
-  withdrawalRoutes(app, edge)
-  payRunRoutes(app, edge)
-  payCycleRoutes(app, edge)
-  settlementRoutes(app, edge)
-  ledgerRoutes(app, edge)
-  eventRoutes(app, edge)
-  healthRoutes(app, { db: edge.db, isWorking: null })
-  serviceRoutes(app, edge)
+  if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
+  tierRoutes(app, context)
+  memberRoutes(app, context)
+  memberJobRoutes(app, context)
+  withdrawalRoutes(app, context)
+  payRunRoutes(app, context)
+  payCycleRoutes(app, context)
+  settlementRoutes(app, context)
+  ledgerRoutes(app, context)
+  eventRoutes(app, context)
+  healthRoutes(app, { db: context.db, isWorking: null })
+  serviceRoutes(app, context)
   await app.ready()
   return app
 }

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
 import { Batches, busy, type Outcome } from './batch.ts'
-import { type Unavailable, unavailability } from './db.ts'
+import { outageOutcome, type Unavailable } from './db.ts'
 import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
 
@@ -192,7 +192,7 @@ test('commands of a batch that hangs are answered by their deadline, and those b
     })
     const submit = (name: string) =>
       new Deadline({ ms: 5_000 }).run(() =>
-        batches.submit('a', name).catch((error: Unavailable) => [name, unavailability(error)]),
+        batches.submit('a', name).catch((error: Unavailable) => [name, outageOutcome(error)]),
       )
     const answers = [submit('1')]
     await vi.advanceTimersByTimeAsync(1)

@@ -1,4 +1,4 @@
-import { isLockTimeout, isUniqueViolation, Unavailable, unavailability } from './db.ts'
+import { isLockTimeout, isUniqueViolation, outageOutcome, Unavailable } from './db.ts'
 import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
 
@@ -222,7 +222,7 @@ function conclude<Command, Result>(entry: Entry<Command, Result>, outcome: Outco
 // The database is away, full or overloaded: halving would only ask it more often. Deadlocks and lock timeouts are about
 // single rows.
 function isEverybodys(error: unknown): boolean {
-  return unavailability(error) !== undefined && !isContention(error)
+  return outageOutcome(error) !== undefined && !isContention(error)
 }
 
 function isContention(error: unknown): boolean {

@@ -1,6 +1,9 @@
 import { Ajv } from 'ajv'
 import { type Static, Type } from 'typebox'
 
+/** Where a worker answers health probes unless a port is set. */
+export const defaultHealthPort = 8081
+
 /**
  * Every setting, once: this gives the types, the defaults, the table in docs/reference/settings.md and the refusal to
  * start. The environment is read here and nowhere else.
@@ -59,13 +62,14 @@ export const Settings = Type.Object({
     default: 'info',
     description: 'Least important log lines that are written.',
   }),
-  OPENWAGE_HEALTH_PORT: Type.Integer({
-    default: 8081,
-    minimum: 0,
-    maximum: 65535,
-    description:
-      'Port on which `start --worker` answers `/livez` and `/readyz`; a process with the API answers them on `PORT`. `0` for any free one.',
-  }),
+  // Without a default in the schema, so that a start can tell a port that was chosen from one that was not.
+  OPENWAGE_HEALTH_PORT: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 65535,
+      description: `Port on which \`start --worker\` answers \`/livez\` and \`/readyz\`; a process with the API answers them on \`PORT\`. \`0\` for any free one. Empty: ${defaultHealthPort}, and if that is in use the worker logs a warning and runs without them. A port that is set and in use stops the start.`,
+    }),
+  ),
   OPENWAGE_DRAIN_SECONDS: Type.Integer({
     default: 2,
     minimum: 0,

@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../test/harness.ts'
-import { connect, type Db, sql, unavailability } from './db.ts'
+import { connect, type Db, outageOutcome, sql } from './db.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -55,6 +55,6 @@ test.each([
 ])('a database that cannot be reached because %s has done nothing', async (_, connection) => {
   const { db, close } = connect(connection, { log: pino({ level: 'silent' }) })
   const error = await sql`select 1`.execute(db).catch((refused: unknown) => refused)
-  expect(unavailability(error)).toBe('nothing-done')
+  expect(outageOutcome(error)).toBe('nothing-done')
   await close()
 })

@@ -26,11 +26,8 @@ export type Db = Kysely<DB>
 /** One open transaction. Operations take it first and never open or keep one themselves. */
 export type Tx = Transaction<DB>
 
-/** What a query that decides nothing may run on: a transaction, or the database itself. */
+/** What a single statement runs on when it does not matter whether a transaction is open. */
 export type Reader = Db | Tx
-
-/** What a statement that writes, and is a transaction by itself, may run on. */
-export type Executor = Db | Tx
 
 /** Opens what a `copy … from stdin` reads: rows in its text format, into the open transaction of the same connection. */
 export type CopyInto = (statement: string) => Writable
@@ -344,7 +341,7 @@ export class Unavailable extends Error {
  * trying again is right. `unknown`: the connection broke, perhaps while the server was committing. Undefined for any other.
  * Source: PostgreSQL error codes, classes 08, 25, 40, 53, 55 and 57; Node's network errors; the driver's own messages.
  */
-export function unavailability(error: unknown): 'nothing-done' | 'unknown' | undefined {
+export function outageOutcome(error: unknown): 'nothing-done' | 'unknown' | undefined {
   if (error instanceof Unavailable) return error.outcome
   if (error instanceof pg.DatabaseError) {
     // 25006 is a server that was made read-only, 25P03 a transaction that the server has ended because we had stalled.

@@ -134,7 +134,7 @@ export const problems = {
     code: 'MemberNotEligible',
     status: 400,
     extra: ['memberId'],
-    when: 'A pay run names a member who is unknown or not a member any more; one issue per member, and nothing was done.',
+    when: 'A pay run names members who are unknown or inactive; one issue per member, for the first 1,000 of them. Nothing was done.',
   },
   BankAccountInvalid: {
     order: 12,
@@ -269,6 +269,14 @@ export function problem<N extends ProblemName>(
 /** One issue of a row of the table, for refusals that carry several. */
 export function issue(name: ProblemName, message: string, extra: Record<string, unknown> = {}): Issue {
   return { code: problems[name].code, message, ...extra }
+}
+
+/** The first `countMax` issues. If there are more, the next one stands for the rest. */
+export function firstIssues(found: Iterable<Issue>, countMax = issuesMax): Issue[] {
+  const issues = [...Iterator.from(found).take(countMax + 1)]
+  const next = issues[countMax]
+  if (next !== undefined) issues[countMax] = { ...next, message: 'and more; fix the others first' }
+  return issues
 }
 
 /** The refusal that holds all of these issues; the row that comes first in the table gives the status. */

@@ -5,7 +5,7 @@ import { firstId, newId } from './ids.ts'
 
 const instants = fc.date({ min: new Date(1), max: new Date('9999-12-31'), noInvalidDate: true })
 
-test('an id is a TypeID of a UUIDv7 that carries the instant', () => {
+test('an id is a TypeID whose UUIDv7 contains the instant', () => {
   fc.assert(
     fc.property(instants, now => {
       const id = newId('withdrawalIntent', now)
@@ -16,14 +16,14 @@ test('an id is a TypeID of a UUIDv7 that carries the instant', () => {
   )
 })
 
-test('ids of one millisecond are all different, and sort in the order in which they were made', () => {
+test('ids of the same millisecond are unique and sort in order of creation', () => {
   const now = new Date('2026-03-10T09:00:00.000Z')
   const ids = Array.from({ length: 10_000 }, () => newId('transfer', now))
   expect(new Set(ids).size).toBe(ids.length)
   expect(ids.toSorted()).toEqual(ids)
 })
 
-test('ids of a later millisecond sort after all that an earlier one can have', () => {
+test('ids of a later millisecond sort after every id of an earlier one', () => {
   fc.assert(
     fc.property(instants, now => {
       const first = firstId('event', now)

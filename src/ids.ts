@@ -2,7 +2,7 @@ import { randomFillSync, randomInt } from 'node:crypto'
 import { Type } from 'typebox'
 import { v7 as uuidv7 } from 'uuid'
 
-/** What an id names, by its prefix. */
+/** The id prefix of each kind of resource. */
 const idPrefixes = {
   partner: 'par',
   member: 'mem',
@@ -22,8 +22,8 @@ const idPrefixes = {
 export type IdKind = keyof typeof idPrefixes
 
 /**
- * A new id: the prefix, `_` and a UUIDv7 in Crockford base32 (26 characters), so that ids sort by the time given. Those
- * that this process makes for one millisecond sort in the order in which they were made.
+ * Generates an id: the prefix, `_` and a UUIDv7 in Crockford base32 (26 characters), so that ids sort by time. Ids that one
+ * process generates in the same millisecond sort in order of creation.
  * @param now becomes the leading 48 bits
  * Source: TypeID 0.3; RFC 9562, section 6.2, method 1 for the counter
  */
@@ -32,12 +32,12 @@ export function newId(kind: IdKind, now: Date): string {
   return textOf(kind, { msecs: now.getTime(), seq: counter, random: nextRandom() })
 }
 
-/** The lowest id of this kind that an instant can have: where a range of ids by time begins. */
+/** Returns the lowest id of a kind at an instant: the lower bound of a range of ids by time. */
 export function firstId(kind: IdKind, at: Date): string {
   return textOf(kind, { msecs: at.getTime(), seq: 0, random: new Uint8Array(16) })
 }
 
-// A request has half a dozen new ids: random bytes are drawn for many at once, and the text is made without detours.
+// A request needs half a dozen ids, so random bytes are drawn in bulk and the text is built without intermediate strings.
 const randomPool = { bytes: Buffer.alloc(16 * 256), used: 16 * 256 }
 const uuid = new Uint8Array(16)
 let counter = randomInt(0x8000_0000)
@@ -54,7 +54,7 @@ function nextRandom(): Uint8Array {
 const base32 = '0123456789abcdefghjkmnpqrstvwxyz'
 
 function textOf(kind: IdKind, parts: { msecs: number; seq: number; random: Uint8Array }): string {
-  // 130 bits for 128: the first of the 26 characters carries only 3.
+  // 26 characters hold 130 bits, two more than needed: the first character carries only 3.
   let text = `${idPrefixes[kind]}_`
   let rest = 0
   let restLength = 2
@@ -68,8 +68,8 @@ function textOf(kind: IdKind, parts: { msecs: number; seq: number; random: Uint8
 }
 
 /**
- * The wire shape of an id of this kind. Only the prefix is part of the contract: another prefix is a validation issue, and
- * an id that names nothing is "not found", whatever follows its prefix.
+ * The wire schema of an id of this kind. Only the prefix is part of the contract: a wrong prefix is a validation issue, and
+ * an unknown id is "not found", whatever follows the prefix.
  */
 export function Id(kind: IdKind, description?: string) {
   return Type.String({
@@ -80,15 +80,15 @@ export function Id(kind: IdKind, description?: string) {
   })
 }
 
-// Characters; ours have 30. An id is echoed in the refusal that names it, so it must not be of any length.
+// Characters; ours have up to 30. A refusal echoes the id, so its length must be bounded.
 const idLengthMax = 255
 
-/** Whether a cell of a file can be an id of this kind. A JSON body is checked by `Id`, and for NUL by its parser. */
+/** Whether a cell of a file can be an id of this kind. In a JSON body, `Id` checks the id and the parser rejects NUL. */
 export function isIdOf(kind: IdKind, cell: string): boolean {
   return cell.startsWith(`${idPrefixes[kind]}_`) && cell.length <= idLengthMax && !cell.includes('\0')
 }
 
-/** The id that the documentation shows; always the same, so that generated files do not change by themselves. */
+/** Returns the example id for the documentation. It is constant, so that generated files are reproducible. */
 export function exampleId(kind: IdKind): string {
   return `${idPrefixes[kind]}_01kah4pzc5e4r8v2m6t0x9y3bd`
 }

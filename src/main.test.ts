@@ -1,8 +1,10 @@
+import { once } from 'node:events'
+import net from 'node:net'
 import pino from 'pino'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { startHarness } from '../test/harness.ts'
-import { readSettings } from './config.ts'
-import { run } from './main.ts'
+import { defaultHealthPort, readSettings } from './config.ts'
+import { type Database, run } from './main.ts'
 
 const quiet = pino({ level: 'silent' })
 
@@ -16,18 +18,12 @@ test('an API in live mode, where no bank is connected, refuses intents and compl
   const { withdrawalIntentId: completed } = (await intent()).body
   await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId: completed } })
 
-  const running = await run(
-    {
-      ...{ db, batchDb, pool, ownerConnection: '', appRole: { name: '' } },
-      ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
-    },
-    {
-      settings: readSettings({ OPENWAGE_MODE: 'live', PORT: '0' }),
-      roles: { api: true, worker: false },
-      log: quiet,
-      now: clock.now,
-    },
-  )
+  const running = await run(databaseOf({ db, batchDb, pool }), {
+    settings: readSettings({ OPENWAGE_MODE: 'live', PORT: '0' }),
+    roles: { api: true, worker: false },
+    log: quiet,
+    now: clock.now,
+  })
   const send = async (method: 'GET' | 'POST', path: string, body?: object) => {
     const headers = { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
     const answer = await fetch(`${running.address}/v1/pay/${path}`, {
@@ -72,19 +68,64 @@ test.each([
   const { db, batchDb, pool, clock, stop } = await startHarness({ mode })
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
-  const running = await run(
-    {
-      ...{ db, batchDb, pool, ownerConnection: '', appRole: { name: '' } },
-      ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
-    },
-    {
-      settings: readSettings({ OPENWAGE_MODE: mode, OPENWAGE_HEALTH_PORT: '0' }),
-      roles: { api: false, worker: true },
-      log,
-      now: clock.now,
-    },
-  )
+  const running = await run(databaseOf({ db, batchDb, pool }), {
+    settings: readSettings({ OPENWAGE_MODE: mode, OPENWAGE_HEALTH_PORT: '0' }),
+    roles: { api: false, worker: true },
+    log,
+    now: clock.now,
+  })
   await running.stop()
   expect(messages.filter(message => message.includes('no money leaves'))).toHaveLength(count)
   await stop()
 })
+
+test('a second worker on a machine runs without health probes where the default port is in use, and says so', async () => {
+  const harness = await startHarness()
+  onTestFinished(() => harness.stop())
+  await occupy(defaultHealthPort)
+  const messages: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
+  const running = await run(databaseOf(harness), {
+    settings: readSettings({}),
+    roles: { api: false, worker: true },
+    log,
+    now: harness.clock.now,
+  })
+  await running.stop()
+  expect(messages).toEqual([expect.stringMatching(/^The port 8081 .* set OPENWAGE_HEALTH_PORT to a port of its own/)])
+})
+
+test('a worker whose health port was set and is in use does not start', async () => {
+  const harness = await startHarness()
+  onTestFinished(() => harness.stop())
+  const port = await occupy(0)
+  const starting = run(databaseOf(harness), {
+    settings: readSettings({ OPENWAGE_HEALTH_PORT: String(port) }),
+    roles: { api: false, worker: true },
+    log: pino({ level: 'silent' }),
+    now: harness.clock.now,
+  })
+  await expect(starting).rejects.toThrow(
+    `The port ${port} of 127.0.0.1 is in use: set OPENWAGE_HEALTH_PORT to another one`,
+  )
+})
+
+/** Takes a port until the test has finished; one that another process has is taken already. */
+async function occupy(port: number): Promise<number> {
+  const server = net.createServer().listen({ host: '127.0.0.1', port })
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    return port
+  }
+  onTestFinished(() => void server.close())
+  return (server.address() as net.AddressInfo).port
+}
+
+function databaseOf({ db, batchDb, pool }: Pick<Database, 'db' | 'batchDb' | 'pool'>): Database {
+  return {
+    ...{ db, batchDb, pool, ownerConnection: '', appRole: { name: '' } },
+    ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
+  }
+}

@@ -2,10 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { Logger } from 'pino'
-import { type Settings, SettingsProblem } from './config.ts'
+import { defaultHealthPort, type Settings, SettingsProblem } from './config.ts'
 import { type Connection, connect, type Db, requireDurability } from './db.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded.ts'
 import { type AppRole, describeExcess } from './grants.ts'
+import { type Listening, ListenProblem, listen } from './http/listening.ts'
 import type { App } from './http/server.ts'
 import { migrate } from './migrate.ts'
 import { describeNewerSchema, readSchemaState } from './migrations.ts'
@@ -34,19 +35,20 @@ export type Database = {
 /**
  * Opens the database that the settings name, or the one that came with Openwage, which is started, or joined when another
  * process has it running.
+ * @param options.mayCreate false for a command that only looks: it does not create the database that comes with Openwage
  * @param options.as who to connect as: the program's own role, or the owner, before the other role may exist
  * @throws with a sentence for the operator
  */
 export async function openDatabase(
   settings: Settings,
   log: Logger,
-  { as = 'app' }: { as?: 'app' | 'owner' } = {},
+  { as = 'app', mayCreate = true }: { as?: 'app' | 'owner'; mayCreate?: boolean } = {},
 ): Promise<Database> {
   if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
     throw new SettingsProblem(
       'DATABASE_OWNER_URL needs a DATABASE_URL, as which the service connects to the same database',
     )
-  const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, log) : undefined
+  const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
   const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
   const {
@@ -91,8 +93,12 @@ function appRoleOf(connection: Connection): AppRole {
   return { name: user, ...(typeof password === 'string' ? { password } : {}) }
 }
 
-async function openEmbedded({ OPENWAGE_DATA_DIR: dataDir }: Settings, log: Logger): Promise<EmbeddedPostgres> {
+async function openEmbedded(
+  { OPENWAGE_DATA_DIR: dataDir }: Settings,
+  { log, mayCreate }: { log: Logger; mayCreate: boolean },
+): Promise<EmbeddedPostgres> {
   return await startEmbeddedPostgres({
+    mayCreate,
     checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
     ...(dataDir === '' ? {} : { dataDir }),
     onProgress: step => log.info(step),
@@ -167,9 +173,10 @@ export async function run(
   const { db, batchDb, pool } = database
   const { HOST: host, PORT: port, OPENWAGE_HEALTH_PORT: healthPort, OPENWAGE_MODE: mode } = settings
   let app: App | undefined
+  let listening: Listening | undefined
   let worker: Worker | undefined
   const stop = async ({ drainMs = 0 } = {}) => {
-    await Promise.all([app && close(app, { drainMs }), worker?.stop()])
+    await Promise.all([listening?.close({ drainMs }) ?? app?.close(), worker?.stop()])
   }
   const excess = await describeExcess(db)
   if (excess !== undefined) log.warn(excess)
@@ -182,9 +189,9 @@ export async function run(
           { hasDocs: settings.OPENWAGE_DOCS === 'on' },
         )
       : await (await import('./http/health.ts')).buildHealthApp(edge, { isWorking: () => worker?.isWorking() ?? false })
-    const address = roles.api
+    listening = roles.api
       ? await listen(app, { host, port, setting: 'PORT' })
-      : await listen(app, { host, port: healthPort, setting: 'OPENWAGE_HEALTH_PORT' })
+      : await listenForProbes(app, { host, port: healthPort, log })
     // Nobody waits for it, and a start does not fail of it.
     if (roles.api) {
       void import('./http/upload.ts')
@@ -197,7 +204,7 @@ export async function run(
       worker = await startWorker({ db, log, now }, pool, railOf(settings, { db, log, now }))
     }
     return {
-      address: roles.api ? address : undefined,
+      address: roles.api ? listening?.address : undefined,
       async stop(options) {
         await stop(options)
         await database.close()
@@ -213,39 +220,24 @@ export async function run(
 // Closing takes milliseconds, unless the database has just gone.
 const closeMsMax = 3_000
 
-// Connections that nobody has accepted yet. Beyond it the kernel drops packets, and a client waits seconds for what would be
-// refused at once; with Node's 511 a thousand clients that reconnect together are enough.
-const backlogMax = 4_096
-
-async function listen(
+/**
+ * A worker pays people whether or not it can be probed, and the second one on a machine finds the default port taken: it
+ * runs without health probes then. A port that the operator has set is expected by a supervisor.
+ */
+async function listenForProbes(
   app: App,
-  { host, port, setting }: { host: string; port: number; setting: 'PORT' | 'OPENWAGE_HEALTH_PORT' },
-): Promise<string> {
+  { host, port, log }: { host: string; port: number | undefined; log: Logger },
+): Promise<Listening | undefined> {
+  const setting = 'OPENWAGE_HEALTH_PORT'
   try {
-    return await app.listen({ host, port, backlog: backlogMax })
+    return await listen(app, { host, port: port ?? defaultHealthPort, setting })
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException
-    const reasons: Record<string, string> = {
-      EADDRINUSE: `The port ${port} of ${host} is in use: set ${setting} to another one, or to 0 for any that is free`,
-      EACCES: `This user may not listen on the port ${port}: set ${setting} to one above 1023`,
-      EADDRNOTAVAIL: `${host} is not an address of this machine: set HOST to one that is, or to 0.0.0.0 for all`,
-      ENOTFOUND: `There is no address for ${host}: set HOST to an address of this machine, or to 0.0.0.0 for all`,
-    }
-    throw code in reasons ? new Error(reasons[code], { cause: error }) : error
-  }
-}
-
-/** Says that it stops, goes on answering for a while, and then lets the running requests end. */
-async function close(app: App, { drainMs }: { drainMs: number }): Promise<void> {
-  app.isDraining = true
-  if (drainMs > 0) await pause(drainMs)
-  // Fastify closes the connections that are idle now; one that its client keeps open after its last answer would hold up
-  // the end for more than a minute.
-  const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
-  try {
-    await app.close()
-  } finally {
-    clearInterval(sweep)
+    if (port !== undefined || !(error instanceof ListenProblem) || error.code !== 'EADDRINUSE') throw error
+    log.warn(
+      `The port ${defaultHealthPort} of ${host} is in use, so this worker runs without health probes: ` +
+        `set ${setting} to a port of its own, or to 0 for any that is free`,
+    )
+    return undefined
   }
 }
 

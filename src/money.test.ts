@@ -4,25 +4,25 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { currencies, decimalsOf, fromWire, inWords, shareRoundedDown, toWire } from './money.ts'
 
-test('there are exactly the 179 listed currencies', () => {
+test('exactly the 179 listed currencies are supported', () => {
   expect(currencies).toHaveLength(179)
   expect(new Set(currencies).size).toBe(179)
 })
 
-test('two independent tables agree on the decimals of every currency that they know', () => {
+test('the decimals of every currency agree with two independent tables', () => {
   const exponents = new Map(
     Object.entries(dinero).map(([code, entry]) => [code, 'exponent' in entry ? entry.exponent : undefined]),
   )
   for (const currency of currencies) {
     const known = [currencyCodes.code(currency)?.digits, exponents.get(currency)].filter(each => each !== undefined)
-    // Five iraimbilanja and five khoums make a unit, which one table counts as one decimal; ISO 4217 says two.
+    // The minor unit of MGA and MRU is a fifth. One table counts that as one decimal; ISO 4217 says two.
     const others = ['MGA', 'MRU'].includes(currency) ? known.slice(0, 1) : known
     expect(others.length, currency).toBeGreaterThan(0)
     for (const decimals of others) expect(decimals, currency).toBe(decimalsOf.get(currency))
   }
 })
 
-test('money is the same after a journey over the wire', () => {
+test('money survives a round trip over the wire', () => {
   fc.assert(
     fc.property(fc.maxSafeInteger(), amount => {
       expect(toWire(fromWire({ amount, currency: 'GBP' }))).toEqual({ amount, currency: 'GBP' })
@@ -30,12 +30,12 @@ test('money is the same after a journey over the wire', () => {
   )
 })
 
-test('an amount that JSON could not hold exactly never reaches the wire', () => {
+test('an amount that JSON cannot hold exactly never reaches the wire', () => {
   expect(() => toWire({ amount: 2n ** 53n, currency: 'GBP' })).toThrow()
   expect(() => toWire({ amount: -(2n ** 53n), currency: 'GBP' })).toThrow()
 })
 
-test('an amount in words has the decimals of its currency', () => {
+test('formatted money has the decimals of its currency', () => {
   expect(inWords({ amount: 1250n, currency: 'GBP' })).toBe('12.50 GBP')
   expect(inWords({ amount: 5n, currency: 'GBP' })).toBe('0.05 GBP')
   expect(inWords({ amount: -5n, currency: 'EUR' })).toBe('-0.05 EUR')
@@ -43,7 +43,7 @@ test('an amount in words has the decimals of its currency', () => {
   expect(inWords({ amount: 1250n, currency: 'KWD' })).toBe('1.250 KWD')
 })
 
-test('a share is rounded down, so that it is never overstated', () => {
+test('a share is rounded down and never overstated', () => {
   expect(shareRoundedDown(199n, 100)).toBe(1n)
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n }), fc.integer({ min: 0, max: 10_000 }), (amount, bps) => {

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 
-// ISO 4217, grouped by the number of decimals of the minor unit. `Intl` is wrong for some thirty of these. Codes for which the
-// standard gives no minor unit (metals, funds, testing) have none.
+// ISO 4217, grouped by the number of decimals of the minor unit. `Intl` is wrong for about thirty of these. Codes without a
+// minor unit in the standard (metals, funds, testing) have no decimals.
 const codesByDecimals = {
   0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XAG XAU XBA XBB XBC XBD XDR XOF XPD XPF XPT XSU XTS XUA XXX',
   2: 'AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CNY COP COU CRC CUC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HRK HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLL SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VES WST XCD YER ZAR ZMW ZWL',
@@ -9,13 +9,13 @@ const codesByDecimals = {
   4: 'CLF UYW',
 } as const
 
-// Carries its result along, since only a tail-recursive type may recurse 140 times.
+// Uses an accumulator, because only a tail-recursive type may recurse 140 times.
 type Codes<S extends string, Found = never> = S extends `${infer Code} ${infer Rest}`
   ? Codes<Rest, Found | Code>
   : Found | S
 export type Currency = Codes<(typeof codesByDecimals)[0 | 2 | 3 | 4]>
 
-/** How many decimals the minor unit of each of the 179 listed currencies stands for. */
+/** The number of decimals of each of the 179 listed currencies. */
 export const decimalsOf: ReadonlyMap<Currency, number> = new Map(
   Object.entries(codesByDecimals).flatMap(([decimals, codes]) =>
     codes.split(' ').map(code => [code as Currency, Number(decimals)] as const),
@@ -24,16 +24,16 @@ export const decimalsOf: ReadonlyMap<Currency, number> = new Map(
 
 export const currencies: readonly Currency[] = [...decimalsOf.keys()].sort()
 
-/** An amount in the minor units of its currency (pence, cents); never a number, so it is exact at any size. */
+/** An amount in minor units (pence, cents). Never a `number`, so that it is exact at any size. */
 export type Money = { amount: bigint; currency: Currency }
 
-// One `enum` instead of a union of 179 literals, which would become a 179-branch `anyOf`.
+// One `enum`, because a union of 179 literals would become an `anyOf` with 179 branches.
 export const CurrencyCode = Type.Unsafe<Currency>({ type: 'string', enum: currencies, description: 'ISO 4217 code.' })
 
-/** In minor units; beyond this a JSON number is not exact. */
+/** In minor units. A larger JSON number is not exact. */
 export const amountMax = Number.MAX_SAFE_INTEGER
 
-/** Money of any sign, in a request or an answer. */
+/** Money of either sign, in a request or an answer. */
 export const SignedMoney = Type.Object(
   {
     amount: Type.Integer({
@@ -46,7 +46,7 @@ export const SignedMoney = Type.Object(
   { title: 'SignedMoney', additionalProperties: false, examples: [{ amount: -1250, currency: 'GBP' }] },
 )
 
-/** Money in an answer: zero or more. */
+/** Money that is never negative. */
 export const WireMoney = Type.Object(
   {
     amount: Type.Integer({ minimum: 0, maximum: amountMax, description: 'In minor units, for example pence.' }),
@@ -61,21 +61,21 @@ export function fromWire(money: WireMoney): Money {
 }
 
 /**
- * Money as it goes over the wire.
- * @throws when the amount is beyond ±9007199254740991: a JSON number could no longer hold it exactly
+ * Converts money to its wire format.
+ * @throws if the amount is beyond ±9007199254740991, which a JSON number cannot hold exactly
  */
 export function toWire({ amount, currency }: Money): WireMoney {
   if (amount > BigInt(amountMax) || amount < -BigInt(amountMax))
-    throw new Error(`${amount} ${currency} is not exact in JSON`)
+    throw new Error(`A JSON number cannot hold ${amount} ${currency} exactly`)
   return { amount: Number(amount), currency }
 }
 
-/** Money for a sentence that a person reads: '12.50 GBP'. */
+/** Formats money for a message: '12.50 GBP'. */
 export function inWords(money: Money): string {
   return `${inDecimals(money)} ${money.currency}`
 }
 
-/** An amount in the currency's own unit, with all its decimals and a point: '12.50'. */
+/** Formats an amount in major units with all decimals: '12.50'. */
 export function inDecimals({ amount, currency }: Money): string {
   const decimals = decimalsOf.get(currency) ?? 0
   const digits = (amount < 0n ? -amount : amount).toString().padStart(decimals + 1, '0')
@@ -84,7 +84,7 @@ export function inDecimals({ amount, currency }: Money): string {
   return decimals === 0 ? `${sign}${whole}` : `${sign}${whole}.${digits.slice(-decimals)}`
 }
 
-/** The share of an amount in basis points (1/10000), rounded down: a fee is never overstated. */
+/** Returns a share of an amount in basis points (1/10000), rounded down, so that a fee is never overstated. */
 export function shareRoundedDown(amount: bigint, shareBps: number): bigint {
   return (amount * BigInt(shareBps)) / 10_000n
 }

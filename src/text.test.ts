@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import { hasVisible } from './text.ts'
 
-test.each(['Sam', '李', 'é', 'e\u0301', '7', '-', '👩🏽', '\u200bSam', 'ᄀ', '🏴󠁧󠁢󠁳󠁣󠁴󠁿'])('%j shows something', text => {
+test.each(['Sam', '李', 'é', 'e\u0301', '7', '-', '👩🏽', '\u200bSam', 'ᄀ', '🏴󠁧󠁢󠁳󠁣󠁴󠁿'])('%j is visible', text => {
   expect(hasVisible(text)).toBe(true)
 })
 
 test.each([
   ['nothing', ''],
-  ['blanks', ' \u00a0\u3000\u2003'],
-  ['characters of no width', '\u200b\u200c\u200d\u2060\ufeff'],
-  ['marks of direction', '\u200e\u200f\u202e\u2066\u2069'],
+  ['whitespace', ' \u00a0\u3000\u2003'],
+  ['zero-width characters', '\u200b\u200c\u200d\u2060\ufeff'],
+  ['direction marks', '\u200e\u200f\u202e\u2066\u2069'],
   ['a soft hyphen', '\u00ad'],
   ['combining marks alone', '\u0301\u0308\u20dd'],
   ['variation selectors', '\ufe0f\u{e0100}'],
@@ -17,7 +17,7 @@ test.each([
   ['an empty Braille cell', '\u2800'],
   ['Hangul fillers', '\u115f\u1160\u3164\uffa0'],
   ['the Mongolian vowel separator', '\u180e'],
-  ['controls', '\u0000\u001b\u0085'],
-])('%s do not', (_, text) => {
+  ['control characters', '\u0000\u001b\u0085'],
+])('invisible: %s', (_, text) => {
   expect(hasVisible(text)).toBe(false)
 })

@@ -1,9 +1,10 @@
-/** Name of the schema format of texts for people, which `hasVisible` checks. Other readers of the schema ignore it. */
+/** The schema format of human-readable text, checked by `hasVisible`. Other readers of the schema ignore it. */
 export const visibleFormat = 'visible-text'
 
 /**
- * Whether a text shows anything: a letter, digit, sign or symbol. Blanks, controls, marks without a letter below them, and the
- * letters and symbols that Unicode draws as nothing (Hangul fillers, an empty Braille cell) do not.
+ * Whether a text has a visible character: a letter, digit, punctuation mark or symbol. Whitespace, control characters,
+ * combining marks on their own, and letters and symbols that render as nothing (Hangul fillers, an empty Braille cell) do
+ * not count.
  */
 export function hasVisible(text: string): boolean {
   return visible.test(text)

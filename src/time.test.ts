@@ -4,7 +4,7 @@ import { parseInstant } from './time.ts'
 
 const nanosPerMs = 1_000_000n
 
-test('a bound with any decimals selects exactly the rows that it would if it were compared exactly', () => {
+test('a bound with more decimals than milliseconds selects exactly the same rows as without rounding', () => {
   const day = Date.parse('2026-03-10T09:00:00.000Z')
   const nanos = fc.oneof(fc.bigInt({ min: 0n, max: 999_999_999n }), fc.constantFrom(0n, 999_999_999n, 123_000_001n))
   fc.assert(
@@ -31,7 +31,7 @@ test.each([
   for (const decimals of ['up', 'down'] as const) expect(parseInstant(text, { decimals }).toISOString()).toBe(expected)
 })
 
-test('rounds into the next second, day and year', () => {
+test('rounding up carries into the next second, day and year', () => {
   const text = '2025-12-31T23:59:59.9990001Z'
   expect(parseInstant(text, { decimals: 'up' }).toISOString()).toBe('2026-01-01T00:00:00.000Z')
   expect(parseInstant(text, { decimals: 'down' }).toISOString()).toBe('2025-12-31T23:59:59.999Z')

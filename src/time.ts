@@ -11,8 +11,8 @@ const dayForm = '[0-9]{4}-[0-9]{2}-[0-9]{2}'
 const timeForm = 'T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?Z'
 
 /**
- * An instant in a request: UTC with a `Z`. Seconds may be left out and decimals are not limited, as Java and Go write them.
- * Offsets and leap seconds are refused. Read it with `parseInstant`.
+ * An instant in a request: UTC with a `Z`. Seconds are optional and decimals unlimited, because Java and Go write them so.
+ * Offsets and leap seconds are rejected. Parse it with `parseInstant`.
  */
 export const GivenInstant = Type.String({
   format: 'instant',
@@ -20,14 +20,14 @@ export const GivenInstant = Type.String({
   examples: ['2026-03-31T09:30:00.000Z'],
 })
 
-/** As `GivenInstant`, or a day, which stands for its start in UTC. */
+/** A `GivenInstant`, or a day, which means midnight UTC. */
 export const GivenDayOrInstant = Type.String({
   format: 'day-or-instant',
   pattern: `^${dayForm}(${timeForm})?$`,
   examples: ['2026-03-31', '2026-03-31T09:30:00.000Z'],
 })
 
-/** The formats of the schemas above, for a validator: `pattern` keeps the form, and these the days that do not exist out. */
+/** The validator formats of the schemas above: `pattern` checks the syntax; these reject days that do not exist. */
 export const timeFormats = { instant: beginsWithDay, 'day-or-instant': beginsWithDay }
 
 function beginsWithDay(text: string): boolean {
@@ -37,10 +37,9 @@ function beginsWithDay(text: string): boolean {
 }
 
 /**
- * Parses an instant, or a day, of a request.
- * @param decimals how those beyond milliseconds are rounded. All instants that we store are whole milliseconds, so a bound
- * that is compared with `>=` or `<` is rounded up and one that is compared with `<=` down: each selects exactly the rows
- * that the bound itself would.
+ * Parses an instant or a day from a request.
+ * @param decimals how decimals beyond milliseconds are rounded. Stored instants are whole milliseconds, so round a bound for
+ * `>=` or `<` up, and a bound for `<=` down: it then selects exactly the rows that the unrounded bound would.
  */
 export function parseInstant(text: string, { decimals }: { decimals: 'up' | 'down' }): Date {
   const [, whole = text, beyond = ''] = /^(.*\.[0-9]{3})([0-9]+)Z$/.exec(text) ?? []
@@ -51,32 +50,32 @@ export function parseInstant(text: string, { decimals }: { decimals: 'up' | 'dow
 /** A calendar day as text, '2026-03-31'. Never a Date: a day has no time zone. */
 export type Day = string
 
-/** Tells the time. Only the program's start reads the real clock; everybody else is handed one. */
+/** Returns the current time. Only program startup reads the real clock; all other code is handed a clock. */
 export type Clock = () => Date
 
-/** The calendar day that an instant falls on in a time zone (IANA name, for example 'Europe/London'). */
+/** Returns the calendar day of an instant in a time zone (IANA name, such as 'Europe/London'). */
 export function dayIn(timeZone: string, instant: Date): Day {
   return dayFormat(timeZone).format(instant)
 }
 
-/** The day `count` days later (or earlier, when negative), on the calendar. */
+/** Returns the calendar day `count` days later, or earlier if negative. */
 export function addDays(day: Day, count: number): Day {
   const date = new Date(`${day}T00:00:00Z`)
   date.setUTCDate(date.getUTCDate() + count)
   return date.toISOString().slice(0, 10)
 }
 
-/** How many days later the second day is; negative when it is earlier. */
+/** Returns the number of days between two days; negative if `to` is earlier. */
 export function daysBetween(from: Day, to: Day): number {
   return (Date.parse(`${to}T00:00:00Z`) - Date.parse(`${from}T00:00:00Z`)) / msPerDay
 }
 
 /**
- * The first instant of a day in a time zone. Where clocks are put forward at midnight a day has no 00:00, and now and then
- * a place has skipped a whole day: it is the first instant at which the calendar there shows this day or a later one.
+ * Returns the first instant of a day in a time zone: the first at which the local calendar shows this day or a later one.
+ * A day has no 00:00 where clocks go forward at midnight, and some places have skipped a whole day.
  */
 export function startOfDay(timeZone: string, day: Day): Date {
-  // No place is more than 15 hours from UTC, so the instant lies between these two; halving finds it to the millisecond.
+  // No time zone is more than 15 hours from UTC, so the instant lies in this range. A binary search finds it to the millisecond.
   let before = Date.parse(`${day}T00:00:00Z`) - 15 * msPerHour
   let after = before + 30 * msPerHour
   while (after - before > 1) {
@@ -96,7 +95,7 @@ export function addMinutes(instant: Date, minutes: number): Date {
 
 const dayFormats = new Map<string, Intl.DateTimeFormat>()
 
-// Making a format costs far more than using it, and there are few time zones.
+// Creating a format costs far more than using it, and there are few time zones.
 function dayFormat(timeZone: string): Intl.DateTimeFormat {
   let format = dayFormats.get(timeZone)
   if (format === undefined) {

@@ -10,9 +10,9 @@ import { startHarness } from '../test/harness.ts'
 import { connect, sql } from './db.ts'
 import { findPackage } from './embedded/binaries.ts'
 import { startEmbeddedPostgres } from './embedded/embedded.ts'
-import { wake } from './jobs.ts'
 import { migrate } from './migrate.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
+import { scheduleTask } from './tasks.ts'
 import { startWorker } from './worker.ts'
 
 const wait = { timeout: 30_000, interval: 50 }
@@ -38,13 +38,13 @@ test('the worker outlives restarts of PostgreSQL, also in the middle of a step, 
   const worker = await startWorker({ db, log, now }, pool, simulatedBank({ db, now }))
   const ask = async (query: string) => (await pool.query(query).catch(() => ({ rows: [] }))).rows[0]?.answer
   const works = async () => {
-    for (const job of ['expire-intents', 'submit-withdrawals']) {
+    for (const task of ['expire-intents', 'submit-withdrawals'] as const) {
       // A connection of before may still be in the pool.
-      const woken = () => db.transaction().execute(tx => wake(tx, { job, at: new Date(0) }))
+      const schedule = () => db.transaction().execute(tx => scheduleTask(tx, { task, at: new Date(0) }))
       await expect
         .poll(
           () =>
-            woken().then(
+            schedule().then(
               () => true,
               () => false,
             ),
@@ -57,7 +57,7 @@ test('the worker outlives restarts of PostgreSQL, also in the middle of a step, 
       .toBe(0)
   }
   await works()
-  for (const job of ['expire-intents', 'submit-withdrawals']) {
+  for (const task of ['expire-intents', 'submit-withdrawals'] as const) {
     const startedAt = await ask('select pg_postmaster_start_time() as answer')
     victim = Number.parseInt(
       readFileSync(path.join(dataDir, `postgres-${findPackage().major}`, 'postmaster.pid'), 'utf8'),
@@ -65,8 +65,8 @@ test('the worker outlives restarts of PostgreSQL, also in the middle of a step, 
     )
     expect(victim).toBeGreaterThan(1)
     // A round may come first and take PostgreSQL away already now.
-    const woken = db.transaction().execute(tx => wake(tx, { job, at: new Date(0) }))
-    await woken.catch(() => undefined)
+    const schedule = db.transaction().execute(tx => scheduleTask(tx, { task, at: new Date(0) }))
+    await schedule.catch(() => undefined)
     await expect
       .poll(async () => ((await ask('select pg_postmaster_start_time() as answer')) ?? startedAt) > startedAt, wait)
       .toBe(true)
@@ -88,7 +88,7 @@ test('a step that fails says so in the log, is tried again later, and takes noth
     return clock.now()
   }
   const worker = await startWorker({ db, log, now }, pool, null)
-  await db.transaction().execute(tx => wake(tx, { job: 'expire-intents', at: new Date(0) }))
+  await db.transaction().execute(tx => scheduleTask(tx, { task: 'expire-intents', at: new Date(0) }))
   const failed = async () =>
     (
       await pool.query(`select last_error, locked_at, attempts from graphile_worker._private_jobs jobs

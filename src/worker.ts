@@ -4,29 +4,29 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
 import { connectLike } from './db.ts'
-import { eventJobs } from './events/jobs.ts'
-import { floatJobs } from './float/jobs.ts'
-import { idempotencyJobs } from './idempotency/jobs.ts'
-import type { JobContext, Jobs } from './jobs.ts'
-import { ledgerJobs } from './ledger/jobs.ts'
-import { memberJobJobs } from './member-jobs/jobs.ts'
-import { payCycleJobs } from './pay-cycles/jobs.ts'
-import { payRunJobs } from './pay-runs/jobs.ts'
-import { payoutJobs } from './payouts/jobs.ts'
+import { eventTasks } from './events/tasks.ts'
+import { floatTasks } from './float/tasks.ts'
+import { idempotencyTasks } from './idempotency/tasks.ts'
+import { ledgerTasks } from './ledger/tasks.ts'
+import { memberJobTasks } from './member-jobs/tasks.ts'
+import { payCycleTasks } from './pay-cycles/tasks.ts'
+import { payRunTasks } from './pay-runs/tasks.ts'
 import type { Rail } from './payouts/rail.ts'
-import { withdrawalJobs } from './withdrawals/jobs.ts'
+import { payoutTasks } from './payouts/tasks.ts'
+import type { TaskContext, Tasks } from './tasks.ts'
+import { withdrawalTasks } from './withdrawals/tasks.ts'
 import { beat, limits as heartbeatLimits, signOff } from './workers/heartbeats.ts'
 
-const jobs: Jobs = {
-  ...payRunJobs,
-  ...memberJobJobs,
-  ...payCycleJobs,
-  ...withdrawalJobs,
-  ...idempotencyJobs,
-  ...ledgerJobs,
-  ...eventJobs,
-  ...floatJobs,
-}
+const tasks = {
+  ...payRunTasks,
+  ...memberJobTasks,
+  ...payCycleTasks,
+  ...withdrawalTasks,
+  ...idempotencyTasks,
+  ...ledgerTasks,
+  ...eventTasks,
+  ...floatTasks,
+} satisfies Partial<Tasks>
 
 // Steps that call outside may hang as long as a call may: they have slots of their own and never hold up the others.
 const slots = { inside: 2, outside: 3 }
@@ -46,7 +46,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * @param rail where withdrawals go; null leaves them held
  * @throws when the steps cannot be started at all
  */
-export async function startWorker(context: JobContext, pool: pg.Pool, rail: Rail | null): Promise<Worker> {
+export async function startWorker(context: TaskContext, pool: pg.Pool, rail: Rail | null): Promise<Worker> {
   // graphile-worker writes job ids as JSON, which knows no bigint: with our types every step that failed would end us.
   const queue = connectLike(pool, { log: context.log, connectionsMax: queueConnectionsMax })
   const running: RunningRunner[] = []
@@ -55,10 +55,10 @@ export async function startWorker(context: JobContext, pool: pg.Pool, rail: Rail
     await queue.end()
   }
   const inside = async () => {
-    const runner = await startRunner(context, queue, { jobs, concurrency: slots.inside })
+    const runner = await startRunner(context, queue, { tasks, concurrency: slots.inside })
     try {
       // The first round is now: what was cut off by a kill need not wait for the next minute.
-      for (const task of Object.keys(jobs)) await runner.addJob(task, undefined, roundOf(task))
+      for (const task of Object.keys(tasks)) await runner.addJob(task, undefined, roundOf(task))
     } catch (error) {
       // Otherwise it would run on, unknown to the caller, and keep the process alive without a worker that can be stopped.
       await stopRunner(runner)
@@ -66,7 +66,7 @@ export async function startWorker(context: JobContext, pool: pg.Pool, rail: Rail
     }
     return runner
   }
-  const outside = () => startRunner(context, queue, { jobs: payoutJobs(rail), concurrency: slots.outside })
+  const outside = () => startRunner(context, queue, { tasks: payoutTasks(rail), concurrency: slots.outside })
   const isWorking = () => running.length === 2 && running.every(each => each.isRunning())
   try {
     for (const start of [inside, outside]) running.push(await keepRunning(context, start))
@@ -88,7 +88,7 @@ type Stoppable = { stop(): Promise<void> }
 type RunningRunner = Stoppable & { isRunning(): boolean }
 
 /** Beats for as long as the worker works: one that has lost its queue is to be seen as silent. */
-async function startHeart({ db, log }: JobContext, isWorking: () => boolean): Promise<Stoppable> {
+async function startHeart({ db, log }: TaskContext, isWorking: () => boolean): Promise<Stoppable> {
   const worker = { workerId: randomUUID(), host: hostname(), processId: process.pid }
   let beating = beat(db, worker)
   await beating
@@ -106,7 +106,7 @@ async function startHeart({ db, log }: JobContext, isWorking: () => boolean): Pr
   }
 }
 
-async function keepRunning({ log }: JobContext, start: () => Promise<Runner>): Promise<RunningRunner> {
+async function keepRunning({ log }: TaskContext, start: () => Promise<Runner>): Promise<RunningRunner> {
   const stopping = new AbortController()
   let runner: Runner | undefined = await start()
   const ended = (async () => {
@@ -145,15 +145,15 @@ async function stopRunner(runner: Runner): Promise<void> {
 }
 
 async function startRunner(
-  context: JobContext,
+  context: TaskContext,
   pool: pg.Pool,
-  { jobs, concurrency }: { jobs: Jobs; concurrency: number },
+  { tasks, concurrency }: { tasks: Partial<Tasks>; concurrency: number },
 ): Promise<Runner> {
   // Steps that are due at an instant are woken then; the round each minute is for the ones that nobody woke.
-  const rounds = Object.keys(jobs).map(task => ({ task, match: '* * * * *', options: roundOf(task) }))
+  const rounds = Object.keys(tasks).map(task => ({ task, match: '* * * * *', options: roundOf(task) }))
   return await run({
     pgPool: pool,
-    taskList: Object.fromEntries(Object.entries(jobs).map(([name, job]) => [name, () => job(context)])),
+    taskList: Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, () => task(context)])),
     parsedCronItems: parseCronItems(rounds),
     concurrency,
     // A job that cannot be given back then ends the runner, which is started again. Otherwise it would end the process.
@@ -162,7 +162,7 @@ async function startRunner(
     logger: new JobLogger(scope => (level, message, meta) => {
       // Its informational chatter is of no use to an operator; what fails is.
       if (level === 'error' || level === 'warning') {
-        context.log[level === 'error' ? 'error' : 'warn']({ job: scope.taskIdentifier, err: meta?.error }, message)
+        context.log[level === 'error' ? 'error' : 'warn']({ task: scope.taskIdentifier, err: meta?.error }, message)
       }
     }),
   })

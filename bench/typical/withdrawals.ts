@@ -13,8 +13,8 @@ import {
   type Intent,
   type MemberFacts,
   refuseCompletion,
+  suspensionReason,
   transfersOf,
-  unavailability,
 } from '../../src/withdrawals/rules.ts'
 import type { Answer } from './once.ts'
 
@@ -52,7 +52,7 @@ export async function createIntent(
                    tier_version, account_holder, sort_code, account_number, iban, created_at, expires_at)
            values ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
     values: [
-      ...[partnerId, id, memberId, terms.payCycleId, terms.currency, terms.amount, terms.net, terms.fee],
+      ...[partnerId, id, memberId, terms.payCycleId, terms.currency, terms.grossAmount, terms.netAmount, terms.fee],
       ...[
         terms.employerFee,
         terms.tier,
@@ -80,7 +80,7 @@ export async function createIntent(
     resourceId: id,
     body: {
       withdrawalIntentId: id,
-      netAmount: toWire({ amount: terms.net, currency }),
+      netAmount: toWire({ amount: terms.netAmount, currency }),
       fee: toWire({ amount: terms.fee, currency }),
       accountDetails: account,
       bankAccount: { lastFour: lastFour(account) },
@@ -94,7 +94,7 @@ export async function completeIntent(
   { partnerId, holdSeconds, intentId, now }: { partnerId: string; holdSeconds: number; intentId: string; now: Date },
 ): Promise<Answer> {
   const intent = await lockIntent(tx, { partnerId, intentId })
-  const { memberId, payCycleId, currency, amount, net, fee, employerFee } = intent
+  const { memberId, payCycleId, currency, grossAmount: amount, netAmount: net, fee, employerFee } = intent
   // In a statement of its own: what is read after it is what the holder before us has left.
   await tx.query({
     name: 'lock-member',
@@ -189,7 +189,7 @@ export async function readBalance(
     lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
     upperLimit: toWire({ amount: tier.upperLimit, currency }),
     payCycle: { id: facts.payCycleId, ...payCycle, lastPayDate: last === null ? null : dayIn(timeZone, last) },
-    isTemporarilyUnavailable: unavailability(facts) !== null,
+    isTemporarilyUnavailable: suspensionReason(facts) !== null,
   }
 }
 
@@ -246,7 +246,7 @@ async function lockIntent(
 ): Promise<Intent> {
   const { rows } = await tx.query<Omit<Intent, 'account'> & AccountColumns>({
     name: 'lock-intent',
-    text: `select id, member_id as "memberId", pay_cycle_id as "payCycleId", status, currency, amount, net, fee,
+    text: `select id, member_id as "memberId", pay_cycle_id as "payCycleId", status, currency, amount as "grossAmount", net as "netAmount", fee,
                   employer_fee as "employerFee", tier, tier_version as "tierVersion", account_holder as "accountHolder",
                   sort_code as "sortCode", account_number as "accountNumber", iban, created_at as "createdAt",
                   expires_at as "expiresAt"
@@ -285,9 +285,9 @@ function completed(withdrawalId: string): Answer {
 function eventData({
   memberId,
   payCycleId,
-  amount,
+  grossAmount: amount,
   fee,
-  net,
+  netAmount: net,
   currency,
 }: Omit<Intent, 'id' | 'status' | 'createdAt' | 'expiresAt'>) {
   return {

@@ -3,7 +3,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql } from '../db.ts'
-import { memberJobJobs } from '../member-jobs/jobs.ts'
+import { memberJobTasks } from '../member-jobs/tasks.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
 import { type Action, differences, list } from './audit-log.ts'
 
@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-/** What each writing operation of the API is recorded as, or why it is not. */
+/** The recorded action of each writing operation of the API, or why there is none. */
 const recorded: Record<string, Action | { because: string }> = {
   inviteMember: 'member.invite',
   updateMember: 'member.update',
@@ -51,7 +51,7 @@ const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 const entries = async ({ partner }: TestPartner) =>
   (await list(harness.db, { filter: { partnerId: partner.id }, take: 1_000 })).toReversed()
 
-test('every writing operation of the API is recorded, or has a reason not to be', () => {
+test('every writing operation of the API is recorded or has a reason not to be', () => {
   const { paths } = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')) as {
     paths: Record<string, Record<string, { operationId: string }>>
   }
@@ -61,12 +61,12 @@ test('every writing operation of the API is recorded, or has a reason not to be'
   expect(writing.sort()).toEqual(Object.keys(recorded).sort())
 })
 
-test('each change through the API has one row with who, what, before and after, and no personal data', async () => {
+test('each change through the API leaves one row with actor, action, before and after, and no personal data', async () => {
   harness.clock.set(new Date('2026-03-10T09:00:00.000Z'))
   const mine = await harness.addPartner('Audited', { autoActivate: false, offboardReviewPercent: 0 })
   const { key, payCycle } = mine
   const seen: string[] = []
-  /** Calls an operation twice under one idempotency key, of which only the first may leave a row. */
+  /** Calls an operation twice with one idempotency key; only the first call may leave a row. */
   const call = async (
     operationId: string,
     method: string,
@@ -86,7 +86,7 @@ test('each change through the API has one row with who, what, before and after, 
     return first
   }
   const work = () =>
-    memberJobJobs['apply-member-jobs']?.({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+    memberJobTasks['apply-member-jobs']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
   const header = 'email,first_name,last_name,phone,tier'
 
   const { memberId } = (await call('inviteMember', 'POST', '/v1/members', { body: newMember })).body
@@ -186,7 +186,7 @@ test('each change through the API has one row with who, what, before and after, 
   for (const text of [...personal, key]) expect(everything).not.toContain(text)
 })
 
-test('what changes nothing has no row: a refusal, a repetition, a dry run', async () => {
+test('a request that changes nothing leaves no row: a refusal, a repetition, a dry run', async () => {
   const mine = await harness.addPartner('Unchanged')
   const { key } = mine
   const call = async (method: string, path: string, body?: unknown) =>
@@ -205,7 +205,7 @@ test('what changes nothing has no row: a refusal, a repetition, a dry run', asyn
   expect(await entries(mine)).toEqual(before)
 })
 
-test('reviewing a job again, reverting a pay run again and cancelling a withdrawal again leave no second row', async () => {
+test('repeating a review, a pay run revert or a withdrawal cancellation leaves no second row', async () => {
   const mine = await harness.addPartner('Repeated', { offboardReviewPercent: 0 })
   const { key } = mine
   const post = async (path: string, body?: unknown) =>
@@ -230,27 +230,27 @@ test('reviewing a job again, reverting a pay run again and cancelling a withdraw
   expect(await entries(mine)).toHaveLength(6)
 })
 
-test('a row can be neither changed nor removed', async () => {
+test('a row can be neither updated nor deleted', async () => {
   await harness.addMember()
   for (const statement of [
-    sql`update audit_log set actor = 'somebody else'`,
+    sql`update audit_log set actor = 'intruder'`,
     sql`delete from audit_log`,
     sql`truncate audit_log`,
     sql`update float_references set amount = 1`,
     sql`truncate float_references`,
   ]) {
-    // A trigger for each row has nothing to say about a table without any.
+    // A row-level trigger does not fire on an empty table.
     const outcome = await statement.execute(harness.ownerDb).catch((error: Error) => error.message)
     if (outcome instanceof Object) expect(outcome.numAffectedRows).toBe(0n)
     else expect(outcome).toMatch(/is append-only/)
   }
-  const { rows } = await sql<{ count: bigint }>`select count(*) from audit_log where actor <> 'somebody else'`.execute(
+  const { rows } = await sql<{ count: bigint }>`select count(*) from audit_log where actor <> 'intruder'`.execute(
     harness.db,
   )
   expect(rows[0]?.count).toBeGreaterThan(0n)
 })
 
-test('the difference of two states names only what differs, with null for what is not there', () => {
+test('the difference of two states contains only the fields that differ, with null for a missing one', () => {
   expect(differences({ a: 1, b: { c: 2 } }, { a: 1, b: { c: 3 } })).toEqual({
     before: { b: { c: 2 } },
     after: { b: { c: 3 } },

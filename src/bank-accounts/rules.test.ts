@@ -8,7 +8,7 @@ const holder = { accountHolder: 'Sam Okafor' }
 const uk = (sortCode: string, accountNumber: string) => ({ ...holder, sortCode, accountNumber })
 const eu = (iban: string) => ({ ...holder, iban })
 
-// Source: Vocalink, "Validating account numbers", chapter 3: its test cases, in its order.
+// Source: Vocalink, "Validating account numbers", chapter 3: its test cases, in the same order.
 const published: [title: string, sortCode: string, accountNumber: string, passes: boolean][] = [
   ['Pass modulus 10 check', '089999', '66374958', true],
   ['Pass modulus 11 check', '107999', '88837491', true],
@@ -46,32 +46,32 @@ const published: [title: string, sortCode: string, accountNumber: string, passes
   ['Exception 14 where the first check fails and the second passes', '180002', '00000190', true],
 ]
 
-describe('a UK account is judged as the published specification says', () => {
+describe('a UK account is checked as the published specification says', () => {
   test.each(published)('%s: %s %s', (_title, sortCode, accountNumber, passes) => {
     expect(check(uk(sortCode, accountNumber)) !== 'invalid').toBe(passes)
   })
 
-  test('of two checks without an exception both have to pass', () => {
+  test('without an exception, both of two checks have to pass', () => {
     expect(check(uk('040010', '12345900'))).toBe('valid')
     // The modulus 11 check alone, then the double alternate check alone.
     expect(check(uk('040010', '12345609'))).toBe('invalid')
     expect(check(uk('040010', '12345603'))).toBe('invalid')
   })
 
-  test('exception 14 tries again only when the last digit is 0, 1 or 9', () => {
+  test('exception 14 checks a second time only if the last digit is 0, 1 or 9', () => {
     expect(check(uk('180002', '00000190'))).toBe('valid')
     expect(check(uk('180002', '00000192'))).toBe('invalid')
   })
 
-  test('one check leaves nothing behind that would change the next', () => {
+  test('a check has no effect on later checks', () => {
     const accounts = Array.from({ length: 500 }, (_, n) => uk('772798', String(n * 199_999).padStart(8, '0')))
     const before = accounts.map(check)
-    // Exception 7 with g = 9 leaves out weights.
+    // Exception 7 with g = 9 ignores some weights.
     check(uk('772798', '99345694'))
     expect(accounts.map(check)).toEqual(before)
   })
 
-  test('where the specification has no check the answer is unknown', () => {
+  test('an account for which the specification has no check is unknown', () => {
     expect(check(uk('000000', '12345678'))).toBe('unknown')
     expect(check(uk('200915', '41011166'))).toBe('unknown')
   })
@@ -96,9 +96,9 @@ describe('an IBAN', () => {
 
   test.each([
     ['a mistyped digit', 'DE89370400440532013001'],
-    ['two digits changed round', 'DE89370400440532010300'],
-    ['a digit too few', 'DE8937040044053201300'],
-    ['a digit too many', 'DE893704004405320130000'],
+    ['two digits swapped', 'DE89370400440532010300'],
+    ['one digit too few', 'DE8937040044053201300'],
+    ['one digit too many', 'DE893704004405320130000'],
     ['a letter where the country has digits', 'DE8937040044053201300A'],
     ['a country that has no IBAN', 'US89370400440532013000'],
     ['check digits 00', 'DE00370400440532013000'],
@@ -107,33 +107,33 @@ describe('an IBAN', () => {
   })
 })
 
-describe('an account has one stored form', () => {
-  test('hyphens and spaces of a sort code are dropped, and leading zeros are kept', () => {
+describe('normalising an account', () => {
+  test('removes hyphens and spaces from the sort code, and keeps leading zeros', () => {
     expect(normalised(uk('08-99-99', '66374958'))).toEqual(uk('089999', '66374958'))
     expect(normalised(uk('08 99 99', '66374958'))).toEqual(uk('089999', '66374958'))
   })
 
-  test('account numbers of six and seven digits are padded', () => {
+  test('pads account numbers of six and seven digits', () => {
     expect(normalised(uk('089999', '123456'))).toEqual(uk('089999', '00123456'))
     expect(normalised(uk('089999', '1234567'))).toEqual(uk('089999', '01234567'))
   })
 
-  test('an IBAN is in capitals without spaces', () => {
+  test('upper-cases an IBAN and removes its spaces', () => {
     expect(normalised(eu('de89 3704 0044 0532 0130 00'))).toEqual(eu('DE89370400440532013000'))
   })
 
-  test('it survives being stored', () => {
+  test('does not change an account that is stored and read back', () => {
     for (const account of [uk('089999', '66374958'), eu('DE89370400440532013000'), null]) {
       expect(fromColumns(toColumns(account))).toEqual(account)
     }
   })
 
-  test('half of one is never read as an account', () => {
+  test('an incomplete account is never read back', () => {
     expect(() => fromColumns({ ...holder, sortCode: '089999', accountNumber: null, iban: null })).toThrow()
   })
 })
 
-test('another holder, number or kind is another account', () => {
+test('accounts with different holders, numbers or kinds are different', () => {
   const account = uk('089999', '66374958')
   expect(isSame(account, { ...account })).toBe(true)
   expect(isSame(account, { ...account, accountHolder: 'Mia Schulz' })).toBe(false)
@@ -142,7 +142,7 @@ test('another holder, number or kind is another account', () => {
   expect(isSame(eu('DE89370400440532013000'), account)).toBe(false)
 })
 
-test('the last four are of the account number or the IBAN', () => {
+test('the last four characters come from the account number or the IBAN', () => {
   expect(lastFour(uk('089999', '66374958'))).toBe('4958')
   expect(lastFour(eu('DE89370400440532013000'))).toBe('3000')
 })
@@ -171,7 +171,7 @@ describe('the wire shape', () => {
     ['an IBAN without check digits', eu('DEXX370400440532013000')],
     ['punctuation in an IBAN', eu('DE89-3704-0044-0532-0130-00')],
     ['both kinds at once', { ...uk('089999', '66374958'), iban: 'DE89370400440532013000' }],
-    ['half of a UK account', { ...holder, sortCode: '089999' }],
+    ['an incomplete UK account', { ...holder, sortCode: '089999' }],
     ['a blank holder', { ...eu('DE89370400440532013000'), accountHolder: '   ' }],
     ['a line break in the holder', { ...eu('DE89370400440532013000'), accountHolder: 'Sam\nOkafor' }],
     ['a holder of 141 characters', { ...eu('DE89370400440532013000'), accountHolder: 'x'.repeat(141) }],

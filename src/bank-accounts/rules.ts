@@ -8,19 +8,19 @@ type EuAccount = { accountHolder: string; iban: string }
 export type BankAccount = UkAccount | EuAccount
 
 /**
- * What a check of an account number says. `unknown` means that nobody publishes how numbers of this sort code are made:
- * such an account is accepted, since it may well exist.
+ * The result of checking an account number. `unknown` means that no check is published for its sort code. Such an account
+ * is accepted, since it may well exist.
  */
 export type AccountCheck = 'valid' | 'invalid' | 'unknown'
 
-/** Writes an account in its one stored form: hyphens and spaces dropped, short account numbers padded, IBAN in capitals. */
+/** Normalises an account: removes hyphens and spaces, pads short account numbers, and upper-cases the IBAN. */
 export function normalised(account: BankAccount): BankAccount {
   const accountHolder = account.accountHolder.trim()
   if ('iban' in account) return { accountHolder, iban: account.iban.replaceAll(' ', '').toUpperCase() }
   return {
     accountHolder,
     sortCode: account.sortCode.replace(/[ -]/g, ''),
-    // Some banks issue numbers of 6 or 7 digits; in payments they are written with leading zeros.
+    // Some banks issue numbers of 6 or 7 digits; payments need them padded with leading zeros.
     accountNumber: account.accountNumber.padStart(8, '0'),
   }
 }
@@ -31,19 +31,19 @@ export function check(account: BankAccount): AccountCheck {
   return checkModulus(account)
 }
 
-/** The last four characters: enough to recognise an account by, not enough to use it. */
+/** Returns the last four characters: enough to recognise an account, not enough to use it. */
 export function lastFour(account: BankAccount): string {
   return ('iban' in account ? account.iban : account.accountNumber).slice(-4)
 }
 
-/** Whether two normalised accounts are the same one, the holder's name included. */
+/** Whether two normalised accounts are equal, including the holder's name. */
 export function isSame(a: BankAccount, b: BankAccount): boolean {
   if (a.accountHolder !== b.accountHolder) return false
   if ('iban' in a) return 'iban' in b && a.iban === b.iban
   return !('iban' in b) && a.sortCode === b.sortCode && a.accountNumber === b.accountNumber
 }
 
-/** An account's columns, as members and intents store them; all null for none. */
+/** The account columns of members and intents; all null if there is no account. */
 export type AccountColumns = {
   accountHolder: string | null
   sortCode: string | null
@@ -55,10 +55,10 @@ export function toColumns(account: BankAccount | null): AccountColumns {
   return { accountHolder: null, sortCode: null, accountNumber: null, iban: null, ...account }
 }
 
-/** @throws when the columns hold neither a whole UK account nor an IBAN, which the database's constraints exclude */
+/** @throws if the columns hold neither a complete UK account nor an IBAN, which the database constraints rule out */
 export function fromColumns({ accountHolder, sortCode, accountNumber, iban }: AccountColumns): BankAccount | null {
   if (accountHolder === null) return null
   if (iban !== null) return { accountHolder, iban }
-  if (sortCode === null || accountNumber === null) throw new Error('A bank account is stored half')
+  if (sortCode === null || accountNumber === null) throw new Error('The stored bank account is incomplete')
   return { accountHolder, sortCode, accountNumber }
 }

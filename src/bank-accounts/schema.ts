@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { visibleFormat } from '../text.ts'
 
-/** Text of one line: letters of any language, no line breaks or control characters, and more than blanks. */
+/** Single-line text: letters of any language, no line breaks or control characters, not only whitespace. */
 export const oneLine = '^(?=.*\\S)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*$'
 
 const AccountHolder = Type.String({
@@ -18,12 +18,12 @@ export const BankAccountUK = Type.Object(
     accountHolder: AccountHolder,
     sortCode: Type.String({
       pattern: '^[0-9]{2}[ -]?[0-9]{2}[ -]?[0-9]{2}$',
-      description: 'Six digits; hyphens and spaces between the pairs are dropped.',
+      description: 'Six digits. Hyphens and spaces between the pairs are removed.',
       examples: ['089999'],
     }),
     accountNumber: Type.String({
       pattern: '^[0-9]{6,8}$',
-      description: 'Eight digits; six or seven are padded with leading zeros.',
+      description: 'Eight digits. Six or seven digits are padded with leading zeros.',
       examples: ['66374958'],
     }),
   },
@@ -35,7 +35,7 @@ export const BankAccountEU = Type.Object(
     accountHolder: AccountHolder,
     iban: Type.String({
       pattern: '^[A-Za-z]{2}[0-9]{2}([ ]?[A-Za-z0-9]){11,30}$',
-      description: 'IBAN; stored in capitals without spaces.',
+      description: 'IBAN, stored in upper case without spaces.',
       examples: ['DE89370400440532013000'],
     }),
   },

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import { prepareCluster } from './cluster.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
-import { connectionTo, hangUp, joinOrStart, leave, sit } from './server.ts'
+import { acquireLease, connectionTo, endConnection, joinOrStart, releaseLease } from './server.ts'
 
 export { EmbeddedPostgresProblem }
 
@@ -29,6 +29,7 @@ export type EmbeddedPostgres = {
  * last user stops or dies, in whatever way, and while we use it, it is brought back when it dies.
  * @param options.dataDir what the operator asked for; without it `data` in the checkout, or a folder below /var/lib
  *   where PostgreSQL's user cannot enter the checkout
+ * @param options.mayCreate false for a command that only looks: without a database it then throws
  * @param options.settings for postgres; they hold only when this call starts the server, not when it joins
  * @param options.onProgress told of each step that takes noticeable time
  * @param options.onLost told when the server is lost, and again each time that it could not be brought back
@@ -43,19 +44,20 @@ export async function startEmbeddedPostgres({
 }: {
   dataDir?: string
   checkoutDir: string
+  mayCreate?: boolean
   settings?: Record<string, string>
   onProgress?: (step: string) => void
   onLost?: (reason: string) => void
   onBack?: () => void
 }): Promise<EmbeddedPostgres> {
   const cluster = await prepareCluster(where)
-  const seat = sit(cluster)
+  const lease = acquireLease(cluster)
   const leaving = new AbortController()
   let watch: pg.Client
   try {
-    watch = await joinOrStart(cluster, { seat, settings, leaving: leaving.signal })
+    watch = await joinOrStart(cluster, { lease: lease, settings, leaving: leaving.signal })
   } catch (problem) {
-    await leave(cluster, seat)
+    await releaseLease(cluster, lease)
     throw problem
   }
 
@@ -78,8 +80,8 @@ export async function startEmbeddedPostgres({
   async function stop(): Promise<void> {
     leaving.abort()
     await bringingBack
-    await hangUp(watch)
-    await leave(cluster, seat)
+    await endConnection(watch)
+    await releaseLease(cluster, lease)
   }
 
   function bringBackWhenLost(): void {
@@ -97,7 +99,7 @@ export async function startEmbeddedPostgres({
     onLost(reason)
     for (let pauseMs = 100; !leaving.signal.aborted; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
       try {
-        watch = await joinOrStart(cluster, { seat, settings, leaving: leaving.signal })
+        watch = await joinOrStart(cluster, { lease: lease, settings, leaving: leaving.signal })
         bringBackWhenLost()
         onBack()
         return

@@ -32,10 +32,10 @@ import { asUser, isRoot } from './server-user.ts'
 const limits = { silentMsMax: 15_000, busyMsMax: 120_000, shutdownMsMax: 60_000, connectMsMax: 5_000 }
 
 /** One place among the users of the server: the descriptor that says so. */
-export type Seat = number
+export type Lease = number
 
 /** Takes a place, whether a server runs or not. Node opens with close-on-exec, so no child keeps it by mistake. */
-export function sit({ usersFifo }: Cluster): Seat {
+export function acquireLease({ usersFifo }: Cluster): Lease {
   // Opening for writing fails without a reader, so for a moment we are that reader ourselves.
   const reading = openForReading(usersFifo)
   try {
@@ -49,7 +49,7 @@ export function sit({ usersFifo }: Cluster): Seat {
  * Leaves; the last one out turns off the light, and waits until it is dark.
  * @throws EmbeddedPostgresProblem when the server has not gone within a minute
  */
-export async function leave(cluster: Cluster, seat: Seat): Promise<void> {
+export async function releaseLease(cluster: Cluster, seat: Lease): Promise<void> {
   closeSync(seat)
   if (isUsed(cluster)) return
   await shutDown(cluster)
@@ -86,7 +86,7 @@ async function shutDown(cluster: Cluster): Promise<void> {
  */
 export async function joinOrStart(
   cluster: Cluster,
-  { seat, settings, leaving }: { seat: Seat; settings: Record<string, string>; leaving: AbortSignal },
+  { lease, settings, leaving }: { lease: Lease; settings: Record<string, string>; leaving: AbortSignal },
 ): Promise<pg.Client> {
   const began = performance.now()
   let lastBusyAt = began
@@ -95,12 +95,12 @@ export async function joinOrStart(
     await ensureSocketDir(cluster)
     const answer = await connect(cluster)
     if (answer instanceof pg.Client) {
-      if (!isWatched(seat)) keep(cluster)
+      if (!isWatched(lease)) keep(cluster)
       return answer
     }
     const pid = postmasterPid(cluster)
     if (starting?.hasEnded) starting = starting.outcome()
-    if (starting === undefined && pid === undefined && !isWatched(seat)) starting = start(cluster, settings)
+    if (starting === undefined && pid === undefined && !isWatched(lease)) starting = start(cluster, settings)
     const now = performance.now()
     if (answer.isBusy) lastBusyAt = now
     if (now - lastBusyAt > limits.silentMsMax || now - began > limits.busyMsMax) {
@@ -124,7 +124,7 @@ function silence(
 }
 
 /** Ends the connection that joinOrStart returned. */
-export async function hangUp(client: pg.Client): Promise<void> {
+export async function endConnection(client: pg.Client): Promise<void> {
   // Otherwise Node could end in the middle of this.
   refcounted(client).ref()
   await client.end()
@@ -326,7 +326,7 @@ function isUsed({ usersFifo }: Cluster): boolean {
 }
 
 /** Whether anybody reads the FIFO. Keepers take no notice of what is written there. */
-function isWatched(seat: Seat): boolean {
+function isWatched(seat: Lease): boolean {
   try {
     writeSync(seat, '\n')
     return true

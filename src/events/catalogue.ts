@@ -7,9 +7,12 @@ const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 const Count = Type.Integer({ minimum: 0 })
 
 const amounts = {
-  amount: Type.Unsafe<WireMoney>({ ...WireMoney, description: 'What leaves the member’s pay: net amount plus fee.' }),
-  fee: Type.Unsafe<WireMoney>({ ...WireMoney, description: 'What the member pays of the fee.' }),
-  netAmount: Type.Unsafe<WireMoney>({ ...WireMoney, description: 'What reaches the member’s account.' }),
+  amount: Type.Unsafe<WireMoney>({
+    ...WireMoney,
+    description: 'Gross amount: what leaves the member’s pay, net amount plus fee.',
+  }),
+  fee: Type.Unsafe<WireMoney>({ ...WireMoney, description: 'The part of the fee that the member pays.' }),
+  netAmount: Type.Unsafe<WireMoney>({ ...WireMoney, description: 'What the bank transfers to the member’s account.' }),
 }
 
 const IntentData = Type.Object(
@@ -25,7 +28,7 @@ const WithdrawalData = Type.Object(
     payCycleId: Id('payCycle'),
     ...amounts,
     reason: Type.Optional(
-      Type.String({ description: 'What the bank said, or who cancelled; absent where no reason was given.' }),
+      Type.String({ description: 'The bank’s message, or who cancelled. Absent if no reason was given.' }),
     ),
   },
   { title: 'WithdrawalEventData', ...strict },
@@ -44,7 +47,7 @@ const MemberUpdatedData = Type.Object(
         ],
         { type: 'string' },
       ),
-      { description: 'Names of the fields that changed; their values are in the member.' },
+      { description: 'Names of the changed fields. Read the member to get their values.' },
     ),
   },
   { title: 'MemberUpdatedEventData', ...strict },
@@ -63,7 +66,11 @@ const cycle = { payCycleId: Id('payCycle'), startDate: Day, endDate: Day }
 const PayCycleData = Type.Object(cycle, { title: 'PayCycleEventData', ...strict })
 const PayCycleSettledData = Type.Object(
   { ...cycle, matched: Count, short: Count, over: Count, unknown: Count },
-  { title: 'PayCycleSettledEventData', description: 'The counts are members, as in the settlement.', ...strict },
+  {
+    title: 'PayCycleSettledEventData',
+    description: 'The counts are numbers of members, as in the settlement.',
+    ...strict,
+  },
 )
 
 const JobData = Type.Object(
@@ -78,9 +85,12 @@ const FloatData = Type.Object(
   {
     free: Type.Unsafe<Static<typeof SignedMoney>>({
       ...SignedMoney,
-      description: 'What of the float is neither paid out nor on its way.',
+      description: 'Free float: money that is neither paid out nor on its way to members.',
     }),
-    floor: Type.Unsafe<WireMoney>({ ...WireMoney, description: 'Withdrawals are refused while less is free.' }),
+    floor: Type.Unsafe<WireMoney>({
+      ...WireMoney,
+      description: 'Withdrawals are refused while the free float is below this amount.',
+    }),
   },
   { title: 'FloatEventData', ...strict },
 )
@@ -93,38 +103,44 @@ const FloatData = Type.Object(
 export const catalogue = {
   'intent.created': { when: 'A withdrawal was quoted.', data: IntentData },
   'intent.completed': { when: 'The intent became a withdrawal.', data: IntentData },
-  'intent.expired': { when: 'The intent was not completed in time.', data: IntentData },
+  'intent.expired': { when: 'The intent expired before it was completed.', data: IntentData },
   'intent.cancelled': { when: 'The partner cancelled the intent.', data: IntentData },
   'withdrawal.held': {
-    when: 'The money has left the member’s pay; the payout can still be cancelled.',
+    when: 'The money has left the member’s pay. The withdrawal can still be cancelled.',
     data: WithdrawalData,
   },
-  'withdrawal.submitted': { when: 'The payout went to the bank.', data: WithdrawalData },
-  'withdrawal.paid': { when: 'The bank has paid it. A bank may still return it.', data: WithdrawalData },
-  'withdrawal.failed': { when: 'The bank could not pay it; the member has the money back.', data: WithdrawalData },
-  'withdrawal.returned': { when: 'A paid withdrawal came back; the member has the money back.', data: WithdrawalData },
+  'withdrawal.submitted': { when: 'The payout was submitted to the bank.', data: WithdrawalData },
+  'withdrawal.paid': { when: 'The bank paid the money out. It may still be returned.', data: WithdrawalData },
+  'withdrawal.failed': { when: 'The bank could not pay the money out. The member has it back.', data: WithdrawalData },
+  'withdrawal.returned': {
+    when: 'The receiving bank returned the money. The member has it back.',
+    data: WithdrawalData,
+  },
   'withdrawal.cancelled': {
-    when: 'It was cancelled before it went to the bank; the member has the money back.',
+    when: 'The withdrawal was cancelled before it was submitted to the bank. The member has the money back.',
     data: WithdrawalData,
   },
   'member.invited': { when: 'The member was added.', data: MemberData },
-  'member.activated': { when: 'The member may withdraw.', data: MemberData },
+  'member.activated': { when: 'The member was activated and can withdraw.', data: MemberData },
   'member.updated': { when: 'Fields of the member changed.', data: MemberUpdatedData },
   'member.removed': { when: 'The member was offboarded.', data: MemberData },
-  'member.reinstated': { when: 'An offboarded member was invited again.', data: MemberData },
-  'pay_run.scheduled': { when: 'A pay run was uploaded; its grace period runs.', data: PayRunData },
+  'member.reinstated': { when: 'An offboarded member was reinstated.', data: MemberData },
+  'pay_run.scheduled': { when: 'A pay run was uploaded. Its grace period has started.', data: PayRunData },
   'pay_run.available': { when: 'The money of the pay run became available.', data: PayRunData },
-  'pay_run.reverted': { when: 'The pay run was taken back.', data: PayRunData },
-  'pay_cycle.opened': { when: 'A pay cycle began.', data: PayCycleData },
-  'pay_cycle.closed': { when: 'A pay cycle ended; its deductions are final.', data: PayCycleData },
-  'pay_cycle.settled': { when: 'Payroll reported what it deducted for the cycle.', data: PayCycleSettledData },
-  'job.awaiting_review': { when: 'A member job needs approval, because it would offboard many.', data: JobData },
-  'job.queued': { when: 'A member job waits for the jobs ahead of it.', data: JobData },
-  'job.processing': { when: 'A member job is being applied.', data: JobData },
+  'pay_run.reverted': { when: 'The pay run was reverted.', data: PayRunData },
+  'pay_cycle.opened': { when: 'A pay cycle opened.', data: PayCycleData },
+  'pay_cycle.closed': { when: 'A pay cycle closed. Its deductions are final.', data: PayCycleData },
+  'pay_cycle.settled': { when: 'Payroll reported what it deducted for the pay cycle.', data: PayCycleSettledData },
+  'job.awaiting_review': {
+    when: 'A member job needs approval, because it would offboard too many members.',
+    data: JobData,
+  },
+  'job.queued': { when: 'A member job was queued behind other jobs.', data: JobData },
+  'job.processing': { when: 'A member job started to be applied.', data: JobData },
   'job.completed': { when: 'A member job was applied.', data: JobData },
   'job.rejected': { when: 'A member job was rejected.', data: JobData },
   'float.low': {
-    when: 'The free float fell below its floor; withdrawals in its currency are refused.',
+    when: 'The free float fell below its floor. Withdrawals in its currency are refused.',
     data: FloatData,
   },
 } as const satisfies Record<string, { when: string; data: TSchema }>

@@ -4,7 +4,7 @@ import { type Harness, startHarness, type TestPartner } from '../../test/harness
 import { sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 import * as events from './events.ts'
-import { eventJobs } from './jobs.ts'
+import { eventTasks } from './tasks.ts'
 
 let harness: Harness
 let mine: TestPartner
@@ -21,14 +21,14 @@ type Listed = { id: string; type: string; sequence: number; createdAt: string; d
 const get = (query = '', options = {}) => harness.call('GET', `/v1/events${query}`, { key: mine.key, ...options })
 // Any two types of the catalogue that share their data: what matters here is who appended, and when.
 const append = (tx: Tx, name: string, type: 'job.processing' | 'job.rejected' = 'job.processing') =>
-  events.append(tx, {
+  events.emit(tx, {
     ...{ partnerId: mine.partner.id, type, resourceId: `maj_${name}`, now: harness.clock.now() },
     data: { jobId: `maj_${name}`, status: 'Processing' },
   })
 const appendNow = (name: string, type?: 'job.processing' | 'job.rejected') =>
   harness.db.transaction().execute(tx => append(tx, name, type))
 const numberAll = async () =>
-  await eventJobs['number-event-feeds']?.({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+  await eventTasks['number-event-feeds']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
 const resourcesOf = (listed: Listed[]) => listed.map(({ data }) => String(data.jobId ?? 'maj_cycle').slice(4))
 
 /** Reads as a partner would: on and on from the last event it has. */

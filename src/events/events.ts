@@ -1,7 +1,7 @@
 import type { RawBuilder } from 'kysely'
+import { cachedSql } from '../cached-sql.ts'
 import { type Reader, sql, type Tx } from '../db.ts'
 import { problem } from '../errors.ts'
-import { fixedSql } from '../fixed-sql.ts'
 import { firstId, newId } from '../ids.ts'
 import type { EventData, EventType } from './catalogue.ts'
 
@@ -21,17 +21,17 @@ export type NewEvent<T extends EventType = EventType> = {
 }[T]
 
 /** Appends an event, in the transaction that makes the change; see `appending`. */
-export async function append(tx: Tx, event: NewEvent): Promise<void> {
-  await appending([event]).execute(tx)
+export async function emit(tx: Tx, event: NewEvent): Promise<void> {
+  await emitSql([event]).execute(tx)
 }
 
 /**
  * SQL of an insert of events, at most one for each resource, for the statement that makes the changes. `sequence` grows by
  * one per resource; the caller holds the resources' rows, so nobody else can be appending to them.
  */
-export function appending(all: NewEvent[]) {
+export function emitSql(all: NewEvent[]) {
   const of = <T>(value: (event: NewEvent) => T) => all.map(value)
-  return fixedSql`
+  return cachedSql`
     insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
     select e.partner_id, e.id, e.type, e.resource_id, coalesce(earlier.sequence, 0) + 1, e.data, e.created_at
       from unnest(
@@ -52,7 +52,7 @@ export function appending(all: NewEvent[]) {
  * @param resourceId its column with the id of the resource
  * @param data SQL of each field of the event's data
  */
-export function appendingFirst<T extends EventType>({
+export function emitFirstSql<T extends EventType>({
   partnerId,
   type,
   made,

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import type { Db } from '../db.ts'
 import { problem } from '../errors.ts'
-import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { catalogue, type EventType, eventTypes } from './catalogue.ts'
 import * as events from './events.ts'
@@ -14,11 +14,11 @@ const eventFields = {
   id: Id('event'),
   timestamp: Type.String({
     format: 'date-time',
-    description: 'When it happened.',
+    description: 'When the event happened.',
     examples: ['2026-03-31T09:30:00.000Z'],
   }),
-  createdAt: Type.String({ format: 'date-time', description: 'The same instant as `timestamp`.' }),
-  sequence: Type.Integer({ minimum: 1, description: 'Grows by one with each event of the same resource.' }),
+  createdAt: Type.String({ format: 'date-time', description: 'Same as `timestamp`.' }),
+  sequence: Type.Integer({ minimum: 1, description: 'Increases by one with each event of the same resource.' }),
 }
 
 const Event = Type.Unsafe({
@@ -39,7 +39,7 @@ function inPascalCase(type: EventType): string {
   return type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-export function eventRoutes(app: App, { db }: Edge): void {
+export function eventRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/events',
     {
@@ -47,17 +47,19 @@ export function eventRoutes(app: App, { db }: Edge): void {
       schema: operation({
         id: 'getEvents',
         tag: 'Events',
-        summary: 'Read the events',
+        summary: 'Read the event feed',
         description:
-          'Every state change of the last 30 days, oldest first. Pass the `lastEventId` of an answer as `after` to read on: no event is ever missed, however many requests run at once. With `from=now` the first answer has no events, only the place to go on from. The events of one resource are in the order of their `sequence`. An `after` that is unknown, or older than 30 days, is `NotFound`: events may have been missed, so read from the beginning.',
+          'Returns the state changes of the last 30 days, oldest first. To read on, pass the `lastEventId` of the previous answer as `after`; no event is ever skipped, even with concurrent requests. `from=now` returns no events, only the `lastEventId` to read on from. The events of one resource are in the order of their `sequence`. If `after` is unknown or older than 30 days, the answer is `NotFound`: events may have been missed, so start again without `after`.',
         query: Type.Object(
           {
-            after: Type.Optional(Id('event', 'The last event that you have: `lastEventId` of the previous answer.')),
+            after: Type.Optional(
+              Id('event', 'The last event that you have processed: the `lastEventId` of the previous answer.'),
+            ),
             from: Type.Optional(
               Type.Enum(['now'], {
                 type: 'string',
                 description:
-                  'Start at the end of the feed: no events, and the `lastEventId` to pass as `after` from then on. Not together with `after`.',
+                  'Starts at the end of the feed: returns no events, only the `lastEventId` to pass as `after` next. Cannot be combined with `after`.',
               }),
             ),
             types: Type.Optional(
@@ -67,23 +69,28 @@ export function eventRoutes(app: App, { db }: Edge): void {
               }),
             ),
             take: Type.Optional(
-              Type.Integer({ minimum: 1, maximum: 1_000, default: 50, description: 'Events to give, 1 to 1,000.' }),
+              Type.Integer({
+                minimum: 1,
+                maximum: 1_000,
+                default: 50,
+                description: 'Maximum number of events to return, 1 to 1,000.',
+              }),
             ),
           },
           strict,
         ),
         success: {
           status: 200,
-          description: 'The next events; none when you have them all.',
+          description: 'The next events; an empty list if there are no more.',
           schema: Type.Object(
             {
               events: Type.Array(Event),
               lastEventId: Type.Union([Id('event'), Type.Null()], {
                 description:
-                  'Where you are in the feed: pass it as `after` to read on. Null while there is no event at all; then read on without `after`.',
+                  'Your position in the feed: pass it as `after` to read on. Null while the feed is empty; then read on without `after`.',
               }),
               hasMore: Type.Boolean(),
-              take: Type.Integer({ minimum: 1, description: 'Largest number of events in this answer.' }),
+              take: Type.Integer({ minimum: 1, description: 'Maximum number of events in this answer.' }),
             },
             { title: 'Events', ...strict },
           ),
@@ -99,13 +106,9 @@ export function eventRoutes(app: App, { db }: Edge): void {
         const { after = null, from, types = [], take = 50 } = query
         if (from === 'now') {
           if (after !== null) {
-            throw problem(
-              'QueryValidation',
-              'from=now starts at the end of the feed; leave it out together with after',
-              {
-                path: 'from',
-              },
-            )
+            throw problem('QueryValidation', 'from=now cannot be combined with after; send one of them', {
+              path: 'from',
+            })
           }
           const lastEventId = await events.findLastId(reader, { partnerId: partner.id, now })
           return { status: 200, body: { events: [], lastEventId, hasMore: false, take } }

@@ -5,7 +5,7 @@ import { pausePartner, resumePartner } from '../partners/partners.ts'
 import { complete as completeIn } from '../withdrawals/completing.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import * as float from './float.ts'
-import { floatJobs } from './jobs.ts'
+import { floatTasks } from './tasks.ts'
 
 let harness: Harness
 let mine: TestPartner
@@ -44,7 +44,7 @@ const intentOf = async (memberId: string, amount = 5_000): Promise<string> =>
 const balance = async (memberId: string) =>
   (await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key })).body
 const watch = () =>
-  floatJobs['watch-floats']?.({ db: harness.db, log: harness.app.log as never, now: harness.clock.now })
+  floatTasks['watch-floats']({ db: harness.db, log: harness.app.log as never, now: harness.clock.now })
 const lowEvents = async () =>
   await harness.db
     .selectFrom('events')
@@ -65,9 +65,9 @@ describe('a float', () => {
     harness.clock.advance({ minutes: 5 })
     await inTx(tx => withdrawals.submitDue(tx, { now: harness.clock.now(), countMax: 100 }))
     const about = { partnerId, withdrawalId, reason: null, now: harness.clock.now() }
-    await inTx(tx => withdrawals.hear(tx, { ...about, outcome: 'paid' }))
+    await inTx(tx => withdrawals.applyBankReport(tx, { ...about, outcome: 'paid' }))
     expect(await show()).toMatchObject({ float: 95_050n, pending: 0n, free: 95_050n })
-    await inTx(tx => withdrawals.hear(tx, { ...about, outcome: 'returned' }))
+    await inTx(tx => withdrawals.applyBankReport(tx, { ...about, outcome: 'returned' }))
     expect(await show()).toMatchObject({ float: 100_000n, pending: 0n, free: 100_000n })
   })
 

@@ -95,7 +95,7 @@ async function move(
     const columns = { partnerId, reference, direction, ...money, movementId, createdAt: now }
     await tx.insertInto('floatReferences').values(columns).execute()
   }
-  await note(tx, { partnerId, currency: money.currency, now })
+  await updateLowAlert(tx, { partnerId, currency: money.currency, now })
   return { movementId, at: now, isRepeated: false }
 }
 
@@ -147,7 +147,7 @@ export async function setFloor(
     .values({ partnerId, currency, floor })
     .onConflict(conflict => conflict.columns(['partnerId', 'currency']).doUpdateSet({ floor }))
     .execute()
-  await note(tx, { partnerId, currency, now })
+  await updateLowAlert(tx, { partnerId, currency, now })
   return before
 }
 
@@ -156,7 +156,7 @@ export async function setFloor(
  * Whoever lowers what is free calls this after booking. Holds the partner's row, so that two falls take turns, and takes
  * no lock after it. Twice is safe: what is noted already is not noted again.
  */
-export async function note(
+export async function updateLowAlert(
   tx: Tx,
   { partnerId, currency, now }: { partnerId: string; currency: Currency; now: Date },
 ): Promise<void> {
@@ -178,7 +178,7 @@ export async function note(
     .where('currency', '=', currency)
     .execute()
   if (!isLow) return
-  await events.append(tx, {
+  await events.emit(tx, {
     partnerId,
     type: 'float.low',
     resourceId: partnerId,
@@ -204,7 +204,7 @@ export async function listLow(
  * The floats whose fall or recovery nobody has noted yet: money that came back from a bank or from payroll, or two
  * withdrawals that crossed the floor only together.
  */
-export async function findUnnoted(db: Reader): Promise<{ partnerId: string; currency: Currency }[]> {
+export async function findStaleLowAlerts(db: Reader): Promise<{ partnerId: string; currency: Currency }[]> {
   const sums = ledger.floatSums({ partnerId: sql`f.partner_id`, currency: sql`f.currency` })
   const { rows } = await sql<{ partnerId: string; currency: Currency }>`
     select f.partner_id, f.currency

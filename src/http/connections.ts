@@ -23,8 +23,12 @@ export class Connections {
 
   constructor(server: Server, limits: Limits) {
     this.#limits = limits
-    server.maxConnections = limits.connectionsMax + limits.refusedConnectionsMax
+    server.maxConnections = this.#openMax
     server.on('connection', socket => this.#accept(socket))
+  }
+
+  get #openMax(): number {
+    return this.#limits.connectionsMax + this.#limits.refusedConnectionsMax
   }
 
   /** Whether requests of this connection are refused, because there are too many others. */
@@ -56,6 +60,11 @@ export class Connections {
   }
 
   #accept(socket: Socket): void {
+    // Node's `maxConnections` does not count the connections that another listener has passed on.
+    if (this.#open.size >= this.#openMax) {
+      socket.destroy()
+      return
+    }
     const isRefused = this.#served >= this.#limits.connectionsMax
     if (!isRefused) this.#served++
     this.#open.set(socket, { isRefused, bytesWritten: 0, stalledSinceMs: undefined })

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { type Db, sql } from '../db.ts'
 import { sendCsv } from './csv.ts'
-import { once as withKey } from './once.ts'
 import { type App, createServer } from './server.ts'
+import { withIdempotency as withKey } from './with-idempotency.ts'
 
 let harness: Harness
 let app: App

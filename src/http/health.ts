@@ -4,7 +4,7 @@ import { problem } from '../errors.ts'
 import { describeNewerSchema, readSchemaState } from '../migrations.ts'
 import { limits as heartbeatLimits, listWorkers } from '../workers/heartbeats.ts'
 import { operation } from './operation.ts'
-import { type App, createServer, type Edge } from './server.ts'
+import { type ApiContext, type App, createServer } from './server.ts'
 
 const tag = 'Service'
 const strict = { additionalProperties: false }
@@ -119,7 +119,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
 
 /** An app with nothing but the health probes, for a process that runs the worker alone. */
 export async function buildHealthApp(
-  edge: Omit<Edge, 'batchDb' | 'pool' | 'hasRail'>,
+  edge: Omit<ApiContext, 'batchDb' | 'pool' | 'hasRail'>,
   { isWorking }: { isWorking: () => boolean },
 ): Promise<App> {
   const app = createServer(edge)

@@ -1,18 +1,20 @@
 import { Type } from 'typebox'
 import { type ProblemName, problem, problems } from '../errors.ts'
-import { read } from './once.ts'
 import { idempotencyKeyPattern, operation } from './operation.ts'
-import type { App, Edge } from './server.ts'
+import type { ApiContext, App } from './server.ts'
+import { read } from './with-idempotency.ts'
 
 const tag = 'Service'
 const strict = { additionalProperties: false }
 
 const ErrorRow = Type.Object(
   {
-    order: Type.Integer({ description: 'When two rows apply, the lower order is the answer.' }),
+    order: Type.Integer({
+      description: 'Precedence: if several rows apply, the answer is the one with the lowest order.',
+    }),
     code: Type.String(),
     status: Type.Integer(),
-    extra: Type.Array(Type.String(), { description: 'Further fields of the issue.' }),
+    extra: Type.Array(Type.String(), { description: 'Additional fields of the issue.' }),
     when: Type.String(),
   },
   { title: 'ErrorRow', ...strict },
@@ -23,23 +25,25 @@ const IdempotencyKey = Type.Object(
     key: Type.String(),
     operation: Type.String({ description: 'The `operationId` of the request.', examples: ['createWithdrawalIntent'] }),
     status: Type.Integer({ examples: [201] }),
-    resourceId: Type.Union([Type.String(), Type.Null()], { description: 'What the request made or changed.' }),
+    resourceId: Type.Union([Type.String(), Type.Null()], {
+      description: 'The resource that the request created or changed.',
+    }),
     createdAt: Type.String({ format: 'date-time' }),
     expiresAt: Type.String({ format: 'date-time' }),
   },
   { title: 'IdempotencyKey', ...strict },
 )
 
-/** The table of errors, and the look-up of idempotency keys. */
-export function serviceRoutes(app: App, { db }: Edge): void {
+/** The table of errors, and the lookup of idempotency keys. */
+export function serviceRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/errors',
     {
       schema: operation({
         id: 'getErrors',
         tag,
-        summary: 'List everything that can go wrong',
-        description: 'The table of codes, for machines. No key needed.',
+        summary: 'List all error codes',
+        description: 'A machine-readable table of all error codes. Needs no API key.',
         public: true,
         success: { status: 200, description: 'The table, in order of precedence.', schema: Type.Array(ErrorRow) },
       }),
@@ -55,7 +59,8 @@ export function serviceRoutes(app: App, { db }: Edge): void {
         id: 'getIdempotencyKey',
         tag,
         summary: 'Look up an idempotency key',
-        description: 'What became of the request that was sent with this key. Never the answer’s body.',
+        description:
+          'Returns the outcome of the request that was sent with this key. Never includes the body of its answer.',
         params: Type.Object({ key: Type.String({ pattern: idempotencyKeyPattern }) }),
         success: { status: 200, description: 'The request that succeeded with this key.', schema: IdempotencyKey },
         problems: ['NotFound'],
@@ -70,7 +75,7 @@ export function serviceRoutes(app: App, { db }: Edge): void {
           .where('partnerId', '=', partner.id)
           .where('key', '=', params.key)
           .where('expiresAt', '>', now)
-          // A look-up with a key of its own must not find itself.
+          // A lookup that sends an idempotency key itself must not find its own record.
           .where('status', 'is not', null)
           .executeTakeFirst()
         if (row === undefined) throw problem('NotFound', 'No request has succeeded with this key in the last 7 days')

@@ -5,25 +5,25 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { brokenConstraint, type Db, unavailability } from '../db.ts'
+import { brokenConstraint, type Db, outageOutcome } from '../db.ts'
 import { Deadline } from '../deadline.ts'
 import { issue, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { KeyHolder, Scope } from '../partners/api-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
-import { Arrivals, hangUpOf, refuseBody } from './arrivals.ts'
 import { authenticator } from './auth.ts'
 import { limits as bodyLimits, expectBody, readBody } from './bodies.ts'
+import { BodyTimeouts, disconnectSignal, refuseBody } from './body-timeouts.ts'
 import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
 import { LargeJson } from './large-json.ts'
-import { fingerprintStart } from './once.ts'
 import { idempotencyKeyPattern } from './operation.ts'
 import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 import { type Fault, parseStrictJson, refusalOf } from './strict-json.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
 import { compileValidation, type Parts, type Validated } from './validation.ts'
+import { fingerprintStart } from './with-idempotency.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -70,7 +70,7 @@ export type App = FastifyInstance<
  * `db`. `hasRail`: a bank is connected, through which the worker pays withdrawals. `trustedProxies` are the addresses whose
  * `x-forwarded-for` is believed.
  */
-export type Edge = {
+export type ApiContext = {
   db: Db
   batchDb: Db
   pool: pg.Pool
@@ -122,7 +122,7 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * request exactly right), and the one shape of everything that goes wrong.
  */
 export function createServer(
-  { db, log, now, mode, trustedProxies = '' }: Omit<Edge, 'batchDb' | 'pool' | 'hasRail'>,
+  { db, log, now, mode, trustedProxies = '' }: Omit<ApiContext, 'batchDb' | 'pool' | 'hasRail'>,
   overrides: Overrides = {},
 ): App {
   const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {
@@ -181,14 +181,14 @@ export function createServer(
   const authenticate = authenticator(db, { mode, now })
   const rateLimiter = new RateLimiter()
 
-  const arrivals = new Arrivals({ msMax: arrivalMsMax })
+  const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
   const sweeping = setInterval(() => {
-    arrivals.sweep()
+    bodyTimeouts.sweep()
     const count = connections.sweep()
     if (count > 0) log.info({ count }, 'connections closed: their clients did not read the answer')
   }, checkEveryMs).unref()
-  app.addHook('preClose', async () => arrivals.closeWithin(closingArrivalMsMax))
+  app.addHook('preClose', async () => bodyTimeouts.closeWithin(closingArrivalMsMax))
   app.addHook('onClose', () => clearInterval(sweeping))
 
   const unavailabilityLog = new UnavailabilityLog(log)
@@ -201,7 +201,7 @@ export function createServer(
   })
 
   app.addHook('onRequest', async (request, reply) => {
-    arrivals.expect(request, reply)
+    bodyTimeouts.expect(request, reply)
     expectBody(request, reply)
     request.now = now()
     request.bodyFaults = []
@@ -243,7 +243,7 @@ export function createServer(
   app.addHook('preValidation', (request, _reply, done) => request.deadline.run(done))
 
   app.addHook('preValidation', async (request, reply) => {
-    arrivals.arrived(request)
+    bodyTimeouts.arrived(request)
     if (isRepeated(request, 'x-idempotency-key')) {
       throw problem('HeaderValidation', 'x-idempotency-key must be sent once', { path: 'x-idempotency-key' })
     }
@@ -254,7 +254,7 @@ export function createServer(
     const start = (query: unknown) => fingerprintStart(request, query)
     const read = await validate({
       ...{ params, query, body, bodyFaults },
-      hangUp: () => hangUpOf(reply),
+      disconnectSignal: () => disconnectSignal(reply),
       fingerprintStart: request.idempotencyKey === undefined ? undefined : start,
     })
     request.query = read.query
@@ -314,7 +314,7 @@ export function createServer(
   // The router refuses a malformed URL before any hook has run; who is calling comes first all the same.
   async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.now = now()
-    arrivals.expect(request, reply)
+    bodyTimeouts.expect(request, reply)
     const deadline = new Deadline({ ms: limits.answerMsMax })
     const refusal = isVersioned(request.url)
       ? await deadline
@@ -454,7 +454,7 @@ function problemOfError(error: unknown, request: FastifyRequest): Problem {
     return problem('Conflict', 'The member would have or owe more than a number in an answer can hold')
   }
   const isOutOfRoom = /^(ENOSPC|EDQUOT|EROFS|EMFILE|ENFILE)$/.test(code ?? '')
-  const outcome = isOutOfRoom ? 'nothing-done' : unavailability(error)
+  const outcome = isOutOfRoom ? 'nothing-done' : outageOutcome(error)
   if (outcome !== undefined) {
     // A read has no effect, and neither has a request whose caller was not known yet.
     const isHarmless = request.method === 'GET' || request.partner === undefined

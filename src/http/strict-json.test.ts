@@ -60,6 +60,9 @@ test('nesting that no body needs is refused, and a hostile body yields a bounded
   expect(() => parse(nested(65))).toThrow(TooIntricate)
   expect(() => parse('['.repeat(32 * 1024 * 1024))).toThrow(TooIntricate)
   expect(() => parse(`[${'{},'.repeat(2_000_000)}{}]`)).toThrow(TooIntricate)
+  const fields = (count: number) => `{${Array.from({ length: count }, (_, index) => `"f${index}":1`).join()}}`
+  expect(parse(fields(10_000)).faults).toEqual([])
+  expect(() => parse(fields(10_001))).toThrow(TooIntricate)
   const longKey = 'x'.repeat(200_000)
   const { faults } = parse(`{"${longKey}":[${Array(2_000).fill('1.0').join()}]}`)
   expect(JSON.stringify(faults).length).toBeLessThan(500_000)

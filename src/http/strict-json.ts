@@ -8,14 +8,17 @@ export const faultsMax = 101
 const depthMax = 64
 // The largest settlement has 250,000 lines of five values; in memory a value takes ten times its bytes.
 const valuesMax = 1_500_000
+// Fields of one object. The largest object that an operation takes has fifteen; a million of them take seconds to tell apart.
+const keysMax = 10_000
 // A path is for people; a key of a megabyte, told a hundred times, is for nobody.
 const stepLengthMax = 100
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The body is nested more deeply, or has more values, than any that an operation takes. */
+/** The body is nested more deeply, or has more fields or values, than any that an operation takes. */
 export class TooIntricate extends Error {
-  override readonly message = `The body is nested deeper than ${depthMax}, or holds more than ${valuesMax} values`
+  override readonly message =
+    `The body is nested deeper than ${depthMax}, or holds more than ${valuesMax} values or ${keysMax} fields of one object`
 }
 
 /**
@@ -60,6 +63,7 @@ function faultsIn(text: string): Fault[] {
         steps[depth - 1] = key.slice(0, stepLengthMax)
         if (known.has(key)) add('stands twice in one object')
         known.add(key)
+        if (known.size > keysMax) throw new TooIntricate()
         expectsKey = false
       }
       // UTF-8 holds no half of a pair, and JSON no bare NUL: both come by an escape only.

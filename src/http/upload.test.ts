@@ -10,10 +10,10 @@ import { Type } from 'typebox'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { documentation } from './documentation.ts'
-import { once as onceByKey } from './once.ts'
 import { operation } from './operation.ts'
 import { type App, createServer } from './server.ts'
 import { acceptUploads, removeLeftBehind, UploadedFile } from './upload.ts'
+import { withIdempotency as onceByKey } from './with-idempotency.ts'
 
 let harness: Harness
 let app: App

@@ -31,7 +31,7 @@ export type Parts = {
   query: unknown
   body: unknown
   bodyFaults: Fault[]
-  hangUp: () => AbortSignal
+  disconnectSignal: () => AbortSignal
   fingerprintStart: ((query: unknown) => string) | undefined
 }
 
@@ -87,7 +87,7 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise
   const json = content === undefined ? (schema as object) : content['application/json']?.schema
   const takesFile = content?.['text/csv'] !== undefined
   const check = json === undefined ? undefined : checkOf('body', json)
-  return async ({ body, bodyFaults, hangUp, fingerprintStart }, query) => {
+  return async ({ body, bodyFaults, disconnectSignal: hangUp, fingerprintStart }, query) => {
     const isFile = body instanceof UploadedFile
     // What is wrong with a file is for its reader to say, row by row.
     if (isFile && takesFile) return { body, found: [] }

@@ -1,6 +1,6 @@
-import { type Db, type Executor, isLockTimeout, sql, type Tx } from '../db.ts'
+import { cachedSql } from '../cached-sql.ts'
+import { type Db, isLockTimeout, type Reader, sql, type Tx } from '../db.ts'
 import { Problem, problem } from '../errors.ts'
-import { fixedSql } from '../fixed-sql.ts'
 
 /** A request that its sender may repeat: its key, and what tells it from every other request. */
 export type Claim = { partnerId: string; key: string; fingerprint: Buffer; operation: string; now: Date }
@@ -17,7 +17,7 @@ export class Replay {
 }
 
 /** A claim together with what its answer will be, once the operation has its result. */
-export type Once<Result> = Claim & { answerOf(result: Result): Answer }
+export type BatchClaim<Result> = Claim & { answerOf(result: Result): Answer }
 
 /** What is to be recorded: that a request was answered so. */
 export type Answered = { claim: Claim; answer: Answer }
@@ -74,10 +74,10 @@ type Earlier = { place: number; isExpired: boolean; fingerprint: Buffer } & Answ
  * What is known already of each request: nothing, its answer, or the refusal `IdempotencyKeyReused`. Records that have
  * expired are forgotten here, so that `recording` finds their keys free.
  */
-export async function findAll(db: Executor, claims: (Claim | undefined)[]): Promise<(Replay | Problem | undefined)[]> {
+export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promise<(Replay | Problem | undefined)[]> {
   const asked = claims.filter(each => each !== undefined)
   if (asked.length === 0) return claims.map(() => undefined)
-  const { rows } = await fixedSql<Earlier>`
+  const { rows } = await cachedSql<Earlier>`
     select c.place::integer, k.expires_at <= c.now as is_expired, k.fingerprint, k.status, k.body as text, k.headers, k.resource_id
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.key)}::text[],
                   ${asked.map(each => each.now.toISOString())}::timestamptz[])
@@ -99,12 +99,12 @@ export async function findAll(db: Executor, claims: (Claim | undefined)[]): Prom
  * nothing is to be recorded, since an insert of no rows has its cost too. A key that somebody else has recorded meanwhile is
  * a unique violation, which undoes that statement: nothing is done twice.
  */
-export function recording(records: Answered[]) {
-  if (records.length === 0) return fixedSql``
+export function recordSql(records: Answered[]) {
+  if (records.length === 0) return cachedSql``
   // In one order everywhere, so that two statements with the same keys wait for each other in turn.
   const sorted = records.toSorted((a, b) => (nameOf(a.claim) < nameOf(b.claim) ? -1 : 1))
   const of = <T>(value: (record: Answered) => T) => sorted.map(value)
-  return fixedSql`, answers as (
+  return cachedSql`, answers as (
     insert into idempotency_keys
            (partner_id, key, fingerprint, operation, status, headers, body, resource_id, created_at, expires_at)
     select * from unnest(
@@ -118,10 +118,10 @@ export function recording(records: Answered[]) {
 
 /** What `recording` is to record of a batch: the results of those commands that have a key, and no refusals. */
 export function answersOf<Result extends object>(
-  commands: { once?: Once<Result> | undefined }[],
+  commands: { claim?: BatchClaim<Result> | undefined }[],
   outcomes: (Result | Replay | Problem | symbol)[],
 ): Answered[] {
-  return commands.flatMap(({ once }, index) => {
+  return commands.flatMap(({ claim: once }, index) => {
     const outcome = outcomes[index]
     if (once === undefined || typeof outcome !== 'object') return []
     if (outcome instanceof Replay || outcome instanceof Problem) return []
@@ -147,7 +147,7 @@ function nameOf({ partnerId, key }: Claim): string {
   return `${partnerId} ${key}`
 }
 
-async function forget(db: Executor, claims: Claim[]): Promise<void> {
+async function forget(db: Reader, claims: Claim[]): Promise<void> {
   await sql`
     delete from idempotency_keys k
      using unnest(${claims.map(each => each.partnerId)}::text[], ${claims.map(each => each.key)}::text[],

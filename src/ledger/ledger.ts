@@ -1,6 +1,6 @@
 import type { RawBuilder } from 'kysely'
+import { cachedSql } from '../cached-sql.ts'
 import { type Reader, sql, type Tx } from '../db.ts'
-import { fixedSql } from '../fixed-sql.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
 
@@ -54,7 +54,7 @@ export async function post(tx: Tx, movement: Movement): Promise<void> {
      where member_id is not null
      order by 2, 3
         on conflict do nothing`.execute(tx)
-  await fixedSql`with ${posting([movement])} select`.execute(tx)
+  await cachedSql`with ${postSql([movement])} select`.execute(tx)
 }
 
 /**
@@ -64,13 +64,13 @@ export async function post(tx: Tx, movement: Movement): Promise<void> {
  * A member's transfers are numbered under the member's lock, which orders them for good: instants of requests and ids of
  * transactions are not in the order in which the lock was held, and transaction ids do not outlive their server.
  */
-export function posting(movements: Movement[]) {
+export function postSql(movements: Movement[]) {
   // The order of their ids tells a statement in which order the lines were meant.
   const rows = movements.flatMap(({ transfers, now, ...movement }) =>
     transfers.map(transfer => ({ ...movement, ...transfer, id: newId('transfer', now), at: now.toISOString() })),
   )
   const column = <K extends keyof (typeof rows)[number]>(name: K) => rows.map(row => row[name] ?? null)
-  return fixedSql`
+  return cachedSql`
     lines as (
       select * from unnest(
         ${column('partnerId')}::text[], ${column('id')}::text[], ${column('movementId')}::text[], ${column('reason')}::text[],

@@ -1,22 +1,23 @@
 import { Type } from 'typebox'
 import { pageFields, pageOf, pageQuery } from '../http/list.ts'
-import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { type Currency, CurrencyCode, SignedMoney, toWire } from '../money.ts'
 import { GivenInstant, Instant, parseInstant } from '../time.ts'
-import { readStatement, type Standing, type StatementLine } from './statement.ts'
+import { type MemberBalance, readStatement, type StatementLine } from './statement.ts'
 
 const strict = { additionalProperties: false }
 
 const StandingBody = Type.Object(
   {
-    available: Type.Unsafe({ ...SignedMoney, description: 'What the member can withdraw.' }),
+    available: Type.Unsafe({ ...SignedMoney, description: 'The available balance.' }),
     owed: Type.Unsafe({
       ...SignedMoney,
-      description: 'What a correction took beyond what was there; the next pay run pays it first.',
+      description:
+        'What the member owes: the part of a correction that exceeded the available balance. The next pay run repays it first.',
     }),
   },
   { title: 'MemberStanding', ...strict },
@@ -26,17 +27,17 @@ const MemberStatement = Type.Object(
   {
     memberId: Id('member'),
     asOf: Instant,
-    opening: Type.Unsafe({ ...StandingBody, description: 'Before the oldest line of this page.' }),
+    opening: Type.Unsafe({ ...StandingBody, description: 'Balance before the oldest line of this page.' }),
     closing: Type.Unsafe({
       ...StandingBody,
-      description: 'After the newest line of this page; of the first page: as of `asOf`.',
+      description: 'Balance after the newest line of this page. On the first page, the balance at `asOf`.',
     }),
     lines: Type.Array(
       Type.Object(
         {
           id: Id('transfer'),
           movementId: Type.String({
-            description: 'What the line is about: a pay run, a withdrawal, a pay cycle.',
+            description: 'The pay run, withdrawal or pay cycle that the line belongs to.',
             examples: ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
           }),
           reason: Type.String({ examples: ['withdrawal.held', 'pay_run.available'] }),
@@ -53,7 +54,7 @@ const MemberStatement = Type.Object(
   { title: 'MemberStatement', ...strict },
 )
 
-export function ledgerRoutes(app: App, { db }: Edge): void {
+export function ledgerRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/pay/members/:memberId/statement',
     {
@@ -63,18 +64,18 @@ export function ledgerRoutes(app: App, { db }: Edge): void {
         tag: 'Members',
         summary: 'Get a member’s statement',
         description:
-          'Every line of the books that changed what the member has available or owes, newest first, up to an instant. To page, pass the `asOf` of the first page on, so that new lines do not shift the others.',
+          'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging, pass the `asOf` of the first page, so that new lines do not shift the pages.',
         params: Type.Object({ memberId: Id('member') }),
         query: Type.Object(
           {
             asOf: Type.Optional(
               Type.Unsafe<string>({
                 ...GivenInstant,
-                description: 'Up to and including this instant. Now, unless given.',
+                description: 'Lines up to and including this instant. Default: now.',
               }),
             ),
             currency: Type.Optional(
-              Type.Unsafe<Currency>({ ...CurrencyCode, description: 'The member’s currency, unless given.' }),
+              Type.Unsafe<Currency>({ ...CurrencyCode, description: 'Default: the member’s currency.' }),
             ),
             ...pageQuery,
           },
@@ -96,8 +97,8 @@ export function ledgerRoutes(app: App, { db }: Edge): void {
         const body = {
           memberId: params.memberId,
           asOf: asOf.toISOString(),
-          opening: standingBody(opening, currency),
-          closing: standingBody(closing, currency),
+          opening: balanceBody(opening, currency),
+          closing: balanceBody(closing, currency),
           lines: lines.map(line => lineBody(line, currency)),
           hasMore,
           ...page,
@@ -113,11 +114,11 @@ function lineBody({ id, movementId, reason, createdAt, change, after }: Statemen
     movementId,
     reason,
     createdAt: createdAt.toISOString(),
-    change: standingBody(change, currency),
-    balanceAfter: standingBody(after, currency),
+    change: balanceBody(change, currency),
+    balanceAfter: balanceBody(after, currency),
   }
 }
 
-function standingBody({ available, owed }: Standing, currency: Currency) {
+function balanceBody({ available, owed }: MemberBalance, currency: Currency) {
   return { available: toWire({ amount: available, currency }), owed: toWire({ amount: owed, currency }) }
 }

@@ -2,7 +2,7 @@ import { type Page, type Reader, sql } from '../db.ts'
 import type { Currency } from '../money.ts'
 
 /** What a member can withdraw, and what a correction took beyond what was there; in minor units. */
-export type Standing = { available: bigint; owed: bigint }
+export type MemberBalance = { available: bigint; owed: bigint }
 
 /** One transfer of a member's, as it changed their standing; both changes are signed. */
 export type StatementLine = {
@@ -11,12 +11,12 @@ export type StatementLine = {
   movementId: string
   reason: string
   createdAt: Date
-  change: Standing
-  after: Standing
+  change: MemberBalance
+  after: MemberBalance
 }
 
 /** One page of a member's books. Its figures follow from one another: `opening`, the lines from the last to the first, `closing`. */
-export type Statement = { opening: Standing; closing: Standing; lines: StatementLine[]; hasMore: boolean }
+export type Statement = { opening: MemberBalance; closing: MemberBalance; lines: StatementLine[]; hasMore: boolean }
 
 /**
  * What was booked for a member in a currency up to an instant, newest first.
@@ -70,15 +70,15 @@ export async function readStatement(
   }
 }
 
-const nothing: Standing = { available: 0n, owed: 0n }
+const nothing: MemberBalance = { available: 0n, owed: 0n }
 
 type Row = Pick<StatementLine, 'id' | 'movementId' | 'reason' | 'createdAt'> &
-  Standing & { availableAfter: bigint; owedAfter: bigint }
+  MemberBalance & { availableAfter: bigint; owedAfter: bigint }
 
 function toLine({ availableAfter, owedAfter, available, owed, ...line }: Row): StatementLine {
   return { ...line, change: { available, owed }, after: { available: availableAfter, owed: owedAfter } }
 }
 
-function before({ change, after }: StatementLine): Standing {
+function before({ change, after }: StatementLine): MemberBalance {
   return { available: after.available - change.available, owed: after.owed - change.owed }
 }

@@ -42,7 +42,7 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
     await inTx(tx => withdrawals.submitDue(tx, { now: clock.now(), countMax: 100 }))
   }
   const hear = (withdrawalId: string, outcome: 'paid' | 'failed' | 'returned') =>
-    inTx(tx => withdrawals.hear(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now: clock.now() }))
+    inTx(tx => withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now: clock.now() }))
 
   await inTx(tx => float.fund(tx, { partnerId, amount: { amount: 1_000_000n, currency: 'GBP' }, now: clock.now() }))
   await inTx(tx => float.withdraw(tx, { partnerId, amount: { amount: 1_000n, currency: 'GBP' }, now: clock.now() }))

@@ -8,8 +8,8 @@ export type Check = { name: string; rule: string; disagreement: Disagreement | n
 type Disagreement = { partnerId: string; subject: string; expected: string; found: string }
 
 /** Reason, debit and credit of everything that is ever booked. */
-const moments: [reason: string, debit: string, credit: string][] = [
-  ...['pay_run.available', 'pay_run.reverted'].flatMap((reason): typeof moments => [
+const postingRules: [reason: string, debit: string, credit: string][] = [
+  ...['pay_run.available', 'pay_run.reverted'].flatMap((reason): typeof postingRules => [
     [reason, 'earned_pay', 'member_available'],
     [reason, 'earned_pay', 'member_owed'],
     [reason, 'member_available', 'earned_pay'],
@@ -19,7 +19,7 @@ const moments: [reason: string, debit: string, credit: string][] = [
   ['withdrawal.held', 'member_available', 'fees'],
   ['withdrawal.held', 'partner_fees', 'fees'],
   ['withdrawal.paid', 'payouts_pending', 'float'],
-  ...['withdrawal.cancelled', 'withdrawal.failed', 'withdrawal.returned'].flatMap((reason): typeof moments => [
+  ...['withdrawal.cancelled', 'withdrawal.failed', 'withdrawal.returned'].flatMap((reason): typeof postingRules => [
     [reason, reason === 'withdrawal.returned' ? 'float' : 'payouts_pending', 'member_available'],
     [reason, 'fees', 'member_available'],
     [reason, 'fees', 'partner_fees'],
@@ -97,7 +97,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
       select t.partner_id, t.id as subject, 'a moment of docs/internals/ledger.md' as expected,
              format('%s: %s to %s', t.reason, t.debit, t.credit) as found
         from ledger_transfers t
-        left join (values ${sql.join(moments.map(moment => sql`(${sql.join(moment.map(word => sql.lit(word)))})`))})
+        left join (values ${sql.join(postingRules.map(moment => sql`(${sql.join(moment.map(word => sql.lit(word)))})`))})
              as known (reason, debit, credit) on (known.reason, known.debit, known.credit) = (t.reason, t.debit, t.credit)
        where known.reason is null
        order by 1, 2 limit 1`,

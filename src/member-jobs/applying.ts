@@ -197,7 +197,7 @@ export async function tell(
   tx: Tx,
   { partnerId, jobId, status, now }: { partnerId: string; jobId: string; status: keyof typeof eventTypes; now: Date },
 ): Promise<void> {
-  await events.append(tx, { partnerId, type: eventTypes[status], resourceId: jobId, data: { jobId, status }, now })
+  await events.emit(tx, { partnerId, type: eventTypes[status], resourceId: jobId, data: { jobId, status }, now })
 }
 
 const eventTypes = {

@@ -3,7 +3,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { sql } from '../db.ts'
-import { memberJobJobs } from './jobs.ts'
+import { memberJobTasks } from './tasks.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -84,7 +84,7 @@ test('a dry run predicts exactly what the job does, and the same list again is n
         if (preview.body.needsReview) {
           await harness.call('POST', `/v1/members/jobs/${answer.body.jobId}/approve`, { key })
         }
-        await memberJobJobs['apply-member-jobs']?.({
+        await memberJobTasks['apply-member-jobs']({
           db: harness.db,
           log: pino({ level: 'silent' }),
           now: harness.clock.now,

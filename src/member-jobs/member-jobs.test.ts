@@ -4,8 +4,8 @@ import writeExcelFile from 'write-excel-file/node'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql } from '../db.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
-import { memberJobJobs } from './jobs.ts'
 import * as memberJobs from './member-jobs.ts'
+import { memberJobTasks } from './tasks.ts'
 
 let harness: Harness
 
@@ -17,7 +17,7 @@ afterAll(async () => {
 })
 
 const context = () => ({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
-const work = () => memberJobJobs['apply-member-jobs']?.(context())
+const work = () => memberJobTasks['apply-member-jobs'](context())
 
 let partners = 0
 /** A partner of the test's own, so that its list of members is its own. */
@@ -1147,7 +1147,7 @@ describe('results as a file', () => {
   test('are forgotten 30 days after the job’s end, but for the numbers', async () => {
     const partner = await employer()
     const jobId = await apply(partner, file(minimal, row('ann')))
-    const forget = () => memberJobJobs['forget-member-jobs']?.(context())
+    const forget = () => memberJobTasks['forget-member-jobs'](context())
     harness.clock.advance({ days: 29 })
     await forget()
     expect((await results(partner, jobId)).total).toBe(1)

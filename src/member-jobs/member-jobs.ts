@@ -1,10 +1,10 @@
 import { type CopyInto, type Db, type Page, type Reader, sql, type Tx } from '../db.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { wake } from '../jobs.ts'
 import { type Decision, decideAll, type PartnerRules, type Wish, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/schema.ts'
 import type { Partner } from '../partners/partners.ts'
+import { scheduleTask } from '../tasks.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
 import { applySome, end, type Job, tell, wavesMax } from './applying.ts'
@@ -58,6 +58,8 @@ export type MemberFile = {
 const namedMax = 1_000
 // Less than that is soon noticed.
 const growthMin = 5_000
+// To write a thousand of them as JSON takes a few milliseconds of the main thread.
+const stepsPerStatement = 1_000
 // Per partner. A client that queues more does not look at what becomes of its jobs.
 const queuedJobsMax = 100
 // Each keeps up to a million rows, and the next complete list makes it pointless.
@@ -104,13 +106,16 @@ export async function createFromActions(
     needsReview: false,
     now,
   })
-  await sql`
-    insert into member_job_steps (partner_id, job_id, step, action, member_id, wish)
-    select ${partner.id}, ${jobId}, * from unnest(
-      ${steps.map(({ step }) => step)}::integer[], ${steps.map(({ action }) => action)}::text[],
-      ${steps.map(({ wish }) => wish.memberId)}::text[], ${steps.map(({ wish }) => JSON.stringify(wish))}::jsonb[])`.execute(
-    tx,
-  )
+  for (let from = 0; from < steps.length; from += stepsPerStatement) {
+    const some = steps.slice(from, from + stepsPerStatement)
+    await sql`
+      insert into member_job_steps (partner_id, job_id, step, action, member_id, wish)
+      select ${partner.id}, ${jobId}, * from unnest(
+        ${some.map(({ step }) => step)}::integer[], ${some.map(({ action }) => action)}::text[],
+        ${some.map(({ wish }) => wish.memberId)}::text[], ${some.map(({ wish }) => JSON.stringify(wish))}::jsonb[])`.execute(
+      tx,
+    )
+  }
   return { jobId, plan, needsReview: false }
 }
 
@@ -245,7 +250,7 @@ async function review(
   if (to === 'Rejected') await end(tx, { partnerId, jobId }, { status: to, now })
   else await tell(tx, { partnerId, jobId, status: to, now })
   // For this job, or for the next in the queue.
-  await wake(tx, { job: 'apply-member-jobs', at: now })
+  await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
   return { job: await find(tx, { partnerId, jobId }), isRepeated: false }
 }
 
@@ -489,7 +494,7 @@ async function insert(
   if (status === 'AwaitingReview') return
   if (status === 'Processing' && stepsOf(kind, plan) === 0) {
     await end(tx, { partnerId, jobId }, { status: 'Completed', now })
-  } else await wake(tx, { job: 'apply-member-jobs', at: now })
+  } else await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
 }
 
 // Of an action that is decided later, what it asks for.

@@ -1,4 +1,4 @@
-import { type Executor, sql, type Tx } from '../db.ts'
+import { type Reader, sql, type Tx } from '../db.ts'
 import { issuesMax, Problem } from '../errors.ts'
 import { type Decision, decideAll, lastInstructedAt, type PartnerRules, type Wish } from '../members/changes.ts'
 import type { Column, MemberUpdate } from '../members/schema.ts'
@@ -159,7 +159,7 @@ export function faultOf(refusal: Problem): string {
  * @param places the rows, and the member that each is
  */
 export async function readWishes(
-  db: Executor,
+  db: Reader,
   { partnerId, jobId, columns, removesAccounts }: FileTerms,
   places: { row: number; memberId: string }[],
 ): Promise<Wish[]> {

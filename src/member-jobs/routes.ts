@@ -1,13 +1,13 @@
 import { type Static, Type } from 'typebox'
 import { csvLines } from '../csv.ts'
 import { type Db, sql, type Tx, withCopying } from '../db.ts'
-import { hangUpOf } from '../http/arrivals.ts'
+import { disconnectSignal } from '../http/body-timeouts.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
-import { type Answer, once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads, type UploadedFile } from '../http/upload.ts'
+import { type Answer, read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { type Column, cellOf, columns } from '../members/schema.ts'
 import * as memberJobs from './member-jobs.ts'
@@ -40,7 +40,7 @@ const created = {
 } as const
 const preview = { status: 200, description: 'With `dryRun=true`: what the job would do.', schema: Preview } as const
 
-export function memberJobRoutes(app: App, { db, pool }: Edge): void {
+export function memberJobRoutes(app: App, { db, pool }: ApiContext): void {
   app.post(
     '/v1/members/jobs',
     {
@@ -61,7 +61,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, body, now, query } = request
         return await answerTo(tx, { partner, query, kind: 'actions' }, () =>
           memberJobs.createFromActions(tx, { partner, actions: body.actions, now }),
@@ -97,12 +97,12 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
           const uploaded = request.body as UploadedFile
           return await uploaded.lend(fd =>
             withCopying(pool, (copyingDb, copyInto) =>
-              once(copyingDb, request, reply, async tx => {
+              withIdempotency(copyingDb, request, reply, async tx => {
                 const { partner, now } = request
                 const query = request.query as Static<typeof FileQuery>
                 const file = { fd, kind: uploaded.kind, removesAccounts, offboardMax: query.offboardMax }
                 return await answerTo(tx, { partner, query, kind: 'file' }, () =>
-                  memberJobs.createFromFile(tx, { partner, file, copyInto, signal: hangUpOf(reply), now }),
+                  memberJobs.createFromFile(tx, { partner, file, copyInto, signal: disconnectSignal(reply), now }),
                 )
               }),
             ),
@@ -171,7 +171,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
         }),
       },
       async (request, reply) =>
-        once(db, request, reply, async tx => {
+        withIdempotency(db, request, reply, async tx => {
           const { partner, now, params } = request
           const { jobId } = params as { jobId: string }
           const { job, isRepeated } = await decide(tx, { partnerId: partner.id, jobId, now })

@@ -106,7 +106,7 @@ export async function inviteAll(
   }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; instructedAt: Date; now: Date },
 ): Promise<Set<string>> {
   const partnerId = partner.id
-  const told = events.appendingFirst({
+  const told = events.emitFirstSql({
     ...{ partnerId, countMax, now },
     type: 'member.invited',
     made: sql`invited`,
@@ -427,7 +427,7 @@ type Told =
 
 async function append(tx: Tx, told: Told[], { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
   if (told.length === 0) return
-  await events.appending(told.map(each => eventOf(each, { partnerId, now }))).execute(tx)
+  await events.emitSql(told.map(each => eventOf(each, { partnerId, now }))).execute(tx)
 }
 
 function eventOf(told: Told, { partnerId, now }: { partnerId: string; now: Date }): events.NewEvent {

@@ -3,10 +3,10 @@ import { Type } from 'typebox'
 import type { ProblemName } from '../errors.ts'
 import { csvHeaders, prefersCsv, sendCsv } from '../http/csv.ts'
 import { pageOf } from '../http/list.ts'
-import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
 import { mediaTypes } from '../http/upload.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { auditOf } from './audit.ts'
 import { fileOf, template } from './file.ts'
@@ -17,7 +17,7 @@ const tag = 'Members'
 const params = Type.Object({ memberId: Id('member') })
 const refusals: ProblemName[] = ['MemberNotFound', 'MemberAlreadyInvited', 'InvalidUpdateMemberPayload']
 
-export function memberRoutes(app: App, { db }: Edge): void {
+export function memberRoutes(app: App, { db }: ApiContext): void {
   app.post(
     '/v1/members',
     {
@@ -34,7 +34,7 @@ export function memberRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, body, now } = request
         const member = await members.invite(tx, { partner, body, now })
         const audit = auditOf('member.invite', { before: undefined, after: member })
@@ -132,7 +132,7 @@ export function memberRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, now, body: update } = request
         const { memberId } = request.params
         const updated = await members.update(tx, { partner, memberId, update, now })
@@ -158,7 +158,7 @@ export function memberRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, body, now } = request
         const { memberId } = request.params
         const replaced = await members.replace(tx, { partner, memberId, body, now })
@@ -183,7 +183,7 @@ export function memberRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, now } = request
         const { memberId } = request.params
         const removed = await members.remove(tx, { partner, memberId, now })
@@ -208,7 +208,7 @@ export function memberRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, now } = request
         const { memberId } = request.params
         const activated = await members.activate(tx, { partner, memberId, now })

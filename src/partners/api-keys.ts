@@ -4,7 +4,7 @@ import { type Db, isReadOnly, sql, type Tx } from '../db.ts'
 import { newId } from '../ids.ts'
 import type { Mode, Partner } from './partners.ts'
 
-/** What a key may be used for. A key without the scope of an operation gets `Forbidden`. */
+/** The permissions of an API key. Without the scope of an operation, a request is answered `Forbidden`. */
 export const scopes = ['members:read', 'members:write', 'pay:read', 'pay:write'] as const
 export type Scope = (typeof scopes)[number]
 
@@ -21,27 +21,27 @@ export type ApiKey = {
 
 const prefixes = { sandbox: 'ow_test_', live: 'ow_live_' } as const
 const keyPattern = /^ow_(test|live)_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/
-// How often the last use is written: often enough for "is this key still in use?", without a write per request.
+// Precise enough to tell whether a key is still in use, without a write per request.
 const lastUsePrecisionMs = 60_000
 
 /**
- * A new secret: prefix, 256 random bits in base62 (43 characters), and a CRC-32 of what stands before it (6 characters),
- * by which a scanner can recognise a leaked key without asking us.
+ * Generates a secret: prefix, 256 random bits in base62 (43 characters), and a CRC-32 of the preceding text (6 characters).
+ * The checksum lets a secret scanner recognise a leaked key offline.
  */
 export function newSecret(mode: Mode): string {
   const random = prefixes[mode] + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), 43)
   return random + checksum(random)
 }
 
-/** Whether a text has the shape and checksum of a key, and of which mode; undefined when it is none. */
+/** Returns the mode of a well-formed key with a valid checksum; undefined for any other text. */
 export function modeOf(secret: string): Mode | undefined {
   if (!keyPattern.test(secret) || checksum(secret.slice(0, -6)) !== secret.slice(-6)) return undefined
   return secret.startsWith(prefixes.live) ? 'live' : 'sandbox'
 }
 
 /**
- * Makes a key for a partner. The secret is returned this once; only its SHA-256 is stored.
- * @param expiresAt null for a key that lives until it is revoked
+ * Creates a key for a partner. The secret is returned only here; the database stores its SHA-256.
+ * @param expiresAt null for a key that is valid until it is revoked
  */
 export async function createKey(
   tx: Tx,
@@ -71,7 +71,7 @@ export async function createKey(
   return { key, secret }
 }
 
-/** All keys of a partner, newest first, the revoked and expired ones included. */
+/** Lists all keys of a partner, newest first, including revoked and expired ones. */
 export async function listKeys(db: Db, partnerId: string): Promise<ApiKey[]> {
   const rows = await db
     .selectFrom('apiKeys')
@@ -83,8 +83,8 @@ export async function listKeys(db: Db, partnerId: string): Promise<ApiKey[]> {
 }
 
 /**
- * Ends a key's life; every process notices within a second. Idempotent: the first time counts.
- * @returns whose key it is, or undefined when there is no such key. `isRepeated`: it was revoked before
+ * Revokes a key; every process notices within a second. Idempotent: the first revocation time is kept.
+ * @returns undefined if the key does not exist; `isRepeated` if it was already revoked
  */
 export async function revokeKey(
   tx: Tx,
@@ -102,7 +102,7 @@ export async function revokeKey(
 
 export type KeyHolder = { partner: Partner; keyId: string; scopes: ReadonlySet<Scope>; expiresAt: Date | null }
 
-/** Who a secret belongs to, and what it may do; undefined when the key is unknown, revoked or expired. Notes its use. */
+/** Finds the partner and scopes of a secret, and records its use. Returns undefined if the key is unknown, revoked or expired. */
 export async function findHolder(
   db: Db,
   { secret, mode, now }: { secret: string; mode: Mode; now: Date },
@@ -125,7 +125,7 @@ export async function findHolder(
       update api_keys set last_used_at = greatest(last_used_at, ${now})
        where partner_id = ${partner.id} and id = ${keyId}`
       .execute(db)
-      // A note for operators must not take reads away from a database that still answers them.
+      // The last use is only informative: a read-only database must still answer reads.
       .catch(error => {
         if (!isReadOnly(error)) throw error
       })

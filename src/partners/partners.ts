@@ -4,28 +4,28 @@ import { newId } from '../ids.ts'
 import type { DB } from '../tables.ts'
 import type { Day } from '../time.ts'
 
-/** What a server, its database and a key are for. */
+/** A server, its database and its API keys all belong to one mode. */
 export type Mode = 'sandbox' | 'live'
 
-/** An employer, gig platform or payroll bureau, as far as its own requests need to know it. */
+/** An employer, gig platform or payroll bureau, with what its own requests need to know. */
 export type Partner = {
   id: string
   name: string
-  /** ISO 3166 two-letter code; the country of phone numbers that are written without one. */
+  /** ISO 3166 two-letter code; the default country of phone numbers without a country code. */
   country: string
   timeZone: string
   autoActivate: boolean
   graceMinutes: number
   intentMinutes: number
-  /** How long a withdrawal waits before it goes to the bank, and can be cancelled. */
+  /** How long a withdrawal is held, and can be cancelled, before it is submitted to the bank. */
   holdSeconds: number
   requestsPerSecond: number
   requestsBurst: number
   cycleSchedule: CycleSchedule
-  /** A day on which a cycle of the schedule starts. */
+  /** A day on which a pay cycle of the schedule starts. */
   cycleAnchor: Day
   shortfallPolicy: ShortfallPolicy
-  /** A file that would offboard more than this share of the members waits for a yes. */
+  /** A file that would offboard more than this share of the members waits for approval. */
   offboardReviewPercent: number
   suspendedAt: Date | null
 }
@@ -33,19 +33,19 @@ export type Partner = {
 export const cycleSchedules = ['weekly', 'two_weekly', 'four_weekly', 'semi_monthly', 'monthly'] as const
 export type CycleSchedule = (typeof cycleSchedules)[number]
 
-/** What becomes of what payroll could not take: it is taken in the next cycle, or the partner bears it. */
+/** How a payroll shortfall is handled: carried to the next cycle, or written off at the partner's expense. */
 export const shortfallPolicies = ['carry', 'write_off'] as const
 export type ShortfallPolicy = (typeof shortfallPolicies)[number]
 
-/** A partner as its operator sees it. */
+/** A partner as the operator sees it. */
 export type PartnerState = Partner & { paused: boolean; createdAt: Date }
 
-/** What a change made of a partner; the two are equal when it changed nothing. */
+/** A partner before and after a change; both are equal if it changed nothing. */
 export type PartnerChange = { before: PartnerState; after: PartnerState }
 
 export type PartnerSettings = Partial<Omit<Partner, 'id' | 'name' | 'suspendedAt'>>
 
-/** What the contract says where an operator says nothing. */
+/** The defaults of the contract, for settings that the operator does not choose. */
 export const defaultSettings = {
   country: 'GB',
   timeZone: 'Europe/London',
@@ -81,7 +81,7 @@ const partnerColumns = [
 
 const stateColumns = ['paused', 'createdAt'] as const
 
-/** Makes a partner. Settings that are left out take the defaults of the contract. */
+/** Creates a partner. Omitted settings take the defaults of the contract. */
 export async function createPartner(
   tx: Tx,
   { name, settings = {}, now }: { name: string; settings?: PartnerSettings; now: Date },
@@ -93,7 +93,7 @@ export async function createPartner(
     .executeTakeFirstOrThrow()
 }
 
-/** @throws Error with a sentence for the operator when there is no such partner */
+/** @throws Error with a message for the operator if the partner does not exist */
 export async function findState(db: Reader, partnerId: string): Promise<PartnerState> {
   const partner = await db
     .selectFrom('partners')
@@ -118,9 +118,9 @@ export async function listPartners(db: Reader): Promise<Partner[]> {
 }
 
 /**
- * Changes settings of a partner; what is left out stays, and one is needed. They hold from the next request, pay run and
- * pay cycle on: what has begun ends by the settings that it began with.
- * @throws Error with a sentence for the operator when there is no such partner; so do the four below
+ * Changes settings of a partner; at least one is required, and omitted ones stay. They apply from the next request, pay run
+ * and pay cycle; work in progress keeps its old settings.
+ * @throws Error with a message for the operator if the partner does not exist; so do the four functions below
  */
 export async function updatePartner(
   tx: Tx,
@@ -129,7 +129,7 @@ export async function updatePartner(
   return await change(tx, { partnerId, columns: settings })
 }
 
-/** Lets no member withdraw for the while: quotes, completions and balances say so. Pay runs and payouts go on. */
+/** Pauses withdrawals: quotes and completions are refused, and balances say so. Pay runs and payouts continue. */
 export async function pausePartner(tx: Tx, partnerId: string): Promise<PartnerChange> {
   return await change(tx, { partnerId, columns: { paused: true } })
 }
@@ -138,7 +138,7 @@ export async function resumePartner(tx: Tx, partnerId: string): Promise<PartnerC
   return await change(tx, { partnerId, columns: { paused: false } })
 }
 
-/** Refuses every request of the partner with `Forbidden`; what is on its way to a bank goes on. Twice keeps the first time. */
+/** Refuses every request of the partner with `Forbidden`; pending payouts continue. Idempotent: the first time is kept. */
 export async function suspendPartner(
   tx: Tx,
   { partnerId, now }: { partnerId: string; now: Date },
@@ -170,8 +170,8 @@ function noSuchPartner(partnerId: string): Error {
 }
 
 /**
- * Says for good what this database is for, or checks that it is for that.
- * @throws with a sentence for the operator when the database belongs to the other mode
+ * Binds a new database to a mode for good, or checks that an existing one is bound to it.
+ * @throws Error with a message for the operator if the database belongs to the other mode
  */
 export async function claimMode(tx: Tx, { mode, now }: { mode: Mode; now: Date }): Promise<void> {
   await sql`insert into installation (mode, created_at) values (${mode}, ${now}) on conflict do nothing`.execute(tx)
@@ -179,7 +179,7 @@ export async function claimMode(tx: Tx, { mode, now }: { mode: Mode; now: Date }
   const claimed = rows[0]?.mode
   if (claimed !== mode) {
     throw new Error(
-      `This database is for ${claimed} and the program was started for ${mode}: set OPENWAGE_MODE=${claimed} or use another database`,
+      `This is a ${claimed} database, but the program was started in ${mode} mode; set OPENWAGE_MODE=${claimed} or use another database`,
     )
   }
 }

@@ -4,12 +4,12 @@ import { euAccount, goodAccount, type Harness, locatedId, startHarness, type Tes
 import { sql, type Tx } from '../db.ts'
 import { verify } from '../ledger/verify.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
-import { payRunJobs } from '../pay-runs/jobs.ts'
 import { makeAvailable } from '../pay-runs/pay-runs.ts'
+import { payRunTasks } from '../pay-runs/tasks.ts'
 import { complete as completeIn } from '../withdrawals/completing.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { closeIfOver } from './closing.ts'
-import { payCycleJobs } from './jobs.ts'
+import { payCycleTasks } from './tasks.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -31,7 +31,7 @@ async function partner(name: string, settings: PartnerSettings = {}): Promise<Te
 
 async function run(job: 'close-pay-cycles' | 'make-pay-runs-available'): Promise<void> {
   const { db, clock } = harness
-  const step = { ...payCycleJobs, ...payRunJobs }[job]
+  const step = { ...payCycleTasks, ...payRunTasks }[job]
   if (step === undefined) throw new Error(`There is no job ${job}`)
   await step({ db, now: clock.now, log: pino({ level: 'silent' }) })
 }
@@ -89,7 +89,7 @@ async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
   await harness.db.transaction().execute(async tx => {
     for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, { now, countMax: 1_000 })) {
-      await withdrawals.hear(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
+      await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     }
   })
 }

@@ -2,7 +2,7 @@ import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
-import { wake } from '../jobs.ts'
+import { scheduleTask } from '../tasks.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../time.ts'
 import { cycleOf, type Schedule, type Span } from './rules.ts'
 
@@ -39,7 +39,7 @@ export async function open(
     .insertInto('payCycles')
     .values({ ...cycle, partnerId, createdAt: now })
     .execute()
-  await wake(tx, { job: 'close-pay-cycles', at: startOfDay(timeZone, addDays(cycle.endDate, 1)) })
+  await scheduleTask(tx, { task: 'close-pay-cycles', at: startOfDay(timeZone, addDays(cycle.endDate, 1)) })
   await appendEvent(tx, 'opened', { partnerId, cycle, now })
   return cycle
 }
@@ -175,7 +175,7 @@ async function appendEvent(
   { partnerId, cycle, now }: { partnerId: string; cycle: PayCycle; now: Date },
 ): Promise<void> {
   const { id, startDate, endDate } = cycle
-  await events.append(tx, {
+  await events.emit(tx, {
     partnerId,
     type: `pay_cycle.${step}`,
     resourceId: id,

@@ -2,9 +2,9 @@ import { type Static, Type } from 'typebox'
 import type { Reader } from '../db.ts'
 import { csvHeaders, prefersCsv } from '../http/csv.ts'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
-import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
 import { exampleId, Id } from '../ids.ts'
 import { SignedMoney, toWire } from '../money.ts'
 import * as deductions from './deductions.ts'
@@ -28,7 +28,7 @@ const Deductions = Type.Object(
           memberId: Id('member'),
           total: Type.Unsafe<Static<typeof SignedMoney>>({
             ...SignedMoney,
-            description: 'Taken from the member’s pay; negative: given back.',
+            description: 'Amount to deduct from the member’s pay. Negative: amount to give back.',
           }),
         },
         { additionalProperties: false },
@@ -40,7 +40,7 @@ const Deductions = Type.Object(
   { title: 'Deductions', additionalProperties: false },
 )
 
-export function payCycleRoutes(app: App, { db }: Edge): void {
+export function payCycleRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/pay/cycles',
     {
@@ -82,7 +82,7 @@ export function payCycleRoutes(app: App, { db }: Edge): void {
         tag,
         summary: 'Get a pay cycle',
         params: Type.Object({ payCycleId: Id('payCycle') }),
-        success: { status: 200, description: 'The pay cycle as it stands.', schema: PayCycle },
+        success: { status: 200, description: 'The pay cycle.', schema: PayCycle },
         problems: ['NotFound'],
       }),
     },
@@ -106,7 +106,7 @@ export function payCycleRoutes(app: App, { db }: Edge): void {
         tag,
         summary: 'List the deductions of a pay cycle',
         description:
-          'What payroll takes from each member’s pay: withdrawals with their fees, and what was carried over from an earlier cycle. Only members with a deduction, ordered by member; one whose currency has changed may have two. Provisional while the cycle is open, and never changed once it has closed. With `accept: text/csv` the answer is the whole list as a file; `skip` and `take` do not matter then.',
+          'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.',
         params: Type.Object({ payCycleId: Id('payCycle') }),
         query: Type.Object(pageQuery, { additionalProperties: false }),
         success: {
@@ -115,7 +115,7 @@ export function payCycleRoutes(app: App, { db }: Edge): void {
           schema: Deductions,
           csv: {
             description:
-              'One line per deduction; `amount` is in minor units, `amount_decimal` the same for people. No cell is a formula. With other amounts the file is a settlement.',
+              'One line per deduction. `amount` is in minor units; `amount_decimal` is the same amount with decimals. Spreadsheets read no cell as a formula. To settle the cycle, replace the amounts with what payroll really took and upload the file.',
             example: `member_id,worker_id,email,amount,currency,amount_decimal\r\n${exampleId('member')},AC-1001,sam.okafor@example.com,5000,GBP,50.00\r\n`,
           },
         },

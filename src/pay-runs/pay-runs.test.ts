@@ -4,10 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyAnswer } from '../../test/contract.ts'
 import { euAccount, type Harness, locatedId as idOf, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql } from '../db.ts'
+import { newId } from '../ids.ts'
 import { verify } from '../ledger/verify.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
-import { payRunJobs } from './jobs.ts'
+import { payRunTasks } from './tasks.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -54,7 +55,7 @@ async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
   await harness.db.transaction().execute(async tx => {
     for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, { now, countMax: 1_000 })) {
-      await withdrawals.hear(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
+      await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     }
   })
 }
@@ -71,7 +72,7 @@ async function addMembers({ key, partner }: TestPartner, count: number): Promise
 }
 
 const makeDueAvailable = () =>
-  payRunJobs['make-pay-runs-available']?.({ db: harness.db, now: harness.clock.now, log: pino({ level: 'silent' }) })
+  payRunTasks['make-pay-runs-available']({ db: harness.db, now: harness.clock.now, log: pino({ level: 'silent' }) })
 
 async function expectBooksToAgree(): Promise<void> {
   expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
@@ -525,12 +526,24 @@ describe('uploading', () => {
       .execute()
     harness.clock.advance({ minutes: 10 })
     const context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
-    await expect(payRunJobs['make-pay-runs-available']?.(context)).rejects.toMatchObject({
+    await expect(payRunTasks['make-pay-runs-available'](context)).rejects.toMatchObject({
       constraint: 'balance_fits_the_wire',
     })
     expect(await balance(memberIds[1])).toEqual({ available: 100, owed: 0 })
     await harness.ownerDb.deleteFrom('ledgerBalances').where('partnerId', '=', stuck.partner.id).execute()
-    await payRunJobs['make-pay-runs-available']?.(context)
+    await payRunTasks['make-pay-runs-available'](context)
     expect(await balance(memberIds[0])).toEqual({ available: 100, owed: 0 })
   })
+})
+
+test('a pay run with thousands of faults is refused with a thousand issues and a closing one', async () => {
+  const memberId = await harness.addMember()
+  const count = 2_000
+  const unknown = await pay(Array.from({ length: count }, () => [newId('member', harness.clock.now()), 100]))
+  const wrongCurrency = await pay(Array.from({ length: count }, () => [memberId, 100, 'EUR']))
+  for (const { status, body } of [unknown, wrongCurrency]) {
+    expect(status).toBe(400)
+    expect(body.issues).toHaveLength(1_001)
+    expect(body.issues[1_000].message).toBe('and more; fix the others first')
+  }
 })

@@ -3,12 +3,14 @@ import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { type Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
-import { wake } from '../jobs.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { byMemberRange } from '../member-ranges.ts'
 import type { Currency, Money } from '../money.ts'
+import { mapInSlices } from '../pace.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { scheduleTask } from '../tasks.ts'
 import { addMinutes } from '../time.ts'
-import { balanceKey, type Line, opposite, type Payees, refusePayRun, transfersOf } from './rules.ts'
+import { balanceKey, type Line, opposite, type Payees, PayRunCheck, type PlacedLine, transfersOf } from './rules.ts'
 
 type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
 export type PayRun = { id: string; payCycleId: string; status: PayRunStatus; scheduledFor: Date }
@@ -27,9 +29,13 @@ export async function create(
 ): Promise<PayRun> {
   const partnerId = partner.id
   const cycle = await payCycles.holdOpen(tx, partnerId)
-  const payees = await lockPayees(tx, { partnerId, lines })
-  const balances = await readBalances(tx, { partnerId, lines })
-  const refusal = refusePayRun(lines, { payees, balances, hasOpenCycle: cycle !== undefined })
+  const check = new PayRunCheck()
+  for (const range of await rangesOf(lines)) {
+    const payees = await lockPayees(tx, { partnerId, lines: range })
+    const balances = await readBalances(tx, { partnerId, lines: range })
+    await mapInSlices(range, line => check.add(line, { payees, balances }))
+  }
+  const refusal = check.refusal({ hasOpenCycle: cycle !== undefined })
   if (refusal !== undefined) throw refusal
   assert(cycle !== undefined)
   const payRun: PayRun = {
@@ -45,7 +51,7 @@ export async function create(
   await insertLines(tx, { partnerId, payRunId: payRun.id, lines })
   await appendEvent(tx, 'scheduled', { partnerId, payRun, now })
   if (payRun.scheduledFor > now) {
-    await wake(tx, { job: 'make-pay-runs-available', at: payRun.scheduledFor })
+    await scheduleTask(tx, { task: 'make-pay-runs-available', at: payRun.scheduledFor })
     return payRun
   }
   return await makeAvailable(tx, { partnerId, payRunId: payRun.id, now })
@@ -241,8 +247,15 @@ async function insertLines(
   }
 }
 
-// Statements of well below a second each: one for a whole pay run of 100,000 lines would exceed the statement timeout.
-const linesPerStatement = 5_000
+// Statements of well below a second each, which cost the main thread a few milliseconds: one for a whole pay run of 100,000
+// lines would exceed the statement timeout, and hold others up.
+const linesPerStatement = 2_000
+
+/** The lines by ranges of their members, in ascending order; those of one member stay in theirs. */
+async function rangesOf(lines: Line[]): Promise<PlacedLine[][]> {
+  const placed = await mapInSlices(lines, (line, at) => ({ ...line, at }))
+  return await byMemberRange(placed, { sizeAbout: linesPerStatement })
+}
 
 function piecesOf<T>(all: T[]): { piece: T[]; at: number }[] {
   return Array.from({ length: Math.ceil(all.length / linesPerStatement) }, (_, index) => {
@@ -255,13 +268,23 @@ async function readLines(
   db: Reader,
   { partnerId, payRunId }: { partnerId: string; payRunId: string },
 ): Promise<Line[]> {
-  return await db
-    .selectFrom('payRunLines')
-    .select(['memberId', 'amount', 'currency'])
-    .where('partnerId', '=', partnerId)
-    .where('payRunId', '=', payRunId)
-    .orderBy('line')
-    .execute()
+  const lines: Line[] = []
+  for (let after = 0; ; ) {
+    const page = await db
+      .selectFrom('payRunLines')
+      .select(['line', 'memberId', 'amount', 'currency'])
+      .where('partnerId', '=', partnerId)
+      .where('payRunId', '=', payRunId)
+      .where('line', '>', after)
+      .orderBy('line')
+      .limit(linesPerStatement)
+      .execute()
+    for (const { line, ...rest } of page) {
+      lines.push(rest)
+      after = line
+    }
+    if (page.length < linesPerStatement) return lines
+  }
 }
 
 async function book(
@@ -274,11 +297,13 @@ async function book(
     now,
   }: { partnerId: string; payRun: PayRun; lines: Line[]; reason: string; now: Date },
 ): Promise<void> {
-  await lockPayees(tx, { partnerId, lines })
-  const balances = await readBalances(tx, { partnerId, lines })
-  const transfers = transfersOf(lines, { payCycleId: payRun.payCycleId, balances })
-  for (const { piece } of piecesOf(transfers)) {
-    await ledger.post(tx, { partnerId, movementId: payRun.id, reason, transfers: piece, now })
+  for (const range of await rangesOf(lines)) {
+    await lockPayees(tx, { partnerId, lines: range })
+    const balances = await readBalances(tx, { partnerId, lines: range })
+    for (const { piece } of piecesOf(range)) {
+      const transfers = transfersOf(piece, { payCycleId: payRun.payCycleId, balances })
+      await ledger.post(tx, { partnerId, movementId: payRun.id, reason, transfers, now })
+    }
   }
 }
 
@@ -315,7 +340,7 @@ async function appendEvent(
   step: 'scheduled' | 'available' | 'reverted',
   { partnerId, payRun, now }: { partnerId: string; payRun: PayRun; now: Date },
 ): Promise<void> {
-  await events.append(tx, {
+  await events.emit(tx, {
     partnerId,
     type: `pay_run.${step}`,
     resourceId: payRun.id,

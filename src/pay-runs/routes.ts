@@ -1,11 +1,12 @@
 import { type Static, Type } from 'typebox'
 import type { Tx } from '../db.ts'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
-import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { fromWire, SignedMoney, toWire } from '../money.ts'
+import { mapInSlices } from '../pace.ts'
 import * as payRuns from './pay-runs.ts'
 
 const tag = 'Pay runs'
@@ -26,7 +27,7 @@ const NewPayRun = Type.Object(
     payDetails: Type.Array(Type.Object({ memberId: Id('member'), money: SignedMoney }, strict), {
       maxItems: linesMax,
       description:
-        'What each member has earned. A negative amount corrects an earlier pay run, and 0 changes nothing. A member may have several lines.',
+        'Earnings per member. A negative amount corrects an earlier pay run; 0 changes nothing. A member may have several lines.',
     }),
   },
   { title: 'NewPayRun', ...strict },
@@ -37,7 +38,7 @@ const ScheduledPayRun = Type.Object(
     status: Type.Literal('Scheduled', { type: 'string' }),
     scheduledFor: Type.String({
       ...instant,
-      description: 'When the money becomes available; until then nothing has moved.',
+      description: 'When the money becomes available. Nothing moves until then.',
     }),
   },
   { title: 'ScheduledPayRun', ...strict },
@@ -62,7 +63,7 @@ const payRunFields = {
   status: Status,
   scheduledFor: Type.String({
     format: 'date-time',
-    description: 'When the money becomes, or became, available (ISO 8601, UTC).',
+    description: 'When the grace period ends and the money becomes available (ISO 8601, UTC).',
   }),
 }
 const PayRun = Type.Object(payRunFields, { title: 'PayRun', ...strict })
@@ -71,15 +72,15 @@ const PayRunDetails = Type.Object(
   {
     ...payRunFields,
     createdAt: Type.String(instant),
-    availableAt: InstantOrNull('When its money became available; null when it never did.'),
-    revertedAt: InstantOrNull('When it was taken back; null when it was not.'),
-    lineCount: Type.Integer({ minimum: 0, description: 'Lines of the pay run.' }),
-    totals: Type.Array(SignedMoney, { description: 'What its lines add up to, one entry per currency.' }),
+    availableAt: InstantOrNull('When the money became available; null if it has not.'),
+    revertedAt: InstantOrNull('When the pay run was reverted; null if it was not.'),
+    lineCount: Type.Integer({ minimum: 0, description: 'Number of lines in the pay run.' }),
+    totals: Type.Array(SignedMoney, { description: 'Sum of the lines, one entry per currency.' }),
   },
   { title: 'PayRunDetails', ...strict },
 )
 
-export function payRunRoutes(app: App, { db }: Edge): void {
+export function payRunRoutes(app: App, { db }: ApiContext): void {
   app.post(
     '/v1/pay/run',
     {
@@ -91,12 +92,12 @@ export function payRunRoutes(app: App, { db }: Edge): void {
         tag,
         summary: 'Upload a pay run',
         description:
-          'Makes pay available to members in the open pay cycle, after the partner’s grace period. All lines or none. Send an idempotency key, so that a repeated upload does not pay twice.',
+          'Makes pay available to members in the open pay cycle, once the partner’s grace period is over. Either all lines are accepted or none. Send an idempotency key, so that a retry does not pay twice.',
         body: NewPayRun,
         success: {
           status: 201,
           description:
-            'The pay run’s status; `location` leads to all of it. `Available` without a grace period, else `Scheduled`. Treat a status that you do not know as `Scheduled`, and read the pay run.',
+            'The status of the pay run; read the whole pay run at `location`. `Available` if the partner has no grace period, otherwise `Scheduled`. Treat an unknown status as `Scheduled`, and read the pay run.',
           schema: PayRunCreated,
           headers: { location: Type.String({ description: 'Path of the pay run.' }) },
         },
@@ -104,9 +105,9 @@ export function payRunRoutes(app: App, { db }: Edge): void {
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, now, body } = request
-        const lines = body.payDetails.map(({ memberId, money }) => ({ memberId, ...fromWire(money) }))
+        const lines = await mapInSlices(body.payDetails, ({ memberId, money }) => ({ memberId, ...fromWire(money) }))
         const payRun = await payRuns.create(tx, { partner, lines, now })
         const audit = {
           action: 'pay_run.create',
@@ -163,7 +164,7 @@ export function payRunRoutes(app: App, { db }: Edge): void {
         tag,
         summary: 'Get a pay run',
         params: Type.Object({ payRunId: Id('payRun') }),
-        success: { status: 200, description: 'The pay run as it stands.', schema: PayRunDetails },
+        success: { status: 200, description: 'The pay run.', schema: PayRunDetails },
         problems: ['NotFound'],
       }),
     },
@@ -191,16 +192,16 @@ export function payRunRoutes(app: App, { db }: Edge): void {
       schema: operation({
         id: 'revertPayRun',
         tag,
-        summary: 'Take a pay run back',
+        summary: 'Revert a pay run',
         description:
-          'Before its money is available nothing has moved; after, the opposite of every line is booked. What members have withdrawn of it is owed, and taken from their next pay. Possible until the pay cycle closes; repeating it is harmless.',
+          'A `Scheduled` pay run is reverted without moving money. For an `Available` one, the reverse of every line is booked; whatever members have already withdrawn is owed and deducted from their next pay. Possible until the pay cycle closes. Idempotent: reverting it again returns the same answer.',
         params: Type.Object({ payRunId: Id('payRun') }),
         success: { status: 200, description: 'The reverted pay run.', schema: PayRun },
         problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, params, now } = request
         const { isRepeated, ...payRun } = await payRuns.revert(tx, {
           partnerId: partner.id,

@@ -3,18 +3,18 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
 import type { Reader } from '../db.ts'
 import { newId } from '../ids.ts'
-import type { JobContext } from '../jobs.ts'
 import { verify } from '../ledger/verify.ts'
+import type { TaskContext } from '../tasks.ts'
 import { addDays } from '../time.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
-import { payoutJobs } from './jobs.ts'
 import type { Rail, Report } from './rail.ts'
 import { simulatedBank } from './simulated-bank.ts'
+import { payoutTasks } from './tasks.ts'
 
 type Line = { level: number; msg: string; withdrawalId?: string; reference?: string }
 
 let harness: Harness
-let context: JobContext
+let context: TaskContext
 let bank: Rail
 let lines: Line[] = []
 beforeAll(async () => {
@@ -30,7 +30,7 @@ afterEach(() => {
 afterAll(() => harness.stop())
 
 type Step = 'submit-withdrawals' | 'ask-about-withdrawals' | 'read-rail-reports'
-const run = async (step: Step, rail: Rail | null = bank) => payoutJobs(rail)[step]?.(context)
+const run = async (step: Step, rail: Rail | null = bank) => payoutTasks(rail)[step](context)
 const errors = () => lines.filter(({ level }) => level >= 50).map(({ msg }) => msg)
 
 async function withdraw(
@@ -98,7 +98,7 @@ test('a batch of withdrawals is one line in the log, and each of them only a lin
   afterHold()
   const logged: Record<string, unknown>[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) })
-  await payoutJobs(bank)['submit-withdrawals']?.({ ...context, log })
+  await payoutTasks(bank)['submit-withdrawals']({ ...context, log })
   const info = logged.filter(({ level }) => level === 30)
   expect(info).toEqual([
     expect.objectContaining({ msg: 'withdrawals submitted', submitted: 3, heard: 3, paid: 2, failed: 1 }),
@@ -315,7 +315,7 @@ describe('a worker that is killed', () => {
     await run('submit-withdrawals')
     untilAsked()
     const { db, now } = context
-    await db.transaction().execute(tx => withdrawals.claimUnheard(tx, { now: now(), countMax: 100 }))
+    await db.transaction().execute(tx => withdrawals.claimUnresolved(tx, { now: now(), countMax: 100 }))
     await run('ask-about-withdrawals')
     expect((await atTheBank(id)).submissions).toBe(1)
     harness.clock.advance({ minutes: 5 })
@@ -620,7 +620,9 @@ const claim = () =>
 const tell = async (payouts: (withdrawals.Payout | undefined)[]) =>
   await bank.submit(
     payouts.flatMap(payout =>
-      payout === undefined ? [] : [{ reference: payout.withdrawalId, amount: payout.amount, account: payout.account }],
+      payout === undefined
+        ? []
+        : [{ reference: payout.withdrawalId, amount: payout.netAmount, account: payout.account }],
     ),
     AbortSignal.timeout(1_000),
   )

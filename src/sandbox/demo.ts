@@ -16,7 +16,7 @@ import { setTier } from '../tiers/tiers.ts'
 import { addDays, dayIn, startOfDay } from '../time.ts'
 import { complete } from '../withdrawals/completing.ts'
 import * as intents from '../withdrawals/intents.ts'
-import { hear, submitDue } from '../withdrawals/withdrawals.ts'
+import { applyBankReport, submitDue } from '../withdrawals/withdrawals.ts'
 
 const partnerName = 'Acme Couriers'
 
@@ -263,12 +263,16 @@ async function payOut(tx: Tx, { now }: { now: Date }): Promise<void> {
   const bank = simulatedBank({ db: tx, now: () => now })
   const payouts = await submitDue(tx, { now, countMax: bank.paymentsMax })
   const partnerOf = new Map(payouts.map(({ withdrawalId, partnerId }) => [withdrawalId, partnerId]))
-  const payments = payouts.map(({ withdrawalId, amount, account }) => ({ reference: withdrawalId, amount, account }))
+  const payments = payouts.map(({ withdrawalId, netAmount: amount, account }) => ({
+    reference: withdrawalId,
+    amount,
+    account,
+  }))
   const reports = await bank.submit(payments, AbortSignal.timeout(bank.callMsMax))
   for (const { reference, outcome, reason } of reports) {
     const partnerId = partnerOf.get(reference)
     assert(partnerId !== undefined && outcome === 'paid', `The demo's ${reference} is ${outcome}`)
-    await hear(tx, { partnerId, withdrawalId: reference, outcome, reason, now })
+    await applyBankReport(tx, { partnerId, withdrawalId: reference, outcome, reason, now })
   }
 }
 

@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
-import { hangUpOf } from '../http/arrivals.ts'
+import { disconnectSignal } from '../http/body-timeouts.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
-import { once, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads, UploadedFile } from '../http/upload.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { exampleId, Id } from '../ids.ts'
 import { fromWire, toWire } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
@@ -16,11 +16,11 @@ import * as settlements from './settlements.ts'
 const tag = 'Pay cycles'
 const params = Type.Object({ payCycleId: Id('payCycle') })
 
-// The largest settlement, as JSON or CSV with some air in it.
+// The largest settlement as JSON or CSV, with headroom.
 const bodyBytesMax = 32 * 1024 * 1024
 
-export function settlementRoutes(app: App, { db }: Edge): void {
-  // A scope of its own, since only this operation takes a file.
+export function settlementRoutes(app: App, { db }: ApiContext): void {
+  // In its own scope, because only this operation accepts a file.
   app.register(async (scope: App) => {
     acceptUploads(scope, { kinds: ['csv'], fileBytesMax: bodyBytesMax })
     scope.post(
@@ -34,25 +34,25 @@ export function settlementRoutes(app: App, { db }: Edge): void {
           tag,
           summary: 'Settle a pay cycle',
           description:
-            'Says what payroll really took, once per closed cycle. What is missing is carried to the open cycle or written off, as the partner’s setting says; what is too much is given back in the open cycle. All lines or none: every fault is named with its row or path.',
+            'Reports what payroll really took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.',
           params,
           body: NewSettlement,
           csvBody: {
             description:
-              'One line per member: `member_id`, `amount` in minor units, `currency`. Comma, semicolon or tab; case and spacing of the header do not matter. The other columns of the deductions file may stay.',
+              'One line per member: `member_id`, `amount` in minor units, `currency`. The delimiter is a comma, semicolon or tab. Case and spacing of the header do not matter. The other columns of the deductions file are allowed and ignored.',
             example: `member_id,amount,currency\r\n${exampleId('member')},5000,GBP\r\n`,
           },
-          success: { status: 201, description: 'What came of it.', schema: SettlementSummary },
+          success: { status: 201, description: 'The result of the settlement.', schema: SettlementSummary },
           problems: ['NotFound', 'UnprocessableEntity', 'FileContent'],
         }),
       },
       async (request, reply) => {
-        // Typed as the JSON body only; the scope's parser makes the other one.
-        const told = await readTold(request.body as NewSettlement | UploadedFile, hangUpOf(reply))
-        return await once(db, request, reply, async tx => {
+        // The schema types only the JSON body; the scope's parser can also produce an uploaded file.
+        const report = await readReport(request.body as NewSettlement | UploadedFile, disconnectSignal(reply))
+        return await withIdempotency(db, request, reply, async tx => {
           const { partner, params, now } = request
           const { payCycleId } = params
-          const summary = await settlements.create(tx, { partnerId: partner.id, payCycleId, told, now })
+          const summary = await settlements.create(tx, { partnerId: partner.id, payCycleId, report, now })
           const { payCycleId: _, settledAt: __, ...details } = onWire(summary)
           const audit = { action: 'pay_cycle.settle', details } as const
           return { status: 201, body: onWire(summary), resourceId: payCycleId, audit }
@@ -69,10 +69,14 @@ export function settlementRoutes(app: App, { db }: Edge): void {
         id: 'getSettlement',
         tag,
         summary: 'Get the settlement of a pay cycle',
-        description: 'Its lines are ordered by member.',
+        description: 'Lines are ordered by member.',
         params,
         query: Type.Object(pageQuery, { additionalProperties: false }),
-        success: { status: 200, description: 'What came of it, and one page of its lines.', schema: Settlement },
+        success: {
+          status: 200,
+          description: 'The result of the settlement, and one page of its lines.',
+          schema: Settlement,
+        },
         problems: ['NotFound'],
       }),
     },
@@ -89,7 +93,7 @@ export function settlementRoutes(app: App, { db }: Edge): void {
   )
 }
 
-async function readTold(body: NewSettlement | UploadedFile, signal: AbortSignal): Promise<settlements.Told> {
+async function readReport(body: NewSettlement | UploadedFile, signal: AbortSignal): Promise<settlements.PayrollReport> {
   if (body instanceof UploadedFile) {
     return { ...(await body.lend(fd => readFile(fd, { signal }))), naming: byRow }
   }

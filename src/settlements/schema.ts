@@ -7,14 +7,15 @@ import { linesMax } from './file.ts'
 const strict = { additionalProperties: false }
 const Taken = Type.Unsafe<Static<typeof SignedMoney>>({
   ...SignedMoney,
-  description: 'What payroll took. Negative, where the deduction is, when payroll gave back.',
+  description:
+    'Amount that payroll took. Negative if payroll gave money back, which is allowed only for a negative deduction.',
 })
 
 export const NewSettlement = Type.Object(
   {
     deductions: Type.Array(Type.Object({ memberId: Id('member'), taken: Taken }, strict), {
       maxItems: linesMax,
-      description: 'A member who is not mentioned took nothing.',
+      description: 'Payroll took nothing from a member who is left out.',
     }),
   },
   { title: 'NewSettlement', ...strict },
@@ -36,7 +37,7 @@ const settlementFields = {
   ),
 }
 
-/** What came of it, without its lines. */
+/** The result of a settlement, without its lines. */
 export const SettlementSummary = Type.Object(settlementFields, { title: 'SettlementSummary', ...strict })
 
 export const Settlement = Type.Object(
@@ -51,7 +52,7 @@ export const Settlement = Type.Object(
           outcome: Type.Enum(['matched', 'short', 'over', 'unknown'], { type: 'string' }),
           carried: Type.Unsafe<Static<typeof SignedMoney>>({
             ...SignedMoney,
-            description: 'Taken in the next cycle; negative: given back there.',
+            description: 'Amount carried to the open cycle. Negative: amount to give back there.',
           }),
           writtenOff: SignedMoney,
         },

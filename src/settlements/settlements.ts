@@ -2,6 +2,7 @@ import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { byMemberRange } from '../member-ranges.ts'
 import type { Currency } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import type { ShortfallPolicy } from '../partners/partners.ts'
@@ -15,7 +16,7 @@ import { type Fault, type Line, lineCheck, type Outcome, settle, type Taken, tra
  * are not named. `naming` says where a fault is, in
  * the terms of what came: rows of a file, or paths of a body.
  */
-export type Told = { taken: Taken[]; faults: Fault[]; faultsMore?: number; naming: Naming }
+export type PayrollReport = { taken: Taken[]; faults: Fault[]; faultsMore?: number; naming: Naming }
 export type Naming = { problem: ProblemName; placeOf(fault: Fault): Record<string, string> }
 
 export type Summary = Record<Outcome, number> & {
@@ -36,18 +37,18 @@ const faultsMax = 20_000
  */
 export async function create(
   tx: Tx,
-  { partnerId, payCycleId, told, now }: { partnerId: string; payCycleId: string; told: Told; now: Date },
+  { partnerId, payCycleId, report, now }: { partnerId: string; payCycleId: string; report: PayrollReport; now: Date },
 ): Promise<Summary> {
   const cycle = await payCycles.find(tx, { partnerId, payCycleId })
   if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is open still; settle it when it has closed')
   const next = await payCycles.holdOpen(tx, partnerId)
   await payCycles.markSettled(tx, { partnerId, cycle, now })
   if (next === undefined) throw noOpenCycle()
-  const groups = await compare(tx, { partnerId, cycle, told })
+  const groups = await compare(tx, { partnerId, cycle, report })
   for (const lines of groups.flatMap(piecesOf)) await book(tx, { partnerId, cycle, next, lines, now })
   const summary = await summarise(tx, { partnerId, payCycleId, settledAt: now })
   const { matched, short, over, unknown } = summary
-  await events.append(tx, {
+  await events.emit(tx, {
     partnerId,
     type: 'pay_cycle.settled',
     resourceId: payCycleId,
@@ -87,13 +88,13 @@ export async function listLines(
 /** @returns all lines in the order of their members, in groups of whole members */
 async function compare(
   tx: Tx,
-  { partnerId, cycle, told }: { partnerId: string; cycle: payCycles.PayCycle; told: Told },
+  { partnerId, cycle, report }: { partnerId: string; cycle: payCycles.PayCycle; report: PayrollReport },
 ): Promise<Line[][]> {
   const all: deductions.Deduction[] = []
   for await (const piece of deductions.listAll(tx, { partnerId, cycle })) all.push(...piece)
-  const groups = await groupsByMember(told.taken, all)
-  const faults = [...told.faults]
-  let faultsMore = told.faultsMore ?? 0
+  const groups = await groupsByMember(report.taken, all)
+  const faults = [...report.faults]
+  let faultsMore = report.faultsMore ?? 0
   const totals = new Map<Currency, bigint>()
   for (const { taken, deductions } of groups) {
     const memberIds = [...new Set(taken.map(line => line.memberId))]
@@ -105,46 +106,25 @@ async function compare(
       }
     })
   }
-  if (faults.length > 0) throw refusalOf(faults, { ...told, faultsMore })
+  if (faults.length > 0) throw refusalOf(faults, { ...report, faultsMore })
   const policy = await readPolicy(tx, partnerId)
   return await mapInSlices(groups, ({ taken, deductions }) => inMemberOrder(settle(taken, { deductions, policy })))
 }
 
-/**
- * Parts lines and deductions by ranges of member ids, so that each step of the work takes milliseconds. What a settlement
- * decides about a member is decided by that member's lines alone.
- */
-async function groupsByMember(
-  taken: Taken[],
-  deducted: deductions.Deduction[],
-): Promise<{ taken: Taken[]; deductions: deductions.Deduction[] }[]> {
-  const all = [...taken, ...deducted]
-  // Enough of them that the groups between are of about the same size.
-  const sample = all.filter((_, index) => index % samplingStep === 0).map(each => each.memberId)
-  sample.sort()
-  const starts = sample.filter((_, index) => index > 0 && index % (linesPerStatement / samplingStep) === 0)
-  const groups = [...starts, ''].map(() => ({ taken: [] as Taken[], deductions: [] as deductions.Deduction[] }))
-  const groupOf = (memberId: string) => groups[countUpTo(starts, memberId)]
-  await mapInSlices(taken, line => groupOf(line.memberId)?.taken.push(line))
-  await mapInSlices(deducted, deduction => groupOf(deduction.memberId)?.deductions.push(deduction))
-  return groups
-}
-
-const samplingStep = 50
-
-/** How many of these, which are sorted, are not behind a text. */
-function countUpTo(sorted: string[], text: string): number {
-  let [low, high] = [0, sorted.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((sorted[middle] ?? '') <= text) low = middle + 1
-    else high = middle
-  }
-  return low
+// What a settlement decides about a member is decided by that member's lines and deductions alone.
+async function groupsByMember(taken: Taken[], deducted: deductions.Deduction[]) {
+  const all: ({ memberId: string; line: Taken } | { memberId: string; deduction: deductions.Deduction })[] = []
+  for (const line of taken) all.push({ memberId: line.memberId, line })
+  for (const deduction of deducted) all.push({ memberId: deduction.memberId, deduction })
+  const ranges = await byMemberRange(all, { sizeAbout: linesPerStatement })
+  return await mapInSlices(ranges, range => ({
+    taken: range.flatMap(each => ('line' in each ? [each.line] : [])),
+    deductions: range.flatMap(each => ('deduction' in each ? [each.deduction] : [])),
+  }))
 }
 
 // Every fault, up to a thousand places; one issue per place.
-function refusalOf(faults: Fault[], { naming: { problem: name, placeOf }, faultsMore = 0 }: Told): Problem {
+function refusalOf(faults: Fault[], { naming: { problem: name, placeOf }, faultsMore = 0 }: PayrollReport): Problem {
   const messages = new Map<string, { place: Record<string, string>; messages: string[] }>()
   for (const fault of faults.toSorted((a, b) => a.at - b.at)) {
     const place = placeOf(fault)

@@ -1,11 +1,11 @@
-import { read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
 import { Tiers, TiersWithTerms, termsBody } from './schema.ts'
 import * as tiers from './tiers.ts'
 
-export function tierRoutes(app: App, { db }: Edge): void {
+export function tierRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/tiers',
     {
@@ -14,13 +14,13 @@ export function tierRoutes(app: App, { db }: Edge): void {
         id: 'getTiers',
         tag: 'Members',
         summary: 'List the tiers',
-        description: 'The names that a member’s `tier` can have, alphabetically.',
+        description: 'Lists the names that a member’s `tier` can have, in alphabetical order.',
         success: {
           status: 200,
           description: 'All tiers.',
           schema: Tiers,
           representation: {
-            description: 'their currency, fees and limits too, as they hold for new intents.',
+            description: 'each tier with its version, currency, fees and limits, as they apply to new intents.',
             schema: TiersWithTerms,
           },
         },

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { bronze, gold, silver } from '../../test/harness.ts'
 import { feeOf, lowestAmount, memberFeeOf, type TierTerms, termsFault } from './rules.ts'
 
-test('the fee is the fixed part plus the share, within its minimum and maximum', () => {
+test('the fee is the fixed part plus the percentage part, within the minimum and maximum', () => {
   expect(feeOf(bronze, 5_000n)).toBe(100n)
   expect(feeOf(bronze, 5_099n)).toBe(100n)
   expect(feeOf({ ...bronze, feeFixed: 0n }, 1_000n)).toBe(50n)
@@ -12,12 +12,12 @@ test('the fee is the fixed part plus the share, within its minimum and maximum',
   expect(feeOf(silver, 20_000n)).toBe(50n)
 })
 
-test('a fee that the employer pays takes nothing from the member', () => {
+test('a fee paid by the employer costs the member nothing', () => {
   expect(feeOf(gold, 5_000n)).toBe(50n)
   expect(memberFeeOf(gold, 5_000n)).toBe(0n)
 })
 
-test('the lowest amount rises above the limit where the fee would leave nothing', () => {
+test('the lowest amount exceeds the lower limit if the fee would consume the limit', () => {
   expect(lowestAmount(bronze)).toBe(1_000n)
   expect(lowestAmount({ ...silver, lowerLimit: 1n })).toBe(51n)
   expect(lowestAmount({ ...gold, lowerLimit: 1n })).toBe(1n)
@@ -41,7 +41,7 @@ const terms: fc.Arbitrary<TierTerms> = fc
     withdrawalsPerCycle: null,
   }))
 
-test('every amount from the lowest up leaves the member something, and no lower one is possible', () => {
+test('the lowest amount is the smallest one that leaves the member something after the fee', () => {
   fc.assert(
     fc.property(
       terms.filter(each => termsFault(each) === undefined),
@@ -56,7 +56,7 @@ test('every amount from the lowest up leaves the member something, and no lower 
   )
 })
 
-test('terms that contradict themselves are refused with a sentence', () => {
+test('contradictory terms are rejected with a message that names the problem', () => {
   expect(termsFault(bronze)).toBeUndefined()
   expect(termsFault({ ...bronze, feeMax: 10n })).toMatch(/maximum fee/)
   expect(termsFault({ ...bronze, feeBps: 10_000 })).toMatch(/basis points/)

@@ -1,12 +1,12 @@
 import { type Currency, shareRoundedDown, toWire } from '../money.ts'
 
-/** Who bears the fee of a withdrawal: it is taken from the member's pay, or charged to the employer. */
+/** The payer of the withdrawal fee: deducted from the member's pay, or charged to the employer. */
 type FeePayer = 'member' | 'employer'
 
-/** One version of a tier: everything that decides a withdrawal's fee and limits. Amounts in minor units. */
+/** One version of a tier: everything that determines the fee and limits of a withdrawal. Amounts in minor units. */
 export type TierTerms = {
   feeFixed: bigint
-  /** Basis points of the amount, on top of the fixed part. */
+  /** Basis points of the gross amount, added to the fixed part. */
   feeBps: number
   feeMin: bigint | null
   feeMax: bigint | null
@@ -21,21 +21,21 @@ export type TierTerms = {
 export type Tier = TierTerms & { name: string; version: number; currency: Currency }
 
 /**
- * The fee for withdrawing `amount`: fixed part plus basis points, the percentage part rounded down in the payer's favour,
- * then raised to the minimum and lowered to the maximum.
+ * Returns the fee for withdrawing `amount`: the fixed part plus the percentage part, kept within the minimum and maximum.
+ * The percentage part is rounded down, in the payer's favour.
  */
 export function feeOf(terms: TierTerms, amount: bigint): bigint {
   return feeSteps(terms, amount).fee
 }
 
-/** How the fee for withdrawing `amount` comes about, step by step. */
+/** The calculation of a fee, step by step. */
 export type FeeSteps = {
   fixedPart: bigint
   /** Rounded down, in the payer's favour. */
   percentagePart: bigint
-  /** The two parts, raised to the minimum where that is more. */
+  /** Sum of the two parts, or the minimum fee if that is higher. */
   atLeast: bigint
-  /** And lowered to the maximum where that is less: the fee. */
+  /** `atLeast`, or the maximum fee if that is lower. */
   fee: bigint
 }
 
@@ -48,17 +48,17 @@ export function feeSteps(terms: TierTerms, amount: bigint): FeeSteps {
   return { fixedPart, percentagePart, atLeast, fee }
 }
 
-/** What of `amount` does not reach the member because of the fee: nothing when the employer pays it. */
+/** Returns the fee that the member pays: zero if the employer pays it. */
 export function memberFeeOf(terms: TierTerms, amount: bigint): bigint {
   return terms.feePayer === 'member' ? feeOf(terms, amount) : 0n
 }
 
 /**
- * The least amount that can be withdrawn: the tier's lower limit, or more where the fee would leave nothing.
+ * Returns the smallest amount that can be withdrawn: the tier's lower limit, or more if the fee would consume that.
  *
- * What is left after the fee never shrinks as the amount grows (a fee rises by at most one unit per unit, since
- * `feeBps` < 10000), so that the least amount that leaves something is found by halving.
- * @returns above `upperLimit` when the fee eats everything up to there; `termsFault` keeps such terms out
+ * The net amount never falls as the gross amount rises: the fee rises by at most one unit per unit, since `feeBps` < 10000.
+ * A binary search therefore finds the smallest amount that leaves something.
+ * @returns more than `upperLimit` if the fee consumes every amount up to it; `termsFault` rejects such terms
  */
 export function lowestAmount(terms: TierTerms): bigint {
   let tooLow = terms.lowerLimit - 1n
@@ -71,7 +71,7 @@ export function lowestAmount(terms: TierTerms): bigint {
   return enough
 }
 
-/** Terms with their amounts as Money objects. */
+/** Returns the terms with their amounts as Money objects. */
 export function termsToWire(terms: TierTerms, currency: Currency) {
   const money = (amount: bigint) => toWire({ amount, currency })
   const moneyOrNull = (amount: bigint | null) => (amount === null ? null : money(amount))
@@ -88,18 +88,20 @@ export function termsToWire(terms: TierTerms, currency: Currency) {
   }
 }
 
-/** Why these terms cannot be used, in a sentence; undefined when they can. */
+/** Returns why the terms are invalid, as a message for the operator; undefined if they are valid. */
 export function termsFault(terms: TierTerms): string | undefined {
-  if (terms.feeFixed < 0n || terms.feeBps < 0 || (terms.feeMin ?? 0n) < 0n) return 'A fee cannot be negative'
+  if (terms.feeFixed < 0n || terms.feeBps < 0 || (terms.feeMin ?? 0n) < 0n) return 'Fees must not be negative'
   if (!Number.isInteger(terms.feeBps) || terms.feeBps > 9_999)
     return 'The fee in basis points must be a whole number from 0 to 9999'
-  if (terms.feeMax !== null && terms.feeMax < (terms.feeMin ?? 0n)) return 'The maximum fee is below the minimum fee'
+  if (terms.feeMax !== null && terms.feeMax < (terms.feeMin ?? 0n))
+    return 'The maximum fee must not be below the minimum fee'
   if (terms.lowerLimit < 1n) return 'The lower limit must be at least one minor unit'
-  if (terms.upperLimit < terms.lowerLimit) return 'The upper limit is below the lower limit'
+  if (terms.upperLimit < terms.lowerLimit) return 'The upper limit must not be below the lower limit'
   if (terms.upperLimit > BigInt(Number.MAX_SAFE_INTEGER))
     return `The upper limit must not exceed ${Number.MAX_SAFE_INTEGER}`
   if ((terms.withdrawalsPerDay ?? 1) < 1 || (terms.withdrawalsPerCycle ?? 1) < 1)
-    return 'A number of withdrawals must be at least 1'
-  if (lowestAmount(terms) > terms.upperLimit) return 'The fee would take every amount up to the upper limit'
+    return 'A limit on the number of withdrawals must be at least 1'
+  if (lowestAmount(terms) > terms.upperLimit)
+    return 'The fee would consume every amount up to the upper limit; lower the fee or raise the limit'
   return undefined
 }

@@ -7,10 +7,14 @@ const name = Type.String({ examples: ['Bronze'] })
 const MoneyOrNull = Type.Union([WireMoney, Type.Null()])
 const CountOrNull = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])
 
-/** What a tier says about fees and limits. */
+/** The fees and limits of a tier. */
 export const termFields = {
   feeFixed: WireMoney,
-  feeBps: Type.Integer({ minimum: 0, maximum: 9_999, description: 'Basis points of the amount.' }),
+  feeBps: Type.Integer({
+    minimum: 0,
+    maximum: 9_999,
+    description: 'The percentage part of the fee, in basis points of the amount.',
+  }),
   feeMin: MoneyOrNull,
   feeMax: MoneyOrNull,
   feePayer: Type.Enum(['member', 'employer'], { type: 'string' }),
@@ -26,7 +30,7 @@ export const TiersWithTerms = Type.Array(
   Type.Object(
     {
       name,
-      version: Type.Integer({ minimum: 1, description: 'Rises whenever the operator changes the terms.' }),
+      version: Type.Integer({ minimum: 1, description: 'Increases whenever the operator changes the terms.' }),
       currency: CurrencyCode,
       ...termFields,
     },
@@ -34,7 +38,7 @@ export const TiersWithTerms = Type.Array(
   ),
 )
 
-/** The wire shape of `termFields`. */
+/** Returns a tier's terms in the wire shape of `termFields`. */
 export function termsBody(tier: CurrentTier) {
   const { currency, feeFixed, feeBps, feeMin, feeMax, feePayer, lowerLimit, upperLimit } = tier
   const { withdrawalsPerDay, withdrawalsPerCycle } = tier

@@ -3,12 +3,12 @@ import { type Reader, sql, type Tx } from '../db.ts'
 import type { Currency } from '../money.ts'
 import { type Tier, type TierTerms, termsFault } from './rules.ts'
 
-/** The names of a partner's tiers, alphabetically. */
+/** Lists the names of a partner's tiers, in alphabetical order. */
 export async function listTiers(db: Reader, partnerId: string): Promise<{ name: string }[]> {
   return await db.selectFrom('tiers').select('name').where('partnerId', '=', partnerId).orderBy('name').execute()
 }
 
-/** A partner's tiers with the terms that hold now, alphabetically. */
+/** Lists a partner's tiers with their current terms, by name. */
 export async function listWithTerms(db: Reader, partnerId: string): Promise<Tier[]> {
   const { rows } = await sql<Tier>`
     select t.name, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
@@ -19,7 +19,7 @@ export async function listWithTerms(db: Reader, partnerId: string): Promise<Tier
   return rows
 }
 
-/** The currency of each of a partner's tiers, by the tier's name. */
+/** Returns the currency of each of a partner's tiers, keyed by tier name. */
 export async function listCurrencies(db: Reader, partnerId: string): Promise<Map<string, Currency>> {
   const tiers = await db
     .selectFrom('tiers')
@@ -30,7 +30,7 @@ export async function listCurrencies(db: Reader, partnerId: string): Promise<Map
   return new Map(tiers.map(({ name, currency }) => [name, currency]))
 }
 
-/** A partner's tiers with the terms that hold now, and since when, alphabetically. */
+/** Lists a partner's tiers with their current terms and when these took effect, by name. */
 export async function listTerms(
   db: Reader,
   partnerId: string,
@@ -45,7 +45,7 @@ export async function listTerms(
   return rows
 }
 
-/** A tier with the terms that hold now. */
+/** Finds a tier with its current terms. */
 export async function findTier(
   db: Reader,
   { partnerId, name }: { partnerId: string; name: string },
@@ -56,7 +56,7 @@ export async function findTier(
   return tier
 }
 
-/** All versions of a tier's terms, newest first, and since when each held. */
+/** Lists all versions of a tier's terms, newest first, with when each took effect. */
 export async function listVersions(
   db: Reader,
   { partnerId, name }: { partnerId: string; name: string },
@@ -70,7 +70,7 @@ export async function listVersions(
   return rows
 }
 
-/** A tier with the terms of one of its versions, and since when these held. */
+/** Finds one version of a tier's terms, with when it took effect. */
 export async function findTierVersion(
   db: Reader,
   { partnerId, name, version }: { partnerId: string; name: string; version: number },
@@ -84,9 +84,9 @@ export async function findTierVersion(
 }
 
 /**
- * Makes a tier, or gives an existing one new terms: a new version that holds at once for new intents. Intents and
- * withdrawals keep the version that they were decided by. Equal terms make no new version.
- * @throws Error with a sentence for the operator when the terms contradict themselves or the currency would change
+ * Creates a tier, or adds a version with new terms to an existing one. New intents use the new version at once; existing
+ * intents and withdrawals keep theirs. Unchanged terms create no version.
+ * @throws Error with a message for the operator if the terms are invalid or the currency would change
  */
 export async function setTier(
   tx: Tx,
@@ -111,7 +111,7 @@ export async function setTier(
   assert(tier !== undefined)
   if (tier.currency !== currency) {
     throw new Error(
-      `The tier ${name} is in ${tier.currency}, and money is owed in it: make another tier for ${currency}`,
+      `Tier ${name} is in ${tier.currency}, and the currency of a tier cannot change; create another tier for ${currency}`,
     )
   }
   const current = await findTier(tx, { partnerId, name })
@@ -126,9 +126,9 @@ export async function setTier(
 }
 
 /**
- * Changes some terms of a tier and keeps the others, as `setTier` does.
- * @param version that the change was decided on: terms that have changed since are not overwritten unseen
- * @throws Error with a sentence for the operator: as `setTier`; when there is no such tier, or it has another version by now
+ * Changes some terms of a tier and keeps the others; see `setTier`.
+ * @param version the version that the caller has seen, so that a concurrent change is not overwritten
+ * @throws Error with a message for the operator: as `setTier`, or if the tier does not exist or has a newer version
  */
 export async function changeTier(
   tx: Tx,
@@ -145,7 +145,7 @@ export async function changeTier(
   if (before === undefined) throw new Error(`There is no tier ${name}; tier list shows their names`)
   if (before.version !== version)
     throw new Error(
-      `The tier ${name} was changed to version ${before.version} meanwhile; nothing was done, run the command again`,
+      `Tier ${name} was changed to version ${before.version} in the meantime; nothing was done, run the command again`,
     )
   const { name: _, version: __, currency, ...terms } = before
   const after = await setTier(tx, { partnerId, name, currency, terms: { ...terms, ...change }, now })

@@ -6,7 +6,7 @@ import { noOpenCycle } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
 import type { Tier } from '../tiers/rules.ts'
 import { readFacts } from './facts.ts'
-import { unavailability } from './rules.ts'
+import { suspensionReason } from './rules.ts'
 
 /** What a member can withdraw in the open pay cycle, and within which limits. */
 export type Balance = {
@@ -35,6 +35,6 @@ export async function readBalance(
     available: member.available,
     payCycle,
     lastPayDate: await payRuns.lastAvailableAt(db, { partnerId: partner.id, payCycleId: payCycle.id }),
-    isTemporarilyUnavailable: unavailability(facts) !== null,
+    isTemporarilyUnavailable: suspensionReason(facts) !== null,
   }
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { busy, type Outcome } from '../batch.ts'
+import { cachedSql } from '../cached-sql.ts'
 import type { Tx } from '../db.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
-import { fixedSql } from '../fixed-sql.ts'
 import * as float from '../float/float.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
@@ -11,11 +11,11 @@ import * as ledger from '../ledger/ledger.ts'
 import { readFacts } from './facts.ts'
 import * as intents from './intents.ts'
 import { type Accepted, decideCompletions, type Intent, transfersOf } from './rules.ts'
-import { type WakeUp, WakeUps, wakeFor } from './waking.ts'
+import { type ScheduledSubmission, SubmissionSchedule, scheduleSubmissions } from './submission-schedule.ts'
 import { type Details, eventOf, findAll } from './withdrawals.ts'
 
 /**
- * A wish to complete an intent. With `once`, its answer is recorded under the request's idempotency key; `wantsDetails`: its
+ * A command to complete an intent. With `claim`, its answer is recorded under the request's idempotency key; `wantsDetails`: its
  * result holds the whole withdrawal.
  */
 export type Completion = {
@@ -23,7 +23,7 @@ export type Completion = {
   intentId: string
   now: Date
   wantsDetails?: boolean
-  once?: idempotency.Once<Completed> | undefined
+  claim?: idempotency.BatchClaim<Completed> | undefined
 }
 
 export type Completed = { withdrawalId: string; details?: Details }
@@ -32,8 +32,12 @@ export type Completed = { withdrawalId: string; details?: Details }
  * Completes an intent, as `completeAll` does where a bank is connected.
  * @throws Problem `NotFound`, `Conflict` for an outdated intent, or any refusal that creating an intent can give
  */
-export async function complete(tx: Tx, wish: Omit<Completion, 'once'>): Promise<Completed> {
-  const { outcomes } = await completeAll(tx, [wish], { waits: true, hasRail: true, wakeUps: new WakeUps() })
+export async function complete(tx: Tx, command: Omit<Completion, 'claim'>): Promise<Completed> {
+  const { outcomes } = await completeAll(tx, [command], {
+    waits: true,
+    hasRail: true,
+    schedule: new SubmissionSchedule(),
+  })
   const [completed] = outcomes
   if (completed instanceof Problem) throw completed
   assert(completed !== undefined && completed !== busy && !(completed instanceof idempotency.Replay))
@@ -48,59 +52,59 @@ export async function complete(tx: Tx, wish: Omit<Completion, 'once'>): Promise<
  * They are decided one after the other, each on what those before it have left. All that are accepted are written by one
  * statement, together with their transfers, their events and what was answered.
  * @param waits for members and intents that others hold; otherwise the outcome of theirs is `busy`
- * @param wakeUps that there are already
- * @returns for each wish, in their order: the withdrawal, the answer that its idempotency key had before, or the refusal;
+ * @param schedule that there are already
+ * @returns for each command, in their order: the withdrawal, the answer that its idempotency key had before, or the refusal;
  * and the wake-ups that were missing
  */
 export async function completeAll(
   tx: Tx,
-  wishes: Completion[],
-  { waits, hasRail, wakeUps }: { waits: boolean; hasRail: boolean; wakeUps: WakeUps },
-): Promise<{ outcomes: Outcome<Completed | idempotency.Replay>[]; woken: WakeUp[] }> {
-  const asked = wishes.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
+  commands: Completion[],
+  { waits, hasRail, schedule }: { waits: boolean; hasRail: boolean; schedule: SubmissionSchedule },
+): Promise<{ outcomes: Outcome<Completed | idempotency.Replay>[]; scheduled: ScheduledSubmission[] }> {
+  const asked = commands.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
   const held = await intents.lockAll(tx, asked, { waits })
   // Read after the locks, so that these statements see what those who held them before have left.
   const known = await idempotency.findAll(
     tx,
-    wishes.map(({ once }) => once),
+    commands.map(({ claim: once }) => once),
   )
-  // Two wishes for one intent are one withdrawal: the first one's.
+  // Two commands for one intent are one withdrawal: the first one's.
   const firsts = new Map<Intent, Completion>()
-  for (const [index, wish] of wishes.entries()) {
+  for (const [index, command] of commands.entries()) {
     const intent = held[index]
-    if (typeof intent === 'object' && known[index] === undefined && !firsts.has(intent)) firsts.set(intent, wish)
+    if (typeof intent === 'object' && known[index] === undefined && !firsts.has(intent)) firsts.set(intent, command)
   }
   const earlier = await findCompleted(tx, firsts)
   const decided = await decideAll(tx, firsts, { hasRail })
-  const plain = wishes.map((_, index) => {
+  const plain = commands.map((_, index) => {
     const intent = held[index]
     if (known[index] !== undefined) return known[index]
     if (typeof intent === 'object') return earlier.get(intent.id) ?? decided.get(intent.id) ?? fail(intent)
     return intent === 'missing' ? intents.intentNotFound() : busy
   })
-  const outcomes = wishes.some(({ wantsDetails }) => wantsDetails) ? await withDetails(tx, wishes, plain) : plain
+  const outcomes = commands.some(({ wantsDetails }) => wantsDetails) ? await withDetails(tx, commands, plain) : plain
   const created = [...decided.values()].flatMap(each => (each instanceof Problem ? [] : [each]))
-  await write(tx, { created, answers: idempotency.answersOf(wishes, outcomes) })
-  const due = created.map(({ wish, dueAt }) => ({ holdSeconds: wish.partner.holdSeconds, dueAt }))
-  const woken = await wakeFor(tx, due, wakeUps)
-  await noteFalls(tx, created)
-  return { outcomes, woken }
+  await write(tx, { created, answers: idempotency.answersOf(commands, outcomes) })
+  const due = created.map(({ command, dueAt }) => ({ holdSeconds: command.partner.holdSeconds, dueAt }))
+  const scheduled = await scheduleSubmissions(tx, due, schedule)
+  await alertLowFloats(tx, created)
+  return { outcomes, scheduled }
 }
 
 /** Adds the whole withdrawal to the outcomes of those who want it. */
 async function withDetails(
   tx: Tx,
-  wishes: Completion[],
+  commands: Completion[],
   outcomes: Outcome<Completed | NewWithdrawal | idempotency.Replay>[],
 ): Promise<Outcome<Completed | idempotency.Replay>[]> {
   const earlier = outcomes.flatMap((outcome, index) => {
-    const wish = wishes[index]
-    if (!wish?.wantsDetails || !isCompleted(outcome) || 'intent' in outcome) return []
-    return [{ partnerId: wish.partner.id, withdrawalId: outcome.withdrawalId }]
+    const command = commands[index]
+    if (!command?.wantsDetails || !isCompleted(outcome) || 'intent' in outcome) return []
+    return [{ partnerId: command.partner.id, withdrawalId: outcome.withdrawalId }]
   })
   const found = await findAll(tx, earlier)
   return outcomes.map((outcome, index) => {
-    if (!wishes[index]?.wantsDetails || !isCompleted(outcome)) return outcome
+    if (!commands[index]?.wantsDetails || !isCompleted(outcome)) return outcome
     const { withdrawalId } = outcome
     const details = 'intent' in outcome ? detailsOf(outcome) : found.get(withdrawalId)
     assert(details !== undefined)
@@ -113,12 +117,12 @@ function isCompleted<C extends Completed>(outcome: Outcome<C | idempotency.Repla
 }
 
 /** A withdrawal as it will be found once it is written. */
-function detailsOf({ withdrawalId, wish, intent, dueAt, balanceAfter }: NewWithdrawal): Details {
-  const { memberId, payCycleId, currency, amount, net, fee, account } = intent
+function detailsOf({ withdrawalId, command, intent, dueAt, balanceAfter }: NewWithdrawal): Details {
+  const { memberId, payCycleId, currency, grossAmount, netAmount, fee, account } = intent
   return {
     ...{ id: withdrawalId, withdrawalIntentId: intent.id, memberId, payCycleId, status: 'held', currency },
-    ...{ amount, net, fee, account, balanceAfter, dueAt, createdAt: wish.now },
-    timeline: [{ status: 'held', at: wish.now, reason: null }],
+    ...{ grossAmount, netAmount, fee, account, balanceAfter, dueAt, createdAt: command.now },
+    timeline: [{ status: 'held', at: command.now, reason: null }],
   }
 }
 
@@ -127,7 +131,7 @@ function fail({ id }: Intent): never {
 }
 
 /** A withdrawal as it is about to be written. */
-type NewWithdrawal = Completed & Accepted & { wish: Completion; intent: Intent; dueAt: Date }
+type NewWithdrawal = Completed & Accepted & { command: Completion; intent: Intent; dueAt: Date }
 
 /** By the intents' ids. */
 async function decideAll(
@@ -137,31 +141,31 @@ async function decideAll(
 ): Promise<Map<string, NewWithdrawal | Problem>> {
   const pending = [...firsts]
     .filter(([intent]) => intent.status !== 'completed')
-    .map(([intent, wish]) => ({ intent, wish }))
+    .map(([intent, command]) => ({ intent, command }))
   if (pending.length === 0) return new Map()
   const asked = await readFacts(
     tx,
-    pending.map(({ intent, wish }) => ({
-      ...{ intent, wish, partnerId: wish.partner.id, memberId: intent.memberId, now: wish.now },
+    pending.map(({ intent, command }) => ({
+      ...{ intent, command, partnerId: command.partner.id, memberId: intent.memberId, now: command.now },
     })),
     { hasRail },
   )
   const decisions = decideCompletions(asked)
   return new Map(
-    asked.map(({ intent, wish, now }, index) => {
+    asked.map(({ intent, command, now }, index) => {
       const decision = decisions[index]
       assert(decision !== undefined)
-      return [intent.id, decision instanceof Problem ? decision : newWithdrawal({ intent, wish, now }, decision)]
+      return [intent.id, decision instanceof Problem ? decision : newWithdrawal({ intent, command, now }, decision)]
     }),
   )
 }
 
 function newWithdrawal(
-  { intent, wish, now }: { intent: Intent; wish: Completion; now: Date },
+  { intent, command, now }: { intent: Intent; command: Completion; now: Date },
   accepted: Accepted,
 ): NewWithdrawal {
-  const dueAt = new Date(now.getTime() + wish.partner.holdSeconds * 1_000)
-  return { withdrawalId: newId('withdrawal', now), wish, intent, dueAt, ...accepted }
+  const dueAt = new Date(now.getTime() + command.partner.holdSeconds * 1_000)
+  return { withdrawalId: newId('withdrawal', now), command, intent, dueAt, ...accepted }
 }
 
 async function write(
@@ -170,20 +174,20 @@ async function write(
 ): Promise<void> {
   if (created.length === 0 && answers.length === 0) return
   const of = <T>(value: (withdrawal: NewWithdrawal) => T) => created.map(value)
-  const intentsOf = of(({ wish, intent }) => ({ partnerId: wish.partner.id, intent, now: wish.now }))
-  const movements = of(({ withdrawalId, wish, intent }) => ({
-    ...{ partnerId: wish.partner.id, movementId: withdrawalId, reason: 'withdrawal.held', now: wish.now },
+  const intentsOf = of(({ command, intent }) => ({ partnerId: command.partner.id, intent, now: command.now }))
+  const movements = of(({ withdrawalId, command, intent }) => ({
+    ...{ partnerId: command.partner.id, movementId: withdrawalId, reason: 'withdrawal.held', now: command.now },
     transfers: transfersOf(intent),
   }))
-  const happened = created.flatMap(({ withdrawalId, wish, intent }): events.NewEvent[] => {
-    const step = { partnerId: wish.partner.id, now: wish.now }
+  const happened = created.flatMap(({ withdrawalId, command, intent }): events.NewEvent[] => {
+    const step = { partnerId: command.partner.id, now: command.now }
     const withdrawal = { ...intent, id: withdrawalId, withdrawalIntentId: intent.id }
     return [
       intents.eventOf('completed', { ...step, intent }),
       { ...eventOf('held', { ...step, withdrawal }), isFirst: true },
     ]
   })
-  await fixedSql`
+  await cachedSql`
     with held as (
       insert into withdrawals
              (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee,
@@ -191,36 +195,36 @@ async function write(
       select w.partner_id, w.id, w.intent_id, w.member_id, w.pay_cycle_id, 'held', w.currency, w.amount, w.net, w.fee,
              w.employer_fee, w.created_at, w.due_at, w.balance_after
         from unnest(
-          ${of(each => each.wish.partner.id)}::text[], ${of(each => each.withdrawalId)}::text[], ${of(each => each.intent.id)}::text[],
+          ${of(each => each.command.partner.id)}::text[], ${of(each => each.withdrawalId)}::text[], ${of(each => each.intent.id)}::text[],
           ${of(each => each.intent.memberId)}::text[], ${of(each => each.intent.payCycleId)}::text[],
-          ${of(each => each.intent.currency)}::text[], ${of(each => each.intent.amount)}::bigint[],
-          ${of(each => each.intent.net)}::bigint[], ${of(each => each.intent.fee)}::bigint[],
-          ${of(each => each.intent.employerFee)}::bigint[], ${of(each => each.wish.now.toISOString())}::timestamptz[],
+          ${of(each => each.intent.currency)}::text[], ${of(each => each.intent.grossAmount)}::bigint[],
+          ${of(each => each.intent.netAmount)}::bigint[], ${of(each => each.intent.fee)}::bigint[],
+          ${of(each => each.intent.employerFee)}::bigint[], ${of(each => each.command.now.toISOString())}::timestamptz[],
           ${of(each => each.dueAt.toISOString())}::timestamptz[], ${of(each => each.balanceAfter)}::bigint[])
           as w (partner_id, id, intent_id, member_id, pay_cycle_id, currency, amount, net, fee, employer_fee,
                 created_at, due_at, balance_after)
-    ), ${ledger.posting(movements)},
+    ), ${ledger.postSql(movements)},
     completed as (${intents.completing(intentsOf)}),
-    events as (${events.appending(happened)})${idempotency.recording(answers)}
+    events as (${events.emitSql(happened)})${idempotency.recordSql(answers)}
     select`.execute(tx)
 }
 
 // Holds the partners' rows, in the order of their ids as everybody who holds several, and takes no lock after them.
-async function noteFalls(tx: Tx, created: NewWithdrawal[]): Promise<void> {
+async function alertLowFloats(tx: Tx, created: NewWithdrawal[]): Promise<void> {
   const falls = created
-    .filter(({ isFall }) => isFall)
-    .map(({ wish, intent }) => ({ partnerId: wish.partner.id, currency: intent.currency, now: wish.now }))
+    .filter(({ crossesFloor }) => crossesFloor)
+    .map(({ command, intent }) => ({ partnerId: command.partner.id, currency: intent.currency, now: command.now }))
     .sort((a, b) => (a.partnerId < b.partnerId ? -1 : 1))
-  for (const fall of falls) await float.note(tx, fall)
+  for (const fall of falls) await float.updateLowAlert(tx, fall)
 }
 
 /** The withdrawals of intents that are completed already, by the intents' ids. */
 async function findCompleted(tx: Tx, firsts: Map<Intent, Completion>): Promise<Map<string, Completed>> {
   const completed = [...firsts].filter(([intent]) => intent.status === 'completed')
   if (completed.length === 0) return new Map()
-  const { rows } = await fixedSql<{ intentId: string; withdrawalId: string }>`
+  const { rows } = await cachedSql<{ intentId: string; withdrawalId: string }>`
     select w.withdrawal_intent_id as intent_id, w.id as withdrawal_id
-      from unnest(${completed.map(([, wish]) => wish.partner.id)}::text[], ${completed.map(([intent]) => intent.id)}::text[])
+      from unnest(${completed.map(([, command]) => command.partner.id)}::text[], ${completed.map(([intent]) => intent.id)}::text[])
              as i (partner_id, id)
       join withdrawals w on w.partner_id = i.partner_id and w.withdrawal_intent_id = i.id`.execute(tx)
   return new Map(rows.map(({ intentId, withdrawalId }) => [intentId, { withdrawalId }]))

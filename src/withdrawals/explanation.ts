@@ -39,8 +39,8 @@ export async function explain(
 }
 
 /** The rules of a tier in the order in which they are applied, with what each gave for an intent. */
-function rulesOf(tier: Tier, { amount, net, fee, employerFee }: Intent): AppliedRule[] {
-  const steps = feeSteps(tier, amount)
+function rulesOf(tier: Tier, { grossAmount, netAmount, fee, employerFee }: Intent): AppliedRule[] {
+  const steps = feeSteps(tier, grossAmount)
   // What was quoted is what the rules give; anything else is a fault of ours that nobody should be told stories about.
   assert.equal(steps.fee, fee + employerFee)
   const words = (of: bigint) => inWords({ amount: of, currency: tier.currency })
@@ -51,19 +51,19 @@ function rulesOf(tier: Tier, { amount, net, fee, employerFee }: Intent): Applied
       amount: lowest,
       because:
         lowest === tier.lowerLimit
-          ? `The tier lets no less than ${words(lowest)} be withdrawn; ${words(amount)} is not less`
-          : `The tier's lower limit is ${words(tier.lowerLimit)}, but something must be left after the fee; ${words(amount)} is not less than ${words(lowest)}`,
+          ? `The tier lets no less than ${words(lowest)} be withdrawn; ${words(grossAmount)} is not less`
+          : `The tier's lower limit is ${words(tier.lowerLimit)}, but something must be left after the fee; ${words(grossAmount)} is not less than ${words(lowest)}`,
     },
     {
       rule: 'upper limit',
       amount: tier.upperLimit,
-      because: `The tier lets no more than ${words(tier.upperLimit)} be withdrawn at once; ${words(amount)} is not more`,
+      because: `The tier lets no more than ${words(tier.upperLimit)} be withdrawn at once; ${words(grossAmount)} is not more`,
     },
     { rule: 'fixed part', amount: steps.fixedPart, because: `Every withdrawal costs ${words(steps.fixedPart)}` },
     {
       rule: 'percentage part',
       amount: steps.percentagePart,
-      because: `${tier.feeBps} basis points of ${words(amount)}, rounded down`,
+      because: `${tier.feeBps} basis points of ${words(grossAmount)}, rounded down`,
     },
     ...boundsOf(tier, steps),
     {
@@ -74,7 +74,7 @@ function rulesOf(tier: Tier, { amount, net, fee, employerFee }: Intent): Applied
           ? `The member pays the fee of ${words(fee)}`
           : `The employer pays the fee of ${words(employerFee)}; the member pays nothing`,
     },
-    { rule: 'net', amount: net, because: `${words(amount)} less the member's fee of ${words(fee)}` },
+    { rule: 'net', amount: netAmount, because: `${words(grossAmount)} less the member's fee of ${words(fee)}` },
   ]
 
   function boundsOf(

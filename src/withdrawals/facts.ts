@@ -1,6 +1,6 @@
 import { type AccountColumns, fromColumns } from '../bank-accounts/rules.ts'
+import { cachedSql } from '../cached-sql.ts'
 import { type Reader, sql } from '../db.ts'
-import { fixedSql } from '../fixed-sql.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Tier } from '../tiers/rules.ts'
 import type { Facts, MemberFacts } from './rules.ts'
@@ -35,7 +35,7 @@ export async function readFacts<A extends Asked>(
   asked: A[],
   { hasRail }: { hasRail: boolean },
 ): Promise<(A & { facts: Facts })[]> {
-  const { rows } = await fixedSql<Row>`
+  const { rows } = await cachedSql<Row>`
     with asked as (
       select * from unnest(
         ${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.memberId)}::text[],

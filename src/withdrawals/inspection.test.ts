@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { sql } from '../db.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
-import { countUnfinished, find, findStanding, list } from './inspection.ts'
+import { countUnfinished, find, findEligibility, list } from './inspection.ts'
 import * as withdrawals from './withdrawals.ts'
 
 let harness: Harness
@@ -43,12 +43,12 @@ test('a withdrawal is stuck when its step is five minutes overdue, or the bank h
     harness.clock.advance({ minutes: 60 })
     await harness.db
       .transaction()
-      .execute(tx => withdrawals.claimUnheard(tx, { now: harness.clock.now(), countMax: 10 }))
+      .execute(tx => withdrawals.claimUnresolved(tx, { now: harness.clock.now(), countMax: 10 }))
   }
   expect(await stuck()).toEqual([[withdrawalId, 'the bank says nothing final']])
 
   const about = { partnerId: harness.partner.id, withdrawalId, outcome: 'paid', reason: null } as const
-  await harness.db.transaction().execute(tx => withdrawals.hear(tx, { ...about, now: harness.clock.now() }))
+  await harness.db.transaction().execute(tx => withdrawals.applyBankReport(tx, { ...about, now: harness.clock.now() }))
   expect(await stuck()).toEqual([])
 })
 
@@ -69,7 +69,7 @@ test('what speaks against a member’s withdrawal is told by the rules that deci
   const { memberId } = await withdraw()
   const partnerId = harness.partner.id
   const standing = (hasRail = true) =>
-    findStanding(harness.db, { partnerId, memberId, hasRail, now: harness.clock.now() })
+    findEligibility(harness.db, { partnerId, memberId, hasRail, now: harness.clock.now() })
   expect(await standing()).toMatchObject({ available: 7_000n, refusal: null })
   expect(await standing(false)).toMatchObject({ refusal: expect.stringContaining('no bank is connected') })
   await harness.db.transaction().execute(tx => pausePartner(tx, partnerId))

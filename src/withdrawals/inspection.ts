@@ -1,8 +1,8 @@
 import { type Reader, sql } from '../db.ts'
 import { Problem } from '../errors.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
-import type { WithdrawalStatus } from './edges.ts'
 import { readFacts } from './facts.ts'
+import type { WithdrawalStatus } from './lifecycle.ts'
 import { decideIntent, type MemberFacts } from './rules.ts'
 import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
 
@@ -81,7 +81,7 @@ export async function countUnfinished(db: Reader, now: Date): Promise<Unfinished
 }
 
 /** What a member could withdraw now, and what speaks against it. */
-export type Standing = {
+export type WithdrawalEligibility = {
   tier: Tier
   available: bigint
   /** Null when the member could withdraw the least amount now; else why not. */
@@ -89,10 +89,10 @@ export type Standing = {
 } & Pick<MemberFacts, 'withdrawalsToday' | 'withdrawalsThisCycle'>
 
 /** By the rules that decide an intent, for the least amount. Undefined when there is no such member. */
-export async function findStanding(
+export async function findEligibility(
   db: Reader,
   { partnerId, memberId, hasRail, now }: { partnerId: string; memberId: string; hasRail: boolean; now: Date },
-): Promise<Standing | undefined> {
+): Promise<WithdrawalEligibility | undefined> {
   const [asked] = await readFacts(db, [{ partnerId, memberId, now }], { hasRail })
   const member = asked?.facts.member
   if (asked === undefined || member == null) return undefined
@@ -113,7 +113,7 @@ async function select(
   { where, take, now }: { where: ReturnType<typeof sql>; take: number; now: Date },
 ): Promise<Inspected[]> {
   const { rows } = await sql<Omit<Inspected, 'stuck'> & { isStuck: boolean }>`
-    select partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee,
+    select partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount as gross_amount, net as net_amount, fee, employer_fee,
            created_at, due_at, attempts, reason, adjusted_in_cycle_id, ${stuckAt(now)} as is_stuck
       from withdrawals
      where ${where}

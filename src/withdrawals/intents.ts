@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type AccountColumns, fromColumns, toColumns } from '../bank-accounts/rules.ts'
-import { type Executor, type Reader, sql, type Tx } from '../db.ts'
+import { cachedSql } from '../cached-sql.ts'
+import { type Reader, sql, type Tx } from '../db.ts'
 import { Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
-import { fixedSql } from '../fixed-sql.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { type Money, toWire } from '../money.ts'
@@ -11,21 +11,21 @@ import { addMinutes } from '../time.ts'
 import { readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
 
-/** A wish for a quote. With `once`, its answer is recorded under the request's idempotency key. */
+/** A command for a quote. With `claim`, its answer is recorded under the request's idempotency key. */
 export type NewIntent = {
   partner: { id: string; intentMinutes: number }
   memberId: string
   amount: Money
   now: Date
-  once?: idempotency.Once<Intent> | undefined
+  claim?: idempotency.BatchClaim<Intent> | undefined
 }
 
 /**
  * Creates an intent, as `createAll` does where a bank is connected.
  * @throws Problem the first refusal of the table of errors
  */
-export async function create(tx: Tx, wish: Omit<NewIntent, 'once'>): Promise<Intent> {
-  const [intent] = await createAll(tx, [wish], { hasRail: true })
+export async function create(tx: Tx, command: Omit<NewIntent, 'claim'>): Promise<Intent> {
+  const [intent] = await createAll(tx, [command], { hasRail: true })
   if (intent instanceof Problem) throw intent
   assert(intent !== undefined && !(intent instanceof idempotency.Replay))
   return intent
@@ -34,29 +34,29 @@ export async function create(tx: Tx, wish: Omit<NewIntent, 'once'>): Promise<Int
 /**
  * Creates intents: quotes that hold for the partner's `intentMinutes` and reserve no funds, so that a member may have
  * several. All that are accepted are written by one statement, together with their events and what was answered.
- * @returns for each wish, in their order: the intent, the answer that its idempotency key had before, or the refusal
+ * @returns for each command, in their order: the intent, the answer that its idempotency key had before, or the refusal
  */
 export async function createAll(
-  db: Executor,
-  wishes: NewIntent[],
+  db: Reader,
+  commands: NewIntent[],
   { hasRail }: { hasRail: boolean },
 ): Promise<(Intent | idempotency.Replay | Problem)[]> {
   const known = await idempotency.findAll(
     db,
-    wishes.map(({ once }) => once),
+    commands.map(({ claim: once }) => once),
   )
   const asked = await readFacts(
     db,
-    wishes.map(wish => ({ wish, partnerId: wish.partner.id, memberId: wish.memberId, now: wish.now })),
+    commands.map(command => ({ command, partnerId: command.partner.id, memberId: command.memberId, now: command.now })),
     { hasRail },
   )
-  const outcomes = asked.map(({ wish, facts }, index) => known[index] ?? quote(facts, wish))
+  const outcomes = asked.map(({ command, facts }, index) => known[index] ?? quote(facts, command))
   const created = outcomes.flatMap((outcome, index) => {
-    const wish = wishes[index]
-    if (wish === undefined || outcome instanceof Problem || outcome instanceof idempotency.Replay) return []
-    return [{ partnerId: wish.partner.id, intent: outcome }]
+    const command = commands[index]
+    if (command === undefined || outcome instanceof Problem || outcome instanceof idempotency.Replay) return []
+    return [{ partnerId: command.partner.id, intent: outcome }]
   })
-  if (created.length > 0) await insertAll(db, { created, answers: idempotency.answersOf(wishes, outcomes) })
+  if (created.length > 0) await insertAll(db, { created, answers: idempotency.answersOf(commands, outcomes) })
   return outcomes
 }
 
@@ -73,7 +73,7 @@ function quote(facts: Facts, { partner, memberId, amount, now }: NewIntent): Int
 }
 
 async function insertAll(
-  db: Executor,
+  db: Reader,
   { created, answers }: { created: { partnerId: string; intent: Intent }[]; answers: idempotency.Answered[] },
 ): Promise<void> {
   const of = <T>(value: (intent: Intent) => T) => created.map(({ intent }) => value(intent))
@@ -82,7 +82,7 @@ async function insertAll(
     ...eventOf('created', { partnerId, intent, now: intent.createdAt }),
     isFirst: true as const,
   }))
-  await fixedSql`
+  await cachedSql`
     with intents as (
       insert into withdrawal_intents
              (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee, tier, tier_version,
@@ -91,14 +91,14 @@ async function insertAll(
         ${created.map(({ partnerId }) => partnerId)}::text[], ${of(intent => intent.id)}::text[],
         ${of(intent => intent.memberId)}::text[], ${of(intent => intent.payCycleId)}::text[],
         ${of(intent => intent.status)}::text[], ${of(intent => intent.currency)}::text[],
-        ${of(intent => intent.amount)}::bigint[], ${of(intent => intent.net)}::bigint[],
+        ${of(intent => intent.grossAmount)}::bigint[], ${of(intent => intent.netAmount)}::bigint[],
         ${of(intent => intent.fee)}::bigint[], ${of(intent => intent.employerFee)}::bigint[],
         ${of(intent => intent.tier)}::text[], ${of(intent => intent.tierVersion)}::integer[],
         ${account('accountHolder')}::text[], ${account('sortCode')}::text[],
         ${account('accountNumber')}::text[], ${account('iban')}::text[],
         ${of(intent => intent.createdAt.toISOString())}::timestamptz[],
         ${of(intent => intent.expiresAt.toISOString())}::timestamptz[])
-    ), events as (${events.appending(happened)})${idempotency.recording(answers)}
+    ), events as (${events.emitSql(happened)})${idempotency.recordSql(answers)}
     select`.execute(db)
 }
 
@@ -118,7 +118,7 @@ export async function cancel(
     .where('partnerId', '=', partnerId)
     .where('id', '=', intentId)
     .execute()
-  await events.append(tx, eventOf('cancelled', { partnerId, intent, now }))
+  await events.emit(tx, eventOf('cancelled', { partnerId, intent, now }))
   return { ...intent, status: 'cancelled' }
 }
 
@@ -164,9 +164,9 @@ export async function lockAll(
   asked: { partnerId: string; intentId: string }[],
   { waits }: { waits: boolean },
 ): Promise<(Intent | 'missing' | 'held')[]> {
-  const patience = waits ? fixedSql`` : fixedSql`skip locked`
-  const { rows } = await fixedSql<Row & { partnerId: string }>`
-    select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.amount, i.net, i.fee, i.employer_fee,
+  const patience = waits ? cachedSql`` : cachedSql`skip locked`
+  const { rows } = await cachedSql<Row & { partnerId: string }>`
+    select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.amount as gross_amount, i.net as net_amount, i.fee, i.employer_fee,
            i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
              as asked (partner_id, id)
@@ -182,7 +182,7 @@ export async function lockAll(
   return asked.map(each => held.get(nameOf(each)) ?? (existing.has(nameOf(each)) ? 'held' : 'missing'))
 
   async function findExisting(tx: Tx, some: typeof asked): Promise<Set<string>> {
-    const { rows } = await fixedSql<{ partnerId: string; id: string }>`
+    const { rows } = await cachedSql<{ partnerId: string; id: string }>`
       select i.partner_id, i.id
         from unnest(${some.map(each => each.partnerId)}::text[], ${some.map(each => each.intentId)}::text[])
                as asked (partner_id, id)
@@ -197,7 +197,7 @@ async function lock(tx: Tx, { partnerId, intentId }: { partnerId: string; intent
 
 /** SQL of an update that records which intents became withdrawals. The caller holds them, and appends their events. */
 export function completing(completed: { partnerId: string; intent: Intent }[]) {
-  return fixedSql`
+  return cachedSql`
     update withdrawal_intents i set status = 'completed'
       from unnest(${completed.map(each => each.partnerId)}::text[], ${completed.map(each => each.intent.id)}::text[])
         as done (partner_id, id)
@@ -215,9 +215,11 @@ export async function expireDue(tx: Tx, { now, countMax }: { now: Date; countMax
              where status = 'pending' and expires_at <= ${now}
              order by expires_at limit ${countMax} for update skip locked) due
      where i.partner_id = due.partner_id and i.id = due.id
-    returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.amount, i.fee, i.net, i.currency`.execute(tx)
+    returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.amount as gross_amount, i.fee, i.net as net_amount, i.currency`.execute(
+    tx,
+  )
   for (const { partnerId, ...intent } of rows) {
-    await events.append(tx, eventOf('expired', { partnerId, intent, now }))
+    await events.emit(tx, eventOf('expired', { partnerId, intent, now }))
   }
   return rows.length
 }
@@ -225,7 +227,8 @@ export async function expireDue(tx: Tx, { now, countMax }: { now: Date; countMax
 function select(db: Reader, { partnerId, intentId }: { partnerId: string; intentId: string }) {
   return db
     .selectFrom('withdrawalIntents')
-    .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'amount', 'net', 'fee', 'employerFee'])
+    .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'fee', 'employerFee'])
+    .select(['amount as grossAmount', 'net as netAmount'])
     .select(['tier', 'tierVersion', 'accountHolder', 'sortCode', 'accountNumber', 'iban', 'createdAt', 'expiresAt'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', intentId)
@@ -245,14 +248,14 @@ function toIntent(row: Row | undefined): Intent {
   return { ...intent, account }
 }
 
-type Quoted = Pick<Intent, 'id' | 'memberId' | 'payCycleId' | 'amount' | 'fee' | 'net' | 'currency'>
+type Quoted = Pick<Intent, 'id' | 'memberId' | 'payCycleId' | 'grossAmount' | 'fee' | 'netAmount' | 'currency'>
 
 /** The event of an intent's step, as `events.append` takes it. */
 export function eventOf(
   step: 'created' | 'completed' | 'expired' | 'cancelled',
   { partnerId, intent, now }: { partnerId: string; intent: Quoted; now: Date },
 ): events.NewEvent {
-  const { id, memberId, payCycleId, amount, fee, net, currency } = intent
+  const { id, memberId, payCycleId, grossAmount, fee, netAmount, currency } = intent
   return {
     partnerId,
     type: `intent.${step}`,
@@ -261,9 +264,9 @@ export function eventOf(
       withdrawalIntentId: id,
       memberId,
       payCycleId,
-      amount: toWire({ amount, currency }),
+      amount: toWire({ amount: grossAmount, currency }),
       fee: toWire({ amount: fee, currency }),
-      netAmount: toWire({ amount: net, currency }),
+      netAmount: toWire({ amount: netAmount, currency }),
     },
     now,
   }

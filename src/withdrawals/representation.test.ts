@@ -60,18 +60,18 @@ describe('a caller that prefers the representation gets', () => {
   test('its own shape, whatever the requests that are decided together with it prefer', async () => {
     const memberId = await harness.addMember({ available: 50_000 })
     const [first = '', second = ''] = [await quoted(memberId), await quoted(memberId)]
-    const wishes = [first, second].flatMap(id => [
+    const commands = [first, second].flatMap(id => [
       { id, headers: {} },
       { id, headers: fuller },
       { id, headers: fuller },
       { id, headers: {} },
     ])
-    const answers = await Promise.all(wishes.map(({ id, headers }) => complete(id, headers)))
+    const answers = await Promise.all(commands.map(({ id, headers }) => complete(id, headers)))
     for (const [index, { status, body, headers }] of answers.entries()) {
       expect(status).toBe(201)
-      const prefers = wishes[index]?.headers === fuller
+      const prefers = commands[index]?.headers === fuller
       expect(headers['preference-applied']).toBe(prefers ? 'return=representation' : undefined)
-      if (prefers) expect(body).toMatchObject({ withdrawalIntentId: wishes[index]?.id, status: 'held' })
+      if (prefers) expect(body).toMatchObject({ withdrawalIntentId: commands[index]?.id, status: 'held' })
       else expect(Object.keys(body)).toEqual(['message'])
     }
   })

@@ -3,10 +3,10 @@ import { lastFour } from '../bank-accounts/rules.ts'
 import { Batches } from '../batch.ts'
 import type { ProblemName } from '../errors.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
-import { once, onceInBatch, read } from '../http/once.ts'
 import { operation } from '../http/operation.ts'
 import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
-import type { App, Edge } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read, withBatchIdempotency, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { fromWire, toWire } from '../money.ts'
@@ -15,9 +15,9 @@ import { termsBody } from '../tiers/schema.ts'
 import { parseInstant } from '../time.ts'
 import { type Balance, readBalance } from './balance.ts'
 import { type Completed, type Completion, completeAll } from './completing.ts'
-import { expectedAt } from './edges.ts'
 import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
+import { expectedAt } from './lifecycle.ts'
 import { type Intent, statusAt } from './rules.ts'
 import {
   CompleteWithdrawal,
@@ -33,7 +33,7 @@ import {
   Withdrawals,
   WithdrawalsWithStatus,
 } from './schema.ts'
-import { WakeUps } from './waking.ts'
+import { SubmissionSchedule } from './submission-schedule.ts'
 import * as withdrawals from './withdrawals.ts'
 
 const tag = 'Withdrawals'
@@ -51,18 +51,18 @@ const refusals: ProblemName[] = [
   'MemberInsufficientFunds',
 ]
 
-export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge): void {
+export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiContext): void {
   // Who waits for a lock does so with a connection that has the patience, and is none of those that all share.
   const dbFor = (waits: boolean) => (waits ? db : batchDb)
-  const creations = new Batches((wishes: intents.NewIntent[], { waits }) =>
-    intents.createAll(dbFor(waits), wishes, { hasRail }),
+  const creations = new Batches((commands: intents.NewIntent[], { waits }) =>
+    intents.createAll(dbFor(waits), commands, { hasRail }),
   )
-  const wakeUps = new WakeUps()
-  const completions = new Batches(async (wishes: Completion[], { waits }) => {
-    const { outcomes, woken } = await dbFor(waits)
+  const schedule = new SubmissionSchedule()
+  const completions = new Batches(async (commands: Completion[], { waits }) => {
+    const { outcomes, scheduled } = await dbFor(waits)
       .transaction()
-      .execute(tx => completeAll(tx, wishes, { waits, hasRail, wakeUps }))
-    wakeUps.note(woken)
+      .execute(tx => completeAll(tx, commands, { waits, hasRail, schedule }))
+    schedule.remember(scheduled)
     return outcomes
   })
 
@@ -73,7 +73,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
       schema: operation({
         id: 'getMemberBalance',
         tag,
-        summary: 'Get what a member can withdraw',
+        summary: 'Get a member’s available balance',
         params: Type.Object({ memberId: Id('member') }),
         success: { status: 200, description: 'The balance in the open pay cycle.', schema: MemberBalance },
         problems: ['MemberNotFound', 'UnprocessableEntity'],
@@ -99,17 +99,17 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
         tag,
         summary: 'Create a withdrawal intent',
         description:
-          'Calculates the fee by the member’s tier and quotes what would be transferred, and where to. Nothing is reserved or moved until the intent is completed.',
+          'Quotes a withdrawal: the fee under the member’s tier, the net amount and the destination account. No money is reserved or moved until the intent is completed.',
         body: NewWithdrawalIntent,
         success: {
           status: 201,
           description: 'The quote.',
           schema: WithdrawalIntentCreated,
           headers: {
-            'x-intent-expires-at': Type.String({ description: 'Until when the quote holds (ISO 8601, UTC).' }),
+            'x-intent-expires-at': Type.String({ description: 'When the quote expires (ISO 8601, UTC).' }),
           },
           representation: {
-            description: 'the intent as `getWithdrawalIntent` answers it, its expiry included.',
+            description: 'the whole intent, as `getWithdrawalIntent` returns it, including its expiry.',
             schema: WithdrawalIntent,
           },
         },
@@ -118,11 +118,11 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
     },
     async (request, reply) => {
       const isFuller = prefersRepresentation(request)
-      return await onceInBatch(request, reply, {
+      return await withBatchIdempotency(request, reply, {
         submit(once) {
           const { partner, now, body } = request
           const amount = fromWire(body.amount)
-          return creations.submit(partner.id, { partner, memberId: body.memberId, amount, now, once })
+          return creations.submit(partner.id, { partner, memberId: body.memberId, amount, now, claim: once })
         },
         answerOf: (intent: Intent) => ({
           status: 201,
@@ -146,7 +146,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
         tag,
         summary: 'Get a withdrawal intent',
         params: intentParams,
-        success: { status: 200, description: 'The intent as it stands.', schema: WithdrawalIntent },
+        success: { status: 200, description: 'The intent.', schema: WithdrawalIntent },
         problems: ['NotFound'],
       }),
     },
@@ -167,9 +167,9 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
         tag,
         summary: 'Explain a withdrawal intent',
         description:
-          'What the intent was decided by, and what each rule gave: limits, the parts of the fee, who pays it, and what is left.',
+          'Shows the inputs of the quote and the result of each rule: limits, parts of the fee, who pays it, and the net amount.',
         params: intentParams,
-        success: { status: 200, description: 'The explanation; it never changes.', schema: IntentExplanation },
+        success: { status: 200, description: 'The explanation. It never changes.', schema: IntentExplanation },
         problems: ['NotFound'],
       }),
     },
@@ -189,14 +189,15 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
         id: 'cancelWithdrawalIntent',
         tag,
         summary: 'Cancel a withdrawal intent',
-        description: 'A pending intent can no longer be completed after this. Cancelling it again is the same answer.',
+        description:
+          'Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same answer.',
         params: intentParams,
         success: { status: 200, description: 'The cancelled intent.', schema: WithdrawalIntent },
         problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, now, params } = request
         const intent = await intents.cancel(tx, { partnerId: partner.id, intentId: params.withdrawalIntentId, now })
         return { status: 200, body: intentBody({ ...intent, withdrawalId: null }, now), resourceId: intent.id }
@@ -212,7 +213,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
         tag,
         summary: 'Complete a withdrawal',
         description:
-          'Checks everything again and moves the money. Completing an intent again gives the same answer and moves nothing.',
+          'Repeats all checks and moves the money. Idempotent: completing the intent again returns the same answer and moves nothing.',
         body: CompleteWithdrawal,
         success: {
           status: 201,
@@ -220,7 +221,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
           schema: WithdrawalCompleted,
           headers: { location: Type.String({ description: 'Path of the withdrawal.' }) },
           representation: {
-            description: 'the whole withdrawal, as `getWithdrawal` answers it.',
+            description: 'the whole withdrawal, as `getWithdrawal` returns it.',
             schema: WithdrawalDetails,
           },
         },
@@ -229,10 +230,16 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
     },
     async (request, reply) => {
       const wantsDetails = prefersRepresentation(request)
-      return await onceInBatch(request, reply, {
+      return await withBatchIdempotency(request, reply, {
         submit(once) {
           const { partner, now, body } = request
-          return completions.submit(partner.id, { partner, intentId: body.withdrawalIntentId, now, wantsDetails, once })
+          return completions.submit(partner.id, {
+            partner,
+            intentId: body.withdrawalIntentId,
+            now,
+            wantsDetails,
+            claim: once,
+          })
         },
         answerOf: ({ withdrawalId, details }: Completed) => ({
           status: 201,
@@ -256,14 +263,14 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
         tag,
         summary: 'List withdrawals',
         description:
-          'Newest first. Withdrawals that failed, were returned or cancelled gave the money back and are not listed, unless `statuses` names them.',
+          'Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back.',
         query: WithdrawalQuery,
         success: {
           status: 200,
           description: 'One page of withdrawals.',
           schema: Withdrawals,
           representation: {
-            description: 'each with its status, since when it has it and why, and its gross amount.',
+            description: 'each withdrawal with its gross amount, its status, and when and why it entered that status.',
             schema: WithdrawalsWithStatus,
           },
         },
@@ -308,7 +315,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
         tag,
         summary: 'Get a withdrawal',
         params: withdrawalParams,
-        success: { status: 200, description: 'The withdrawal as it stands.', schema: WithdrawalDetails },
+        success: { status: 200, description: 'The withdrawal.', schema: WithdrawalDetails },
         problems: ['NotFound'],
       }),
     },
@@ -329,20 +336,20 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
         tag,
         summary: 'Cancel a withdrawal',
         description:
-          'Possible while it is `held`. The money is the member’s again at once, the fee included. Cancelling it again is the same answer.',
+          'Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same answer.',
         params: withdrawalParams,
         success: { status: 200, description: 'The cancelled withdrawal.', schema: WithdrawalDetails },
         problems: ['NotFound', 'UnprocessableEntity'],
       }),
     },
     async (request, reply) =>
-      once(db, request, reply, async tx => {
+      withIdempotency(db, request, reply, async tx => {
         const { partner, now, params } = request
         const { withdrawalId } = params
         const hasChanged = await withdrawals.cancel(tx, { partnerId: partner.id, withdrawalId, now })
         const cancelled = await withdrawals.find(tx, { partnerId: partner.id, withdrawalId })
-        const { memberId, amount, currency } = cancelled
-        const details = { memberId, amount: toWire({ amount, currency }) }
+        const { memberId, grossAmount, currency } = cancelled
+        const details = { memberId, amount: toWire({ amount: grossAmount, currency }) }
         const audit = hasChanged ? ({ action: 'withdrawal.cancel', details } as const) : undefined
         return { status: 200, body: detailsBody(cancelled, { mode }), resourceId: withdrawalId, audit }
       }),
@@ -358,9 +365,9 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: Edge)
       schema: operation({
         id: 'getMemberWithdrawals',
         tag,
-        summary: 'List the withdrawals of a member',
+        summary: 'List a member’s withdrawals',
         description:
-          'Deprecated in favour of `GET /v1/pay/withdrawals`. Newest first; `amount` is what left the member’s pay, the fee included.',
+          'Deprecated: use `GET /v1/pay/withdrawals`. Newest first. `amount` is the gross amount: what left the member’s pay, including the fee.',
         deprecated: true,
         params: Type.Object({ memberId: Id('member') }),
         query: Type.Object(pageQuery, { additionalProperties: false }),
@@ -394,10 +401,10 @@ function balanceBody({ tier, available, payCycle, lastPayDate, isTemporarilyUnav
   }
 }
 
-function createdBody({ id, net, fee, currency, account }: Intent) {
+function createdBody({ id, netAmount, fee, currency, account }: Intent) {
   return {
     withdrawalIntentId: id,
-    netAmount: toWire({ amount: net, currency }),
+    netAmount: toWire({ amount: netAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     accountDetails: account,
     bankAccount: { lastFour: lastFour(account) },
@@ -405,27 +412,27 @@ function createdBody({ id, net, fee, currency, account }: Intent) {
 }
 
 function explanationBody({ intent, tier, rules }: Explanation) {
-  const { id, memberId, payCycleId, amount, net, fee, employerFee, createdAt } = intent
+  const { id, memberId, payCycleId, grossAmount, netAmount, fee, employerFee, createdAt } = intent
   const { name, version, currency, since } = tier
   const money = (of: bigint) => toWire({ amount: of, currency })
   return {
     withdrawalIntentId: id,
-    inputs: { memberId, payCycleId, amount: money(amount), createdAt: createdAt.toISOString() },
+    inputs: { memberId, payCycleId, amount: money(grossAmount), createdAt: createdAt.toISOString() },
     tier: { name, version, since: since.toISOString(), ...termsBody(tier) },
     rules: rules.map(({ amount: given, ...rule }) => ({ ...rule, amount: money(given) })),
-    result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(net) },
+    result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(netAmount) },
   }
 }
 
 function intentBody(intent: Intent & { withdrawalId: string | null }, now: Date) {
-  const { id, memberId, payCycleId, amount, net, fee, currency, tier, tierVersion, account } = intent
+  const { id, memberId, payCycleId, grossAmount, netAmount, fee, currency, tier, tierVersion, account } = intent
   return {
     withdrawalIntentId: id,
     memberId,
     payCycleId,
     status: statusAt(intent, now),
-    amount: toWire({ amount, currency }),
-    netAmount: toWire({ amount: net, currency }),
+    amount: toWire({ amount: grossAmount, currency }),
+    netAmount: toWire({ amount: netAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     tier,
     tierVersion,
@@ -436,10 +443,10 @@ function intentBody(intent: Intent & { withdrawalId: string | null }, now: Date)
   }
 }
 
-function itemBody({ id, net, fee, currency, payCycleId, memberId, createdAt }: withdrawals.Withdrawal) {
+function itemBody({ id, netAmount, fee, currency, payCycleId, memberId, createdAt }: withdrawals.Withdrawal) {
   return {
     id,
-    netAmount: toWire({ amount: net, currency }),
+    netAmount: toWire({ amount: netAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     payCycleId,
     memberId,
@@ -448,23 +455,23 @@ function itemBody({ id, net, fee, currency, payCycleId, memberId, createdAt }: w
 }
 
 function itemWithStatusBody(withdrawal: withdrawals.Withdrawal & { changedAt: Date; reason: string | null }) {
-  const { amount, currency, status, changedAt, reason } = withdrawal
+  const { grossAmount, currency, status, changedAt, reason } = withdrawal
   return {
     ...itemBody(withdrawal),
-    amount: toWire({ amount, currency }),
+    amount: toWire({ amount: grossAmount, currency }),
     status,
     changedAt: changedAt.toISOString(),
     reason,
   }
 }
 
-function detailsBody(withdrawal: withdrawals.Details, { mode }: Pick<Edge, 'mode'>) {
-  const { withdrawalIntentId, status, currency, amount, account, balanceAfter, timeline } = withdrawal
+function detailsBody(withdrawal: withdrawals.Details, { mode }: Pick<ApiContext, 'mode'>) {
+  const { withdrawalIntentId, status, currency, grossAmount, account, balanceAfter, timeline } = withdrawal
   return {
     ...itemBody(withdrawal),
     withdrawalIntentId,
     status,
-    amount: toWire({ amount, currency }),
+    amount: toWire({ amount: grossAmount, currency }),
     bankAccount: { lastFour: lastFour(account) },
     balanceAfter: toWire({ amount: balanceAfter, currency }),
     timeline: timeline.map(moment => ({ ...moment, at: moment.at.toISOString() })),
@@ -472,9 +479,9 @@ function detailsBody(withdrawal: withdrawals.Details, { mode }: Pick<Edge, 'mode
   }
 }
 
-function memberItemBody({ amount, fee, currency, payCycleId, createdAt }: withdrawals.Withdrawal) {
+function memberItemBody({ grossAmount, fee, currency, payCycleId, createdAt }: withdrawals.Withdrawal) {
   return {
-    amount: toWire({ amount, currency }),
+    amount: toWire({ amount: grossAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     payCycleId,
     createdAt: createdAt.toISOString(),

@@ -31,9 +31,9 @@ const codeOf = (decision: Quote | Problem | undefined) => (decision instanceof P
 
 test('a quote splits the amount into fee and net', () => {
   expect(decide(facts)).toMatchObject({
-    amount: 5_000n,
+    grossAmount: 5_000n,
     fee: 100n,
-    net: 4_900n,
+    netAmount: 4_900n,
     employerFee: 0n,
     tier: 'Bronze',
     tierVersion: 1,
@@ -42,7 +42,7 @@ test('a quote splits the amount into fee and net', () => {
 
 test('where the employer pays, the member gets the whole amount and the fee is the employer’s', () => {
   const about = { ...facts, member: { ...member, tier: { ...tier, ...gold } } }
-  expect(decide(about)).toMatchObject({ amount: 5_000n, fee: 0n, net: 5_000n, employerFee: 50n })
+  expect(decide(about)).toMatchObject({ grossAmount: 5_000n, fee: 0n, netAmount: 5_000n, employerFee: 50n })
 })
 
 test('each refusal has its reason', () => {
@@ -60,9 +60,11 @@ test('each refusal has its reason', () => {
 })
 
 test('the limits and the funds themselves can be withdrawn', () => {
-  expect(decide(facts, 1_000n)).toMatchObject({ amount: 1_000n })
-  expect(decide(facts, 12_000n)).toMatchObject({ amount: 12_000n })
-  expect(decide({ ...facts, member: { ...member, available: 20_000n } }, 20_000n)).toMatchObject({ amount: 20_000n })
+  expect(decide(facts, 1_000n)).toMatchObject({ grossAmount: 1_000n })
+  expect(decide(facts, 12_000n)).toMatchObject({ grossAmount: 12_000n })
+  expect(decide({ ...facts, member: { ...member, available: 20_000n } }, 20_000n)).toMatchObject({
+    grossAmount: 20_000n,
+  })
 })
 
 test('without a bank to pay through it is refused before anything about the member, and after a member who does not exist', () => {
@@ -83,7 +85,7 @@ test('a tier’s number of withdrawals is a limit of its own', () => {
   const limited = { ...tier, withdrawalsPerDay: 1, withdrawalsPerCycle: 3 }
   const after = (withdrawalsToday: number, withdrawalsThisCycle: number) =>
     codeOf(decide({ ...facts, member: { ...member, tier: limited, withdrawalsToday, withdrawalsThisCycle } }))
-  expect(after(0, 2)).toMatchObject({ amount: 5_000n })
+  expect(after(0, 2)).toMatchObject({ grossAmount: 5_000n })
   expect(after(1, 1)).toBe('MemberNotEligible')
   expect(after(0, 3)).toBe('MemberNotEligible')
 })
@@ -152,7 +154,7 @@ test('what a withdrawal books takes exactly the amount from the member and pays 
           0n,
         )
       expect(sum('debit', 'member_available')).toBe(amount)
-      expect(sum('credit', 'payouts_pending')).toBe(quote.net)
+      expect(sum('credit', 'payouts_pending')).toBe(quote.netAmount)
       expect(sum('credit', 'fees')).toBe(quote.fee + quote.employerFee)
       expect(sum('debit', 'partner_fees')).toBe(quote.employerFee)
     }),
@@ -161,7 +163,7 @@ test('what a withdrawal books takes exactly the amount from the member and pays 
 
 test('completions that are decided together are decided as if each had waited for the one before it', () => {
   const amounts = fc.bigInt({ min: 900n, max: 7_000n })
-  const wishes = fc.array(fc.record({ who: fc.nat(2), amount: amounts }), { minLength: 1, maxLength: 12 })
+  const commands = fc.array(fc.record({ who: fc.nat(2), amount: amounts }), { minLength: 1, maxLength: 12 })
   const limits = fc.record({
     available: fc.bigInt({ min: 0n, max: 20_000n }),
     withdrawalsPerDay: fc.option(fc.integer({ min: 1, max: 3 })),
@@ -169,7 +171,7 @@ test('completions that are decided together are decided as if each had waited fo
     floor: fc.option(fc.bigInt({ min: 0n, max: 20_000n })),
   })
   fc.assert(
-    fc.property(wishes, limits, (asked, { available, withdrawalsPerDay, free, floor }) => {
+    fc.property(commands, limits, (asked, { available, withdrawalsPerDay, free, floor }) => {
       const all = asked.map(({ who, amount }, index) => ({
         partnerId: 'par_1',
         now,
@@ -195,11 +197,11 @@ test('completions that are decided together are decided as if each had waited fo
         const refusal = refuseCompletion(about, intent, now)
         if (refusal !== undefined) return refusal.name
         const is = left.get(intent.memberId) ?? { available, count: 0 }
-        left.set(intent.memberId, { available: is.available - intent.amount, count: is.count + 1 })
-        free -= intent.net
-        const isFall = floor !== null && !isNotedLow && free < floor
-        isNotedLow ||= isFall
-        return { balanceAfter: is.available - intent.amount, isFall }
+        left.set(intent.memberId, { available: is.available - intent.grossAmount, count: is.count + 1 })
+        free -= intent.netAmount
+        const crossesFloor = floor !== null && !isNotedLow && free < floor
+        isNotedLow ||= crossesFloor
+        return { balanceAfter: is.available - intent.grossAmount, crossesFloor }
       })
       const decided = decideCompletions(all.map(each => ({ ...each, facts: factsOf(each.intent.memberId, true) })))
       expect(decided.map(each => (each instanceof Problem ? each.name : each))).toEqual(expected)

@@ -34,13 +34,13 @@ export type MemberFacts = {
   withdrawalsThisCycle: number
 }
 
-/** What a member is told before they confirm: `amount` leaves their pay, `net` reaches their account. */
+/** What a member sees before they confirm: `grossAmount` leaves their pay, `netAmount` reaches their account. */
 export type Quote = {
   memberId: string
   payCycleId: string
   currency: Currency
-  amount: bigint
-  net: bigint
+  grossAmount: bigint
+  netAmount: bigint
   fee: bigint
   /** Charged to the employer instead of the member; one of the two fees is always zero. */
   employerFee: bigint
@@ -81,8 +81,8 @@ export function decideIntent(facts: Facts, { memberId, amount }: { memberId: str
     memberId,
     payCycleId,
     currency: amount.currency,
-    amount: amount.amount,
-    net: amount.amount - fee,
+    grossAmount: amount.amount,
+    netAmount: amount.amount - fee,
     fee,
     employerFee: fullFee - fee,
     tier: tier.name,
@@ -99,12 +99,12 @@ export function refuseCompletion(facts: Facts, intent: Intent, now: Date): Probl
   const outdated = refuseOutdated(facts, intent, now)
   if (outdated !== undefined) return outdated
   if (facts.member === null) return memberNotFound(intent.memberId)
-  const { amount, currency } = intent
+  const { grossAmount: amount, currency } = intent
   return refusalOf(facts, facts.member, { amount: { amount, currency }, lowest: facts.member.tier.lowerLimit })
 }
 
-/** `isFall`: this withdrawal takes a watched float below its floor, which nobody has noted yet. */
-export type Accepted = { balanceAfter: bigint; isFall: boolean }
+/** `crossesFloor`: this withdrawal takes a watched float below its floor, and there is no low-float alert yet. */
+export type Accepted = { balanceAfter: bigint; crossesFloor: boolean }
 
 /**
  * Decides completions one after the other, each on what those before it have left. The facts are those of one moment; no
@@ -127,11 +127,10 @@ export function decideCompletions(
     const refusal = refuseCompletion(facts, intent, now)
     if (refusal !== undefined) return refusal
     if (facts.member === null) throw new Error('A withdrawal was let through without its member')
-    const isFall = crossesFloor(facts.float, intent.net)
     const left = memberAfter(facts.member, intent)
     members.set(intent.memberId, left)
     if (facts.float !== null) floats.set(watch, floatAfter(facts.float, intent))
-    return { balanceAfter: left.available, isFall }
+    return { balanceAfter: left.available, crossesFloor: crossesFloor(facts.float, intent.netAmount) }
   })
 }
 
@@ -141,24 +140,24 @@ function stricter(asLoaded: MemberFacts | null, left: MemberFacts | undefined): 
   return { ...left, withdrawalsToday: Math.max(left.withdrawalsToday, asLoaded.withdrawalsToday) }
 }
 
-function memberAfter(member: MemberFacts, { amount }: Intent): MemberFacts {
+function memberAfter(member: MemberFacts, { grossAmount }: Intent): MemberFacts {
   return {
     ...member,
-    available: member.available - amount,
+    available: member.available - grossAmount,
     withdrawalsToday: member.withdrawalsToday + 1,
     withdrawalsThisCycle: member.withdrawalsThisCycle + 1,
   }
 }
 
-function floatAfter(float: FloatFacts, { net }: Intent): FloatFacts {
-  return { ...float, free: float.free - net, isNotedLow: float.isNotedLow || crossesFloor(float, net) }
+function floatAfter(float: FloatFacts, { netAmount }: Intent): FloatFacts {
+  return { ...float, free: float.free - netAmount, isNotedLow: float.isNotedLow || crossesFloor(float, netAmount) }
 }
 
 /**
  * Why no member of the partner can withdraw in this currency: no bank is connected, the partner is paused, or the free part
  * of its float is below the floor. Null when they can.
  */
-export function unavailability({
+export function suspensionReason({
   hasRail,
   paused,
   float,
@@ -169,9 +168,9 @@ export function unavailability({
   return null
 }
 
-/** Whether paying out `net` takes a watched float below its floor, which nobody has noted yet. */
-function crossesFloor(float: FloatFacts | null, net: bigint): boolean {
-  return float !== null && !float.isNotedLow && float.free - net < float.floor
+/** Whether paying out `netAmount` takes a watched float below its floor, and there is no low-float alert yet. */
+function crossesFloor(float: FloatFacts | null, netAmount: bigint): boolean {
+  return float !== null && !float.isNotedLow && float.free - netAmount < float.floor
 }
 
 /** An intent is pending until its time is up, whether or not somebody has noted that already. */
@@ -184,13 +183,13 @@ export function transfersOf(withdrawal: {
   memberId: string
   payCycleId: string
   currency: Currency
-  net: bigint
+  netAmount: bigint
   fee: bigint
   employerFee: bigint
 }): Transfer[] {
-  const { memberId, payCycleId, currency, net, fee, employerFee } = withdrawal
+  const { memberId, payCycleId, currency, netAmount, fee, employerFee } = withdrawal
   const all: Transfer[] = [
-    { debit: 'member_available', credit: 'payouts_pending', amount: net, currency, memberId, payCycleId },
+    { debit: 'member_available', credit: 'payouts_pending', amount: netAmount, currency, memberId, payCycleId },
     { debit: 'member_available', credit: 'fees', amount: fee, currency, memberId, payCycleId },
     { debit: 'partner_fees', credit: 'fees', amount: employerFee, currency, memberId, payCycleId },
   ]
@@ -242,7 +241,7 @@ const noRailMessage =
 const retryAfterSeconds = 300
 
 function refuseUnavailable(facts: Facts): Problem | undefined {
-  const why = unavailability(facts)
+  const why = suspensionReason(facts)
   // Without retry-after: it takes a deployment, and retrying until then is of no use.
   if (why === 'no rail') return problem('UnprocessableEntity', noRailMessage)
   if (why !== null) {

@@ -10,7 +10,7 @@ const strict = { additionalProperties: false }
 
 export const NewWithdrawalIntent = Type.Object(
   {
-    memberId: Id('member', 'Member who will receive the money.'),
+    memberId: Id('member', 'The member who receives the money.'),
     // Zero and less are refused as `AmountBelowLowerLimit`, which tells the limit.
     amount: Type.Unsafe<Static<typeof SignedMoney>>({
       ...SignedMoney,
@@ -29,7 +29,7 @@ export const WithdrawalIntentCreated = Type.Object(
     netAmount: WireMoney,
     fee: WireMoney,
     accountDetails: AccountDetails,
-    bankAccount: Type.Unsafe({ ...LastFour, deprecated: true, description: 'Deprecated in favour of accountDetails.' }),
+    bankAccount: Type.Unsafe({ ...LastFour, deprecated: true, description: 'Deprecated: use `accountDetails`.' }),
   },
   {
     title: 'WithdrawalIntentCreated',
@@ -56,12 +56,12 @@ export const WithdrawalIntent = Type.Object(
     netAmount: WireMoney,
     fee: WireMoney,
     tier: Type.String(),
-    tierVersion: Type.Integer({ minimum: 1, description: 'Version of the tier that the fee was decided by.' }),
+    tierVersion: Type.Integer({ minimum: 1, description: 'The version of the tier that set the fee.' }),
     accountDetails: AccountDetails,
     createdAt: Instant,
     expiresAt: Instant,
     withdrawalId: Type.Union([Id('withdrawal'), Type.Null()], {
-      description: 'The withdrawal that it became; null unless it is completed.',
+      description: 'The resulting withdrawal; null unless the intent is completed.',
     }),
   },
   { title: 'WithdrawalIntent', ...strict },
@@ -82,18 +82,18 @@ export const IntentExplanation = Type.Object(
       {
         name: Type.String({ examples: ['Bronze'] }),
         version: Type.Integer({ minimum: 1 }),
-        since: Type.Unsafe({ ...Instant, description: 'When this version was made.' }),
+        since: Type.Unsafe({ ...Instant, description: 'When this version was created.' }),
         ...termFields,
       },
-      { description: 'The version of the tier that held when the intent was created.', ...strict },
+      { description: 'The version of the tier in force when the intent was created.', ...strict },
     ),
     rules: Type.Array(Type.Object({ rule: AppliedRuleName, amount: WireMoney, because: Type.String() }, strict), {
-      description: 'In the order in which they were applied, with what each gave.',
+      description: 'The rules in the order in which they were applied, each with its result.',
     }),
     result: Type.Object(
       {
-        fee: Type.Unsafe({ ...WireMoney, description: 'What the member pays.' }),
-        employerFee: Type.Unsafe({ ...WireMoney, description: 'What the employer pays instead.' }),
+        fee: Type.Unsafe({ ...WireMoney, description: 'The part of the fee that the member pays.' }),
+        employerFee: Type.Unsafe({ ...WireMoney, description: 'The part of the fee that the employer pays.' }),
         netAmount: WireMoney,
       },
       strict,
@@ -123,15 +123,15 @@ const WithdrawalItem = Type.Object(itemFields, { title: 'Withdrawal', ...strict 
 
 const WithdrawalStatus = Type.Enum(['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'], { type: 'string' })
 const Reason = Type.Union([Type.String(), Type.Null()], {
-  description: 'Why, where there is a reason: what the bank said, or who cancelled.',
+  description: 'Why the status changed: the bank’s message, or who cancelled. Null if no reason was given.',
 })
 
 const WithdrawalItemWithStatus = Type.Object(
   {
     ...itemFields,
-    amount: Type.Unsafe({ ...WireMoney, description: 'Gross: what left the member’s pay, the fee included.' }),
+    amount: Type.Unsafe({ ...WireMoney, description: 'Gross amount: what left the member’s pay, including the fee.' }),
     status: WithdrawalStatus,
-    changedAt: Type.Unsafe({ ...Instant, description: 'Since when it has this status.' }),
+    changedAt: Type.Unsafe({ ...Instant, description: 'When the withdrawal entered this status.' }),
     reason: Reason,
   },
   { title: 'WithdrawalWithStatus', ...strict },
@@ -150,15 +150,15 @@ export const WithdrawalDetails = Type.Object(
     bankAccount: LastFour,
     balanceAfter: Type.Unsafe({
       ...WireMoney,
-      description: 'What the member had available when this withdrawal had been booked.',
+      description: 'The member’s available balance right after this withdrawal was booked.',
     }),
     timeline: Type.Array(Type.Object({ status: WithdrawalStatus, at: Instant, reason: Reason }, strict), {
-      description: 'Every state that it has been in, oldest first.',
+      description: 'Every status of the withdrawal so far, oldest first.',
     }),
     createdAt: Instant,
     expectedAt: Type.Union([Instant, Type.Null()], {
       description:
-        'When the money is expected in the account: while a sandbox holds it, the end of the hold. Null where that is not known: once it is submitted, and on a live installation, until a bank says how long it takes.',
+        'When the money is expected in the account. In a sandbox, the end of the hold while the withdrawal is `held`, otherwise null. Always null on a live installation, because no bank reports how long a payout takes.',
     }),
   },
   { title: 'WithdrawalDetails', ...strict },
@@ -171,22 +171,23 @@ export const MemberBalance = Type.Object(
     available: WireMoney,
     lowerLimit: Type.Unsafe({
       ...WireMoney,
-      description: 'The least that can be withdrawn, so that something is left after the fee.',
+      description: 'The smallest amount that can be withdrawn. It leaves something after the fee.',
     }),
-    upperLimit: Type.Unsafe({ ...WireMoney, description: 'The most that can be withdrawn at once.' }),
+    upperLimit: Type.Unsafe({ ...WireMoney, description: 'The largest amount that can be withdrawn at once.' }),
     payCycle: Type.Object(
       {
         id: Id('payCycle'),
         startDate: Day,
         endDate: Day,
         lastPayDate: Type.Union([Instant, Type.Null()], {
-          description: 'Instant at which money last became available in this cycle.',
+          description: 'When pay last became available in this cycle; null if none has.',
         }),
       },
       strict,
     ),
     isTemporarilyUnavailable: Type.Boolean({
-      description: 'On-demand pay is paused, or its float is low; withdrawals are refused for now.',
+      description:
+        'Whether withdrawals are refused for now, for example because on-demand pay is paused or the float is below its floor.',
     }),
   },
   {
@@ -209,22 +210,22 @@ export const MemberBalance = Type.Object(
   },
 )
 
-const dayOrInstant = 'An instant, or a day, which stands for its start in UTC.'
+const dayOrInstant = 'A date without a time means midnight UTC.'
 
 export const WithdrawalQuery = Type.Object(
   {
     memberId: Type.Optional(Id('member')),
     payCycleId: Type.Optional(Id('payCycle')),
     fromDate: Type.Optional(
-      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Created at or after this. ${dayOrInstant}` }),
+      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Created at or after this instant. ${dayOrInstant}` }),
     ),
     toDate: Type.Optional(
-      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Created before this. ${dayOrInstant}` }),
+      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Created before this instant. ${dayOrInstant}` }),
     ),
     statuses: Type.Optional(
       Type.Array(WithdrawalStatus, {
         maxItems: 6,
-        description: 'Only these; without it those that stand: `held`, `submitted` and `paid`.',
+        description: 'Only withdrawals with one of these statuses. Default: `held`, `submitted` and `paid`.',
       }),
     ),
     ...pageQuery,

@@ -1,13 +1,21 @@
 import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
+import { cachedSql } from '../cached-sql.ts'
 import { type Page, type Reader, sql, type Tx } from '../db.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
-import { fixedSql } from '../fixed-sql.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { type Currency, type Money, toWire } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
-import { askAgainAt, givesBack, mayGo, type Outcome, stepsTo, transfersInto, type WithdrawalStatus } from './edges.ts'
+import {
+  canTransition,
+  nextPollAt,
+  type Outcome,
+  returnsFunds,
+  transfersOnEntering,
+  transitionsFor,
+  type WithdrawalStatus,
+} from './lifecycle.ts'
 
 export type Withdrawal = {
   id: string
@@ -16,8 +24,8 @@ export type Withdrawal = {
   status: WithdrawalStatus
   currency: Currency
   /** What left the member's pay: net plus their fee. */
-  amount: bigint
-  net: bigint
+  grossAmount: bigint
+  netAmount: bigint
   fee: bigint
   createdAt: Date
 }
@@ -38,12 +46,12 @@ export async function cancel(
   tx: Tx,
   { partnerId, withdrawalId, now }: { partnerId: string; withdrawalId: string; now: Date },
 ): Promise<boolean> {
-  const withdrawal = await lockToGiveBack(tx, { partnerId, withdrawalId })
+  const withdrawal = await lockToReturnFunds(tx, { partnerId, withdrawalId })
   if (withdrawal.status === 'cancelled') return false
-  if (!mayGo(withdrawal.status, 'cancelled')) {
+  if (!canTransition(withdrawal.status, 'cancelled')) {
     throw problem('Conflict', `The withdrawal is ${withdrawal.status} and cannot be cancelled any more`)
   }
-  await take(tx, withdrawal, { to: 'cancelled', reason: 'Cancelled by the partner', now })
+  await transition(tx, withdrawal, { to: 'cancelled', reason: 'Cancelled by the partner', now })
   return true
 }
 
@@ -51,7 +59,7 @@ export async function cancel(
 export type Payout = {
   partnerId: string
   withdrawalId: string
-  amount: Money
+  netAmount: Money
   account: BankAccount
   /** How often the bank was turned to about it, this time included. */
   attempts: number
@@ -65,7 +73,7 @@ export async function submitDue(tx: Tx, { now, countMax }: { now: Date; countMax
   const due = await lockDue(tx, { status: 'held', now, countMax })
   await setClaimed(tx, { due, now })
   for (const { partnerId, ...withdrawal } of due) {
-    await events.append(tx, eventOf('submitted', { partnerId, withdrawal, now }))
+    await events.emit(tx, eventOf('submitted', { partnerId, withdrawal, now }))
   }
   return due.map(toPayout)
 }
@@ -74,14 +82,18 @@ export async function submitDue(tx: Tx, { now, countMax }: { now: Date; countMax
  * Claims submitted withdrawals that nothing final is known of and that are to be asked about now. The next question is
  * put off, ever longer up to an hour. The caller commits, and then asks the bank.
  */
-export async function claimUnheard(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<Payout[]> {
+export async function claimUnresolved(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<Payout[]> {
   const due = await lockDue(tx, { status: 'submitted', now, countMax })
   await setClaimed(tx, { due, now })
   return due.map(toPayout)
 }
 
 /** What hearing something did: it changed the withdrawal, was known already, or contradicts what we know. */
-export type Heard = { result: 'changed' | 'known' | 'contradiction'; from: WithdrawalStatus; to: WithdrawalStatus }
+export type ReportEffect = {
+  result: 'changed' | 'known' | 'contradiction'
+  from: WithdrawalStatus
+  to: WithdrawalStatus
+}
 
 /**
  * Takes in what the bank says about a withdrawal. Hearing it twice is safe: an edge is taken only from its state. What
@@ -89,7 +101,7 @@ export type Heard = { result: 'changed' | 'known' | 'contradiction'; from: Withd
  * @param reason in the words of the bank
  * @throws Problem `NotFound`; `UnprocessableEntity` when money is to be given back and no pay cycle is open
  */
-export async function hear(
+export async function applyBankReport(
   tx: Tx,
   {
     partnerId,
@@ -98,14 +110,14 @@ export async function hear(
     reason,
     now,
   }: { partnerId: string; withdrawalId: string; outcome: Outcome; reason: string | null; now: Date },
-): Promise<Heard> {
-  const withdrawal = givesBack(outcome)
-    ? await lockToGiveBack(tx, { partnerId, withdrawalId })
+): Promise<ReportEffect> {
+  const withdrawal = returnsFunds(outcome)
+    ? await lockToReturnFunds(tx, { partnerId, withdrawalId })
     : await lock(tx, { partnerId, withdrawalId })
   const from = withdrawal.status
-  const steps = stepsTo(from, outcome)
+  const steps = transitionsFor(from, outcome)
   for (const to of steps ?? []) {
-    await take(tx, withdrawal, {
+    await transition(tx, withdrawal, {
       to,
       reason: to === outcome && reason !== null ? storable(reason) : null,
       now,
@@ -139,16 +151,16 @@ type Row = Withdrawal & {
 type Locked = Row & { openCycleId: string | null }
 
 // Takes one edge: state, transfers, event and reason, for a withdrawal that is locked.
-async function take(
+async function transition(
   tx: Tx,
   withdrawal: Locked,
   { to, reason, now }: { to: WithdrawalStatus; reason: string | null; now: Date },
 ): Promise<void> {
   const { partnerId, id, openCycleId } = withdrawal
-  if (givesBack(to) && openCycleId === null) {
+  if (returnsFunds(to) && openCycleId === null) {
     throw noOpenCycle()
   }
-  const adjustedInCycleId = givesBack(to) && openCycleId !== withdrawal.payCycleId ? openCycleId : null
+  const adjustedInCycleId = returnsFunds(to) && openCycleId !== withdrawal.payCycleId ? openCycleId : null
   await tx
     .updateTable('withdrawals')
     .set({ status: to, dueAt: null, reason, adjustedInCycleId })
@@ -159,14 +171,14 @@ async function take(
     partnerId,
     movementId: id,
     reason: `withdrawal.${to}`,
-    transfers: transfersInto(to, withdrawal, adjustedInCycleId ?? withdrawal.payCycleId),
+    transfers: transfersOnEntering(to, withdrawal, adjustedInCycleId ?? withdrawal.payCycleId),
     now,
   })
-  await events.append(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
+  await events.emit(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
 }
 
 // The order of locks is the same everywhere: cycle, member, withdrawal, books.
-async function lockToGiveBack(
+async function lockToReturnFunds(
   tx: Tx,
   { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string },
 ): Promise<Locked> {
@@ -189,7 +201,7 @@ function select(db: Reader, { partnerId, withdrawalId }: { partnerId: string; wi
   return db
     .selectFrom('withdrawals')
     .select(['partnerId', 'id', 'withdrawalIntentId', 'memberId', 'payCycleId', 'status', 'currency'])
-    .select(['amount', 'net', 'fee', 'employerFee', 'createdAt'])
+    .select(['amount as grossAmount', 'net as netAmount', 'fee', 'employerFee', 'createdAt'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', withdrawalId)
 }
@@ -210,7 +222,7 @@ async function lockDue(
 ): Promise<Due[]> {
   const { rows } = await sql<Due>`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
-           w.amount, w.net, w.fee, w.employer_fee, w.created_at, w.attempts,
+           w.amount as gross_amount, w.net as net_amount, w.fee, w.employer_fee, w.created_at, w.attempts,
            i.account_holder, i.sort_code, i.account_number, i.iban
       from withdrawals w
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
@@ -226,15 +238,15 @@ async function setClaimed(tx: Tx, { due, now }: { due: Due[]; now: Date }): Prom
   await sql`
     update withdrawals w set status = 'submitted', attempts = w.attempts + 1, due_at = claimed.due_at
       from unnest(${due.map(({ partnerId }) => partnerId)}::text[], ${due.map(({ id }) => id)}::text[],
-                  ${due.map(({ attempts }) => askAgainAt({ attempts, now, random: Math.random() }))}::timestamptz[])
+                  ${due.map(({ attempts }) => nextPollAt({ attempts, now, random: Math.random() }))}::timestamptz[])
         as claimed (partner_id, id, due_at)
      where w.partner_id = claimed.partner_id and w.id = claimed.id`.execute(tx)
 }
 
-function toPayout({ partnerId, id, net, currency, attempts, ...columns }: Due): Payout {
+function toPayout({ partnerId, id, netAmount, currency, attempts, ...columns }: Due): Payout {
   const account = fromColumns(columns)
   if (account === null) throw new Error(`${id} has no account`)
-  return { partnerId, withdrawalId: id, amount: { amount: net, currency }, account, attempts: attempts + 1 }
+  return { partnerId, withdrawalId: id, netAmount: { amount: netAmount, currency }, account, attempts: attempts + 1 }
 }
 
 /** The event of a withdrawal's step, as `events.append` takes it. */
@@ -247,7 +259,7 @@ export function eventOf(
     now,
   }: { partnerId: string; withdrawal: Omit<Row, 'partnerId' | 'status'>; reason?: string | null; now: Date },
 ): events.NewEvent {
-  const { id, withdrawalIntentId, memberId, payCycleId, amount, fee, net, currency } = withdrawal
+  const { id, withdrawalIntentId, memberId, payCycleId, grossAmount, fee, netAmount, currency } = withdrawal
   return {
     partnerId,
     type: `withdrawal.${step}`,
@@ -257,9 +269,9 @@ export function eventOf(
       withdrawalIntentId,
       memberId,
       payCycleId,
-      amount: toWire({ amount, currency }),
+      amount: toWire({ amount: grossAmount, currency }),
       fee: toWire({ amount: fee, currency }),
-      netAmount: toWire({ amount: net, currency }),
+      netAmount: toWire({ amount: netAmount, currency }),
       ...(reason ? { reason } : {}),
     },
     now,
@@ -294,7 +306,7 @@ export async function findAll(
 ): Promise<Map<string, Details>> {
   if (asked.length === 0) return new Map()
   // One statement, so that a state and the events that led to it are of the same moment.
-  const { rows } = await fixedSql<
+  const { rows } = await cachedSql<
     Omit<Due, 'attempts'> & {
       balanceAfter: bigint
       dueAt: Date | null
@@ -302,7 +314,7 @@ export async function findAll(
     }
   >`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
-           w.amount, w.net, w.fee, w.employer_fee, w.created_at, w.balance_after, w.due_at,
+           w.amount as gross_amount, w.net as net_amount, w.fee, w.employer_fee, w.created_at, w.balance_after, w.due_at,
            i.account_holder, i.sort_code, i.account_number, i.iban,
            (select jsonb_agg(jsonb_build_object('type', e.type, 'at', e.created_at, 'reason', e.data ->> 'reason')
                              order by e.sequence)
@@ -348,7 +360,18 @@ export async function listWithChanges(
 ): Promise<(Withdrawal & { changedAt: Date; reason: string | null })[]> {
   return await db
     .selectFrom(pageOf(db, listing).select('reason').as('w'))
-    .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'amount', 'net', 'fee', 'createdAt', 'reason'])
+    .select([
+      'id',
+      'memberId',
+      'payCycleId',
+      'status',
+      'currency',
+      'grossAmount',
+      'netAmount',
+      'fee',
+      'createdAt',
+      'reason',
+    ])
     .select(
       sql<Date>`(select e.created_at from events e where e.partner_id = ${listing.partnerId} and e.resource_id = w.id
                   order by e.sequence desc limit 1)`.as('changedAt'),
@@ -360,7 +383,17 @@ export async function listWithChanges(
 
 function pageOf(db: Reader, { partnerId, filter, page }: Listing) {
   return filtered(db, { partnerId, filter })
-    .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'amount', 'net', 'fee', 'createdAt'])
+    .select([
+      'id',
+      'memberId',
+      'payCycleId',
+      'status',
+      'currency',
+      'amount as grossAmount',
+      'net as netAmount',
+      'fee',
+      'createdAt',
+    ])
     .orderBy('createdAt', 'desc')
     .orderBy('id', 'desc')
     .offset(page.skip)
@@ -393,9 +426,9 @@ function filtered(
 function hasStatus(statuses: readonly WithdrawalStatus[]) {
   const among = (some: readonly WithdrawalStatus[]) => sql<boolean>`status in (${sql.join(some)})`
   if (statuses.includes('paid')) return among(statuses)
-  const givenBack = among(statuses.filter(givesBack))
-  const unfinished = sql<boolean>`(due_at is not null and ${among(statuses.filter(status => !givesBack(status)))})`
-  if (!statuses.some(givesBack)) return unfinished
-  if (statuses.every(givesBack)) return givenBack
+  const givenBack = among(statuses.filter(returnsFunds))
+  const unfinished = sql<boolean>`(due_at is not null and ${among(statuses.filter(status => !returnsFunds(status)))})`
+  if (!statuses.some(returnsFunds)) return unfinished
+  if (statuses.every(returnsFunds)) return givenBack
   return sql<boolean>`(${givenBack} or ${unfinished})`
 }

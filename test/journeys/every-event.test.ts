@@ -2,11 +2,11 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventTypes } from '../../src/events/catalogue.ts'
 import * as float from '../../src/float/float.ts'
-import type { Jobs } from '../../src/jobs.ts'
-import { memberJobJobs } from '../../src/member-jobs/jobs.ts'
-import { payCycleJobs } from '../../src/pay-cycles/jobs.ts'
-import { payRunJobs } from '../../src/pay-runs/jobs.ts'
-import { withdrawalJobs } from '../../src/withdrawals/jobs.ts'
+import { memberJobTasks } from '../../src/member-jobs/tasks.ts'
+import { payCycleTasks } from '../../src/pay-cycles/tasks.ts'
+import { payRunTasks } from '../../src/pay-runs/tasks.ts'
+import type { Tasks } from '../../src/tasks.ts'
+import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
 
@@ -28,8 +28,8 @@ test('every type of the catalogue is emitted, reads as openapi.json declares it,
     return answer
   }
   const work = async () => {
-    const jobs: Jobs = { ...payRunJobs, ...payCycleJobs, ...withdrawalJobs, ...memberJobJobs }
-    for (const job of Object.values(jobs)) await job({ db, now: clock.now, log: pino({ level: 'silent' }) })
+    const tasks: Partial<Tasks> = { ...payRunTasks, ...payCycleTasks, ...withdrawalTasks, ...memberJobTasks }
+    for (const task of Object.values(tasks)) await task({ db, now: clock.now, log: pino({ level: 'silent' }) })
   }
   const { lastEventId: start } = (await call('GET', '/v1/events?from=now')).body
 
@@ -70,7 +70,7 @@ test('every type of the catalogue is emitted, reads as openapi.json declares it,
     const now = clock.now()
     await withdrawals.submitDue(tx, { now, countMax: 100 })
     const hear = (withdrawalId: string, outcome: 'failed' | 'paid' | 'returned') =>
-      withdrawals.hear(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now })
+      withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now })
     await hear(failed, 'failed')
     await hear(returned, 'paid')
     await hear(returned, 'returned')

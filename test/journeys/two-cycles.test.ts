@@ -1,12 +1,12 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '../../src/db.ts'
-import type { Jobs } from '../../src/jobs.ts'
 import { verify } from '../../src/ledger/verify.ts'
-import { payCycleJobs } from '../../src/pay-cycles/jobs.ts'
-import { payRunJobs } from '../../src/pay-runs/jobs.ts'
-import { payoutJobs } from '../../src/payouts/jobs.ts'
+import { payCycleTasks } from '../../src/pay-cycles/tasks.ts'
+import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import { simulatedBank } from '../../src/payouts/simulated-bank.ts'
+import { payoutTasks } from '../../src/payouts/tasks.ts'
+import type { Tasks } from '../../src/tasks.ts'
 import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
 
 let harness: Harness
@@ -24,9 +24,9 @@ test('two pay cycles, from the first pay run to the second settlement, and every
   const { key } = mine
   const call = (method: string, path: string, options = {}) => harness.call(method, path, { key, ...options })
   const bank = simulatedBank({ db, now: clock.now })
-  const jobs: Jobs = { ...payRunJobs, ...payCycleJobs, ...payoutJobs(bank) }
+  const tasks: Partial<Tasks> = { ...payRunTasks, ...payCycleTasks, ...payoutTasks(bank) }
   const work = async () => {
-    for (const job of Object.values(jobs)) await job({ db, now: clock.now, log: pino({ level: 'silent' }) })
+    for (const task of Object.values(tasks)) await task({ db, now: clock.now, log: pino({ level: 'silent' }) })
   }
 
   const invite = async (name: string, tier: string, accountDetails: object = goodAccount) => {
@@ -102,7 +102,7 @@ test('two pay cycles, from the first pay run to the second settlement, and every
 
   // Midnight in London: the worker closes March and opens April; the return comes after it.
   clock.set(new Date('2026-03-31T23:00:00Z'))
-  await payCycleJobs['close-pay-cycles']?.({ db, now: clock.now, log: pino({ level: 'silent' }) })
+  await payCycleTasks['close-pay-cycles']({ db, now: clock.now, log: pino({ level: 'silent' }) })
   const [april, closed] = await cycles()
   expect([closed.id, closed.status, april.startDate]).toEqual([march.id, 'Closed', '2026-04-01'])
   clock.advance({ minutes: 10 })

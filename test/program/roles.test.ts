@@ -33,7 +33,7 @@ test('one role that owns its database goes on working, and the log says what it 
   const service = await start(settings, ['--api'])
   const { code, stderr } = await service.stop()
   expect(code).toBe(0)
-  expect(stderr).toContain(`The database role ${role}, as which the program runs, may change the schema`)
+  expect(stderr).toContain(`The program's database role ${role} can change the schema`)
   expect(stderr).not.toContain('run programs')
 })
 

@@ -66,13 +66,13 @@ test('a live start seeds nothing, says how to make the first partner, and is ref
 
   const refused = await openwage(['start'], { ...database, PORT: '0', OPENWAGE_MODE: 'sandbox' })
   expect(refused.code).toBe(1)
-  expect(refused.stderr).toMatch(/^openwage: This database is for live .*OPENWAGE_MODE=live/)
+  expect(refused.stderr).toMatch(/^openwage: This is a live database.*OPENWAGE_MODE=live/)
 
   const sandbox = await newDatabase()
   expect(await openwage(['partner', 'create', 'Acme'], sandbox)).toMatchObject({ code: 0 })
   const refusedToo = await openwage(['start'], { ...sandbox, PORT: '0', OPENWAGE_MODE: 'live' })
   expect(refusedToo).toMatchObject({ code: 1, stdout: '' })
-  expect(refusedToo.stderr).toMatch(/^openwage: This database is for sandbox .*OPENWAGE_MODE=sandbox/)
+  expect(refusedToo.stderr).toMatch(/^openwage: This is a sandbox database.*OPENWAGE_MODE=sandbox/)
 })
 
 test('what stops a start is one sentence that names it', async () => {

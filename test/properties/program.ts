@@ -4,27 +4,27 @@ import pino from 'pino'
 import { connect, type Db, type Tx } from '../../src/db.ts'
 import { type Issue, Problem } from '../../src/errors.ts'
 import * as float from '../../src/float/float.ts'
-import { floatJobs } from '../../src/float/jobs.ts'
+import { floatTasks } from '../../src/float/tasks.ts'
 import { type IdKind, newId } from '../../src/ids.ts'
-import type { JobContext, Jobs } from '../../src/jobs.ts'
 import { floatsToFold, foldFloatChanges } from '../../src/ledger/ledger.ts'
 import { readStatement } from '../../src/ledger/statement.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import * as members from '../../src/members/members.ts'
 import { createPartner, type Partner, pausePartner, resumePartner } from '../../src/partners/partners.ts'
 import * as deductions from '../../src/pay-cycles/deductions.ts'
-import { payCycleJobs } from '../../src/pay-cycles/jobs.ts'
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
-import { payRunJobs } from '../../src/pay-runs/jobs.ts'
+import { payCycleTasks } from '../../src/pay-cycles/tasks.ts'
 import * as payRuns from '../../src/pay-runs/pay-runs.ts'
-import { payoutJobs } from '../../src/payouts/jobs.ts'
+import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import type { Rail, Report } from '../../src/payouts/rail.ts'
+import { payoutTasks } from '../../src/payouts/tasks.ts'
 import * as settlements from '../../src/settlements/settlements.ts'
+import type { TaskContext, TaskName, Tasks } from '../../src/tasks.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { readBalance } from '../../src/withdrawals/balance.ts'
 import { complete } from '../../src/withdrawals/completing.ts'
 import * as intents from '../../src/withdrawals/intents.ts'
-import { withdrawalJobs } from '../../src/withdrawals/jobs.ts'
+import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import { badAccount, goodAccount, type Harness } from '../harness.ts'
 import {
@@ -63,7 +63,7 @@ export class Program {
   readonly #resetting: string
   readonly #vacuuming: string
   readonly #bases: Map<string, Base>
-  readonly #jobs: Jobs
+  readonly #tasks: Partial<Tasks>
   readonly #bank = new Map<string, string>()
   #answer: BankAnswer = 'pending'
   #base: Base
@@ -120,12 +120,12 @@ export class Program {
     this.#vacuuming = vacuuming
     this.#bases = bases
     this.#base = known(bases.values().next().value)
-    this.#jobs = {
-      ...payRunJobs,
-      ...payCycleJobs,
-      ...withdrawalJobs,
-      ...floatJobs,
-      ...payoutJobs(this.#rail()),
+    this.#tasks = {
+      ...payRunTasks,
+      ...payCycleTasks,
+      ...withdrawalTasks,
+      ...floatTasks,
+      ...payoutTasks(this.#rail()),
     }
   }
 
@@ -166,7 +166,7 @@ export class Program {
 
   /** Everything that the model knows too, under the same names. */
   async state(): Promise<Map<string, string>> {
-    const { rows } = await this.#pool.query<Seen>(everything, [this.#base.partner.id])
+    const { rows } = await this.#pool.query<ObservedRow>(everything, [this.#base.partner.id])
     // The program names what it makes by ids; cycles are the only things that it makes unasked.
     const cycles = rows.filter(({ kind }) => kind === 'cycle')
     for (const [at, { id }] of cycles.sort((a, b) => (a.words[0] ?? '').localeCompare(b.words[0] ?? '')).entries()) {
@@ -232,17 +232,17 @@ export class Program {
       }
       case 'hear bank': {
         const heard = { partnerId, withdrawalId: this.#id(step.withdrawal), outcome: step.outcome, reason: null, now }
-        const { result } = await this.#within(tx => withdrawals.hear(tx, heard))
+        const { result } = await this.#within(tx => withdrawals.applyBankReport(tx, heard))
         return result
       }
       case 'settle': {
         const payCycleId = this.#id(step.cycle)
-        const told: settlements.Told = {
+        const report: settlements.PayrollReport = {
           taken: this.#lines(step.lines).map((line, at) => ({ ...line, at })),
           faults: [],
           naming: { problem: 'BodyValidation', placeOf: ({ at }) => ({ path: String(at) }) },
         }
-        const counts = await this.#within(tx => settlements.create(tx, { partnerId, payCycleId, told, now }))
+        const counts = await this.#within(tx => settlements.create(tx, { partnerId, payCycleId, report, now }))
         const outcomes = ['matched', 'short', 'over', 'unknown'] as const
         return outcomes.map(outcome => `${outcome} ${counts[outcome]}`).join(' ')
       }
@@ -373,9 +373,9 @@ export class Program {
     return await this.#db.transaction().execute(operation)
   }
 
-  async #work(job: string): Promise<undefined> {
-    const context: JobContext = { db: this.#db, log, now: () => this.now }
-    await known(this.#jobs[job])(context)
+  async #work(task: TaskName): Promise<undefined> {
+    const context: TaskContext = { db: this.#db, log, now: () => this.now }
+    await known(this.#tasks[task])(context)
   }
 
   // A bank that says what the step wants, and that holds us to one payment per reference.
@@ -486,7 +486,7 @@ async function addPartner(
   return { partner, memberIds }
 }
 
-type Seen = { kind: string; id: string; more: string[]; words: (string | null)[] }
+type ObservedRow = { kind: string; id: string; more: string[]; words: (string | null)[] }
 
 // One statement for everything, since it runs after every step.
 const everything = `

@@ -1,4 +1,4 @@
-import type { JobContext, Jobs } from '../jobs.ts'
+import type { TaskContext, Tasks } from '../tasks.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { cursorOf, setCursor } from './payouts.ts'
 import { type Payment, type Rail, type Report, within } from './rail.ts'
@@ -11,7 +11,7 @@ const reportsMax = 500
  * The steps that carry withdrawals to the bank and hear what became of them. What a call did not tell, the next step asks.
  * @param rail null when there is none: withdrawals stay held, and can be cancelled
  */
-export function payoutJobs(rail: Rail | null): Jobs {
+export function payoutTasks(rail: Rail | null) {
   return {
     // Twice is safe: a withdrawal is claimed once, and under its reference it stays one payment however often it is sent.
     async 'submit-withdrawals'(context) {
@@ -25,7 +25,7 @@ export function payoutJobs(rail: Rail | null): Jobs {
     async 'read-rail-reports'(context) {
       if (rail !== null) await inTurns(() => readSomeReports(context, rail))
     },
-  }
+  } satisfies Partial<Tasks>
 }
 
 async function inTurns(turn: () => Promise<boolean>): Promise<void> {
@@ -33,7 +33,7 @@ async function inTurns(turn: () => Promise<boolean>): Promise<void> {
 }
 
 // Claim and commit, call, record and commit. Cut off in between, the withdrawals are submitted, and asked about later.
-async function submitSome(context: JobContext, rail: Rail): Promise<boolean> {
+async function submitSome(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db, now } = context
   const payouts = await db
     .transaction()
@@ -43,11 +43,11 @@ async function submitSome(context: JobContext, rail: Rail): Promise<boolean> {
   return isHeard && payouts.length === rail.paymentsMax
 }
 
-async function askAboutSome(context: JobContext, rail: Rail): Promise<boolean> {
+async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db, log, now } = context
   const payouts = await db
     .transaction()
-    .execute(tx => withdrawals.claimUnheard(tx, { now: now(), countMax: rail.paymentsMax }))
+    .execute(tx => withdrawals.claimUnresolved(tx, { now: now(), countMax: rail.paymentsMax }))
   if (payouts.length === 0) return false
   for (const { partnerId, withdrawalId, attempts } of payouts.filter(
     ({ attempts }) => attempts > withdrawals.attemptsQuietMax,
@@ -71,8 +71,8 @@ async function askAboutSome(context: JobContext, rail: Rail): Promise<boolean> {
 }
 
 // Whether the bank said anything at all.
-async function submit(context: JobContext, rail: Rail, payouts: withdrawals.Payout[]): Promise<boolean> {
-  const payments: Payment[] = payouts.map(({ withdrawalId, amount, account }) => ({
+async function submit(context: TaskContext, rail: Rail, payouts: withdrawals.Payout[]): Promise<boolean> {
+  const payments: Payment[] = payouts.map(({ withdrawalId, netAmount: amount, account }) => ({
     reference: withdrawalId,
     amount,
     account,
@@ -83,7 +83,7 @@ async function submit(context: JobContext, rail: Rail, payouts: withdrawals.Payo
   return true
 }
 
-async function readSomeReports(context: JobContext, rail: Rail): Promise<boolean> {
+async function readSomeReports(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db, now } = context
   const after = await cursorOf(db, rail.name)
   const read = await within(rail.callMsMax, signal => rail.reports(after, reportsMax, signal))
@@ -96,7 +96,7 @@ async function readSomeReports(context: JobContext, rail: Rail): Promise<boolean
 
 // A call that failed or did not end tells nothing; the claim's due time sees to it that it is asked.
 async function call(
-  { log }: JobContext,
+  { log }: TaskContext,
   rail: Rail,
   what: 'submit' | 'ask',
   made: (signal: AbortSignal) => Promise<Report[]>,
@@ -112,14 +112,14 @@ async function call(
 // Each report is a transaction of its own. One that cannot be recorded now does not keep the others from being so.
 // Logs one line per batch: what was submitted, if anything, and how many withdrawals came into which status.
 async function record(
-  context: JobContext,
+  context: TaskContext,
   rail: Rail,
   reports: Report[],
   submission?: { submitted: number; heard: number },
 ): Promise<void> {
   const { log } = context
   const failures: unknown[] = []
-  const changes: Partial<Record<withdrawals.Heard['to'], number>> = {}
+  const changes: Partial<Record<withdrawals.ReportEffect['to'], number>> = {}
   for (const report of reports) {
     try {
       const to = await recordOne(context, rail, report)
@@ -137,10 +137,10 @@ async function record(
 
 /** @returns the status that the report has changed a withdrawal to */
 async function recordOne(
-  { db, log, now }: JobContext,
+  { db, log, now }: TaskContext,
   rail: Rail,
   report: Report,
-): Promise<withdrawals.Heard['to'] | undefined> {
+): Promise<withdrawals.ReportEffect['to'] | undefined> {
   const { reference: withdrawalId, outcome, reason } = report
   if (outcome === 'pending' || outcome === 'unknown') return undefined
   const found = await withdrawals.findByReference(db, withdrawalId)
@@ -151,7 +151,7 @@ async function recordOne(
   const { partnerId } = found
   const { result, from, to } = await db
     .transaction()
-    .execute(tx => withdrawals.hear(tx, { partnerId, withdrawalId, outcome, reason, now: now() }))
+    .execute(tx => withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason, now: now() }))
   if (result === 'changed') log.debug({ rail: rail.name, partnerId, withdrawalId, from, to }, 'withdrawal changed')
   if (result === 'contradiction') {
     log.error(

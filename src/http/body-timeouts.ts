@@ -6,7 +6,7 @@ import { type Problem, problem } from '../errors.ts'
  * The requests whose bodies are still arriving. Node has one limit for all requests, and a large file may take longer than
  * anybody should wait for a small body; a timer for each request would cost more than most requests do.
  */
-export class Arrivals {
+export class BodyTimeouts {
   private readonly arriving = new Map<IncomingMessage, { reply: FastifyReply; dueMs: number }>()
   private readonly msMax: number
   // Once the service is stopping: when all of them are due at the latest.
@@ -52,7 +52,7 @@ export class Arrivals {
 }
 
 /** A signal for when the caller has hung up, or has been answered. */
-export function hangUpOf({ raw }: FastifyReply): AbortSignal {
+export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController()
   raw.once('close', () => gone.abort())
   if (raw.destroyed) gone.abort()

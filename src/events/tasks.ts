@@ -1,10 +1,10 @@
-import type { Jobs } from '../jobs.ts'
+import type { Tasks } from '../tasks.ts'
 import * as events from './events.ts'
 
 // A transaction of this many updates takes some hundred milliseconds.
 const numberedAtOnceMax = 5_000
 
-export const eventJobs: Jobs = {
+export const eventTasks = {
   // For feeds that are seldom read: a reader numbers what is due itself. Twice is safe: a position is given once, under the
   // lock of the feed.
   async 'number-event-feeds'({ db }) {
@@ -14,4 +14,4 @@ export const eventJobs: Jobs = {
       while ((await number()) >= numberedAtOnceMax);
     }
   },
-}
+} satisfies Partial<Tasks>

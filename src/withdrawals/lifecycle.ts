@@ -7,7 +7,7 @@ export type WithdrawalStatus = 'held' | 'submitted' | 'paid' | 'failed' | 'retur
 export type Outcome = 'paid' | 'failed' | 'returned'
 
 // The same edges as in the table state_edges, whose trigger refuses all others.
-const edges: Record<WithdrawalStatus, readonly WithdrawalStatus[]> = {
+const transitions: Record<WithdrawalStatus, readonly WithdrawalStatus[]> = {
   held: ['submitted', 'cancelled'],
   submitted: ['paid', 'failed'],
   paid: ['returned'],
@@ -16,8 +16,8 @@ const edges: Record<WithdrawalStatus, readonly WithdrawalStatus[]> = {
   cancelled: [],
 }
 
-export function mayGo(from: WithdrawalStatus, to: WithdrawalStatus): boolean {
-  return edges[from].includes(to)
+export function canTransition(from: WithdrawalStatus, to: WithdrawalStatus): boolean {
+  return transitions[from].includes(to)
 }
 
 /**
@@ -25,7 +25,7 @@ export function mayGo(from: WithdrawalStatus, to: WithdrawalStatus): boolean {
  * repeat themselves, and are late.
  * @returns null when the bank contradicts what it said before, or speaks of what it was never given: a person must look
  */
-export function stepsTo(status: WithdrawalStatus, outcome: Outcome): WithdrawalStatus[] | null {
+export function transitionsFor(status: WithdrawalStatus, outcome: Outcome): WithdrawalStatus[] | null {
   switch (status) {
     case 'submitted':
       // A bank returns only what it has paid, even when we never heard of that.
@@ -57,20 +57,20 @@ export function expectedAt(
 }
 
 /** Whether the member gets the money back. */
-export function givesBack(to: WithdrawalStatus): boolean {
+export function returnsFunds(to: WithdrawalStatus): boolean {
   return to === 'cancelled' || to === 'failed' || to === 'returned'
 }
 
-type Booked = { memberId: string; currency: Currency; net: bigint; fee: bigint; employerFee: bigint }
+type Booked = { memberId: string; currency: Currency; netAmount: bigint; fee: bigint; employerFee: bigint }
 
 /**
  * What arriving in a state books. Giving back is the opposite of what was booked, from where the money is by then: on its
  * way, or, once it was paid, in the float that it comes back to.
  * @param payCycleId the withdrawal's own cycle, or, when that has closed, the open one
  */
-export function transfersInto(
+export function transfersOnEntering(
   to: WithdrawalStatus,
-  { memberId, currency, net, fee, employerFee }: Booked,
+  { memberId, currency, netAmount, fee, employerFee }: Booked,
   payCycleId: string,
 ): Transfer[] {
   switch (to) {
@@ -79,13 +79,13 @@ export function transfersInto(
     case 'submitted':
       return []
     case 'paid':
-      return [{ debit: 'payouts_pending', credit: 'float', amount: net, currency, payCycleId }]
+      return [{ debit: 'payouts_pending', credit: 'float', amount: netAmount, currency, payCycleId }]
     case 'cancelled':
     case 'failed':
     case 'returned': {
       const from = to === 'returned' ? 'float' : 'payouts_pending'
       const all: Transfer[] = [
-        { debit: from, credit: 'member_available', amount: net, currency, memberId, payCycleId },
+        { debit: from, credit: 'member_available', amount: netAmount, currency, memberId, payCycleId },
         { debit: 'fees', credit: 'member_available', amount: fee, currency, memberId, payCycleId },
         { debit: 'fees', credit: 'partner_fees', amount: employerFee, currency, memberId, payCycleId },
       ]
@@ -108,7 +108,7 @@ const askAfterMs = { first: 2 * minuteMs, max: 60 * minuteMs }
  * @param attempts how often the bank was turned to before
  * @param random 0 to 1: up to half the wait is left out, so that what failed together does not come back together
  */
-export function askAgainAt({ attempts, now, random }: { attempts: number; now: Date; random: number }): Date {
+export function nextPollAt({ attempts, now, random }: { attempts: number; now: Date; random: number }): Date {
   const waitMs = Math.min(askAfterMs.max, askAfterMs.first * 2 ** Math.min(attempts, 10))
   return new Date(now.getTime() + waitMs * (1 - random / 2))
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../test/harness.ts'
+import { cachedSql } from './cached-sql.ts'
 import { sql } from './db.ts'
-import { fixedSql } from './fixed-sql.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -10,11 +10,11 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 
 const one = sql`1`
-const plus = (added: number) => fixedSql`+ ${added}::integer`
+const plus = (added: number) => cachedSql`+ ${added}::integer`
 const sum = async (first: number, parts: { added?: number; last: number }) => {
   const { added, last } = parts
-  const { rows } = await fixedSql<{ theSum: number }>`
-    select ${first}::integer ${added === undefined ? fixedSql`` : plus(added)} + ${last}::integer * ${one} as the_sum`.execute(
+  const { rows } = await cachedSql<{ theSum: number }>`
+    select ${first}::integer ${added === undefined ? cachedSql`` : plus(added)} + ${last}::integer * ${one} as the_sum`.execute(
     harness.db,
   )
   return rows[0]?.theSum
@@ -28,13 +28,13 @@ test('values stay in their order each time, whatever parts there are', async () 
 })
 
 test('a list is one value', async () => {
-  const { rows } = await fixedSql<{ count: number }>`
+  const { rows } = await cachedSql<{ count: number }>`
     select cardinality(${['a', 'b', 'c']}::text[]) as count`.execute(harness.db)
   expect(rows).toEqual([{ count: 3 }])
 })
 
 test('a part that is made anew each time is refused before it fills the memory', async () => {
-  const run = () => fixedSql`select ${sql`1`}`.execute(harness.db)
+  const run = () => cachedSql`select ${sql`1`}`.execute(harness.db)
   for (let time = 1; time <= 8; time++) await run()
   await expect(run()).rejects.toThrow('A part of fixed SQL is made anew each time')
 })

@@ -5,11 +5,11 @@ import stringify from 'safe-stable-stringify'
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { Db, Reader, Tx } from '../db.ts'
 import {
+  type BatchClaim,
   type Claim,
   claim,
   complete,
   isWaitForKey,
-  type Once,
   Replay,
   type Answer as Stored,
   stillRunning,
@@ -36,7 +36,7 @@ export type Answer = {
  * @throws Problem `IdempotencyKeyReused` when the key belongs to another request, `Conflict` when the first request
  * with this key is still running after two seconds
  */
-export async function once(
+export async function withIdempotency(
   db: Db,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -74,13 +74,13 @@ async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promis
  * the key is written by the statement that has the effect.
  * @param submit hands the command over; `once` goes with it when the request has a key
  */
-export async function onceInBatch<Result extends object>(
+export async function withBatchIdempotency<Result extends object>(
   request: FastifyRequest,
   reply: FastifyReply,
   {
     submit,
     answerOf,
-  }: { submit: (once?: Once<Result>) => Promise<Result | Replay>; answerOf: (result: Result) => Answer },
+  }: { submit: (once?: BatchClaim<Result>) => Promise<Result | Replay>; answerOf: (result: Result) => Answer },
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
   // Not kept from one call to the next: a batch that fails is run again, and then has another result.
@@ -101,7 +101,7 @@ export async function read(
   reply: FastifyReply,
   work: (reader: Reader) => Promise<Answer>,
 ): Promise<FastifyReply> {
-  if (request.idempotencyKey !== undefined) return await once(db, request, reply, work)
+  if (request.idempotencyKey !== undefined) return await withIdempotency(db, request, reply, work)
   return send(reply, stored(await work(db)))
 }
 

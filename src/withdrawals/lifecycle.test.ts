@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest'
 import { startHarness } from '../../test/harness.ts'
 import { sql } from '../db.ts'
-import { askAgainAt, expectedAt, givesBack, mayGo, stepsTo, transfersInto, type WithdrawalStatus } from './edges.ts'
+import {
+  canTransition,
+  expectedAt,
+  nextPollAt,
+  returnsFunds,
+  transfersOnEntering,
+  transitionsFor,
+  type WithdrawalStatus,
+} from './lifecycle.ts'
 
 const statuses: WithdrawalStatus[] = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled']
 const pairs = statuses.flatMap(from => statuses.map(to => ({ from, to })))
@@ -23,7 +31,7 @@ test('the edges are exactly those that the database lets through, and its trigge
   expect(listed).toHaveLength(5)
   const dueAt = (status: WithdrawalStatus) => (status === 'held' || status === 'submitted' ? new Date(0) : null)
   for (const { from, to } of pairs.filter(({ from, to }) => from !== to)) {
-    expect(mayGo(from, to)).toBe(listed.some(edge => edge.fromState === from && edge.toState === to))
+    expect(canTransition(from, to)).toBe(listed.some(edge => edge.fromState === from && edge.toState === to))
     const taken = db.transaction().execute(async tx => {
       // Only to get there: edges that do not exist lead to most of the states.
       await sql`alter table withdrawals disable trigger withdrawals_edges`.execute(tx)
@@ -37,7 +45,7 @@ test('the edges are exactly those that the database lets through, and its trigge
         .set({ status: to, dueAt: dueAt(to) })
         .execute()
     })
-    if (mayGo(from, to)) await expect(taken).resolves.toBeUndefined()
+    if (canTransition(from, to)) await expect(taken).resolves.toBeUndefined()
     else await expect(taken).rejects.toMatchObject({ constraint: 'only_listed_edges' })
   }
   await stop()
@@ -46,12 +54,12 @@ test('the edges are exactly those that the database lets through, and its trigge
 test('what a bank says leads over listed edges only, and once it is known it changes nothing', () => {
   for (const from of statuses) {
     for (const outcome of ['paid', 'failed', 'returned'] as const) {
-      const steps = stepsTo(from, outcome) ?? []
-      for (const [index, to] of steps.entries()) expect(mayGo(steps[index - 1] ?? from, to)).toBe(true)
+      const steps = transitionsFor(from, outcome) ?? []
+      for (const [index, to] of steps.entries()) expect(canTransition(steps[index - 1] ?? from, to)).toBe(true)
       const arrived = steps.at(-1)
       if (arrived !== undefined) {
         expect(arrived).toBe(outcome)
-        expect(stepsTo(arrived, outcome)).toEqual([])
+        expect(transitionsFor(arrived, outcome)).toEqual([])
       }
     }
   }
@@ -77,12 +85,12 @@ test.each([
   ['cancelled', 'failed', null],
   ['cancelled', 'returned', null],
 ] as const)('%s, and the bank says %s: %j', (status, outcome, steps) => {
-  expect(stepsTo(status, outcome)).toEqual(steps)
+  expect(transitionsFor(status, outcome)).toEqual(steps)
 })
 
-const booked = { memberId: 'mem_a', currency: 'GBP' as const, net: 4_900n, fee: 100n, employerFee: 0n }
+const booked = { memberId: 'mem_a', currency: 'GBP' as const, netAmount: 4_900n, fee: 100n, employerFee: 0n }
 const book = (to: WithdrawalStatus, withdrawal = booked) =>
-  transfersInto(to, withdrawal, 'pc_a').map(({ debit, credit, amount }) => `${debit} > ${credit} ${amount}`)
+  transfersOnEntering(to, withdrawal, 'pc_a').map(({ debit, credit, amount }) => `${debit} > ${credit} ${amount}`)
 
 test('each edge has its transfers', () => {
   expect(book('submitted')).toEqual([])
@@ -91,10 +99,10 @@ test('each edge has its transfers', () => {
   expect(book('failed')).toEqual(back)
   expect(book('cancelled')).toEqual(back)
   expect(book('returned')).toEqual(['float > member_available 4900', 'fees > member_available 100'])
-  const employerPays = { ...booked, net: 5_000n, fee: 0n, employerFee: 50n }
+  const employerPays = { ...booked, netAmount: 5_000n, fee: 0n, employerFee: 50n }
   expect(book('failed', employerPays)).toEqual(['payouts_pending > member_available 5000', 'fees > partner_fees 50'])
   expect(book('returned', employerPays)).toEqual(['float > member_available 5000', 'fees > partner_fees 50'])
-  expect(statuses.filter(givesBack)).toEqual(['failed', 'returned', 'cancelled'])
+  expect(statuses.filter(returnsFunds)).toEqual(['failed', 'returned', 'cancelled'])
 })
 
 test('the bank is asked ever less often, at least hourly, and never before a call has surely ended', () => {
@@ -102,7 +110,7 @@ test('the bank is asked ever less often, at least hourly, and never before a cal
   const waits = (random: number) =>
     Array.from(
       { length: 30 },
-      (_, attempts) => (askAgainAt({ attempts, now, random }).getTime() - now.getTime()) / 60_000,
+      (_, attempts) => (nextPollAt({ attempts, now, random }).getTime() - now.getTime()) / 60_000,
     )
   expect(waits(0).slice(0, 7)).toEqual([2, 4, 8, 16, 32, 60, 60])
   expect(waits(1).slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30])

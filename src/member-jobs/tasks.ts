@@ -1,5 +1,5 @@
-import { isUniqueViolation, unavailability } from '../db.ts'
-import { type Jobs, wake } from '../jobs.ts'
+import { isUniqueViolation, outageOutcome } from '../db.ts'
+import { scheduleTask, type Tasks } from '../tasks.ts'
 import * as memberJobs from './member-jobs.ts'
 
 // A large job is not taken in one go: other background steps have their turn, and a stop need not wait for its end.
@@ -15,7 +15,7 @@ const heldMs = 500
 // Of one job in a row; after that it has its turn in the next round.
 const collisionsMax = 3
 
-export const memberJobJobs: Jobs = {
+export const memberJobTasks = {
   // Each chunk is a transaction that moves the job's own mark. Twice is safe: the mark is moved under the job's lock.
   async 'apply-member-jobs'({ db, now, log }) {
     const until = now().getTime() + turnMsMax
@@ -33,7 +33,7 @@ export const memberJobJobs: Jobs = {
         else if (applied.hasEnded) await memberJobs.noteGrowth(db, applied)
       } catch (error) {
         // Somebody has taken an e-mail or a worker id in between: decided again, the step sees them.
-        const mayPass = isUniqueViolation(error) || unavailability(error) === 'nothing-done'
+        const mayPass = isUniqueViolation(error) || outageOutcome(error) === 'nothing-done'
         collisions += 1
         log.warn({ err: error, jobId, collisions }, 'steps of a member job were not taken')
         if (mayPass && collisions <= collisionsMax) continue
@@ -47,7 +47,7 @@ export const memberJobJobs: Jobs = {
     // Whoever held a job may have been another worker, or somebody who only looked at it.
     if ((await memberJobs.findNext(db, { except: failed })) !== undefined) {
       const at = new Date(now().getTime() + (held.length > 0 ? heldMs : 0))
-      await db.transaction().execute(tx => wake(tx, { job: 'apply-member-jobs', at }))
+      await db.transaction().execute(tx => scheduleTask(tx, { task: 'apply-member-jobs', at }))
     }
   },
 
@@ -57,4 +57,4 @@ export const memberJobJobs: Jobs = {
     const forget = () => db.transaction().execute(tx => memberJobs.forgetSome(tx, { endedBefore, rowsMax, now: now() }))
     while (await forget());
   },
-}
+} satisfies Partial<Tasks>

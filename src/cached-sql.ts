@@ -5,7 +5,7 @@ import { type Reader, sql } from './db.ts'
  * Like `sql`, for what runs all the time: its text is put together once, and from then on only its values are collected.
  * Parts of it may be fixed SQL themselves, or `sql` that is the same object each time; they make texts of their own.
  */
-export function fixedSql<Row = unknown>(strings: TemplateStringsArray, ...values: unknown[]): FixedSql<Row> {
+export function cachedSql<Row = unknown>(strings: TemplateStringsArray, ...values: unknown[]): FixedSql<Row> {
   return new FixedSql(strings, values)
 }
 

@@ -1,4 +1,4 @@
-import type { Jobs } from '../jobs.ts'
+import type { Tasks } from '../tasks.ts'
 import { floatsToFold, foldFloatChanges } from './ledger.ts'
 
 const limits = {
@@ -8,7 +8,7 @@ const limits = {
   foldedAtOnceMax: 5_000,
 }
 
-export const ledgerJobs: Jobs = {
+export const ledgerTasks = {
   // Twice is safe: a change is removed by the statement that adds it to the total.
   async 'fold-float-changes'({ db }) {
     for (const float of await floatsToFold(db, { countMin: limits.unfoldedMax })) {
@@ -17,4 +17,4 @@ export const ledgerJobs: Jobs = {
       while ((await fold()) === limits.foldedAtOnceMax);
     }
   },
-}
+} satisfies Partial<Tasks>

@@ -1,12 +1,12 @@
-import { unavailability } from '../db.ts'
-import type { Jobs } from '../jobs.ts'
+import { outageOutcome } from '../db.ts'
+import type { Tasks } from '../tasks.ts'
 import * as closing from './closing.ts'
 import * as payCycles from './pay-cycles.ts'
 
 // One turn of the worker; many partners' months end at the same midnight.
 const partnersMax = 10_000
 
-export const payCycleJobs: Jobs = {
+export const payCycleTasks = {
   // One transaction per cycle. After a standstill of days one cycle after the other is closed, until today's is open.
   // Twice is safe: a cycle is closed only while it is open and over, under its row's lock.
   async 'close-pay-cycles'({ db, now, log }) {
@@ -23,9 +23,9 @@ export const payCycleJobs: Jobs = {
       } catch (error) {
         // One partner's trouble must not keep the others' cycles open. A busy one has its turn in the next round.
         log.warn({ err: error, partnerId }, 'pay cycle not closed yet')
-        if (unavailability(error) === undefined) failures.push(error)
+        if (outageOutcome(error) === undefined) failures.push(error)
       }
     }
     if (failures.length > 0) throw failures[0]
   },
-}
+} satisfies Partial<Tasks>

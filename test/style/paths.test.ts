@@ -22,6 +22,18 @@ test('every page that the code, its help and openapi.json refer to exists', () =
   expect(missing(code, /\b(docs\/[\w/-]+\.md)\b/g)).toEqual([])
 })
 
+test('the index links every page', () => {
+  const index = readFileSync(path.join(root, 'docs/README.md'), 'utf8')
+  const unlinked = filesIn('docs', /\.md$/).filter(page => page !== 'docs/README.md' && !index.includes(page.slice(5)))
+  expect(unlinked).toEqual([])
+})
+
+test('the architecture page has every folder of src', () => {
+  const page = readFileSync(path.join(root, 'docs/internals/architecture.md'), 'utf8')
+  const folders = readdirSync(path.join(root, 'src'), { withFileTypes: true }).filter(entry => entry.isDirectory())
+  expect(folders.map(({ name }) => name).filter(name => !page.includes(`${name}/\``))).toEqual([])
+})
+
 function missing(files: string[], pattern: RegExp): string[] {
   return files.flatMap(file =>
     [...readFileSync(path.join(root, file), 'utf8').matchAll(pattern)]

@@ -189,7 +189,7 @@ export async function run(
       : await listenForProbes(app, { host, port: healthPort, log })
     // Nobody waits for it, and a start does not fail of it.
     if (roles.api) {
-      void import('./http/upload.ts')
+      void import('./http/uploaded-file.ts')
         .then(({ removeLeftBehind }) => removeLeftBehind())
         .catch(error => log.warn({ err: error }, 'files of an earlier process are still there'))
     }

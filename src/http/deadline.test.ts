@@ -4,8 +4,9 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { type Db, sql } from '../db.ts'
+import { createServer } from './create-server.ts'
 import { sendCsv } from './csv.ts'
-import { type App, createServer } from './server.ts'
+import type { App } from './server.ts'
 import { withIdempotency as withKey } from './with-idempotency.ts'
 
 let harness: Harness

@@ -3,8 +3,9 @@ import type { Db } from '../db.ts'
 import { problem } from '../errors.ts'
 import { describeNewerSchema, readSchemaState } from '../migrations.ts'
 import { limits as heartbeatLimits, listWorkers } from '../workers/heartbeats.ts'
+import { createServer } from './create-server.ts'
 import { operation } from './operation.ts'
-import { type ApiContext, type App, createServer } from './server.ts'
+import type { ApiContext, App } from './server.ts'
 
 const tag = 'Service'
 const strict = { additionalProperties: false }

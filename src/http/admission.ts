@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Db } from '../db.ts'
+import type { Db } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import type { KeyHolder, Scope } from '../partners/api-keys.ts'
 import type { Mode } from '../partners/partners.ts'

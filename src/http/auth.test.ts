@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
-import { connect } from '../db.ts'
+import { connect } from '../database/connect.ts'
 import { newSecret } from '../partners/api-keys.ts'
 import { createServer } from './create-server.ts'
 import type { App } from './server.ts'

@@ -66,7 +66,7 @@ type Overrides = Partial<
  * and one shape for all errors.
  */
 export function createServer(
-  { db, log, now, mode, trustedProxies = '' }: Omit<ApiContext, 'batchDb' | 'pool' | 'hasRail'>,
+  { db, log, now, mode, trustedProxies = '' }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'hasRail'>,
   overrides: Overrides = {},
 ): App {
   const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { brokenConstraint, outageOutcome } from '../db.ts'
+import { brokenConstraint, outageOutcome } from '../database/errors.ts'
 import { issue, Problem, type ProblemName, problem } from '../errors.ts'
 import { commonHeaders } from './request-headers.ts'
 import type { UnavailabilityLog } from './unavailability-log.ts'
@@ -41,7 +41,7 @@ function problemOf(error: unknown, request: FastifyRequest): Problem {
     const message =
       outcome === 'nothing-done' || isHarmless
         ? 'The service is busy or restarting; nothing was done, try again'
-        : 'The connection to the database was lost, so the request may or may not have taken effect; repeat it with the same idempotency key'
+        : 'The connection to the database was lost, and whether the request took effect is not known; repeat it with the same idempotency key'
     return problem('ServiceUnavailable', message, {}, { 'retry-after': '1' })
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)

@@ -1,9 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
-import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { Db } from '../db.ts'
+import type { WithCopying } from '../database/copy.ts'
+import type { BatchDb, Db } from '../database/database.ts'
 import type { Deadline } from '../deadline.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
@@ -45,18 +45,16 @@ declare module 'fastify' {
 
 export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, Logger, TypeBoxTypeProvider>
 
-/**
- * What the API runs on. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
- * `db`. `hasRail`: a bank is connected, through which the worker pays withdrawals. `trustedProxies`: addresses whose
- * `x-forwarded-for` is trusted.
- */
+/** What the API runs on. */
 export type ApiContext = {
   db: Db
-  batchDb: Db
-  pool: pg.Pool
+  batchDb: BatchDb
+  withCopying: WithCopying
   log: Logger
   now: Clock
   mode: Mode
+  /** A bank is connected, through which the worker pays withdrawals. */
   hasRail: boolean
+  /** Addresses whose `x-forwarded-for` is trusted. */
   trustedProxies?: string
 }

@@ -1,21 +1,21 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { type Reader, sql } from './db.ts'
+import { type Reader, sql } from './database.ts'
 import type { DB } from './tables.ts'
 
-// What each of the database's roles may do. The owner runs migrations and nothing else; the program runs as the app role; the
-// read role is for people who look inside.
+// Grants for each of the database's roles. The owner runs migrations and nothing else; the program runs as the app role; the
+// read role is for people who query the database by hand.
 
 type Rights<Column extends string = string> = {
   insert?: true
-  /** The columns that change. A table without any is append-only; `select … for update` needs one as well. */
+  /** The columns that may be updated. A table without any is append-only; `select … for update` needs at least one. */
   update?: readonly Column[]
   delete?: true
 }
 
 /**
- * What the program's own role may do with each table, besides reading it. Whatever is not listed is refused by PostgreSQL,
- * whatever the program believes: a table of a new migration, and a column that a new operation updates, is added here.
+ * The rights of the app role on each table, besides reading it. PostgreSQL refuses everything else: a new table, and a column
+ * that a new operation updates, must be added here.
  */
 export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] & string> } = {
   apiKeys: { insert: true, update: ['revokedAt', 'lastUsedAt'] },
@@ -24,7 +24,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   events: { insert: true, update: ['position'] },
   floatLimits: { insert: true, update: ['floor', 'lowSince'], delete: true },
   floatReferences: { insert: true },
-  // A record that has expired is claimed again as a whole.
+  // A claim overwrites an expired record completely.
   idempotencyKeys: {
     insert: true,
     update: ['fingerprint', 'operation', 'status', 'headers', 'body', 'resourceId', 'createdAt', 'expiresAt'],
@@ -32,7 +32,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   },
   installation: { insert: true },
   ledgerBalances: { insert: true, update: ['available', 'owed', 'transferCount'] },
-  // A change is deleted by the statement that adds it to the total.
+  // The statement that adds a change to the total deletes it.
   ledgerFloatChanges: { insert: true, delete: true },
   ledgerFloatTotals: { insert: true, update: ['floatBalance', 'pendingBalance'] },
   ledgerTransfers: { insert: true },
@@ -113,24 +113,24 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
 /** The role that the program logs in as. */
 export type AppRole = {
   name: string
-  /** Only for creating the role. */
+  /** Used only to create the role. */
   password?: string | undefined
 }
 
 /**
- * Gives the app role and the read role exactly what is declared above, and takes back what an earlier version gave. Idempotent.
- * A role that does not exist is created if the owner may create roles, and otherwise left out.
- * @param client a connection of the owner, after all migrations, which holds the lock of `migrate`: PostgreSQL fails two
- *   grants on one table at once
+ * Grants the app role and the read role exactly what is declared above, and revokes what an earlier version granted. Idempotent.
+ * A role that does not exist is created if the owner may create roles, and skipped otherwise.
+ * @param client a connection of the owner, after all migrations, that holds the lock of `migrate`: concurrent grants on one
+ *   table fail
  */
 export async function applyGrants(client: pg.ClientBase, app: AppRole): Promise<void> {
   const session = await describeSession(client, app)
   const statements = [
-    // A database that PostgreSQL 14 made lets every role create tables here.
+    // A database that was created by PostgreSQL 14 lets every role create tables here.
     ...(session.ownsSchema ? ['revoke create on schema public from public'] : []),
-    // It has no policies, so that only the owner would see the queue; the grants decide who does.
+    // The queue's tables have no policies, so that only the owner would see rows; the grants decide instead.
     ...session.securedTables.map(table => `alter table ${table} disable row level security`),
-    // An app role with the owner's rights needs none, and a revoke would take them from the owner.
+    // An app role that is the owner needs no grants, and a revoke would take away the owner's own.
     ...(session.isAppOwner ? [] : [...creation(app, session, session.hasApp), ...appGrants(app, session)]),
     ...creation({ name: readRoleOf(session) }, session, session.hasRead),
     ...readGrants(session),
@@ -187,7 +187,7 @@ function creation({ name, password }: AppRole, { mayCreateRoles }: Session, exis
   return [`create role ${pg.escapeIdentifier(name)} login${secret}`]
 }
 
-// Every table that the program knows, and the list of migrations.
+// Every table of the program, and the list of migrations.
 const tables = Object.keys(appRights).map(snakeCase)
 const readable = [...tables, 'kysely_migration'].map(table => `public.${table}`)
 
@@ -202,7 +202,7 @@ function appGrants({ name }: AppRole, session: Session): string[] {
       return granted.filter(Boolean).map(right => `grant ${right} on public.${snakeCase(table)} to ${role}`)
     }),
     `grant execute on function public.analyze_tables(text[]) to ${role}`,
-    // The queue is a library's, which writes all of its tables but the list of its migrations.
+    // graphile-worker writes all of its tables except the list of its migrations.
     ...session.queueTables
       .filter(table => table !== 'graphile_worker.migrations')
       .map(table => `grant insert, update, delete on ${table} to ${role}`),
@@ -229,7 +229,7 @@ function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 }
 
-// A password in a statement could end up in the server's log; its verifier is what PostgreSQL itself stores.
+// A password in a statement could end up in the server's log. The verifier is what PostgreSQL itself stores.
 // Source: RFC 5803, and "pg_authid" in PostgreSQL's documentation.
 function scramVerifier(password: string): string {
   const salt = randomBytes(16)
@@ -241,8 +241,8 @@ function scramVerifier(password: string): string {
 }
 
 /**
- * What an SQL injection, or a leaked DATABASE_URL, could do beyond what the program needs, as a sentence for the operator;
- * undefined where the program's role has no more rights than it needs.
+ * Says in a sentence for the operator which rights the program's role has beyond what the program needs: an SQL injection, or
+ * a leaked DATABASE_URL, could use them. Undefined if it has none.
  */
 export async function describeExcess(db: Reader): Promise<string | undefined> {
   const { rows } = await sql<{ role: string; isSuperuser: boolean; isOwner: boolean; reachesOut: boolean }>`
@@ -260,6 +260,6 @@ export async function describeExcess(db: Reader): Promise<string | undefined> {
   if (excess.length === 0) return undefined
   return (
     `The database role ${found.role}, as which the program runs, may ${excess.join(', and ')}: ` +
-    'give the program a role of its own, as "Database roles" in docs/operations/running.md describes'
+    'give the program its own role, as "Database roles" in docs/operations/running.md describes'
   )
 }

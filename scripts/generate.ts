@@ -4,8 +4,8 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { connect } from '../src/database/connect.ts'
+import { startEmbeddedPostgres } from '../src/database/embedded.ts'
 import { migrate } from '../src/database/migrate.ts'
-import { startEmbeddedPostgres } from '../src/embedded/embedded.ts'
 import { generated } from './generated.ts'
 
 // Writes the files that follow from the code and the migrations; with --check it only says which are out of date.

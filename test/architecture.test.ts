@@ -49,7 +49,7 @@ function levelOf(file: string): number {
   if (['src/app.ts', 'src/worker.ts'].includes(file)) return 4
   if (isEdge(file)) return 3
   if (slices.includes(folderOf(file))) return 2
-  if (['ledger', 'events', 'audit-log', 'idempotency', 'embedded', 'imports'].includes(folderOf(file))) return 1
+  if (['ledger', 'events', 'audit-log', 'idempotency', 'imports'].includes(folderOf(file))) return 1
   return 0
 }
 
@@ -85,7 +85,7 @@ test('no module imports itself by a detour', () => {
 })
 
 test('another slice is entered by its front door', () => {
-  const rooms = new Set([...slices, 'ledger', 'events', 'audit-log', 'idempotency', 'embedded', 'imports'])
+  const rooms = new Set([...slices, 'ledger', 'events', 'audit-log', 'idempotency', 'imports'])
   const intrusions = modules.flatMap(({ file, imports }) =>
     imports
       .filter(each => rooms.has(folderOf(each)) && folderOf(each) !== folderOf(file))
@@ -144,10 +144,10 @@ test('a table is written by one slice', () => {
 test('only edges know HTTP, only the settings read the environment, only the program reads the clock', () => {
   const breaches = modules.flatMap(({ file, code, packages }) => [
     ...(packages.some(name => /fastify/.test(name)) && !isEdge(file) ? [`${file} imports Fastify`] : []),
-    ...(/process\.env/.test(code) && !file.startsWith('cli/') && !file.startsWith('src/embedded/')
+    ...(/process\.env/.test(code) && !file.startsWith('cli/') && !file.startsWith('packages/')
       ? [`${file} reads the environment`]
       : []),
-    ...(/new Date\(\)|Date\.now\(\)/.test(code) && file !== 'src/main.ts' && !file.startsWith('src/embedded/')
+    ...(/new Date\(\)|Date\.now\(\)/.test(code) && file !== 'src/main.ts' && !file.startsWith('packages/')
       ? [`${file} reads the clock`]
       : []),
     ...(/NODE_ENV|VITEST/.test(code) ? [`${file} knows of tests`] : []),

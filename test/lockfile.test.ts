@@ -18,7 +18,8 @@ test('the lockfile holds every optional package, also those of other platforms',
 })
 
 test('every locked package has a version and a checksum', () => {
-  const installed = Object.entries(packages).filter(([folder]) => folder !== '')
+  // Workspaces are in the repository, and linked into node_modules.
+  const installed = Object.entries(packages).filter(([folder, { link }]) => folder.includes('node_modules/') && !link)
   expect(installed.filter(([, { version, integrity }]) => !version || !integrity)).toEqual([])
 })
 
@@ -26,5 +27,8 @@ test('every locked package has a version and a checksum', () => {
 function isLocked(folder: string, name: string): boolean {
   const prefix = folder === '' ? '' : `${folder}/`
   if (`${prefix}node_modules/${name}` in packages) return true
-  return folder !== '' && isLocked(folder.replace(/\/?node_modules\/(@[^/]+\/)?[^/]+$/, ''), name)
+  if (folder === '') return false
+  // A workspace is directly below the root.
+  const isWorkspace = !folder.includes('node_modules/')
+  return isLocked(isWorkspace ? '' : folder.replace(/\/?node_modules\/(@[^/]+\/)?[^/]+$/, ''), name)
 }

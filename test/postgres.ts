@@ -3,12 +3,12 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { superuser } from '@openwage/embedded-postgres'
 import pino from 'pino'
 import type { TestProject } from 'vitest/node'
 import { connect } from '../src/database/connect.ts'
+import { startEmbeddedPostgres } from '../src/database/embedded.ts'
 import { migrate } from '../src/database/migrate.ts'
-import { startEmbeddedPostgres } from '../src/embedded/embedded.ts'
-import { superuser } from '../src/embedded/roles.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -4,10 +4,18 @@ import { chownSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import {
+  asUser,
+  findPackage,
+  firstCommands,
+  isRoot,
+  prepareBinaries,
+  run,
+  serverUser,
+  superuser,
+} from '@openwage/embedded-postgres'
 import pg from 'pg'
-import { findPackage, prepareBinaries } from '../../src/embedded/binaries.ts'
-import { firstCommands, roles, superuser } from '../../src/embedded/roles.ts'
-import { asUser, isRoot, run, serverUser } from '../../src/embedded/server-user.ts'
+import { names } from '../../src/database/embedded.ts'
 
 // Crash recovery of what a storm leaves takes a second; a loaded machine may take ten.
 const startMsMax = 60_000
@@ -31,7 +39,7 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
   const sockets = path.join(folder, 'sockets')
   // Every process of it shows this name, whoever its parent is by then.
   const clusterName = path.basename(folder)
-  const urlOf = (role: keyof typeof roles) => `postgres://${roles[role]}@localhost/openwage?host=${sockets}`
+  const urlOf = (role: keyof typeof names.roles) => `postgres://${names.roles[role]}@localhost/openwage?host=${sockets}`
   const [url, ownerUrl] = [urlOf('app'), urlOf('owner')]
   const user = serverUser(pgdata)
   const binaries = await prepareBinaries(findPackage(), { dataDir: folder, user })
@@ -51,7 +59,7 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
   ]
   await must('initdb', await run(path.join(binaries, 'bin/initdb'), initdb, user))
   const single = ['--single', '-D', pgdata, '-c', 'exit_on_error=on', 'template1']
-  const input = firstCommands
+  const input = firstCommands(names)
   await must('create database', await run(path.join(binaries, 'bin/postgres'), single, user, { input }))
 
   let server: ChildProcess | undefined

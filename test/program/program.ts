@@ -6,9 +6,9 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { superuser } from '@openwage/embedded-postgres'
 import pg from 'pg'
 import { inject, vi } from 'vitest'
-import { superuser } from '../../src/embedded/roles.ts'
 
 // The program as an operator has it: real processes, with settings from the environment and nothing else in common.
 

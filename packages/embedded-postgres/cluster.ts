@@ -18,12 +18,13 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { findPackage, prepareBinaries } from './binaries.ts'
-import { EmbeddedPostgresProblem } from './problem.ts'
-import { firstCommands, superuser } from './roles.ts'
+import { EmbeddedPostgresProblem, useOwnServer } from './problem.ts'
+import { firstCommands, type Names, superuser } from './roles.ts'
 import { canEnter, isRoot, run, type ServerUser, serverUser, thisUser } from './server-user.ts'
 
-/** One database cluster on disk, ready to be started, and the places around it. */
+/** One database cluster on disk, ready to be started, and the paths around it. */
 export type Cluster = {
+  names: Names
   dataDir: string
   /** PGDATA. Its name carries the major version, so that a later PostgreSQL never opens older data. */
   pgdata: string
@@ -37,14 +38,15 @@ export type Cluster = {
 }
 
 /**
- * Finds or makes the folders, the binaries and the cluster. Safe to be killed anywhere in, and to run several times at
- * once: whatever takes long is made under another name and then renamed.
+ * Finds or creates the folders, the binaries and the cluster. It may be killed at any point and run concurrently: whatever
+ * takes long is created under another name and then renamed.
  */
 export async function prepareCluster({
   mayCreate = true,
   onProgress = () => undefined,
   ...options
 }: {
+  names: Names
   dataDir?: string
   checkoutDir: string
   mayCreate?: boolean
@@ -57,12 +59,14 @@ export async function prepareCluster({
     throw new EmbeddedPostgresProblem(`There is no database in ${dataDir} yet: npm start creates one`)
   sweep(dataDir)
   const binaries = await prepareBinaries(binariesPackage, { dataDir, user, onProgress })
+  const { names } = options
   const cluster = {
+    names,
     dataDir,
     pgdata: join(dataDir, pgdataName),
     usersFifo: join(dataDir, `${pgdataName}.users`),
-    // A socket's path has at most 107 bytes, a data folder's may have more.
-    socketDir: `/tmp/openwage-${sha256(dataDir).slice(0, 12)}`,
+    // The path of a socket must not exceed 107 bytes, and that of a data folder may.
+    socketDir: `/tmp/${names.app}-${sha256(dataDir).slice(0, 12)}`,
     logFile: join(dataDir, 'postgresql.log'),
     binaries,
     user,
@@ -75,7 +79,7 @@ export async function prepareCluster({
   if (version !== String(binariesPackage.major)) {
     throw new EmbeddedPostgresProblem(
       `The database in ${cluster.pgdata} was written by PostgreSQL ${version}, and this is ${binariesPackage.major}: ` +
-        'move that folder away, or start the version of Openwage that wrote it',
+        'move that folder away, or start the version of this program that wrote it',
     )
   }
   await ensureUsersFifo(cluster)
@@ -83,48 +87,47 @@ export async function prepareCluster({
 }
 
 /**
- * The first of these that the server's user can reach: what the operator asked for and nothing else; `data` in the
- * checkout; a folder below /var/lib that belongs to this checkout alone.
+ * Chooses the first of these that the server's user can reach: the folder that the operator asked for, and no other; `data`
+ * in the checkout; a folder below /var/lib that belongs to this checkout alone.
  */
 async function chooseDataDir(
-  { dataDir, checkoutDir }: { dataDir?: string; checkoutDir: string },
+  { names, dataDir, checkoutDir }: { names: Names; dataDir?: string; checkoutDir: string },
   pgdataName: string,
 ): Promise<{ dataDir: string; user: ServerUser }> {
   const inCheckout = resolve(checkoutDir, 'data')
   const realCheckout = realpathSync(checkoutDir)
-  const elsewhere = `/var/lib/openwage/${basename(realCheckout)}-${sha256(realCheckout).slice(0, 8)}`
+  const elsewhere = `/var/lib/${names.app}/${basename(realCheckout)}-${sha256(realCheckout).slice(0, 8)}`
   const refusals: string[] = []
   for (const folder of dataDir === undefined ? [inCheckout, elsewhere] : [resolve(dataDir)]) {
     const user = serverUser(join(folder, pgdataName))
     const refusal = await reach(folder, user)
     if (refusal === undefined) return { dataDir: realpathSync(folder), user }
     refusals.push(refusal)
-    // Data that has become unreachable must not be answered with an empty database somewhere else.
+    // If existing data has become unreachable, an empty database in another folder would look like a loss.
     if (existsSync(join(folder, pgdataName))) break
   }
   throw new EmbeddedPostgresProblem(
-    `${refusals.join('; and ')}: let that user in, choose another data folder, ` +
-      'or set DATABASE_URL to a PostgreSQL server of your own',
+    `${refusals.join('; and ')}: let that user in, choose another data folder, or ${useOwnServer}`,
   )
 }
 
 /**
- * Makes the folder if it can, and sees to it that the server's user gets there. Only folders that are made here get
- * their rights from here.
- * @returns why not, or nothing when all is well
+ * Creates the folder if necessary, and checks that the server's user can enter it. The rights of existing folders are not
+ * changed.
+ * @returns why it cannot be used; undefined if it can
  */
 async function reach(folder: string, user: ServerUser): Promise<string | undefined> {
   const isThere = existsSync(folder)
   const lowest = isThere ? folder : lowestExisting(folder)
-  if (!(await canEnter(lowest, user))) return `The user ${user.name}, who runs PostgreSQL, cannot enter ${lowest}`
+  if (!(await canEnter(lowest, user))) return `The user ${user.name}, which runs PostgreSQL, cannot enter ${lowest}`
   if (!isThere) {
-    // Not root's own umask: with 077 the server's user could not pass through what root makes here.
+    // With root's umask, perhaps 077, the server's user could not enter the folders that root creates here.
     const { ok, said } = await run(
       '/bin/sh',
       ['-c', `${isRoot ? 'umask 022;' : ''} mkdir -p "$1"`, 'sh', folder],
       thisUser(),
     )
-    if (!ok) return `The folder ${folder} cannot be made (${said})`
+    if (!ok) return `The folder ${folder} cannot be created (${said})`
   }
   try {
     accessSync(folder, constants.W_OK)
@@ -139,9 +142,9 @@ function lowestExisting(folder: string): string {
   return existsSync(parent) ? parent : lowestExisting(parent)
 }
 
-/** Removes what a killed start left half-made. */
+/** Removes what killed starts left unfinished. */
 function sweep(dataDir: string): void {
-  // 10 min: making a cluster or a copy takes seconds; what is older belongs to nobody.
+  // 10 min: creating a cluster or a copy takes seconds, so anything older is abandoned.
   const abandonedBefore = Date.now() - 10 * 60_000
   for (const name of readdirSync(dataDir)) {
     if (!name.startsWith('.unfinished-')) continue
@@ -151,7 +154,7 @@ function sweep(dataDir: string): void {
   }
 }
 
-async function initialise({ dataDir, pgdata, binaries, user }: Cluster): Promise<void> {
+async function initialise({ names, dataDir, pgdata, binaries, user }: Cluster): Promise<void> {
   const unfinished = mkdtempSync(join(dataDir, '.unfinished-'))
   try {
     if (isRoot) chownSync(unfinished, user.uid, user.gid)
@@ -159,23 +162,23 @@ async function initialise({ dataDir, pgdata, binaries, user }: Cluster): Promise
       ...['-D', unfinished, '-U', superuser, '--no-instructions', '--data-checksums'],
       // The same order and upper case on every machine, independent of its C library.
       ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
-      // The socket's folder admits only the server's user and root, which could as well open the data files: a password would
+      // Only the server's user and root can enter the socket's folder, and both can read the data files: a password would
       // protect nothing.
       ...['--auth-local=trust', '--auth-host=reject'],
     ])
     await must(join(binaries, 'bin/postgres'), ['--single', '-D', unfinished, '-c', 'exit_on_error=on', 'template1'], {
-      input: firstCommands,
+      input: firstCommands(names),
     })
     renameSync(unfinished, pgdata)
-    // Without this a power cut could undo the rename, and with it everything that was committed since.
+    // Without this a power cut could undo the rename, and lose everything that was committed since.
     syncFolder(dataDir)
   } catch (error) {
     rmSync(unfinished, { recursive: true, force: true })
-    // Another start was first: its cluster is as good as ours.
+    // A concurrent start was first, and its cluster is the same.
     if (existsSync(join(pgdata, 'PG_VERSION'))) return
     if (existsSync(pgdata)) {
       throw new EmbeddedPostgresProblem(
-        `The folder ${pgdata} is not empty and not a PostgreSQL database either: move it away, or choose another data folder`,
+        `The folder ${pgdata} is neither empty nor a PostgreSQL database: move it away, or choose another data folder`,
       )
     }
     throw error
@@ -184,7 +187,7 @@ async function initialise({ dataDir, pgdata, binaries, user }: Cluster): Promise
   async function must(command: string, args: string[], options = {}): Promise<void> {
     const { ok, said } = await run(command, args, user, options)
     if (!ok) {
-      throw new EmbeddedPostgresProblem(`A new database could not be made in ${dataDir}: ${said.split('\n').at(-1)}`)
+      throw new EmbeddedPostgresProblem(`A new database could not be created in ${dataDir}: ${said.split('\n').at(-1)}`)
     }
   }
 }
@@ -198,24 +201,24 @@ function syncFolder(folder: string): void {
 async function ensureUsersFifo({ usersFifo, dataDir, user }: Cluster): Promise<void> {
   if (lstatSync(usersFifo, { throwIfNoEntry: false })?.isFIFO()) return
   const { said } = await run('mkfifo', ['-m', '600', usersFifo], thisUser())
-  // Not by the exit code: two starts may make it at once.
+  // The exit code does not tell, because two starts may create it at once.
   if (lstatSync(usersFifo, { throwIfNoEntry: false })?.isFIFO()) {
     if (isRoot) chownSync(usersFifo, user.uid, user.gid)
     return
   }
   throw new EmbeddedPostgresProblem(
-    `A named pipe cannot be made in ${dataDir} (${said}): choose a data folder on a disk of this machine`,
+    `A named pipe cannot be created in ${dataDir} (${said}): choose a data folder on a disk of this machine`,
   )
 }
 
-/** @throws EmbeddedPostgresProblem when somebody else has put something in the socket's place, to be talked to instead */
+/** @throws EmbeddedPostgresProblem if another user owns the socket's folder, and could answer in the server's place */
 export async function ensureSocketDir({ socketDir, user }: Cluster): Promise<void> {
-  // Made by the server's user, so that it never is anybody else's, not even for a moment.
+  // Created by the server's user, so that no other user ever owns it.
   if (!existsSync(socketDir)) await run('mkdir', ['-m', '700', socketDir], user)
   const found = lstatSync(socketDir, { throwIfNoEntry: false })
   if (found?.isDirectory() && found.uid === user.uid && (found.mode & 0o777) === 0o700) return
   throw new EmbeddedPostgresProblem(
-    `${socketDir} must be a folder that belongs to ${user.name} and that nobody else may enter: remove it, and start again`,
+    `${socketDir} must be a folder that belongs to ${user.name} and that no other user may enter: remove it, and start again`,
   )
 }
 

@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
-import { EmbeddedPostgresProblem } from './problem.ts'
+import { EmbeddedPostgresProblem, useOwnServer } from './problem.ts'
 
 /** The Unix user that PostgreSQL runs as and that owns its files. */
 export type ServerUser = { name: string; uid: number; gid: number }
@@ -9,8 +9,8 @@ export type ServerUser = { name: string; uid: number; gid: number }
 export const isRoot = process.getuid?.() === 0
 
 /**
- * Chooses who runs the server. PostgreSQL refuses to be root, so root lends it an unprivileged user: the one who owns
- * the cluster already (`sudo npm start` after `npm start` joins instead of failing), else `postgres`, else `nobody`.
+ * Chooses the user that runs the server. PostgreSQL refuses to run as root, so root picks an unprivileged user: the owner of
+ * the cluster (`sudo npm start` after `npm start` joins instead of failing), else `postgres`, else `nobody`.
  * @param pgdata need not exist yet
  */
 export function serverUser(pgdata: string): ServerUser {
@@ -20,7 +20,7 @@ export function serverUser(pgdata: string): ServerUser {
     if (owner === undefined || owner.uid === self.uid) return self
     throw new EmbeddedPostgresProblem(
       `The database in ${pgdata} belongs to ${nameOf(owner.uid)}, but this process runs as ${self.name}: ` +
-        'run it as that user or as root, choose another data folder, or set DATABASE_URL to a server of your own',
+        `run it as that user or as root, choose another data folder, or ${useOwnServer}`,
     )
   }
   if (owner === undefined) return unprivilegedUser()
@@ -33,7 +33,7 @@ export function serverUser(pgdata: string): ServerUser {
   return { name: nameOf(owner.uid), uid: owner.uid, gid: owner.gid }
 }
 
-/** Only the kernel knows whether a user may enter a folder, so it is asked. */
+/** Tries it out, since only the kernel knows whether a user may enter a folder. */
 export async function canEnter(folder: string, user: ServerUser): Promise<boolean> {
   const { ok } = await run('/bin/sh', ['-c', 'cd "$1"', 'sh', folder], user)
   return ok
@@ -52,11 +52,11 @@ export async function run(
   const { promise, resolve } = Promise.withResolvers<{ ok: boolean; said: string }>()
   const child = spawnAs(user, command, args)
   let said = ''
-  const hear = (text: string) => {
+  const collect = (text: string) => {
     said += text
   }
-  child.stdout.setEncoding('utf8').on('data', hear)
-  child.stderr.setEncoding('utf8').on('data', hear)
+  child.stdout.setEncoding('utf8').on('data', collect)
+  child.stderr.setEncoding('utf8').on('data', collect)
   child.on('error', error => resolve({ ok: false, said: error.message }))
   child.on('close', code => resolve({ ok: code === 0, said: said.trim() }))
   // A command that ends without reading its input is judged by its exit code.
@@ -73,14 +73,14 @@ function spawnAs(user: ServerUser, command: string, args: string[]): ChildProces
     if (code !== 'EPERM' && code !== 'EINVAL') throw error
     throw new EmbeddedPostgresProblem(
       `PostgreSQL refuses to run as root, and the system does not let root become ${user.name} (${code}): ` +
-        'run this as an ordinary user, or set DATABASE_URL to a server of your own',
+        `run this as an ordinary user, or ${useOwnServer}`,
     )
   }
 }
 
 /**
- * How to spawn as the server's user. The environment is a fresh one: PG* and LD_* variables of the operator are about
- * other servers, and messages in English can be recognised.
+ * Options for spawning as the server's user. The environment is a fresh one, because the operator's PG* and LD_* variables
+ * concern other servers. Messages are in English, so that they can be recognised.
  */
 export function asUser({ uid, gid }: ServerUser) {
   return {
@@ -103,7 +103,7 @@ function unprivilegedUser(): ServerUser {
   }
   throw new EmbeddedPostgresProblem(
     'PostgreSQL refuses to run as root, and /etc/passwd has neither a user postgres nor nobody that it could run as: ' +
-      'run this as an ordinary user, or set DATABASE_URL to a server of your own',
+      `run this as an ordinary user, or ${useOwnServer}`,
   )
 }
 

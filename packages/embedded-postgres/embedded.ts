@@ -1,39 +1,40 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import { prepareCluster } from './cluster.ts'
-import { EmbeddedPostgresProblem } from './problem.ts'
+import type { Names } from './roles.ts'
 import { acquireLease, connectionTo, endConnection, joinOrStart, releaseLease } from './server.ts'
-
-export { EmbeddedPostgresProblem }
 
 type Connection = { host: string; port: number; user: string; database: string; ssl: false }
 
 export type EmbeddedPostgres = {
-  /** For pg, as the role that the service runs as: over a Unix socket that only the server's user and root can reach. It stays the same when the server is replaced. */
+  /**
+   * For pg, as the role that the service runs as, over a Unix socket that only the server's user and root can reach. It stays
+   * the same when the server is restarted.
+   */
   connection: Connection
   /** The same, as the role that owns the database: for migrations. */
   ownerConnection: Connection
-  /** The folder that is really used. */
+  /** The folder that is used. */
   dataDir: string
-  /** A command that an operator may paste to look inside, as a role that can change nothing. */
+  /** A command with which an operator can query the database, as a role that can change nothing. */
   psqlHint: string
   /**
-   * Leaves. The last user takes the server down (a clean, fast shutdown) and waits until it has gone; any other one only
-   * lets go. Close pools before: a fast shutdown cuts off what is still connected.
+   * Releases the server. The last process to do so shuts it down (a clean, fast shutdown) and waits until it has ended. Close
+   * pools first: a fast shutdown terminates open connections.
    */
   stop(): Promise<void>
 }
 
 /**
- * Starts the embedded PostgreSQL, or joins the one that another process runs on the same folder. It lives until its
- * last user stops or dies, in whatever way, and while we use it, it is brought back when it dies.
- * @param options.dataDir what the operator asked for; without it `data` in the checkout, or a folder below /var/lib
- *   where PostgreSQL's user cannot enter the checkout
- * @param options.mayCreate false for a command that only looks: without a database it then throws
- * @param options.settings for postgres; they hold only when this call starts the server, not when it joins
- * @param options.onProgress told of each step that takes noticeable time
- * @param options.onLost told when the server is lost, and again each time that it could not be brought back
- * @param options.onBack told when a lost server answers again
+ * Starts the embedded PostgreSQL, or joins the one that another process runs on the same folder. It runs until the last
+ * process that uses it stops or dies, by kill -9 too. If it dies itself, it is restarted.
+ * @param options.dataDir the folder that the operator asked for; by default `data` in the checkout, or a folder below /var/lib
+ *   if PostgreSQL's user cannot enter the checkout
+ * @param options.mayCreate false for a command that only looks: it throws if there is no database
+ * @param options.settings for postgres; ignored if the server is running already
+ * @param options.onProgress called before each step that takes noticeable time
+ * @param options.onLost called when the server is lost, and after each failed attempt to restart it
+ * @param options.onBack called when a lost server answers again
  * @throws EmbeddedPostgresProblem
  */
 export async function startEmbeddedPostgres({
@@ -42,6 +43,7 @@ export async function startEmbeddedPostgres({
   onBack = () => undefined,
   ...where
 }: {
+  names: Names
   dataDir?: string
   checkoutDir: string
   mayCreate?: boolean
@@ -55,7 +57,7 @@ export async function startEmbeddedPostgres({
   const leaving = new AbortController()
   let watch: pg.Client
   try {
-    watch = await joinOrStart(cluster, { lease: lease, settings, leaving: leaving.signal })
+    watch = await joinOrStart(cluster, { lease, settings, leaving: leaving.signal })
   } catch (problem) {
     await releaseLease(cluster, lease)
     throw problem
@@ -94,12 +96,12 @@ export async function startEmbeddedPostgres({
     })
   }
 
-  /** Never gives up, because nothing else would try: without its database this process is of no use. */
+  /** Retries until it succeeds, because the process is useless without its database. */
   async function bringBack(reason: string): Promise<void> {
     onLost(reason)
     for (let pauseMs = 100; !leaving.signal.aborted; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
       try {
-        watch = await joinOrStart(cluster, { lease: lease, settings, leaving: leaving.signal })
+        watch = await joinOrStart(cluster, { lease, settings, leaving: leaving.signal })
         bringBackWhenLost()
         onBack()
         return
@@ -107,11 +109,11 @@ export async function startEmbeddedPostgres({
         if (leaving.signal.aborted) return
         onLost(problem instanceof Error ? problem.message : String(problem))
       }
-      // Jitter, so that several users do not all start a server in the same moment.
+      // Jitter, so that several processes do not start a server at the same moment.
       await pause(pauseMs * (0.5 + Math.random() / 2), undefined, { signal: leaving.signal }).catch(() => undefined)
     }
   }
 }
 
-// 10 s: soon enough after an operator has made room on a full disk, seldom enough not to fill its log.
+// 10 s: soon enough after an operator has freed a full disk, seldom enough not to fill the log.
 const pauseMsMax = 10_000

@@ -1,27 +1,34 @@
 import pg from 'pg'
 
-/**
- * The roles of the database: its owner, which runs migrations; the one that the service runs as; and one to look inside. The
- * superuser that a cluster begins with makes them, and nothing logs in as it afterwards.
- */
-export const roles = { owner: 'openwage_owner', app: 'openwage_app', read: 'openwage_read' } as const
+/** The names that an application gives to its database. */
+export type Names = {
+  /** Begins the names of folders and processes. */
+  app: string
+  database: string
+  /**
+   * `owner` owns the database and runs migrations, the service runs as `app`, and `read` is for queries by hand. The cluster's
+   * superuser creates them and is not used afterwards.
+   */
+  roles: { owner: string; app: string; read: string }
+  /** The superuser of clusters from before there were roles. It owns the database and everything in it. */
+  formerSuperuser: string
+}
 
-/** Makes roles and database in a new cluster, one command a line, as a single-user server reads them. */
-export const firstCommands = [
-  ...Object.values(roles).map(role => `create role ${role} login`),
-  `create database openwage owner ${roles.owner}`,
-]
-  .map(command => `${command}\n`)
-  .join('')
+/** Creates the roles and the database of a new cluster: one command a line, as a single-user server reads them. */
+export function firstCommands({ roles, database }: Names): string {
+  return [
+    ...Object.values(roles).map(role => `create role ${role} login`),
+    `create database ${database} owner ${roles.owner}`,
+  ]
+    .map(command => `${command}\n`)
+    .join('')
+}
 
-/** The superuser of a new cluster, after PostgreSQL's custom. */
+/** The superuser of a new cluster. */
 export const superuser = 'postgres'
 
-/** The superuser of a cluster from before there were roles, as which everything ran. It owns the database and all in it. */
-const formerSuperuser = 'openwage'
-
 /** Whether an error says that the cluster is from before there were roles. */
-export function lacksRoles(error: unknown): boolean {
+export function lacksRoles(error: unknown, { roles }: Names): boolean {
   // 28000: invalid authorization specification.
   return (
     error instanceof pg.DatabaseError && error.code === '28000' && error.message.includes(`"${roles.app}" does not`)
@@ -29,24 +36,24 @@ export function lacksRoles(error: unknown): boolean {
 }
 
 /**
- * Makes the roles in a cluster from before there were any, and gives the database and everything in it to its owner, in one
- * transaction. Several at once take turns; the later ones find nothing to do.
+ * Creates the roles in a cluster from before there were any, and gives the database and everything in it to its owner, in one
+ * transaction. Idempotent; concurrent calls take turns.
  */
-export async function introduceRoles(connection: pg.ClientConfig): Promise<void> {
-  const client = new pg.Client({ ...connection, user: formerSuperuser })
+export async function introduceRoles(connection: pg.ClientConfig, names: Names): Promise<void> {
+  const client = new pg.Client({ ...connection, user: names.formerSuperuser })
   client.on('error', () => undefined)
   await client.connect()
   try {
-    // A batch of statements is one transaction.
-    await client.query(introduction)
+    // Statements that are sent together run in one transaction.
+    await client.query(introduction(names))
   } finally {
     await client.end()
   }
 }
 
-// `reassign owned` does not take a cluster's first superuser. Indexes and the sequences of columns follow their tables.
-const introduction = `
-  select pg_advisory_xact_lock(hashtext('openwage roles'));
+// `reassign owned` refuses a cluster's first superuser. Indexes and the sequences of columns follow their tables.
+const introduction = ({ app, roles, formerSuperuser }: Names) => `
+  select pg_advisory_xact_lock(hashtext('${app} roles'));
   do $$
   declare
     command text;

@@ -1,9 +1,14 @@
 // A process that uses the server until it is killed: node user.fixture.ts <checkoutDir> [<dataDir>]
 import { spawn } from 'node:child_process'
 import { startEmbeddedPostgres } from './embedded.ts'
+import { names } from './names.fixture.ts'
 
 const [checkoutDir = '', dataDir] = process.argv.slice(2)
-const { stop, ...server } = await startEmbeddedPostgres({ checkoutDir, ...(dataDir === undefined ? {} : { dataDir }) })
+const { stop, ...server } = await startEmbeddedPostgres({
+  names,
+  checkoutDir,
+  ...(dataDir === undefined ? {} : { dataDir }),
+})
 
 // A child that outlives its parent, as a browser or a pager might. It must not hold the server.
 const child = spawn('sleep', ['60'], { stdio: 'ignore', detached: true })

@@ -19,24 +19,25 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { type Cluster, ensureSocketDir } from './cluster.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
-import { introduceRoles, lacksRoles, roles } from './roles.ts'
+import { introduceRoles, lacksRoles, type Names } from './roles.ts'
 import { asUser, isRoot } from './server-user.ts'
 
-// The server lives exactly as long as somebody uses it. Who uses it holds the users' FIFO open for writing: the kernel
-// closes that for whoever goes, kill -9 included. A keeper, a small shell, reads the FIFO; its end means that the last
-// user has gone. Whoever finds the server without a keeper gives it a new one, and whoever leaves as the last one stops
-// the server in any case, so that a killed keeper leaves nothing running either. And nobody starts a server while the
-// FIFO has a reader: PostgreSQL's own lock, a process number, says nothing across containers that share a folder.
+// The server runs exactly as long as a process uses it. Each process that uses it holds a lease: it keeps a FIFO open for
+// writing, which the kernel closes when the process ends, kill -9 included. A keeper, a small shell, reads the FIFO; end of
+// file means that the last lease has gone, and it stops the server. A process that finds the server without a keeper starts a
+// new one, and the last lease holder stops the server in any case, so that a killed keeper leaves nothing running either. No
+// server is started while the FIFO has a reader: PostgreSQL's own lock, a process id, means nothing to another container that
+// shares the folder.
 
-/** A server that is busy (recovering after a crash, shutting down) says so; it gets longer than one that says nothing. */
+/** A server that says that it is busy (recovering after a crash, shutting down) gets longer than one that does not answer. */
 const limits = { silentMsMax: 15_000, busyMsMax: 120_000, shutdownMsMax: 60_000, connectMsMax: 5_000 }
 
-/** One place among the users of the server: the descriptor that says so. */
+/** The right to use the server: a descriptor of the FIFO. */
 export type Lease = number
 
-/** Takes a place, whether a server runs or not. Node opens with close-on-exec, so no child keeps it by mistake. */
+/** Acquires a lease, whether a server runs or not. Node opens with close-on-exec, so that no child keeps it by mistake. */
 export function acquireLease({ usersFifo }: Cluster): Lease {
-  // Opening for writing fails without a reader, so for a moment we are that reader ourselves.
+  // Opening for writing fails without a reader, so this process is the reader meanwhile.
   const reading = openForReading(usersFifo)
   try {
     return openSync(usersFifo, constants.O_WRONLY | constants.O_NONBLOCK)
@@ -46,24 +47,24 @@ export function acquireLease({ usersFifo }: Cluster): Lease {
 }
 
 /**
- * Leaves; the last one out turns off the light, and waits until it is dark.
- * @throws EmbeddedPostgresProblem when the server has not gone within a minute
+ * Releases a lease. If it was the last one, shuts the server down and waits until it has ended.
+ * @throws EmbeddedPostgresProblem if the server has not ended within a minute
  */
-export async function releaseLease(cluster: Cluster, seat: Lease): Promise<void> {
-  closeSync(seat)
+export async function releaseLease(cluster: Cluster, lease: Lease): Promise<void> {
+  closeSync(lease)
   if (isUsed(cluster)) return
   await shutDown(cluster)
   try {
     rmdirSync(cluster.socketDir)
   } catch {
-    // Somebody has started another server there already, or removed the folder.
+    // A new server has started there, or the folder is gone.
   }
 }
 
 async function shutDown(cluster: Cluster): Promise<void> {
   const pid = postmasterPid(cluster)
   if (pid === undefined) return
-  // Fast shutdown. The keeper sends the same; twice is once, and perhaps there is no keeper.
+  // Fast shutdown. The keeper, unless it is gone, sends the same signal, which does no harm.
   signal(pid, 'SIGINT')
   const deadline = performance.now() + limits.shutdownMsMax
   while (postmasterPid(cluster) === pid) {
@@ -74,15 +75,15 @@ async function shutDown(cluster: Cluster): Promise<void> {
     }
     await pause(5)
   }
-  // Removing postmaster.pid is its last act but one. Bounded: an orphan whose new parent does not reap it stays a zombie.
+  // The server removes postmaster.pid just before it exits. Bounded, because an orphan that is not reaped stays a zombie.
   for (let tries = 0; signal(pid, 0) && tries < 100; tries++) await pause(2)
 }
 
 /**
  * Joins the running server, or starts it.
- * @param leaving gives up a long wait
- * @returns a connection that ends when the server does; it does not keep Node alive
- * @throws EmbeddedPostgresProblem when that cannot be done, with what the server's log says
+ * @param leaving aborts a long wait
+ * @returns a connection that ends when the server does, and does not keep Node alive
+ * @throws EmbeddedPostgresProblem if neither is possible, with the end of the server's log
  */
 export async function joinOrStart(
   cluster: Cluster,
@@ -117,27 +118,27 @@ function silence(
   const seen = `PostgreSQL in ${dataDir} cannot be reached after ${Math.round(waitedMs / 1000)} s (${answer})`
   const advice =
     pid === undefined
-      ? 'if a process in another container uses this folder, give each its own folder or one DATABASE_URL; ' +
-        'otherwise stop every Openwage that uses it, and start again'
-      : `process ${pid} runs it: end that with "kill -INT ${pid}", and start again`
+      ? 'if a process in another container uses this folder, give each container its own; ' +
+        'otherwise stop every process that uses it, and start again'
+      : `process ${pid} runs it: stop it with "kill -INT ${pid}", and start again`
   return new EmbeddedPostgresProblem(`${seen}; ${advice}. The end of ${logFile}: ${endOf(readFrom(logFile, 0))}`)
 }
 
 /** Ends the connection that joinOrStart returned. */
 export async function endConnection(client: pg.Client): Promise<void> {
-  // Otherwise Node could end in the middle of this.
+  // Otherwise Node could exit before the connection has ended.
   refcounted(client).ref()
   await client.end()
 }
 
-/** The methods that pg documents and its types leave out. */
+/** Methods that pg documents and that are missing in its types. */
 function refcounted(client: pg.Client) {
   return client as pg.Client & { ref(): void; unref(): void }
 }
 
-/** How a role connects. Every field is set, because pg would fill the gaps from PG* variables of the environment. */
-export function connectionTo({ socketDir }: Cluster, role: keyof typeof roles) {
-  return { host: socketDir, port: 5432, user: roles[role], database: 'openwage', ssl: false } as const
+/** How to connect as a role. Every field is set, because pg would take missing ones from PG* variables. */
+export function connectionTo({ socketDir, names }: Cluster, role: keyof Names['roles']) {
+  return { host: socketDir, port: 5432, user: names.roles[role], database: names.database, ssl: false } as const
 }
 
 type Refusal = { isBusy: boolean; message: string }
@@ -145,27 +146,27 @@ type Refusal = { isBusy: boolean; message: string }
 async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
   const client = new pg.Client({
     ...connectionTo(cluster, 'app'),
-    application_name: 'openwage embedded',
+    application_name: `${cluster.names.app} embedded`,
     connectionTimeoutMillis: limits.connectMsMax,
-    // It idles for as long as the process lives, whatever the operator sets for others.
+    // The connection is idle for the life of the process, whatever limit is set for others.
     options: '-c idle_session_timeout=0',
   })
   // Without a listener a lost connection would end the process; the caller adds one that acts.
   client.on('error', () => undefined)
   try {
     await client.connect()
-    // A process that has nothing else to do may end.
+    // The connection must not keep the process alive.
     refcounted(client).unref()
     return client
   } catch (error) {
     client.end().catch(() => undefined)
     const { code = '', message } = error as pg.DatabaseError
-    if (lacksRoles(error)) return await bringRoles(cluster)
-    // 57P03: starting, recovering or shutting down; 53300: every connection is taken; 57P01: told to go just now.
+    if (lacksRoles(error, cluster.names)) return await bringRoles(cluster)
+    // 57P03: starting, recovering or shutting down; 53300: too many connections; 57P01: terminated by a shutdown.
     if (/^(57P03|53300|57P01)$/.test(code)) return { isBusy: true, message }
-    // Another SQLSTATE is an answer that waiting does not change, such as a database that somebody has dropped.
+    // Waiting does not change any other SQLSTATE, such as that of a dropped database.
     if (/^[0-9A-Z]{5}$/.test(code) && error instanceof pg.DatabaseError) {
-      throw new EmbeddedPostgresProblem(`PostgreSQL in ${cluster.dataDir} does not let us in: ${message}`)
+      throw new EmbeddedPostgresProblem(`PostgreSQL in ${cluster.dataDir} refuses the connection: ${message}`)
     }
     return { isBusy: false, message }
   }
@@ -173,28 +174,28 @@ async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
 
 async function bringRoles(cluster: Cluster): Promise<Refusal> {
   try {
-    await introduceRoles(connectionTo(cluster, 'owner'))
-    return { isBusy: true, message: 'its roles were just made' }
+    await introduceRoles(connectionTo(cluster, 'owner'), cluster.names)
+    return { isBusy: true, message: 'its roles have just been created' }
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) return { isBusy: false, message: String(error) }
     throw new EmbeddedPostgresProblem(
-      `PostgreSQL in ${cluster.dataDir} has no role ${roles.app}, and it cannot be made: ${error.message}`,
+      `PostgreSQL in ${cluster.dataDir} has no role ${cluster.names.roles.app}, and it cannot be created: ${error.message}`,
     )
   }
 }
 
 type Start = {
   hasEnded: boolean
-  /** Returns when another attempt makes sense. @throws EmbeddedPostgresProblem when it does not */
+  /** Returns if another attempt makes sense. @throws EmbeddedPostgresProblem if it does not */
   outcome(): undefined
 }
 
 /**
  * Starts the server, or takes over one that has lost its keeper ($1 is its process), and keeps it.
- * - Standard input is the reading end of the users' FIFO, so the keeper has it from its first moment on.
+ * - Standard input is the reading end of the FIFO, so that the keeper reads it from its start.
  * - A second shell watches the FIFO while the first one waits for the server: when either has ended, the other follows.
- * - INT is repeated, because a server that has only just been forked still ignores it.
- * - Signals of a terminal or a service manager are for us to act on, not for the keeper.
+ * - INT is repeated, because a server that was forked a moment ago ignores it.
+ * - The keeper ignores the signals of a terminal or a service manager, which are for the processes that use the server.
  */
 const keeper = `
   trap '' HUP INT TERM
@@ -234,8 +235,8 @@ function start(cluster: Cluster, settings: Record<string, string>): Start {
     hasEnded: false,
     outcome() {
       const said = readFrom(logFile, logStart)
-      // Lost against another start; too soon after a crash whose last processes are still going; it ran and ended; the
-      // last user of the one before has just removed the socket's folder.
+      // A concurrent start was first; processes of a crashed server are still ending; the server ran and has ended; the last
+      // user of the previous server has just removed the socket's folder.
       const passing =
         /lock file .* (already exists|is empty)|is still in use|database system is (ready|shut down)|\.lock": No such file/
       if (passing.test(said)) return
@@ -249,10 +250,10 @@ function start(cluster: Cluster, settings: Record<string, string>): Start {
   return starting
 }
 
-/** A server whose keeper was killed gets another one. */
+/** Starts a new keeper for a server whose keeper was killed. */
 function keep(cluster: Cluster): void {
   const pid = postmasterPid(cluster)
-  // The folder is only for whoever reads the list of processes.
+  // The folder is an argument only so that it shows in the process list.
   if (pid !== undefined) spawnKeeper(cluster, [String(pid), cluster.pgdata])
 }
 
@@ -260,11 +261,11 @@ function spawnKeeper(cluster: Cluster, args: string[]): ChildProcess {
   const reading = openForReading(cluster.usersFifo)
   const log = openLog(cluster)
   try {
-    const child = spawn('/bin/sh', ['-c', keeper, 'openwage-keeper', ...args], {
+    const child = spawn('/bin/sh', ['-c', keeper, `${cluster.names.app}-keeper`, ...args], {
       ...asUser(cluster.user),
-      // Nothing of ours but these: a pipe that we write to must be able to end while the server lives on.
+      // No other descriptor is inherited: a pipe that this process writes to must be able to end while the server runs.
       stdio: [reading, log, log],
-      // A session of its own: what is sent to our terminal or process group does not reach it.
+      // A new session: signals to this process's terminal or process group do not reach the keeper.
       detached: true,
     })
     child.unref()
@@ -276,7 +277,7 @@ function spawnKeeper(cluster: Cluster, args: string[]): ChildProcess {
 }
 
 const serverSettings = {
-  // No network at all: the socket's folder is the lock on the door.
+  // No network: the rights of the socket's folder control access.
   listen_addresses: '',
   port: '5432',
   unix_socket_permissions: '0700',
@@ -285,7 +286,7 @@ const serverSettings = {
   lc_messages: 'C',
   // A quarter of a small machine's 1 GB; the operating system's cache does the rest.
   shared_buffers: '256MB',
-  // Several processes, each with a pool of tens, and an operator who looks inside.
+  // Several processes, each with a pool of tens, and an operator's queries.
   max_connections: '200',
   // Details and statements in a log could hold names and bank details.
   log_error_verbosity: 'terse',
@@ -300,21 +301,21 @@ function openLog({ logFile, user }: Cluster): number {
 
 /** Keeps one older log. */
 function rotateLog({ logFile }: Cluster): void {
-  // 64 MiB: years of an ordinary life, minutes of something that fails in a loop.
+  // 64 MiB: years of ordinary operation, or minutes of an error in a loop.
   if ((statSync(logFile, { throwIfNoEntry: false })?.size ?? 0) <= 64 * 1024 * 1024) return
   try {
     renameSync(logFile, `${logFile}.old`)
   } catch (error) {
-    // Another start has done it.
+    // A concurrent start has done it.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }
 
-/** Whether anybody holds the FIFO open for writing. */
+/** Whether any process holds a lease. */
 function isUsed({ usersFifo }: Cluster): boolean {
   const reading = openForReading(usersFifo)
   try {
-    // End of file means that there is no writer; nothing to read yet (EAGAIN) means that there is one.
+    // End of file means that there is no writer; EAGAIN means that there is one.
     while (readSync(reading, Buffer.alloc(512)) > 0);
     return false
   } catch (error) {
@@ -325,10 +326,10 @@ function isUsed({ usersFifo }: Cluster): boolean {
   }
 }
 
-/** Whether anybody reads the FIFO. Keepers take no notice of what is written there. */
-function isWatched(seat: Lease): boolean {
+/** Whether a keeper reads the FIFO. Keepers ignore what is written there. */
+function isWatched(lease: Lease): boolean {
   try {
-    writeSync(seat, '\n')
+    writeSync(lease, '\n')
     return true
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
@@ -342,32 +343,32 @@ function openForReading(fifo: string): number {
   return openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK)
 }
 
-/** The process that runs this cluster now; nothing when a crash has left its file behind. */
+/** The process that runs this cluster; undefined if a crash has left its file behind. */
 function postmasterPid({ pgdata }: Cluster): number | undefined {
   const pid = pidIn(join(pgdata, 'postmaster.pid'))
   return pid !== undefined && isPostmasterOf(pgdata, pid) ? pid : undefined
 }
 
 /**
- * PostgreSQL ignores a lock file whose process is dead. But it would refuse to start for ever when, after a restart of
- * the machine or the container, the number belongs to another process of the same user, or when the file is empty.
+ * Removes a lock file that would keep PostgreSQL from starting. It ignores the file of a dead process, but not an empty one,
+ * nor one whose process id belongs to another process of the same user after a restart of the machine or the container.
  */
 function removeStaleLock(lockFile: string, pgdata: string): void {
   const found = statSync(lockFile, { throwIfNoEntry: false })
   if (found === undefined) return
   const pid = pidIn(lockFile)
-  // 10 s: a server that starts fills its file at once.
+  // 10 s: a starting server fills its file at once.
   const isStale =
     pid === undefined ? found.mtimeMs < Date.now() - 10_000 : signal(pid, 0) && !isPostmasterOf(pgdata, pid)
   if (!isStale) return
   const aside = `${lockFile}.stale`
   try {
     renameSync(lockFile, aside)
-    // Had another start written a new one just then, it goes back; PostgreSQL looks for it once a minute.
+    // If a concurrent start has written a new file meanwhile, it is put back; PostgreSQL checks for it once a minute.
     if (pidIn(aside) === pid) rmSync(aside)
     else renameSync(aside, lockFile)
   } catch (error) {
-    // Another start has removed it.
+    // A concurrent start has removed it.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }
@@ -382,10 +383,10 @@ function pidIn(lockFile: string): number | undefined {
   }
 }
 
-/** In doubt yes: a server that is taken for dead would have its lock removed. */
+/** True in doubt: the lock of a server that is taken for dead would be removed. */
 function isPostmasterOf(pgdata: string, pid: number): boolean {
   if (!signal(pid, 0)) return false
-  // Without /proc, on macOS, the number has to do.
+  // macOS has no /proc, so the process id must do.
   if (process.platform !== 'linux') return true
   try {
     if (readFileSync(`/proc/${pid}/comm`, 'utf8').trim() !== 'postgres') return false
@@ -393,15 +394,15 @@ function isPostmasterOf(pgdata: string, pid: number): boolean {
     return false
   }
   try {
-    // PostgreSQL works in its data folder.
+    // PostgreSQL's working directory is its data folder.
     return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(pgdata)
   } catch (error) {
-    // A container's root may not look there. Any other error: it has gone, or is a zombie that nobody reaps.
+    // A container's root may not read it. Any other error: the process has gone, or is a zombie that is not reaped.
     return (error as NodeJS.ErrnoException).code === 'EACCES'
   }
 }
 
-/** @returns whether the process exists and is one that we may signal */
+/** @returns whether the process exists and may be signalled */
 function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name)

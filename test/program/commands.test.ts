@@ -31,7 +31,7 @@ test('commands bring up the PostgreSQL that comes with Openwage where it does no
 test('migrating is safe to repeat, and what needs it says so', async () => {
   const database = await newDatabase({ migrated: false })
   const refused = await openwage(['ledger', 'verify'], database)
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('run openwage migrate first') })
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('run openwage migrate (pending: 0001_') })
   const both = await Promise.all([openwage(['migrate'], database), openwage(['migrate'], database)])
   expect(both.map(({ code }) => code)).toEqual([0, 0])
   expect((await openwage(['ledger', 'verify'], database)).code).toBe(0)

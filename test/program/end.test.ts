@@ -273,7 +273,7 @@ test('PostgreSQL may be killed under the running service: requests and backgroun
   )
   const { code, stderr } = await service.stop()
   expect(code).toBe(0)
-  expect(stderr).toContain('the worker is started again')
+  expect(stderr).toContain('restarting the worker runner')
 })
 
 // A shell in npm's place: it starts the service, and is killed as soon as that runs.

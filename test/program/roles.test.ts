@@ -82,7 +82,7 @@ test('a role that may not connect is told what to run', async () => {
   await tamper(database, `revoke connect on database ${nameOf(url)} from public`)
   const { code, stderr } = await openwage(['migrate'], { DATABASE_URL: url })
   expect(code).toBe(1)
-  expect(stderr).toContain(`permission denied for database "${nameOf(url)}"; let its owner run: `)
+  expect(stderr).toContain(`permission denied for database "${nameOf(url)}"; as its owner, run: `)
   expect(stderr).toContain(`grant connect on database "${nameOf(url)}" to "${role}";\n`)
 })
 
@@ -109,7 +109,7 @@ test('an owner’s address without the service’s own is refused', async () => 
   const { DATABASE_OWNER_URL } = await newDatabase()
   expect(await openwage(['migrate'], { DATABASE_OWNER_URL })).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/^openwage: DATABASE_OWNER_URL needs a DATABASE_URL/),
+    stderr: expect.stringMatching(/^openwage: DATABASE_OWNER_URL requires DATABASE_URL/),
   })
 })
 

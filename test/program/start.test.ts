@@ -89,8 +89,13 @@ test('what stops a start is one sentence that names it', async () => {
   ])
   expect(refusals.map(({ code, stderr }) => [code, stderr.trim()])).toEqual([
     [1, `openwage: The port ${port} of 127.0.0.1 is in use: set PORT to another one, or to 0 for any that is free`],
-    [1, expect.stringMatching(/^openwage: The database is not up to date \(0001_.*\): run openwage migrate first$/)],
-    [1, 'openwage: The database of DATABASE_URL cannot be used: connect ECONNREFUSED 127.0.0.1:1'],
+    [
+      1,
+      expect.stringMatching(
+        /^openwage: The database schema is out of date; run openwage migrate \(pending: 0001_.*\)$/,
+      ),
+    ],
+    [1, 'openwage: Cannot use the database at DATABASE_URL: connect ECONNREFUSED 127.0.0.1:1'],
     [
       2,
       'openwage: PORT must be a whole number from 0 to 65535; DATABASE_URL must be like postgres://openwage@db.internal/openwage',

@@ -47,7 +47,7 @@ export function keepRunning(
   let wasKilled = false
   let left = 0
   let isStopping = false
-  const isReady = () => said.includes('Ctrl-C stops it.')
+  const isReady = () => said.includes('Press Ctrl-C to stop.')
 
   const life = (async () => {
     while (!isStopping) {

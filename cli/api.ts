@@ -7,21 +7,21 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Issue } from '../src/errors.ts'
 import { reasonOf } from '../src/main.ts'
 
-/** A file on its way to the API, read from the disk as it goes. */
+/** A file to upload, streamed from disk. */
 type Source = { path: string; bytes: number; mediaType: string }
 
 export type Call = { method?: 'GET' | 'PUT' | 'POST'; path: string; headers?: Record<string, string>; file?: Source }
 
 const limits = {
-  /** A call is repeated for so long. A service that restarts, or reads other files, is back by then. */
-  patienceMsMax: 60_000,
-  /** Between two attempts where the service does not say, growing from a quarter of a second. */
-  pauseMsMax: 5_000,
-  /** The service may read a file for ten minutes; anything else is answered in seconds. */
-  silenceMsMax: { file: 11 * 60_000, other: 30_000 },
+  /** How long to keep retrying. Covers a restart, and uploads that are ahead of ours. */
+  retryMsMax: 60_000,
+  /** Longest wait between attempts when there is no Retry-After; backs off from 250 ms. */
+  backoffMsMax: 5_000,
+  /** Idle timeout of the connection. Processing a file may take ten minutes; anything else takes seconds. */
+  idleMsMax: { file: 11 * 60_000, other: 30_000 },
 }
 
-/** The API said no. The message is its own sentence. */
+/** The API rejected the request. The message is the API's own. */
 export class Refusal extends Error {
   readonly status: number
   readonly issues: Issue[]
@@ -34,8 +34,8 @@ export class Refusal extends Error {
 }
 
 /**
- * The API of a running service, for one key. A call is repeated when the service asks for it or the connection is lost, so
- * every one must be harmless to repeat: one that has an effect carries an idempotency key.
+ * Client for the API of a running service, with one key. Calls are retried when the service asks for it or the connection
+ * is lost, so every call must be idempotent: one with side effects carries an idempotency key.
  */
 export class Api {
   private readonly url: string
@@ -47,40 +47,41 @@ export class Api {
     this.key = key
   }
 
-  /** @throws Refusal; Error with a sentence when there is nobody, or something else, at the address */
+  /** @throws Refusal; Error when the address is unreachable or is not Openwage */
   async read<T>(call: Call): Promise<T> {
     const answer = await this.open(call)
     try {
       return (await json(answer)) as T
     } catch {
-      throw new Error(`What answers at ${this.url} is not Openwage; name its address with --url or OPENWAGE_URL`)
+      throw new Error(`${this.url} is not an Openwage API; set the right address with --url or OPENWAGE_URL`)
     }
   }
 
-  /** The body as it comes. @throws like `read` */
+  /** Returns the response with its body still unread. @throws like `read` */
   async open(call: Call): Promise<IncomingMessage> {
-    const patientUntilMs = performance.now() + limits.patienceMsMax
-    let isRepeated = false
+    const deadlineMs = performance.now() + limits.retryMsMax
+    let isRetry = false
     for (let attempt = 1; ; attempt++) {
-      const pauseMs = Math.min(limits.pauseMsMax, 250 * 2 ** (attempt - 1)) * (0.75 + Math.random() / 2)
-      const isPatient = performance.now() + pauseMs < patientUntilMs
+      const backoffMs = Math.min(limits.backoffMsMax, 250 * 2 ** (attempt - 1)) * (0.75 + Math.random() / 2)
+      const hasTime = performance.now() + backoffMs < deadlineMs
       const answer = await this.send(call).catch((error: NodeJS.ErrnoException) => error)
       if (answer instanceof Error) {
-        // Who has never been there is not waited for.
-        if (!isPatient || !(this.hasAnswered || lostConnections.includes(answer.code ?? ''))) throw this.nobody(answer)
-        isRepeated = true
-        await wait(pauseMs)
+        // Don't retry a host that has never answered.
+        if (!hasTime || !(this.hasAnswered || lostConnectionCodes.includes(answer.code ?? '')))
+          throw this.unreachable(answer)
+        isRetry = true
+        await wait(backoffMs)
         continue
       }
       this.hasAnswered = true
       const { statusCode: status = 0, headers } = answer
       if (status < 300) return answer
       const retryAfterMs = Number(headers['retry-after']) * 1_000
-      // The conflict may be with the first attempt, which is still running and will have answered by then.
-      const mayPass = status === 429 || status === 503 || (status === 409 && isRepeated)
-      if (!mayPass || !isPatient) throw await this.refusal(answer)
+      // A retry can conflict with our own first attempt, which may still be running.
+      const isRetryable = status === 429 || status === 503 || (status === 409 && isRetry)
+      if (!isRetryable || !hasTime) throw await this.refusal(answer)
       answer.resume()
-      await wait(Math.max(pauseMs, retryAfterMs || 0))
+      await wait(Math.max(backoffMs, retryAfterMs || 0))
     }
   }
 
@@ -88,17 +89,19 @@ export class Api {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
     const request = (this.url.startsWith('https:') ? requestHttps : requestHttp)(`${this.url}${path}`, {
       method,
-      timeout: file === undefined ? limits.silenceMsMax.other : limits.silenceMsMax.file,
+      timeout: file === undefined ? limits.idleMsMax.other : limits.idleMsMax.file,
       headers: {
         'x-api-key': this.key,
         ...headers,
         ...(file === undefined ? {} : { 'content-type': file.mediaType, 'content-length': file.bytes }),
       },
     })
-    request.on('timeout', () => request.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })))
+    request.on('timeout', () =>
+      request.destroy(Object.assign(new Error('the request timed out'), { code: 'ETIMEDOUT' })),
+    )
     request.on('response', resolve).on('error', reject)
     if (file === undefined || file.bytes === 0) request.end()
-    // No more than was announced, should somebody be writing the file.
+    // Never more than content-length, even if the file is growing.
     else pipeline(createReadStream(file.path, { end: file.bytes - 1 }), request, error => error && reject(error))
     return await promise
   }
@@ -109,24 +112,23 @@ export class Api {
     const issues = body?.issues ?? []
     if (issues.length === 0) {
       return new Error(
-        `What answers at ${this.url} (${status}) is not Openwage; name its address with --url or OPENWAGE_URL`,
+        `${this.url} is not an Openwage API (HTTP ${status}); set the right address with --url or OPENWAGE_URL`,
       )
     }
     const message = issues.map(issue => issue.message).join('; ')
-    const wayOut = { 401: '; the key comes from OPENWAGE_API_KEY or --key' }[status as number] ?? ''
-    const name = status >= 500 ? ` (${headers['x-request-id']})` : ''
-    return new Refusal(`${message}${wayOut}${name}`, { status, issues })
+    const hint = status === 401 ? '; set the key with OPENWAGE_API_KEY or --key' : ''
+    const requestId = status >= 500 ? ` (request ${headers['x-request-id']})` : ''
+    return new Refusal(`${message}${hint}${requestId}`, { status, issues })
   }
 
-  private nobody(error: NodeJS.ErrnoException): Error {
+  private unreachable(error: NodeJS.ErrnoException): Error {
     if (error.code === 'ENOENT' && error.syscall === 'open') return error
-    const reason = error.code === 'ECONNREFUSED' ? 'nothing listens there' : reasonOf(error)
+    const reason = error.code === 'ECONNREFUSED' ? 'connection refused' : reasonOf(error)
     return new Error(
-      `Openwage cannot be reached at ${this.url}: ${reason}. Start it, or name its address with --url or OPENWAGE_URL`,
+      `Cannot reach Openwage at ${this.url}: ${reason}. Start it, or set its address with --url or OPENWAGE_URL`,
       { cause: error },
     )
   }
 }
 
-// What a connection that was there says when it is gone.
-const lostConnections = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT']
+const lostConnectionCodes = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT']

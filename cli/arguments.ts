@@ -1,34 +1,34 @@
 import { InvalidArgumentError } from 'commander'
 import { amountMax, type Currency, currencies } from '../src/money.ts'
 
-/** Reads a whole number within bounds, both included; anything else is wrong usage. */
+/** Parses a whole number; both bounds are inclusive. */
 export function whole({ min, max }: { min: number; max: number }): (text: string) => number {
   return text => {
     const value = Number(text)
     if (!/^[0-9]{1,16}$/.test(text) || value < min || value > max) {
-      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
+      throw new InvalidArgumentError(`Use a whole number from ${min} to ${max}.`)
     }
     return value
   }
 }
 
-/** Reads an amount in minor units. */
+/** Parses an amount in minor units. */
 export function minorUnits(text: string): bigint {
-  // Beyond it JSON could not hold the amount exactly.
+  // JSON cannot hold a larger amount exactly.
   if (!/^[0-9]{1,16}$/.test(text) || BigInt(text) > BigInt(amountMax))
-    throw new InvalidArgumentError(
-      `It must be a whole number of minor units, for example 1000 for 10.00, and at most ${amountMax}.`,
-    )
+    throw new InvalidArgumentError(`Use a whole number of minor units up to ${amountMax}, for example 1000 for 10.00.`)
   return BigInt(text)
 }
 
-/** Reads a name that people will see: one line, neither empty nor longer than the database takes. */
+/** Parses a display name: one line, not empty, no longer than its database column. */
 export function name({ lengthMax }: { lengthMax: number }): (text: string) => string {
   return text => {
-    // PostgreSQL counts characters, JavaScript would count two for some of them.
-    // And a blank at an end is lost in files, where a tier is named.
+    // Counts characters as PostgreSQL does; JavaScript's `length` counts some as two.
+    // Files lose leading and trailing spaces, so a tier name with them would never match.
     if (text !== text.trim() || text === '' || [...text].length > lengthMax || /\p{Cc}/u.test(text)) {
-      throw new InvalidArgumentError(`It must be one line of 1 to ${lengthMax} characters, without blanks at its ends.`)
+      throw new InvalidArgumentError(
+        `Use one line of 1 to ${lengthMax} characters, without leading or trailing spaces.`,
+      )
     }
     return text
   }
@@ -36,6 +36,6 @@ export function name({ lengthMax }: { lengthMax: number }): (text: string) => st
 
 export function currency(text: string): Currency {
   const known = currencies.find(code => code === text)
-  if (known === undefined) throw new InvalidArgumentError('It must be an ISO 4217 code, for example GBP.')
+  if (known === undefined) throw new InvalidArgumentError('Use an ISO 4217 currency code, for example GBP.')
   return known
 }

@@ -4,15 +4,15 @@ import { inWords as moneyInWords, type WireMoney } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
 import { examples } from './help.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
-import { answer, table } from './print.ts'
+import { printResult, table } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
 export const auditCommand = addPaging(
   new Command('audit')
-    .description('Show who changed what, newest first: commands and requests, see docs/operations/audit.md.')
-    .option('--partner <partner>', 'only of this partner')
-    .option('--resource <id>', 'only of this resource: a member, a key, a tier’s name, …')
-    .option('--actor <actor>', 'only by this actor: the id of an API key, or user@host')
+    .description('Show who changed what, by command or API request, newest first. See docs/operations/audit.md.')
+    .option('--partner <partner>', 'only this partner')
+    .option('--resource <id>', 'only this resource: a member id, a key id, a tier name, …')
+    .option('--actor <actor>', 'only this actor: an API key id, or user@host')
     .addOption(new Option('--action <action...>', 'only these actions').choices(auditLog.actions)),
 )
   .option('--json', 'print JSON')
@@ -29,7 +29,7 @@ export const auditCommand = addPaging(
       return await auditLog.list(db, { filter, before: paging.before, take: paging.take + 1 })
     })
     const { shown, hasMore, more } = pageOf(found, paging)
-    answer(
+    printResult(
       { json },
       {
         value: { entries: shown, hasMore },
@@ -56,7 +56,7 @@ type AuditOptions = Paging & {
   action?: auditLog.Action[]
 }
 
-/** `tier: "Silver" → "Gold"` for what was changed, and the rest as it is. */
+/** Changed fields as `tier: Silver → Gold`, other details as `name: value`. */
 function detailsInWords({ before, after, changed, ...rest }: auditLog.Details): string {
   const was = isState(before) ? before : {}
   const states = isState(after) ? Object.entries(after) : []
@@ -69,7 +69,7 @@ function detailsInWords({ before, after, changed, ...rest }: auditLog.Details): 
   ].join(', ')
 }
 
-// A field that stands under another name among the states before and after.
+// Fields that `before` and `after` show under another name.
 const visible = [['accountDetails', 'account']]
 
 function isState(state: unknown): state is auditLog.Details {

@@ -8,36 +8,36 @@ import { findState } from '../src/partners/partners.ts'
 import { currency, minorUnits, name } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
-import { answer, table } from './print.ts'
+import { printResult, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const floatCommand = new Command('float').description(
-  'The money that pays withdrawals: what is there, what is on its way, what is free. Amounts are in minor units (pence, cents).',
+  'Manage the float, the money that funds withdrawals. Amounts are in minor units (pence, cents).',
 )
 
 floatCommand
   .command('show')
-  .description('Show a partner’s floats, one per currency.')
+  .description('Show a partner’s float in each currency: the balance, what is pending and what is free.')
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('float show par_…'))
   .action(async (partnerId: string, options) => {
     const floats = await withDatabase(async db => await read(db, partnerId))
-    answer(options, { value: floats.map(onWire), text: () => inTable(floats) })
+    printResult(options, { value: floats.map(onWire), text: () => inTable(floats) })
   })
 
 for (const { verb, action, description, example, move } of [
   {
     verb: 'fund',
     action: 'float.fund',
-    description: 'Record that money was put in.',
+    description: 'Record money paid into the float.',
     example: 'float fund par_… GBP 5000000 --reference "bank transfer 2026-03-31"',
     move: float.fund,
   },
   {
     verb: 'withdraw',
     action: 'float.withdraw',
-    description: 'Record that money was taken out; never more than is free.',
+    description: 'Record money taken out of the float. Cannot exceed the free amount.',
     example: 'float withdraw par_… GBP 250000 --reference "sweep 2026-03-31"',
     move: float.withdraw,
   },
@@ -50,7 +50,7 @@ for (const { verb, action, description, example, move } of [
     .argument('<amount>', 'in minor units', minorUnits)
     .option(
       '--reference <text>',
-      'the movement’s own name, for example the bank’s; a command that is repeated with it does nothing',
+      'your reference, for example the bank’s; running the command again with it does nothing',
       name({ lengthMax: 140 }),
     )
     .option('--json', 'print JSON')
@@ -66,7 +66,7 @@ for (const { verb, action, description, example, move } of [
         return { moved: done, floats: await read(tx, partnerId) }
       })
       const { movementId, at, isRepeated } = moved
-      answer(
+      printResult(
         { json },
         {
           value: {
@@ -82,7 +82,7 @@ for (const { verb, action, description, example, move } of [
           text: () =>
             [
               ...(isRepeated
-                ? [`"${reference}" was recorded on ${at.toISOString()} already; nothing was done.`, '']
+                ? [`"${reference}" was already recorded on ${at.toISOString()}; nothing changed.`, '']
                 : []),
               inTable(floats),
             ].join('\n'),
@@ -93,7 +93,7 @@ for (const { verb, action, description, example, move } of [
 
 floatCommand
   .command('floor')
-  .description('Set the free amount below which no member can withdraw; "off" removes it.')
+  .description('Set the floor: withdrawals stop while the free amount is below it. "off" removes it.')
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<currency>', 'for example GBP', currency)
   .argument('<amount>', 'in minor units, or off', (text: string) => (text === 'off' ? null : minorUnits(text)))
@@ -109,7 +109,7 @@ floatCommand
       if (before !== floor) await recordChange(tx, { partnerId, change, now })
       return await read(tx, partnerId)
     })
-    answer(options, { value: floats.map(onWire), text: () => inTable(floats) })
+    printResult(options, { value: floats.map(onWire), text: () => inTable(floats) })
   })
 
 async function read(db: Reader, partnerId: string): Promise<float.Float[]> {

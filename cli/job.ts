@@ -3,20 +3,20 @@ import * as inspection from '../src/member-jobs/inspection.ts'
 import { findState } from '../src/partners/partners.ts'
 import { examples } from './help.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
-import { answer, table } from './print.ts'
+import { printResult, table } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
 export const jobCommand = new Command('job').description(
-  'Member jobs: lists of members and batches of changes to them.',
+  'Inspect member jobs: imported lists of members, and batches of changes.',
 )
 
 addPaging(
   jobCommand
     .command('list')
-    .description('List member jobs, newest first: what they are to do, and how far they are.')
-    .option('--partner <partner>', 'only of this partner')
+    .description('List member jobs with their plan and progress, newest first.')
+    .option('--partner <partner>', 'only this partner')
     .addOption(
-      new Option('--status <status...>', 'only in these states').choices([
+      new Option('--status <status...>', 'only these statuses').choices([
         'AwaitingReview',
         'Processing',
         'Completed',
@@ -37,7 +37,7 @@ addPaging(
         return await inspection.list(db, { filter, before: paging.before, take: paging.take + 1 })
       })
       const { shown, hasMore, more } = pageOf(found, paging)
-      answer(
+      printResult(
         { json },
         {
           value: { jobs: shown, hasMore },
@@ -50,7 +50,7 @@ addPaging(
                 status: state,
                 invite: plan.invite,
                 update: plan.update,
-                'bring back': plan.bringBack,
+                reinstate: plan.bringBack,
                 offboard: plan.offboard,
                 done: `${stepsDone} of ${plan.invite + plan.update + plan.bringBack + plan.offboard}`,
                 created: createdAt.toISOString(),

@@ -1,23 +1,27 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import { systemClock } from '../src/main.ts'
 import { createKey, listKeys, revokeKey, type Scope, scopes } from '../src/partners/api-keys.ts'
 import { findState } from '../src/partners/partners.ts'
 import { whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
-import { answer, print } from './print.ts'
+import { print, printResult } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const keyCommand = new Command('key').description(
-  'API keys. To rotate one: create a new key, switch over, revoke the old one.',
+  'Manage API keys. To rotate one, create a new key, switch to it, then revoke the old one.',
 )
 
 keyCommand
   .command('create')
-  .description('Make an API key. It is shown this once and stored nowhere.')
+  .description('Create an API key. It is shown only once.')
   .argument('<partner>', 'the partner’s id, par_…')
-  .option('--scopes <list>', `what the key may do, of ${scopes.join(',')}`, readScopes, [...scopes])
-  .option('--expires-in-days <n>', 'end its life by itself', whole({ min: 1, max: 36_500 }))
+  .addOption(
+    new Option('--scopes <list>', 'what the key may do, separated by commas')
+      .argParser(readScopes)
+      .default([...scopes], scopes.join(',')),
+  )
+  .option('--expires-in-days <n>', 'expire the key after this many days', whole({ min: 1, max: 36_500 }))
   .option('--json', 'print JSON')
   .addHelpText(
     'after',
@@ -35,12 +39,12 @@ keyCommand
       return made
     })
     print({ id: key.id, key: secret, expires: expiresAt?.toISOString() ?? null }, { json })
-    if (!json) console.log('\nKeep the key: it is shown this once, and stored nowhere.')
+    if (!json) console.log('\nSave the key now. It is stored only as a hash and cannot be shown again.')
   })
 
 keyCommand
   .command('list')
-  .description('List a partner’s keys, newest first, the ended ones included.')
+  .description('List a partner’s keys, newest first, including expired and revoked ones.')
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('key list par_…'))
@@ -67,13 +71,13 @@ keyCommand
 
 keyCommand
   .command('revoke')
-  .description('End a key’s life; every process notices within a second.')
+  .description('Revoke a key. It stops working within a second.')
   .argument('<key>', 'the key’s id, key_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('key revoke key_…'))
   .action(async (keyId: string, options) => {
     const now = systemClock()
-    // In either mode: a key that has leaked is no time to be told about settings.
+    // Skips the mode check: a leaked key must be revocable whatever OPENWAGE_MODE says.
     const revoked = await withDatabase(db =>
       db.transaction().execute(async tx => {
         const found = await revokeKey(tx, { keyId, now })
@@ -85,15 +89,15 @@ keyCommand
       }),
     )
     const { partnerId, revokedAt, isRepeated } = revoked
-    answer(options, {
+    printResult(options, {
       value: { id: keyId, partnerId, revoked: revokedAt, hasChanged: !isRepeated },
-      text: () => (isRepeated ? `${keyId} was revoked on ${revokedAt.toISOString()}.` : `Revoked ${keyId}.`),
+      text: () => (isRepeated ? `${keyId} was already revoked on ${revokedAt.toISOString()}.` : `Revoked ${keyId}.`),
     })
   })
 
 function readScopes(text: string): Scope[] {
   const given = text.split(',')
   const unknown = given.filter(scope => !scopes.includes(scope as Scope))
-  if (unknown.length > 0) throw new InvalidArgumentError(`Possible are ${scopes.join(',')}.`)
+  if (unknown.length > 0) throw new InvalidArgumentError(`Choose from ${scopes.join(', ')}.`)
   return given as Scope[]
 }

@@ -4,14 +4,14 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-// Starts the program under the Node that npm install brings. Plain JavaScript, because the machine's own Node may be too old
-// for TypeScript, and without dependencies, because they may not be installed yet.
+// Starts the CLI under the Node that npm install brings. Plain JavaScript, because the machine's own Node may be too old
+// for TypeScript. No dependencies, because they may not be installed yet.
 
 const nodeMajorMin = 24
 const flags = [
-  // MiB. Twice as much is a tenth faster and costs 200 MB (docs/internals/performance.md).
+  // MiB. Twice as much is 10 % faster and costs 200 MB (docs/internals/performance.md).
   '--max-semi-space-size=16',
-  // MiB. Ordinary load needs a tenth; beyond it the process ends, instead of taking the memory of the whole machine.
+  // MiB. Ordinary load needs a tenth. A leak ends the process before it takes the whole machine's memory.
   '--max-old-space-size=1024',
 ]
 
@@ -19,32 +19,32 @@ const checkout = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const installed = path.join(checkout, 'node_modules')
 
 if (!existsSync(path.join(installed, 'commander'))) {
-  refuse(`The dependencies are not installed: run npm install in ${checkout} first`)
+  refuse(`Dependencies are not installed: run npm install in ${checkout} first`)
 }
 const node = findNode()
 const args = [
   ...process.execArgv,
   ...flags,
   path.join(checkout, 'cli/openwage.ts'),
-  // Without node and this file.
+  // Drops node and this file.
   ...process.argv.slice(2),
 ]
 const environment = {
   ...process.env,
-  // Halves the time to load.
+  // Halves the load time.
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? path.join(installed, '.cache/openwage'),
 }
-// The same process, where Node can do that: signals, exit code and parent need no care.
+// Replaces this process where Node can, so that signals, exit code and parent stay right.
 if (process.execve !== undefined) process.execve(node, [node, ...args], environment)
 else runAsChild()
 
-/** The Node of the installation, or else this one. */
+/** Prefers the Node that npm install brought over the one on the machine. */
 function findNode() {
-  const brought = path.join(installed, '.bin/node')
-  if (existsSync(brought)) return brought
+  const bundled = path.join(installed, '.bin/node')
+  if (existsSync(bundled)) return bundled
   if (Number.parseInt(process.versions.node, 10) >= nodeMajorMin) return process.execPath
   return refuse(
-    `Node ${nodeMajorMin} or later is needed, and this is ${process.version}: run npm install --include=optional, which brings one`,
+    `Node ${nodeMajorMin} or later is required, but this is ${process.version}: run npm install --include=optional, which brings one`,
   )
 }
 
@@ -53,7 +53,7 @@ function runAsChild() {
   const pass = signal => child.kill(signal)
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
   for (const signal of signals) process.on(signal, pass)
-  child.on('error', error => refuse(`${node} cannot be run: ${error.message}`))
+  child.on('error', error => refuse(`Cannot run ${node}: ${error.message}`))
   child.on('exit', (code, signal) => {
     if (signal === null) process.exit(code)
     for (const each of signals) process.off(each, pass)

@@ -6,12 +6,12 @@ import { examples } from './help.ts'
 import { print } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
-export const ledgerCommand = new Command('ledger').description('The books.')
+export const ledgerCommand = new Command('ledger').description('Check the ledger.')
 
 ledgerCommand
   .command('verify')
   .description(
-    'Recompute everything from the rows and name the first that disagrees. Changes nothing; exit code 3 when the books disagree.',
+    'Recompute every balance from its rows and report the first mismatch of each rule. Changes nothing. Exits with code 3 on a mismatch.',
   )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('ledger verify'))
@@ -22,7 +22,7 @@ ledgerCommand
         .setIsolationLevel('repeatable read')
         .setAccessMode('read only')
         .execute(async tx => {
-          // Reading all books may take as long as it takes; it holds nobody up.
+          // Reading the whole ledger takes long, and blocks no other transaction.
           await sql`set local statement_timeout = 0`.execute(tx)
           return { checks: await verify(tx), accounts: await totals(tx) }
         }),

@@ -23,7 +23,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('lines that a stalled reader leaves no room for are counted, and the others arrive whole and in order', () => {
+test('lines dropped because of a stalled reader are counted, and the rest arrive whole and in order', () => {
   const count = 40_000
   for (let n = 0; n < count; n++) destination.write(`line ${n} ${'x'.repeat(40)}\n`)
   const lines = readAll()
@@ -39,7 +39,7 @@ test('lines that a stalled reader leaves no room for are counted, and the others
   closeSync(reader)
 })
 
-test('a stalled reader holds up the end of the process for half a second at most', () => {
+test('a stalled reader delays the exit by half a second at most', () => {
   for (let n = 0; n < 10_000; n++) destination.write(`line ${n} ${'x'.repeat(40)}\n`)
   const startedAtMs = performance.now()
   destination.flushBeforeExit()
@@ -47,7 +47,7 @@ test('a stalled reader holds up the end of the process for half a second at most
   closeSync(reader)
 })
 
-test('a reader that has gone is told once, and what comes later is lost without an error', () => {
+test('a closed pipe is reported once, and later lines are dropped without an error', () => {
   closeSync(reader)
   for (let n = 0; n < 3; n++) {
     destination.write(`line ${n}\n`)
@@ -57,7 +57,7 @@ test('a reader that has gone is told once, and what comes later is lost without 
   expect(timesGone).toBe(1)
 })
 
-/** Reads and flushes until nothing more comes. */
+/** Reads and flushes until the pipe is empty. */
 function readAll(): string[] {
   const chunks: Buffer[] = []
   for (;;) {
@@ -66,7 +66,7 @@ function readAll(): string[] {
     try {
       chunks.push(chunk.subarray(0, readSync(reader, chunk)))
     } catch {
-      // Nothing is left in the pipe.
+      // EAGAIN: the pipe is empty.
       return Buffer.concat(chunks).toString().split('\n').slice(0, -1)
     }
   }

@@ -2,37 +2,37 @@ import { constants, fstatSync, openSync, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
 const limits = {
-  // A page: a write costs as much as ten lines of text, and one request is one line.
+  // One write costs as much as formatting ten lines, so lines are written by the page.
   pageBytes: 4_096,
-  // Some thousand lines: enough for a reader that stalls for a moment, small enough to forget about.
+  // A few thousand lines: enough to ride out a reader that stalls briefly, small enough to hold in memory.
   pendingCharsMax: 1_048_576,
-  // For a slow reader to take the last lines; a stalled one must not hold up the end of the process.
+  // How long to wait at exit for a slow reader. A stalled one must not delay the exit further.
   exitMsMax: 500,
   exitPauseMs: 10,
 }
 
-// The reader has gone for good: a closed pipe, or a closed socket. Every other error may pass.
-const goneCodes = ['EPIPE', 'ECONNRESET']
+// The pipe or socket is closed for good. Every other error may be temporary.
+const closedCodes = ['EPIPE', 'ECONNRESET']
 
 /**
- * Writes log lines to a file descriptor, and loses them rather than wait. While the disk is full or the reader has stalled,
- * lines are counted, and when there is room again, `lossLine` says how many are missing.
+ * Writes log lines to a file descriptor and drops them rather than block. While the disk is full or the reader is stalled,
+ * dropped lines are counted; once there is room again, `lossLine` reports how many are missing.
  *
- * Pino's own destination retries a failed write for ever, which stops every request with it.
+ * Pino's own destination retries a failed write forever, which blocks every request.
  */
 export class LogDestination {
   private readonly fd: number
   private readonly format: (line: string) => string
   private readonly lossLine: (count: number) => string
   private readonly onReaderGone: () => void
-  /** Lines that no page holds yet. */
+  /** Lines not yet on a page. */
   private pending = ''
   private page: Page | undefined
   private lostCount = 0
   private isMidLine = false
   private isReaderGone = false
 
-  /** @param format what is written of a line; both end with a line feed */
+  /** @param format rewrites a line for output; both forms end with a line feed */
   constructor(
     fd: number,
     {
@@ -57,7 +57,7 @@ export class LogDestination {
     if (this.pending.length >= limits.pageBytes) this.flush()
   }
 
-  /** Writes as much as can be written at once. Never throws and never waits. */
+  /** Writes as much as fits. Never throws, never blocks. */
   flush(): void {
     while (!this.isReaderGone) {
       const page = this.page ?? this.nextPage()
@@ -68,11 +68,11 @@ export class LogDestination {
         this.page = undefined
       } catch (error) {
         const { code = '' } = error as NodeJS.ErrnoException
-        // No room in the pipe: the rest goes with the next flush.
+        // The pipe is full: the next flush writes the rest.
         this.page = page
         if (code === 'EAGAIN') return
         this.drop(page)
-        if (goneCodes.includes(code)) {
+        if (closedCodes.includes(code)) {
           this.isReaderGone = true
           this.onReaderGone()
         }
@@ -81,7 +81,7 @@ export class LogDestination {
     }
   }
 
-  /** Gives a slow reader a moment to take the last lines. */
+  /** Waits briefly for a slow reader to take the last lines. */
   flushBeforeExit(): void {
     const deadline = performance.now() + limits.exitMsMax
     for (this.flush(); this.page !== undefined && performance.now() < deadline; this.flush()) {
@@ -91,7 +91,7 @@ export class LogDestination {
 
   private nextPage(): Page | undefined {
     if (this.pending === '' && this.lostCount === 0) return undefined
-    // A line that was cut off by a full disk must not swallow the one after it.
+    // After a line that a full disk cut short, start a new one.
     const head = (this.isMidLine ? '\n' : '') + (this.lostCount === 0 ? '' : this.format(this.lossLine(this.lostCount)))
     const page = {
       bytes: Buffer.from(head + this.pending),
@@ -106,14 +106,14 @@ export class LogDestination {
 
   private drop({ bytes, headBytes, lostCount, written }: Page): void {
     this.lostCount += lineFeedsIn(bytes.subarray(Math.max(written, headBytes)))
-    // The report was lost as well.
+    // The loss report was dropped too.
     if (written < headBytes) this.lostCount += lostCount
     if (written > 0) this.isMidLine = bytes[written - 1] !== lineFeed
     this.page = undefined
   }
 }
 
-/** `head` reports what was lost before; `written` counts the bytes that have gone. */
+/** `headBytes` is the length of the loss report at the start; `written` counts the bytes already out. */
 type Page = { bytes: Buffer; headBytes: number; lostCount: number; written: number }
 
 const lineFeed = 10
@@ -124,17 +124,17 @@ function lineFeedsIn(bytes: Buffer): number {
   return count
 }
 
-/** A full pipe, or a terminal that was halted with Ctrl-S, must answer EAGAIN instead of blocking the process. */
+/** A full pipe, or a terminal paused with Ctrl-S, must return EAGAIN instead of blocking the process. */
 function nonBlocking(fd: number): number {
   if (isatty(fd)) {
     try {
-      // Opened anew, because the terminal is shared with the shell, which expects it to block.
+      // Reopened, because the shell shares the terminal and expects it to block.
       return openSync(`/dev/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
     } catch {
       return fd
     }
   }
-  // Node switches a pipe or a socket when it makes the stream.
+  // Node makes a pipe or socket non-blocking when it creates the stream.
   if (fd === 2 && (fstatSync(fd).isFIFO() || fstatSync(fd).isSocket())) void process.stderr
   return fd
 }

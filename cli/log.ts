@@ -4,17 +4,17 @@ import type { PrettyOptions } from 'pino-pretty'
 import type { Settings } from '../src/config.ts'
 import { LogDestination } from './log-destination.ts'
 
-// A quiet service's last line is on the screen before the eye is.
+// Short enough that the last line of a quiet service shows up without noticeable delay.
 const bufferedMsMax = 200
 
-// Pino's number of the level `warn`.
-const warning = 40
+// Pino's number for `warn`.
+const warnLevel = 40
 
 /**
- * Structured logs on standard error: JSON, or readable lines on a terminal. Lines of requests are written together; a warning
- * or worse is written at once, with all that came before it, as is the last line before an end. Lines are lost when the
- * process is killed, and rather than wait for a disk without room or a reader that has stalled.
- * @param onReaderGone called once when the pipe was closed at its other end
+ * Structured logs on standard error: JSON, or readable lines on a terminal. Request lines are buffered; a warning or worse
+ * flushes the buffer at once, and so does a normal exit. Lines are lost if the process is killed, and dropped while the disk
+ * is full or the reader is stalled.
+ * @param onReaderGone called once, when the other end of the pipe is closed
  */
 export function openLog(
   level: Settings['OPENWAGE_LOG_LEVEL'],
@@ -34,8 +34,8 @@ export function openLog(
       hooks: {
         logMethod(line, write, severity) {
           write.apply(this, line)
-          // A person at a terminal waits for every line, above all while the first start takes its time.
-          if (severity >= warning || process.stderr.isTTY) destination.flush()
+          // On a terminal, progress must show at once, above all during a slow first start.
+          if (severity >= warnLevel || process.stderr.isTTY) destination.flush()
         },
       },
     },
@@ -53,14 +53,14 @@ function lossLine(lines: number): string {
   let written = ''
   pino(options, { write: line => (written = line) }).warn(
     { lines },
-    'log lines were lost: standard error could not be written',
+    'log lines were lost: standard error was not writable',
   )
   return written
 }
 
-/** For a person at a terminal: the time of day, no process id, and a request in a few words. */
+/** Terminal format: time of day, no process id, one short line per request. */
 function readable(): (line: string) => string {
-  // Only a terminal needs it, and loading it takes as long as ten modules of ours.
+  // Loaded only for a terminal: it is slow to load.
   const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as {
     prettyFactory(options: PrettyOptions): (line: object) => string
   }
@@ -79,15 +79,15 @@ function readable(): (line: string) => string {
 }
 
 /**
- * What may be logged of an error. PostgreSQL's `detail` and `where` hold rows (a unique violation quotes the e-mail
- * address), so what is logged is named here, and everything else is left out.
+ * The loggable parts of an error. PostgreSQL's `detail` and `where` quote rows (a unique violation quotes the email
+ * address), so only the fields listed here are logged.
  */
 export function withoutPersonalData(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error }
   const { code, constraint } = error as { code?: unknown; constraint?: unknown }
   return {
     type: error.constructor.name,
-    message: quotesValues(code) ? 'PostgreSQL cannot read a value' : error.message,
+    message: quotesValues(code) ? 'PostgreSQL rejected a value' : error.message,
     code,
     constraint,
     // Only the frames: the first lines repeat the message.
@@ -97,7 +97,7 @@ export function withoutPersonalData(error: unknown): Record<string, unknown> {
   }
 }
 
-// Class 22, data exceptions: "invalid input syntax for type date: …" quotes what was given.
+// Class 22, data exceptions: "invalid input syntax for type date: …" quotes the input.
 function quotesValues(code: unknown): boolean {
   return typeof code === 'string' && /^22[0-9A-Z]{3}$/.test(code)
 }

@@ -3,14 +3,15 @@ import { access, rename, rm } from 'node:fs/promises'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Api } from './api.ts'
+import { countOf } from './print.ts'
 
 /**
- * Writes the complete list of members. The file has its name only once it is whole: imported, half of it would offboard the
- * other half.
+ * Exports the complete list of members. The file gets its final name only once it is complete: importing half a list would
+ * offboard the other half.
  */
 export async function exportMembers(api: Api, file: string | undefined): Promise<void> {
   if (file !== undefined && (await isThere(file)))
-    throw new Error(`${file} is there already; name a new file, or remove that one first`)
+    throw new Error(`${file} already exists; remove it first or choose another name`)
   const members = await api.open({
     path: '/v1/members?statuses=active&statuses=invited',
     headers: { accept: 'text/csv' },
@@ -22,17 +23,17 @@ export async function exportMembers(api: Api, file: string | undefined): Promise
   const part = `${file}.part`
   const lines = new LineCount()
   try {
-    // For its owner alone: it holds bank accounts.
+    // Readable only by its owner: it holds bank accounts.
     await pipeline(members, lines, createWriteStream(part, { mode: 0o600 }))
     await rename(part, file)
   } catch (error) {
     await rm(part, { force: true })
     throw error
   }
-  console.log(`${lines.count - 1} members are in ${file}.`)
+  console.log(`Exported ${countOf(lines.count - 1, 'member')} to ${file}.`)
 }
 
-/** Counts lines, and sets before them the mark by which Excel opens a file as what it is, UTF-8. */
+/** Counts lines, and prepends the byte order mark that makes Excel read the file as UTF-8. */
 class LineCount extends Transform {
   count = 0
 
@@ -47,7 +48,7 @@ class LineCount extends Transform {
   }
 }
 
-// No member has one in a cell.
+// No field of a member contains one.
 const lineFeed = 0x0a
 
 async function isThere(file: string): Promise<boolean> {

@@ -5,45 +5,45 @@ import * as members from '../src/members/members.ts'
 import { inWords, toWire } from '../src/money.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
 import { examples } from './help.ts'
-import { answer, sheet } from './print.ts'
+import { printResult, sheet } from './print.ts'
 import { withDatabase } from './with-database.ts'
 import { inTable, onWire } from './withdrawal.ts'
 
-export const memberCommand = new Command('member').description('One member, of whatever partner.')
+export const memberCommand = new Command('member').description('Inspect a member of any partner.')
 
-// As many as answer "what happened to my money?"; withdrawal list has the others.
+// Enough to answer "what happened to my money?"; withdrawal list shows the rest.
 const withdrawalsShown = 5
 
 memberCommand
   .command('show')
   .description(
-    'Show a member: state, tier, account, what is available, the latest withdrawals, and why none is possible now.',
+    'Show a member: status, tier, bank account, available balance, recent withdrawals, and why a withdrawal would be refused.',
   )
   .argument('<member>', 'the member’s id, mem_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('member show mem_…'))
   .action(async (memberId: string, options) => {
     const now = systemClock()
-    const { partnerId, member, standing, latest } = await withDatabase(async (db, settings) => {
+    const { partnerId, member, eligibility, latest } = await withDatabase(async (db, settings) => {
       const owner = await members.findPartnerOf(db, memberId)
-      if (owner === undefined) throw new Error(`There is no member ${memberId}; GET /v1/members lists a partner’s`)
+      if (owner === undefined) throw new Error(`There is no member ${memberId}; GET /v1/members lists the ids`)
       const asked = { partnerId: owner, memberId }
       return {
         partnerId: owner,
         member: await members.find(db, asked),
-        standing: await inspection.findEligibility(db, { ...asked, hasRail: hasRail(settings), now }),
+        eligibility: await inspection.findEligibility(db, { ...asked, hasRail: hasRail(settings), now }),
         latest: await inspection.list(db, { filter: asked, take: withdrawalsShown, now }),
       }
     })
-    // Its row has a tier by a foreign key, so that it has a standing.
-    if (standing === undefined) throw new Error(`There is no member ${memberId}`)
+    // Always defined: a foreign key gives every member a tier.
+    if (eligibility === undefined) throw new Error(`There is no member ${memberId}`)
     const { status, email, firstName, lastName, workerId, accountDetails, enablePayroll } = member
-    const { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle } = standing
+    const { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle } = eligibility
     const account =
       accountDetails === null ? null : { lastFour: lastFour(accountDetails), check: check(accountDetails) }
     const money = { amount: available, currency: tier.currency }
     const common = { id: memberId, partnerId, status, email, firstName, lastName, workerId, enablePayroll }
-    answer(options, {
+    printResult(options, {
       value: {
         ...common,
         tier: tier.name,
@@ -62,12 +62,12 @@ memberCommand
             id: memberId,
             partner: partnerId,
             name: `${firstName} ${lastName}`,
-            'e-mail': email,
+            email,
             'worker id': workerId,
             status,
             tier: `${tier.name}, version ${tier.version}`,
             account: account === null ? null : `…${account.lastFour} (check: ${account.check})`,
-            'payroll deducts': enablePayroll,
+            'payroll enabled': enablePayroll ? 'yes' : 'no',
             available: inWords(money),
             'can withdraw': refusal === null ? 'yes' : `no: ${refusal}`,
           }),

@@ -23,15 +23,18 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 const program = new Command('openwage')
   .description('The open, self-hosted on-demand pay platform.')
   .version(version)
-  .showHelpAfterError('Add --help to see what is possible.')
+  .showHelpAfterError('Add --help for usage.')
   .addHelpText(
     'after',
     `
-Settings come from the environment: DATABASE_URL, PORT, HOST, OPENWAGE_MODE, … (docs/reference/settings.md).
-Without a DATABASE_URL every command uses the PostgreSQL that comes with Openwage, running or not;
-the members commands use the API of a running service.
-Exit codes: 0 done, 1 it failed (the reason is on standard error), 2 wrong usage or settings, 3 the books disagree;
-status has its own, see its help. docs/operations/commands.md has examples of all.`,
+Settings are environment variables: DATABASE_URL, PORT, HOST, OPENWAGE_MODE, … (docs/reference/settings.md).
+Without DATABASE_URL, commands use the embedded PostgreSQL and start it if needed.
+The members commands call the API of a running service.
+
+Exit codes: 0 success, 1 failure (the reason is on standard error), 2 invalid usage or settings,
+3 ledger verify found a mismatch. The status command has its own; see openwage status --help.
+
+Examples of every command are in docs/operations/commands.md.`,
   )
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'openwage: ')) })
   .exitOverride()
@@ -55,7 +58,7 @@ for (const command of [
 }
 inherit(program)
 
-// Whoever reads our output may have seen enough, as in `openwage key list … | head -1`.
+// The reader may close the pipe early, as in `openwage key list … | head -1`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') fail(error, 1)
 })
@@ -63,19 +66,19 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   await program.parseAsync()
 } catch (error) {
-  // Commander has told the person already; asking for help is no mistake.
+  // Commander has printed the message already. Asking for help is not an error.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
   else fail(error, error instanceof SettingsProblem ? 2 : 1)
 }
 
-/** Commands that were made apart do not take over how the program treats errors. */
+/** Commands built in their own files do not inherit the program's error handling. */
 function inherit(parent: Command): void {
   for (const command of parent.commands) inherit(command.copyInheritedSettings(parent))
 }
 
 function fail(error: unknown, exitCode: 1 | 2): void {
-  // A mistake of ours is reported with where it happened; anything else is a sentence for the operator.
-  const isOurs = error instanceof TypeError || error instanceof ReferenceError || error instanceof AssertionError
-  console.error(`openwage: ${isOurs ? error.stack : reasonOf(error)}`)
+  // A bug is reported with its stack; anything else is a message for the operator.
+  const isBug = error instanceof TypeError || error instanceof ReferenceError || error instanceof AssertionError
+  console.error(`openwage: ${isBug ? error.stack : reasonOf(error)}`)
   process.exitCode = exitCode
 }

@@ -2,7 +2,7 @@ import { hostname, userInfo } from 'node:os'
 import * as auditLog from '../src/audit-log/audit-log.ts'
 import type { Tx } from '../src/database/database.ts'
 
-/** Records a change that the operator's command makes, in its transaction. */
+/** Writes an operator's change to the audit log, in the same transaction. */
 export async function recordChange(
   tx: Tx,
   { partnerId, change, now }: { partnerId: string; change: auditLog.Change; now: Date },
@@ -10,7 +10,7 @@ export async function recordChange(
   await auditLog.record(tx, { partnerId, actor: operator(), change, now })
 }
 
-/** As the operating system knows the person: a record, not a proof. */
+/** The operating system's idea of the user: a record, not proof of identity. */
 function operator(): auditLog.Actor {
   const { SUDO_USER, SSH_CONNECTION = '' } = process.env
   const user = userName()
@@ -27,7 +27,7 @@ function userName(): string {
   try {
     return userInfo().username
   } catch {
-    // A container may run under an id that has no entry among the users.
+    // A container may run under a uid without an entry in /etc/passwd.
     return `uid ${process.getuid?.() ?? 'unknown'}`
   }
 }

@@ -8,16 +8,16 @@ import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
 import { inTable, onWire } from './float.ts'
 import { sheet } from './print.ts'
 
-/** Since when, by whom and why a partner is paused or suspended; null for what was not recorded then. */
+/** Since when, by whom and why a partner is paused or suspended; null where the audit log has no record. */
 export type Stop = { since: Date | null; by: string | null; reason: string | null }
 
 export type Stops = { paused: Stop | null; suspended: Stop | null }
 
-/** What stops a partner, as the audit log has it. */
+/** Reads from the audit log why a partner is paused or suspended. */
 export async function readStops(db: Db, { id: partnerId, paused, suspendedAt }: PartnerState): Promise<Stops> {
   const last = async (actions: auditLog.Action[]) => {
     const [entry] = await auditLog.list(db, { filter: { partnerId, actions }, take: 1 })
-    // Stopped before there was an audit log, or behind the program's back.
+    // Stopped before the audit log existed, or directly in the database.
     if (entry === undefined || entry.action !== actions[0]) return { since: null, by: null, reason: null }
     const { reason } = entry.details
     return { since: entry.at, by: entry.actor, reason: typeof reason === 'string' ? reason : null }
@@ -31,7 +31,7 @@ export async function readStops(db: Db, { id: partnerId, paused, suspendedAt }: 
 
 export type FoundPartner = Awaited<ReturnType<typeof readPartner>>
 
-/** @throws Error with a sentence when there is no such partner */
+/** @throws Error with a message for the operator if there is no such partner */
 export async function readPartner(db: Db, { partnerId, now }: { partnerId: string; now: Date }) {
   const state = await findState(db, partnerId)
   const keys = await listKeys(db, partnerId)
@@ -81,5 +81,5 @@ export function stopInWords({ since, by, reason }: Stop): string {
     ...(by === null ? [] : [`by ${by}`]),
     ...(reason === null ? [] : [`(${reason})`]),
   ]
-  return known.length === 0 ? 'yes; the audit log does not say since when' : known.join(' ')
+  return known.length === 0 ? 'since an unknown time (not in the audit log)' : known.join(' ')
 }

@@ -24,15 +24,17 @@ import { name, whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
 import { partnerInWords, partnerOnWire, readPartner } from './partner-show.ts'
-import { answer, sheet, table } from './print.ts'
+import { printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-export const partnerCommand = new Command('partner').description('Partners: employers, gig platforms, payroll bureaus.')
+export const partnerCommand = new Command('partner').description(
+  'Manage partners: employers, gig platforms, payroll bureaus.',
+)
 
 const createCommand = partnerCommand
   .command('create')
-  .description('Make a partner, with an open pay cycle. Then give it tiers (tier set) and a key (key create).')
-  .argument('<name>', 'for people, for example "Acme Couriers"', name({ lengthMax: 140 }))
+  .description('Create a partner with an open pay cycle. Next, add its tiers (tier set) and an API key (key create).')
+  .argument('<name>', 'display name, for example "Acme Couriers"', name({ lengthMax: 140 }))
   .option('--json', 'print JSON')
   .addHelpText('after', examples('partner create "Acme Couriers" --cycle-schedule weekly --cycle-anchor 2026-01-05'))
   .action(async (partnerName: string, { json, ...settings }) => {
@@ -46,7 +48,7 @@ const createCommand = partnerCommand
       return created
     })
     const { suspendedAt: _, ...value } = partner
-    answer({ json }, { value, text: () => table([{ id: partner.id, name: partner.name }]) })
+    printResult({ json }, { value, text: () => table([{ id: partner.id, name: partner.name }]) })
   })
 
 partnerCommand
@@ -56,7 +58,7 @@ partnerCommand
   .addHelpText('after', examples('partner list'))
   .action(async options => {
     const partners = await withDatabase(db => listStates(db))
-    answer(options, {
+    printResult(options, {
       value: partners,
       text: () =>
         table(
@@ -73,23 +75,25 @@ partnerCommand
 
 partnerCommand
   .command('show')
-  .description('Show a partner: its rules, its state and since when, its open pay cycle, float, keys and members.')
+  .description('Show a partner’s state, settings, open pay cycle, float, and numbers of keys and members.')
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('partner show par_…'))
   .action(async (partnerId: string, options) => {
     const found = await withDatabase(db => readPartner(db, { partnerId, now: systemClock() }))
-    answer(options, { value: partnerOnWire(found), text: () => partnerInWords(found) })
+    printResult(options, { value: partnerOnWire(found), text: () => partnerInWords(found) })
   })
 
 const setCommand = partnerCommand
   .command('set')
-  .description('Change settings of a partner; what is not given stays. They hold for what begins from now on.')
+  .description(
+    'Change a partner’s settings. Options that you leave out stay as they are. A change applies to what starts afterwards, for example to the next pay cycle.',
+  )
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('partner set par_… --grace-minutes 30 --auto-activate'))
   .action(async (partnerId: string, { json, ...settings }) => {
-    if (Object.keys(settings).length === 0) setCommand.error('error: name at least one setting')
+    if (Object.keys(settings).length === 0) setCommand.error('error: specify at least one setting to change')
     const now = systemClock()
     const { before, after } = await withTransaction(async tx => {
       const changed = await updatePartner(tx, { partnerId, settings }).catch(refuseAnchor)
@@ -100,13 +104,13 @@ const setCommand = partnerCommand
     })
     const changes = differences(settingsOf(before), settingsOf(after))
     const { id, name: partnerName } = after
-    answer(
+    printResult(
       { json },
       {
         value: { id, name: partnerName, ...settingsOf(after), changed: Object.keys(changes?.after ?? {}) },
         text: () =>
           changes === null
-            ? `Nothing changes: ${partnerName} has these settings already.`
+            ? `No change: ${partnerName} already has these settings.`
             : sheet(
                 Object.fromEntries(
                   Object.keys(changes.after).map(each => [each, `${changes.before[each]} → ${changes.after[each]}`]),
@@ -116,54 +120,58 @@ const setCommand = partnerCommand
     )
   })
 
-// One declaration for both: making a partner fills in what is left out, changing one leaves it.
+// Both commands have the same options: create uses defaults for what is left out, set keeps the current value.
 for (const command of [createCommand, setCommand]) {
-  const standard = (setting: keyof typeof defaultSettings) => `(when created: ${defaultSettings[setting]})`
+  const withDefault = (text: string, setting: keyof typeof defaultSettings) =>
+    command === createCommand ? `${text} (default: ${defaultSettings[setting]})` : text
   command
-    .option('--country <code>', `country of phone numbers that are written without one ${standard('country')}`, country)
-    .option('--time-zone <zone>', `where the partner’s days begin ${standard('timeZone')}`, timeZone)
-    .option('--auto-activate', 'invited members are active at once')
-    .option('--no-auto-activate', 'invited members wait to be activated (when created)')
+    .option('--country <code>', withDefault('country of phone numbers without a country code', 'country'), country)
+    .option('--time-zone <zone>', withDefault('time zone of the partner’s calendar days', 'timeZone'), timeZone)
+    .option('--auto-activate', 'activate new members when they are invited')
+    .option(
+      '--no-auto-activate',
+      `leave new members invited until they are activated${command === createCommand ? ' (default)' : ''}`,
+    )
     .option(
       '--grace-minutes <n>',
-      `how long a pay run can be taken back ${standard('graceMinutes')}`,
+      withDefault('how long a pay run can be reverted', 'graceMinutes'),
       whole({ min: 0, max: 10_080 }),
     )
     .option(
       '--intent-minutes <n>',
-      `how long a quote holds ${standard('intentMinutes')}`,
+      withDefault('how long an intent is valid', 'intentMinutes'),
       whole({ min: 1, max: 1_440 }),
     )
     .option(
       '--hold-seconds <n>',
-      `how long a withdrawal can be cancelled ${standard('holdSeconds')}`,
+      withDefault('how long a withdrawal can be cancelled', 'holdSeconds'),
       whole({ min: 0, max: 86_400 }),
     )
     .addOption(
-      new Option('--cycle-schedule <name>', `how long a pay cycle is ${standard('cycleSchedule')}`).choices(
+      new Option('--cycle-schedule <name>', withDefault('length of a pay cycle', 'cycleSchedule')).choices(
         cycleSchedules,
       ),
     )
-    .option('--cycle-anchor <day>', `a day on which a pay cycle starts ${standard('cycleAnchor')}`, day)
+    .option('--cycle-anchor <day>', withDefault('a day on which a pay cycle starts', 'cycleAnchor'), day)
     .addOption(
       new Option(
         '--shortfall-policy <name>',
-        `what payroll cannot take is carried to the next cycle or written off ${standard('shortfallPolicy')}`,
+        withDefault('carry what payroll could not deduct to the next cycle, or write it off', 'shortfallPolicy'),
       ).choices(shortfallPolicies),
     )
     .option(
       '--offboard-review-percent <n>',
-      `a file that would offboard more than this share of the members waits for approval ${standard('offboardReviewPercent')}`,
+      withDefault('hold a file for approval if it offboards more than this share of members', 'offboardReviewPercent'),
       whole({ min: 0, max: 100 }),
     )
     .option(
       '--requests-per-second <n>',
-      `rate limit over time ${standard('requestsPerSecond')}`,
+      withDefault('sustained rate limit', 'requestsPerSecond'),
       whole({ min: 1, max: 1_000_000 }),
     )
     .option(
       '--requests-burst <n>',
-      `rate limit at once ${standard('requestsBurst')}`,
+      withDefault('requests allowed in a burst', 'requestsBurst'),
       whole({ min: 1, max: 1_000_000 }),
     )
 }
@@ -174,43 +182,48 @@ type StateChange = {
   description: string
   change: (tx: Tx, partnerId: string) => Promise<PartnerChange>
   done: string
+  unchanged: string
 }
 
-for (const { verb, action, description, change, done } of [
+for (const { verb, action, description, change, done, unchanged } of [
   {
     verb: 'pause',
     action: 'partner.pause',
-    description: 'Let no member withdraw for the while. Pay runs and payouts go on.',
+    description: 'Stop all members from withdrawing. Pay runs and payouts continue.',
     change: (tx, id) => pausePartner(tx, id),
     done: 'is paused',
+    unchanged: 'is already paused',
   },
   {
     verb: 'resume',
     action: 'partner.resume',
-    description: 'Let members withdraw again.',
+    description: 'Let members of a paused partner withdraw again.',
     change: (tx, id) => resumePartner(tx, id),
-    done: 'is not paused',
+    done: 'is no longer paused',
+    unchanged: 'is not paused',
   },
   {
     verb: 'suspend',
     action: 'partner.suspend',
-    description: 'Refuse every request of the partner.',
+    description: 'Reject all API requests of the partner.',
     change: (tx, id) => suspendPartner(tx, { partnerId: id, now: systemClock() }),
     done: 'is suspended',
+    unchanged: 'is already suspended',
   },
   {
     verb: 'restore',
     action: 'partner.restore',
-    description: 'Let a suspended partner in again.',
+    description: 'Lift a suspension: accept API requests of the partner again.',
     change: (tx, id) => restorePartner(tx, id),
-    done: 'is not suspended',
+    done: 'is no longer suspended',
+    unchanged: 'is not suspended',
   },
 ] satisfies StateChange[] as StateChange[]) {
   partnerCommand
     .command(verb)
     .description(description)
     .argument('<partner>', 'the partner’s id, par_…')
-    .option('--reason <text>', 'why; kept in the audit log, so name no person', name({ lengthMax: 200 }))
+    .option('--reason <text>', 'reason for the audit log; must not contain personal data', name({ lengthMax: 200 }))
     .option('--json', 'print JSON')
     .addHelpText('after', examples(`partner ${verb} par_… --reason "bank outage"`))
     .action(async (partnerId: string, { reason, json }) => {
@@ -223,11 +236,11 @@ for (const { verb, action, description, change, done } of [
         return { after: changed.after, hasChanged: isDifferent }
       })
       const { id, name: partnerName, paused, suspendedAt } = after
-      answer(
+      printResult(
         { json },
         {
           value: { id, name: partnerName, paused, suspendedAt, hasChanged },
-          text: () => `${partnerName} ${done}${hasChanged ? '' : ' already'}.`,
+          text: () => `${partnerName} ${hasChanged ? done : unchanged}.`,
         },
       )
     })
@@ -244,33 +257,33 @@ function settingsOf(partner: Partner): Details {
   )
 }
 
-// The one rule that no setting breaks by itself.
+// The only rule that involves two settings, so only the database can check it.
 function refuseAnchor(error: unknown): never {
   if (brokenConstraint(error) !== 'monthly_anchor_is_in_every_month') throw error
   throw new Error(
-    'A monthly pay cycle must start on a day that every month has: choose an anchor from the 1st to the 28th',
+    'A monthly pay cycle must start on a day that every month has; choose an anchor from the 1st to the 28th',
   )
 }
 
 function day(text: string): string {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || Number.isNaN(Date.parse(text)) || addDays(text, 0) !== text)
-    throw new InvalidArgumentError('It must be a day, for example 2026-03-31.')
+    throw new InvalidArgumentError('Use a date, for example 2026-03-31.')
   return text
 }
 
 function country(text: string): string {
   if (!isSupportedCountry(text))
-    throw new InvalidArgumentError('It must be the two capital letters of a country, for example GB.')
+    throw new InvalidArgumentError('Use a two-letter country code in capitals, for example GB.')
   return text
 }
 
 function timeZone(text: string): string {
   try {
-    // Not by the list of zones: that leaves out their other names, such as Asia/Kolkata.
+    // Intl.supportedValuesOf leaves out aliases, such as Asia/Kolkata.
     const { timeZone: zone } = new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions()
     if (/^[A-Z]/.test(text) && zone !== '') return text
   } catch {
-    // Refused below.
+    // Rejected below.
   }
-  throw new InvalidArgumentError('It must be an IANA time zone, for example Europe/London.')
+  throw new InvalidArgumentError('Use an IANA time zone, for example Europe/London.')
 }

@@ -1,19 +1,19 @@
 type Row = Record<string, string | number | boolean | null>
 
-/** Prints an answer for a person, or with `--json` the same and nothing else for a script. */
-export function answer(
+/** Prints a result as text, or as JSON and nothing else with `--json`. */
+export function printResult(
   { json }: { json?: boolean | undefined },
   { value, text }: { value: unknown; text: () => string },
 ): void {
   console.log(json ? JSON.stringify(value, null, 2) : text())
 }
 
-/** Prints a thing, or a list of things, as a table that lines up, or as JSON for a script. */
+/** Prints one row or a list of rows as a table, or as JSON with `--json`. */
 export function print(rows: Row | Row[], options: { json?: boolean }): void {
-  answer(options, { value: rows, text: () => table([rows].flat()) })
+  printResult(options, { value: rows, text: () => table([rows].flat()) })
 }
 
-/** A table that lines up. */
+/** Aligned columns, with the field names as the header. */
 export function table(rows: Row[]): string {
   const [first] = rows
   if (first === undefined) return '(none)'
@@ -21,9 +21,14 @@ export function table(rows: Row[]): string {
   return columns([names, ...rows.map(row => names.map(name => cell(row[name])))])
 }
 
-/** One thing, a line for each of its fields. */
+/** One row, printed as a line per field. */
 export function sheet(fields: Row): string {
   return columns(Object.entries(fields).map(([name, value]) => [name, cell(value)]))
+}
+
+/** `1 member`, `2 members`. */
+export function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 function columns(lines: string[][]): string {

@@ -1,6 +1,6 @@
 const widthMax = 30
 
-/** Tells on standard error how far something is: a bar that grows on a terminal, and else a line for every tenth. */
+/** Shows progress on standard error: a bar on a terminal, otherwise a line for every 10 %. */
 export class Progress {
   private readonly label: string
   private tenthsShown = -1
@@ -15,7 +15,7 @@ export class Progress {
     if (process.stderr.isTTY) {
       const filled = Math.floor(share * widthMax)
       const bar = '█'.repeat(filled) + '░'.repeat(widthMax - filled)
-      // Over the last one, and the rest of it wiped.
+      // Overwrites the previous bar and clears the rest of the line.
       process.stderr.write(`\r${this.label} ${bar} ${done} of ${total}\x1b[K`)
       this.isShown = true
     } else if (Math.floor(share * 10) > this.tenthsShown) {
@@ -24,7 +24,7 @@ export class Progress {
     }
   }
 
-  /** Leaves the bar behind, so that what follows begins a line. */
+  /** Moves past the bar, so that later output starts on a new line. */
   end(): void {
     if (this.isShown) process.stderr.write('\n')
     this.isShown = false

@@ -8,12 +8,12 @@ import { listPartners } from '../src/partners/partners.ts'
 import { seedDemo } from '../src/sandbox/demo.ts'
 
 /**
- * Fills an empty sandbox with the demo partner, and tells its API key. A database holds a key's hash only; so on the
- * embedded PostgreSQL the key is kept beside the data, for every start to print the same request.
- * @returns undefined when the key is not known (any more), or no longer valid
+ * Seeds an empty sandbox with the demo partner and returns its API key. The database holds only the key's hash, so with the
+ * embedded PostgreSQL the key is kept in a file next to the data, and every start can print the same example request.
+ * @returns undefined if the key is unknown or no longer valid
  */
 export async function sandboxKey({ db, dataDir }: Database, log: Logger): Promise<string | undefined> {
-  return await inTurn(db, async () => {
+  return await withSeedLock(db, async () => {
     if ((await listPartners(db)).length === 0) log.info('adding demo data')
     const seeded = await seedDemo(db, systemClock())
     if (dataDir === undefined) return seeded?.secret
@@ -28,8 +28,8 @@ export async function sandboxKey({ db, dataDir }: Database, log: Logger): Promis
   })
 }
 
-// Two first starts at once must make one demo partner, and the later one must find the key of the earlier.
-async function inTurn<T>(db: Db, work: () => Promise<T>): Promise<T> {
+// Two concurrent first starts must create one demo partner, and the second must find the key that the first wrote.
+async function withSeedLock<T>(db: Db, work: () => Promise<T>): Promise<T> {
   return await db.transaction().execute(async tx => {
     await sql`set local lock_timeout = '10s'`.execute(tx)
     await sql`select pg_advisory_xact_lock(hashtext('openwage sandbox'))`.execute(tx)

@@ -12,50 +12,50 @@ import { listWorkers } from '../src/workers/heartbeats.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { readStops, type Stop, stopInWords } from './partner-show.ts'
-import { answer, sheet } from './print.ts'
+import { countOf, printResult, sheet } from './print.ts'
 
 const limits = {
-  // A worker takes what is due within a second or two.
+  // A running worker picks up due tasks within a second or two.
   queueAgeMsMax: 2 * 60_000,
 }
 
 const exitCodes = { fine: 0, needsAttention: 1, cannotTell: 2 }
 
 export const statusCommand = new Command('status')
-  .description('Say how the installation is: database, workers, queue, payouts, floats, partners. Changes nothing.')
+  .description('Check the health of the database, workers, queue, payouts, floats and partners. Changes nothing.')
   .option('--json', 'print JSON')
   .addHelpText(
     'after',
     `
-Exit codes: 0 all is well, 1 something needs attention (each is a line that begins with "!"), 2 it cannot tell, because the
-database cannot be reached or its schema is not up to date. It is about the moment: the books are checked by ledger verify.
+Exit codes: 0 all is well, 1 something needs attention (listed on lines that start with "!"), 2 unknown, because the
+database is unreachable or its schema is out of date. To check the books, use ledger verify.
 ${examples('status', 'status --json')}`,
   )
   .action(async options => {
     const settings = readSettings(process.env)
     const status = await readStatus(settings).catch((error: unknown) => reasonOf(error))
     if (typeof status === 'string') {
-      answer(options, { value: { state: 'cannotTell', reason: status }, text: () => `! ${status}` })
+      printResult(options, { value: { state: 'cannotTell', reason: status }, text: () => `! ${status}` })
       process.exitCode = exitCodes.cannotTell
       return
     }
     const { attention } = status
     const state = attention.length === 0 ? 'fine' : 'needsAttention'
-    answer(options, { value: { state, ...onWire(status) }, text: () => textOf(status) })
+    printResult(options, { value: { state, ...onWire(status) }, text: () => textOf(status) })
     process.exitCode = exitCodes[state]
   })
 
 type Status = Awaited<ReturnType<typeof readStatus>>
 
-/** @throws with a sentence when it cannot be told */
+/** @throws Error with a message for the operator if the status cannot be determined */
 async function readStatus(settings: Settings) {
   const database = await openDatabase(settings, openLog('warn'), { mayCreate: false })
   try {
     const { db } = database
-    // Not migrated here, even where other commands do so: looking must not change anything.
+    // Unlike other commands, never migrates: status must not change anything.
     const { pending } = await readSchemaState(db)
     if (pending.length > 0)
-      throw new Error(`The database is not up to date (${pending.join(', ')}): run openwage migrate first`)
+      throw new Error(`The database schema is out of date; run openwage migrate (pending: ${pending.join(', ')})`)
     const now = systemClock()
     const facts = await readFacts(db, { settings, now })
     return { ...facts, now, attention: attentionOf(facts, now) }
@@ -84,36 +84,41 @@ async function readFacts(db: Db, { settings, now }: { settings: Settings; now: D
   }
 }
 
-/** Everything that a person has to do something about, in a sentence each. */
+/** Everything that needs manual action, one sentence each. */
 function attentionOf(
   { mode, hasRail: isConnected, workers, queue, payouts, lowFloats, stopped }: Awaited<ReturnType<typeof readFacts>>,
   now: Date,
 ): string[] {
-  const isSilent = !workers.some(({ isAlive }) => isAlive)
+  const hasNoWorker = !workers.some(({ isAlive }) => isAlive)
   const lastBeatAt = workers[0]?.beatAt
   const { oldestDueAt, givenUp } = queue
   const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
   const stuck = payouts.held.stuck + payouts.submitted.stuck
   return [
-    ...(isConnected ? [] : [`No bank is connected in ${mode} mode: withdrawals are refused (docs/guides/go-live.md)`]),
-    ...(isSilent
+    ...(isConnected
+      ? []
+      : [`No bank is connected in ${mode} mode, so withdrawals are refused; see docs/guides/go-live.md`]),
+    ...(hasNoWorker
       ? [
-          `No worker is alive${lastBeatAt === undefined ? '' : `; the last one was seen ${ago(lastBeatAt, now)}`}: openwage start --worker`,
+          `No worker is running${lastBeatAt === undefined ? '' : ` (last seen ${ago(lastBeatAt, now)})`}; start one with openwage start --worker`,
         ]
       : []),
-    ...(isLate && !isSilent
-      ? [`The oldest task has been due for ${duration(oldestDueAt, now)}: see the log of the workers`]
+    ...(isLate && !hasNoWorker
+      ? [`The oldest task is ${duration(oldestDueAt, now)} overdue; check the worker’s log`]
       : []),
     ...givenUp.map(
-      ({ task, count }) => `${count} × ${task} failed too often and is not retried: see the log of the workers`,
+      ({ task, count }) =>
+        `Task ${task} failed too often and will not be retried (${countOf(count, 'run')}); check the worker’s log`,
     ),
-    ...(stuck === 0 ? [] : [`${stuck} withdrawals are stuck: withdrawal list --stuck`]),
+    ...(stuck === 0 ? [] : [`${countOf(stuck, 'stuck withdrawal')}; see openwage withdrawal list --stuck`]),
     ...lowFloats.map(
       ({ partnerId, currency, free, floor }) =>
-        `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} of ${inWords({ amount: floor, currency })} is free; float fund`,
+        `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run openwage float fund`,
     ),
     ...stopped.flatMap(({ id, name, paused }) =>
-      paused === null ? [] : [`${name} (${id}) is paused ${stopInWords(paused)}: partner resume`],
+      paused === null
+        ? []
+        : [`${name} (${id}) has been paused ${stopInWords(paused)}; resume it with openwage partner resume`],
     ),
   ]
 }
@@ -150,22 +155,22 @@ function textOf(status: Status): string {
     attention,
   } = status
   const { held, submitted } = payouts
-  const since = (oldest: Date | null) => (oldest === null ? '' : `, oldest of ${ago(oldest, now)}`)
+  const age = (oldest: Date | null) => (oldest === null ? '' : ` (oldest ${ago(oldest, now)})`)
   const suspended = stopped.filter(each => each.suspended !== null)
   return [
     sheet({
       database: `PostgreSQL ${postgres}, schema up to date`,
       mode,
-      bank: isConnected ? (mode === 'sandbox' ? 'the simulated one' : 'connected') : 'none',
-      workers: `${workers.filter(({ isAlive }) => isAlive).length} alive`,
-      queue: `${queue.due} tasks due${queue.oldestDueAt === null ? '' : `, oldest since ${duration(queue.oldestDueAt, now)}`}`,
-      held: `${held.count}${since(held.oldest)}; ${held.stuck} stuck`,
-      submitted: `${submitted.count}${since(submitted.oldest)}; ${submitted.stuck} stuck`,
+      bank: isConnected ? (mode === 'sandbox' ? 'simulated' : 'connected') : 'none',
+      workers: `${workers.filter(({ isAlive }) => isAlive).length} running`,
+      queue: `${countOf(queue.due, 'task')} due${queue.oldestDueAt === null ? '' : ` (oldest for ${duration(queue.oldestDueAt, now)})`}`,
+      held: `${held.count}${age(held.oldest)}, ${held.stuck} stuck`,
+      submitted: `${submitted.count}${age(submitted.oldest)}, ${submitted.stuck} stuck`,
       'low floats': lowFloats.length,
       partners: `${partners}, ${stopped.filter(each => each.paused !== null).length} paused, ${suspended.length} suspended`,
     }),
-    ...suspended.map(
-      ({ id, name, suspended: stop }) => `${name} (${id}) is suspended ${stop === null ? '' : stopInWords(stop)}`,
+    ...suspended.map(({ id, name, suspended: stop }) =>
+      `${name} (${id}) has been suspended ${stop === null ? '' : stopInWords(stop)}`.trimEnd(),
     ),
     '',
     ...(attention.length === 0 ? ['All is well.'] : attention.map(sentence => `! ${sentence}`)),

@@ -9,37 +9,41 @@ import { type Tier, type TierTerms, termsFault, termsToWire } from '../src/tiers
 import { changeTier, findTier, listTerms, listVersions, setTier } from '../src/tiers/tiers.ts'
 import * as intents from '../src/withdrawals/intents.ts'
 import { minorUnits, name, currency as readCurrency, whole } from './arguments.ts'
-import { ask, isAnybodyThere } from './ask.ts'
+import { ask, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
-import { answer, table } from './print.ts'
+import { countOf, printResult, table } from './print.ts'
 import { inTransaction, withDatabase } from './with-database.ts'
 
-export const tierCommand = new Command('tier').description('Tiers: what a withdrawal costs, and within which limits.')
+export const tierCommand = new Command('tier').description('Manage tiers: the fees and limits of withdrawals.')
 
 const setCommand = tierCommand
   .command('set')
   .description(
-    'Change terms of a tier; what is not named stays. Shows what changes and whom it affects, and asks first. A name that is new makes a tier. Amounts are in minor units (pence, cents).',
+    'Create a tier or change its terms. Options that you leave out keep their value. Shows the changes and the members affected, then asks for confirmation. Amounts are in minor units (pence, cents).',
   )
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<name>', 'for example "Bronze"', name({ lengthMax: 60 }))
-  .option('--currency <code>', 'of the tier and its members’ pay; never changes (needed for a new tier)', readCurrency)
-  .option('--lower-limit <amount>', 'least per withdrawal (needed for a new tier)', minorUnits)
-  .option('--upper-limit <amount>', 'most per withdrawal (needed for a new tier)', minorUnits)
+  .option(
+    '--currency <code>',
+    'currency of the tier and its members’ pay; cannot be changed (required for a new tier)',
+    readCurrency,
+  )
+  .option('--lower-limit <amount>', 'smallest withdrawal (required for a new tier)', minorUnits)
+  .option('--upper-limit <amount>', 'largest withdrawal (required for a new tier)', minorUnits)
   .option('--fee <amount>', 'fixed part of the fee', minorUnits)
-  .option('--fee-bps <n>', 'basis points of the amount, on top', whole({ min: 0, max: 9_999 }))
-  .option('--fee-min <amount>', 'least fee', minorUnits)
-  .option('--no-fee-min', 'remove the least fee')
-  .option('--fee-max <amount>', 'most fee', minorUnits)
-  .option('--no-fee-max', 'remove the most fee')
-  .option('--no-fee', 'make withdrawals free: removes every part of the fee')
-  .addOption(new Option('--fee-payer <who>', 'who bears the fee').choices(['member', 'employer']))
-  .option('--per-day <n>', 'withdrawals a day', whole({ min: 1, max: 1_000 }))
-  .option('--no-per-day', 'remove the number of withdrawals a day')
-  .option('--per-cycle <n>', 'withdrawals in a pay cycle', whole({ min: 1, max: 10_000 }))
-  .option('--no-per-cycle', 'remove the number of withdrawals in a pay cycle')
-  .option('--yes', 'do not ask')
+  .option('--fee-bps <n>', 'variable part of the fee, in basis points of the amount', whole({ min: 0, max: 9_999 }))
+  .option('--fee-min <amount>', 'minimum fee', minorUnits)
+  .option('--no-fee-min', 'remove the minimum fee')
+  .option('--fee-max <amount>', 'maximum fee', minorUnits)
+  .option('--no-fee-max', 'remove the maximum fee')
+  .option('--no-fee', 'remove every part of the fee')
+  .addOption(new Option('--fee-payer <who>', 'who pays the fee').choices(['member', 'employer']))
+  .option('--per-day <n>', 'maximum withdrawals per day', whole({ min: 1, max: 1_000 }))
+  .option('--no-per-day', 'remove the daily maximum')
+  .option('--per-cycle <n>', 'maximum withdrawals per pay cycle', whole({ min: 1, max: 10_000 }))
+  .option('--no-per-cycle', 'remove the maximum per pay cycle')
+  .option('--yes', 'skip the confirmation')
   .option('--json', 'print JSON')
   .addHelpText(
     'after',
@@ -50,7 +54,8 @@ const setCommand = tierCommand
   )
   .action(async (partnerId: string, tierName: string, { json, yes, currency, ...options }: SetOptions) => {
     const change = readChange(options)
-    if (currency === undefined && Object.keys(change).length === 0) setCommand.error('error: name at least one term')
+    if (currency === undefined && Object.keys(change).length === 0)
+      setCommand.error('error: specify at least one term to change')
     await withDatabase(async (db, settings) => {
       const now = systemClock()
       await findState(db, partnerId)
@@ -58,14 +63,14 @@ const setCommand = tierCommand
       const after = before === undefined ? newTier(tierName, { currency, change }) : { ...before, ...change }
       if (before !== undefined && currency !== undefined && currency !== before.currency) {
         throw new Error(
-          `The tier ${tierName} is in ${before.currency}, and money is owed in it: make another tier for ${currency}`,
+          `The currency of the tier ${tierName} is ${before.currency} and cannot change; create another tier for ${currency}`,
         )
       }
       const fault = termsFault(after)
       if (fault !== undefined) throw new Error(fault)
       const affected = await countAffected(db, { partnerId, tier: tierName, now })
       if (before !== undefined && isDifferent(before, after)) {
-        await agree({ before, after, affected }, { json, yes })
+        await confirmChange({ before, after, affected }, { json, yes })
       }
       const made = await inTransaction(db, settings, async tx => {
         const { name: _, version: __, currency: code, ...terms } = after
@@ -75,7 +80,7 @@ const setCommand = tierCommand
             : (await changeTier(tx, { partnerId, name: tierName, change, version: before.version, now })).after
         if (result.version === before?.version) return result
         if (before === undefined && result.version !== 1)
-          throw new Error(`The tier ${tierName} was made meanwhile; nothing was done, run the command again`)
+          throw new Error(`The tier ${tierName} has just been created by another command; run this command again`)
         const wire = (tier: Tier) => ({
           version: tier.version,
           currency: tier.currency,
@@ -87,7 +92,7 @@ const setCommand = tierCommand
         return result
       })
       const hasChanged = made.version !== before?.version
-      answer(
+      printResult(
         { json },
         {
           value: {
@@ -106,7 +111,7 @@ const setCommand = tierCommand
 
 tierCommand
   .command('list')
-  .description('List a partner’s tiers with the terms that hold now.')
+  .description('List a partner’s tiers with their current terms.')
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('tier list par_…'))
@@ -119,7 +124,7 @@ tierCommand
       }
       return found
     })
-    answer(options, {
+    printResult(options, {
       value: tiers.map(({ since, members: counts, ...tier }) => ({ ...onWire(tier), since, members: counts })),
       text: () =>
         table(
@@ -136,7 +141,7 @@ tierCommand
 
 tierCommand
   .command('show')
-  .description('Show a tier with all of its versions, and when each of them held.')
+  .description('Show a tier with all of its versions and when each was in force.')
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<name>', 'for example "Bronze"')
   .option('--json', 'print JSON')
@@ -149,9 +154,9 @@ tierCommand
     })
     const [current] = versions
     if (current === undefined) throw new Error(`There is no tier ${tierName}; tier list shows their names`)
-    // A version holds until the one after it, which comes before it here.
+    // Newest first: each version was in force until the one listed before it.
     const held = versions.map((tier, index) => ({ ...tier, until: versions[index - 1]?.since ?? null }))
-    answer(options, {
+    printResult(options, {
       value: {
         partnerId,
         name: tierName,
@@ -166,7 +171,7 @@ tierCommand
       },
       text: () =>
         [
-          `${tierName}, in ${current.currency}: ${membersInWords(affected)}, ${affected.openIntents} open intents`,
+          `${tierName} (${current.currency}): ${membersInWords(affected)}, ${countOf(affected.openIntents, 'open intent')}`,
           '',
           table(
             held.map(({ since, until, ...tier }) => ({
@@ -195,10 +200,12 @@ type SetOptions = {
   json?: boolean
 }
 
-/** The terms that were named; one that is removed is null or 0. */
+/** The terms given as options; a removed term is null or 0. */
 function readChange({ fee, feeBps, feeMin, feeMax, feePayer, lowerLimit, upperLimit, perDay, perCycle }: SetOptions) {
   if (fee === false && (feeBps || isGiven(feeMin) || isGiven(feeMax))) {
-    setCommand.error('error: --no-fee removes every part of the fee; name the parts instead')
+    setCommand.error(
+      'error: --no-fee removes every part of the fee and cannot be combined with --fee-bps, --fee-min or --fee-max',
+    )
   }
   const change: Partial<TierTerms> = {
     ...(fee === false ? { feeFixed: 0n, feeBps: 0, feeMin: null, feeMax: null } : {}),
@@ -215,7 +222,7 @@ function readChange({ fee, feeBps, feeMin, feeMax, feePayer, lowerLimit, upperLi
   return change
 }
 
-// An option that can be removed is `true` when it is not named, since there is one with `no` beside it.
+// Commander sets an option with a --no variant to `true` when neither is given.
 function isGiven<T>(value: T | boolean | undefined): value is T {
   return value !== undefined && typeof value !== 'boolean'
 }
@@ -232,7 +239,7 @@ function newTier(
   const { lowerLimit, upperLimit } = change
   if (currency === undefined || lowerLimit === undefined || upperLimit === undefined) {
     throw new Error(
-      `There is no tier ${tierName} yet (tier list shows their names); a new one needs --currency, --lower-limit and --upper-limit`,
+      `There is no tier ${tierName}; to create it, add --currency, --lower-limit and --upper-limit (tier list shows existing tiers)`,
     )
   }
   const free = { feeFixed: 0n, feeBps: 0, feeMin: null, feeMax: null, feePayer: 'member' } as const
@@ -252,19 +259,19 @@ async function countAffected(
 
 type Plan = { before: Tier; after: Tier; affected: Affected }
 
-/** Shows what a change does, and asks. @throws with a sentence unless it is agreed to */
-async function agree(
+/** Shows what a change does and asks for confirmation. @throws Error if it is not confirmed */
+async function confirmChange(
   plan: Plan,
   { json, yes }: { json?: boolean | undefined; yes?: boolean | undefined },
 ): Promise<void> {
-  // With --json standard output is the result alone.
-  const tell = json ? console.error : console.log
-  if (!yes || !json) tell(planInWords(plan))
+  // With --json, standard output holds nothing but the result.
+  const print = json ? console.error : console.log
+  if (!yes || !json) print(planInWords(plan))
   if (yes) return
-  if (!isAnybodyThere()) {
-    throw new Error('Nothing was done: the change needs a yes, and this is not a terminal; look at it, then add --yes')
+  if (!isInteractive()) {
+    throw new Error('Nothing was changed: confirmation needs a terminal; check the change, then add --yes')
   }
-  if (!(await ask('The new terms hold at once for new intents.'))) throw new Error('Nothing was done')
+  if (!(await ask('The new terms apply to new intents immediately.'))) throw new Error('Nothing was changed')
 }
 
 function planInWords({ before, after, affected }: Plan): string {
@@ -282,46 +289,48 @@ function planInWords({ before, after, affected }: Plan): string {
   return [
     table(rows),
     '',
-    `It affects ${membersInWords(affected)}.`,
+    `Affects ${membersInWords(affected)}.`,
     ...(openIntents === 0
       ? []
-      : [`${openIntents} open intents keep the fee that they quoted; the new limits apply to them.`]),
+      : [
+          `${countOf(openIntents, 'open intent')}: the quoted fee stays the same, but the new limits apply on completion.`,
+        ]),
   ].join('\n')
 }
 
 function membersInWords({ members: { active, invited } }: Affected): string {
-  return `${active + invited} members (${active} active, ${invited} invited)`
+  return `${countOf(active + invited, 'member')} (${active} active, ${invited} invited)`
 }
 
 function outcomeOf(before: Tier | undefined, after: Tier): string {
-  if (after.version === before?.version) return `Nothing changes: ${after.name} has these terms already.`
+  if (after.version === before?.version) return `No change: ${after.name} already has these terms.`
   const { fee, limits } = termsInWords(after)
   return `${after.name}, version ${after.version}: ${fee}; ${limits}`
 }
 
-/** The terms in a few columns. */
+/** The terms, condensed to a few columns. */
 function termsInWords(tier: Tier) {
   return {
     fee: feeInWords(tier),
     limits: `${inWords(money(tier, tier.lowerLimit))} – ${inWords(money(tier, tier.upperLimit))}`,
-    'a day': tier.withdrawalsPerDay,
-    'a cycle': tier.withdrawalsPerCycle,
+    'per day': tier.withdrawalsPerDay,
+    'per cycle': tier.withdrawalsPerCycle,
   }
 }
 
-/** Each term in words, in one order for every tier. */
+/** Each term as text, in the same order for every tier. */
 function termRows(tier: Tier): { label: string; words: string }[] {
   const words = (amount: bigint | null) => (amount === null ? '–' : inWords(money(tier, amount)))
   return [
-    { label: 'fee, fixed', words: words(tier.feeFixed) },
-    { label: 'fee, basis points', words: String(tier.feeBps) },
-    { label: 'least fee', words: words(tier.feeMin) },
-    { label: 'most fee', words: words(tier.feeMax) },
+    { label: 'fixed fee', words: words(tier.feeFixed) },
+    { label: 'basis points', words: String(tier.feeBps) },
+    { label: 'minimum fee', words: words(tier.feeMin) },
+    { label: 'maximum fee', words: words(tier.feeMax) },
     { label: 'fee paid by', words: tier.feePayer },
     { label: 'lower limit', words: words(tier.lowerLimit) },
     { label: 'upper limit', words: words(tier.upperLimit) },
-    { label: 'withdrawals a day', words: String(tier.withdrawalsPerDay ?? '–') },
-    { label: 'withdrawals a cycle', words: String(tier.withdrawalsPerCycle ?? '–') },
+    { label: 'withdrawals per day', words: String(tier.withdrawalsPerDay ?? '–') },
+    { label: 'withdrawals per cycle', words: String(tier.withdrawalsPerCycle ?? '–') },
   ]
 }
 

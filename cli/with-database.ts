@@ -5,13 +5,12 @@ import { claimMode } from '../src/partners/partners.ts'
 import { openLog } from './log.ts'
 
 /**
- * Does one thing on the database that the settings name and closes it again, whatever happens. The embedded PostgreSQL is
- * joined when the service has it running, or started for the while, and its schema is brought up to date. With a
- * DATABASE_URL the operator migrates.
+ * Runs `work` on the configured database and always closes it. The embedded PostgreSQL is shared with a running service or
+ * started for the duration of the command, and migrated if needed. With DATABASE_URL, the operator migrates.
  */
 export async function withDatabase<T>(work: (db: Db, settings: Settings) => Promise<T>): Promise<T> {
   const settings = readSettings(process.env)
-  // What is worth a warning goes to standard error, so that the output can be piped.
+  // Warnings go to standard error, so that the output can be piped.
   const log = openLog('warn')
   const database = await openDatabase(settings, log)
   try {
@@ -22,12 +21,12 @@ export async function withDatabase<T>(work: (db: Db, settings: Settings) => Prom
   }
 }
 
-/** Makes or changes something in one transaction; refused where the database is for the other mode. */
+/** Runs `work` in one transaction. Throws if the database belongs to the other mode. */
 export async function withTransaction<T>(work: (tx: Tx, settings: Settings) => Promise<T>): Promise<T> {
   return await withDatabase((db, settings) => inTransaction(db, settings, work))
 }
 
-/** The same on a database that is open already: for a command that asks a question before it changes anything. */
+/** Like `withTransaction` on a database that is already open, for a command that asks for confirmation first. */
 export async function inTransaction<T>(
   db: Db,
   settings: Settings,

@@ -7,14 +7,14 @@ import * as inspection from '../src/withdrawals/inspection.ts'
 import * as withdrawals from '../src/withdrawals/withdrawals.ts'
 import { examples } from './help.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
-import { answer, sheet, table } from './print.ts'
+import { printResult, sheet, table } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
-export const withdrawalCommand = new Command('withdrawal').description('Withdrawals, across all partners.')
+export const withdrawalCommand = new Command('withdrawal').description('Inspect withdrawals across all partners.')
 
 withdrawalCommand
   .command('show')
-  .description('Show a withdrawal: its state and how it came there, its amounts, and its next step with the bank.')
+  .description('Show a withdrawal: its status history, its amounts and when the bank is contacted next.')
   .argument('<withdrawal>', 'the withdrawal’s id, w_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('withdrawal show w_…'))
@@ -30,7 +30,7 @@ withdrawalCommand
     const { account, balanceAfter, timeline } = details
     const { currency } = found
     const holder = { lastFour: lastFour(account) }
-    answer(options, {
+    printResult(options, {
       value: {
         ...onWire(found),
         bankAccount: holder,
@@ -47,16 +47,16 @@ withdrawalCommand
             stuck: found.stuck ?? 'no',
             amount: inWords({ amount: found.grossAmount, currency }),
             fee: inWords({ amount: found.fee, currency }),
-            'fee of the employer': inWords({ amount: found.employerFee, currency }),
+            'employer fee': inWords({ amount: found.employerFee, currency }),
             net: inWords({ amount: found.netAmount, currency }),
             'balance after': inWords({ amount: balanceAfter, currency }),
             account: `…${holder.lastFour}`,
             intent: found.withdrawalIntentId,
             'pay cycle': found.payCycleId,
-            'given back in': found.adjustedInCycleId,
+            'adjusted in': found.adjustedInCycleId,
             created: found.createdAt.toISOString(),
             'next step due': found.dueAt?.toISOString() ?? null,
-            'times the bank was asked': found.attempts,
+            'bank attempts': found.attempts,
           }),
           '',
           table(timeline.map(({ status, at, reason }) => ({ status, at: at.toISOString(), reason }))),
@@ -70,10 +70,10 @@ addPaging(
   withdrawalCommand
     .command('list')
     .description('List withdrawals, newest first.')
-    .option('--stuck', 'only those that do not move by themselves, and why')
-    .addOption(new Option('--status <status...>', 'only in these states').choices(statuses))
-    .option('--partner <partner>', 'only of this partner')
-    .option('--member <member>', 'only of this member'),
+    .option('--stuck', 'only withdrawals that need attention, with the reason')
+    .addOption(new Option('--status <status...>', 'only these statuses').choices(statuses))
+    .option('--partner <partner>', 'only this partner')
+    .option('--member <member>', 'only this member'),
 )
   .option('--json', 'print JSON')
   .addHelpText(
@@ -92,7 +92,7 @@ addPaging(
       return await inspection.list(db, { filter, before: paging.before, take: paging.take + 1, now: systemClock() })
     })
     const { shown, hasMore, more } = pageOf(found, paging)
-    answer({ json }, { value: { withdrawals: shown.map(onWire), hasMore }, text: () => inTable(shown) + more })
+    printResult({ json }, { value: { withdrawals: shown.map(onWire), hasMore }, text: () => inTable(shown) + more })
   })
 
 type ListOptions = Paging & {
@@ -124,7 +124,7 @@ export function inTable(found: inspection.Inspected[]): string {
       status,
       net: inWords({ amount: netAmount, currency }),
       created: createdAt.toISOString(),
-      asked: attempts,
+      'bank attempts': attempts,
       stuck: stuck ?? null,
     })),
   )

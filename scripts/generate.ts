@@ -8,7 +8,7 @@ import { startEmbeddedPostgres } from '../src/database/embedded.ts'
 import { migrate } from '../src/database/migrate.ts'
 import { generated } from './generated.ts'
 
-// Writes the files that follow from the code and the migrations; with --check it only says which are out of date.
+// Writes the files generated from the code and the migrations. With --check, only reports which are out of date.
 const checkout = new URL('..', import.meta.url)
 const check = process.argv.includes('--check')
 

@@ -47,9 +47,9 @@ function errorTable(): string {
   })
   return `# Errors
 
-Generated from src/errors.ts by \`npm run generate\`. Do not edit. \`GET /v1/errors\` answers the same table.
+Generated from src/errors.ts by \`npm run generate\`. Do not edit. \`GET /v1/errors\` returns the same table.
 
-Every refusal is one JSON object:
+Every error response is a JSON object:
 
 \`\`\`json
 ${JSON.stringify({ issues: [exampleIssue('MemberNotFound')] }, null, 2)}
@@ -59,7 +59,7 @@ Branch on \`code\`, never on \`message\`. If two rows apply to a request, the an
 problems of path, query and body are reported together. A specific code shares the status of the generic code that it
 specialises.
 
-| Order | Code | Status | Further fields | When |
+| Order | Code | Status | Additional fields | When |
 |---|---|---|---|---|
 ${rows.join('\n')}
 
@@ -69,7 +69,7 @@ You can provoke nearly every error by a request alone: by its values, after earl
 of [the simulated bank](simulated-bank.md). Three codes need the operator's commands, which work on a running sandbox and
 take effect within a second. \`openwage partner list\` shows the partner's id.
 
-| Code | Provoke it | Undo it |
+| Code | Trigger | Undo |
 |---|---|---|
 | \`UnprocessableEntity\` (422, from an intent or its completion) | \`openwage partner pause par_…\` | \`openwage partner resume par_…\` |
 | \`Forbidden\` (403, from any operation) | \`openwage partner suspend par_…\` | \`openwage partner restore par_…\` |
@@ -86,9 +86,9 @@ function eventList(): string {
   })
   return `# Events
 
-Generated from src/events/catalogue.ts by \`npm run generate\`. Do not edit. openapi.json declares each type with its \`data\`.
+Generated from src/events/catalogue.ts by \`npm run generate\`. Do not edit. The schema of each type's \`data\` is in openapi.json.
 
-\`GET /v1/events\` is the feed of every state change of the last 30 days, oldest first:
+\`GET /v1/events\` returns the state changes of the last 30 days, oldest first:
 
 \`\`\`json
 ${JSON.stringify(exampleEvent, null, 2)}
@@ -107,7 +107,7 @@ ${JSON.stringify(exampleEvent, null, 2)}
 |---|---|---|
 ${rows.join('\n')}
 
-\`amount\`, \`fee\`, \`netAmount\`, \`free\` and \`floor\` are Money: \`{ "amount": 5000, "currency": "GBP" }\`. A field with \`?\` may be absent.
+\`amount\`, \`fee\`, \`netAmount\`, \`free\` and \`floor\` are Money: \`{ "amount": 5000, "currency": "GBP" }\`. Fields marked \`?\` are optional.
 `
 }
 

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 
 /**
- * The TypeScript types of all tables, read from a migrated database: the migrations are the only declaration. A column
- * whose check constraint lists its values becomes the union of those values.
+ * Generates the TypeScript types of all tables from a migrated database, so that the schema is declared only in migrations.
+ * A column with a check constraint that lists its values becomes a union of literals.
  */
 export async function describeTables(pool: pg.Pool): Promise<string> {
   const { rows } = await pool.query<Column>(`

@@ -1,30 +1,31 @@
 import writeExcelFile, { type SheetData } from 'write-excel-file/node'
 import { type Column, columns } from '../src/members/schema.ts'
 
-// In characters, for what is usual in each; the others get the width of a name.
+// In characters, for typical values. Other columns are as wide as a name.
 const widths: Partial<Record<Column, number>> = { email: 32, phone: 20, account_holder: 28, iban: 30 }
 
 /**
- * The template as an Excel workbook: a header that stays in sight, and below it columns that are text as a whole, so that
- * leading zeros and days stay as they are typed.
+ * The template as an Excel workbook: a frozen header row, and columns formatted as text, so that Excel keeps leading zeros
+ * and dates as typed.
  */
 export async function memberTemplate(): Promise<Buffer> {
   const header = columns.map(value => ({ value, fontWeight: 'bold' as const, format: '@' }))
-  // The library formats cells, not columns: this row shows the style to give to each.
+  // The library formats cells, not columns. This row supplies the style that is then set on each column.
   const first = columns.map(() => ({ value: '', type: String, format: '@' }))
   const sheet = { sheet: 'Members', stickyRowsCount: 1, columns: columns.map(name => ({ width: widths[name] ?? 18 })) }
   const rows: SheetData = [header, first]
-  const workbook = await writeExcelFile(rows, sheet, { features: [columnsOfText] }).toBuffer()
-  return withoutTime(workbook)
+  const workbook = await writeExcelFile(rows, sheet, { features: [textColumns] }).toBuffer()
+  return withoutTimestamps(workbook)
 }
 
-const columnsOfText = {
+const textColumns = {
   files: {
     transform: {
       'xl/worksheets/sheet{id}.xml': {
         transform(xml: string) {
           const style = /<c r="A2" s="(\d+)"\/>/.exec(xml)?.[1]
-          if (style === undefined) throw new Error('The library writes an empty cell in another way than it did')
+          if (style === undefined)
+            throw new Error('Cannot find the empty cell A2; write-excel-file has changed its output')
           return xml.replaceAll('<col ', `<col style="${style}" `)
         },
       },
@@ -32,9 +33,9 @@ const columnsOfText = {
   },
 }
 
-// The same bytes every time: a zip holds when each of its files was written, beside each and in the directory at its end.
-// Source: APPNOTE.TXT of the .ZIP file format, sections 4.3.7, 4.3.12 and 4.3.16.
-function withoutTime(zip: Buffer): Buffer {
+// Makes the output reproducible. A zip stores each file's modification time twice: in the local header and in the central
+// directory. Source: APPNOTE.TXT of the .ZIP file format, sections 4.3.7, 4.3.12 and 4.3.16.
+function withoutTimestamps(zip: Buffer): Buffer {
   const end = zip.lastIndexOf('PK\x05\x06', undefined, 'latin1')
   let at = zip.readUInt32LE(end + 16)
   while (at < end) {
@@ -45,5 +46,5 @@ function withoutTime(zip: Buffer): Buffer {
   return zip
 }
 
-// Two bytes of time and two of a day.
+// MS-DOS format: two bytes of time, two of date.
 const firstOfJanuary1980 = 0x00210000

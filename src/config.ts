@@ -1,73 +1,73 @@
 import { type Static, Type } from 'typebox'
 import { ajv } from './json-schema.ts'
 
-/** Where a worker answers health probes unless a port is set. */
+/** The port for a worker's health probes, unless one is set. */
 export const defaultHealthPort = 8081
 
 /**
- * Every setting, once: this gives the types, the defaults, the table in docs/reference/settings.md and the refusal to
- * start. The environment is read here and nowhere else.
+ * Every setting, declared once. Types, defaults, validation and the table in docs/reference/settings.md derive from it.
+ * The environment is read only here.
  */
 export const Settings = Type.Object({
-  HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on. `0.0.0.0` for all.' }),
+  HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on. `0.0.0.0` listens on all.' }),
   PORT: Type.Integer({
     default: 8080,
     minimum: 0,
     maximum: 65535,
-    description: 'Port to listen on. `0` for any free one.',
+    description: 'Port to listen on. `0` picks a free port.',
   }),
   DATABASE_URL: Type.String({
     default: '',
     pattern: '^(postgres(ql)?://.+)?$',
     examples: ['postgres://openwage@db.internal/openwage'],
     description:
-      'PostgreSQL 15 or later, for example `postgres://openwage@db.internal/openwage`. Empty: the PostgreSQL that comes with Openwage.',
+      'PostgreSQL 15 or later, for example `postgres://openwage@db.internal/openwage`. If empty, Openwage runs its embedded PostgreSQL.',
   }),
   DATABASE_OWNER_URL: Type.String({
     default: '',
     pattern: '^(postgres(ql)?://.+)?$',
     examples: ['postgres://openwage_owner@db.internal/openwage'],
     description:
-      'For `openwage migrate`: the same database, as the role that owns it, for example `postgres://openwage_owner@db.internal/openwage`. Empty: `DATABASE_URL`, whose role then must own the database. The service does not need it.',
+      'The same database with the role that owns it, for example `postgres://openwage_owner@db.internal/openwage`. Used to migrate. If empty, `DATABASE_URL` is used, and its role must own the database.',
   }),
   OPENWAGE_DATA_DIR: Type.String({
     default: '',
     description:
-      'Folder of the PostgreSQL that comes with Openwage. Empty: `data` in the checkout, or a folder in /var/lib/openwage where PostgreSQL may not enter the checkout.',
+      'Data folder of the embedded PostgreSQL. If empty, `data` in the checkout, or a folder in /var/lib/openwage if PostgreSQL has no access to the checkout.',
   }),
   OPENWAGE_MODE: Type.Unsafe<'sandbox' | 'live'>({
     type: 'string',
     enum: ['sandbox', 'live'],
     default: 'sandbox',
     description:
-      '`sandbox` for trying out, with demo data and `ow_test_…` keys; `live` for people’s wages. A database is for one of them, for good.',
+      '`sandbox` for testing, with demo data and `ow_test_…` keys; `live` for real wages. A database belongs to one mode and cannot switch.',
   }),
   OPENWAGE_DATABASE_CONNECTIONS: Type.Integer({
     default: 20,
     minimum: 2,
     maximum: 500,
     description:
-      'Largest number of database connections of this process; the API has up to 8 more for its batches, a worker up to 7 for its queue.',
+      'Maximum number of database connections of this process. On top of it, the API uses up to 8 for batches, and a worker up to 7 for its queue.',
   }),
   OPENWAGE_TRUST_PROXY: Type.String({
     default: '',
     pattern: '^([0-9A-Fa-f:.]+(/[0-9]{1,3})?(,[0-9A-Fa-f:.]+(/[0-9]{1,3})?)*)?$',
     examples: ['127.0.0.1', '10.0.0.0/8,fd00::/8'],
     description:
-      'Addresses or networks of the proxies in front of the API, separated by commas; their `x-forwarded-for` names the caller. Empty: it is ignored, and the connecting address is the caller. Unknown API keys are limited per caller.',
+      'Comma-separated addresses or networks of trusted proxies. For requests from them, `x-forwarded-for` gives the caller’s address; otherwise it is ignored. The address is used to rate-limit requests with unknown API keys.',
   }),
   OPENWAGE_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',
     enum: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
     default: 'info',
-    description: 'Least important log lines that are written.',
+    description: 'Minimum level of log lines.',
   }),
-  // Without a default in the schema, so that a start can tell a port that was chosen from one that was not.
+  // No default in the schema: a port that was set must be free, the default port need not be.
   OPENWAGE_HEALTH_PORT: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 65535,
-      description: `Port on which \`start --worker\` answers \`/livez\` and \`/readyz\`; a process with the API answers them on \`PORT\`. \`0\` for any free one. Empty: ${defaultHealthPort}, and if that is in use the worker logs a warning and runs without them. A port that is set and in use stops the start.`,
+      description: `Port on which \`start --worker\` serves \`/livez\` and \`/readyz\`; with the API in the same process, they are on \`PORT\`. \`0\` picks a free port. If empty, ${defaultHealthPort}; if that is in use, the worker logs a warning and runs without them. If a port is set and in use, the start fails.`,
     }),
   ),
   OPENWAGE_DRAIN_SECONDS: Type.Integer({
@@ -75,28 +75,28 @@ export const Settings = Type.Object({
     minimum: 0,
     maximum: 60,
     description:
-      'How long to go on answering after SIGTERM, while `/readyz` says 503, so that a load balancer sends requests elsewhere. Ctrl-C does not wait.',
+      'How long to keep serving after SIGTERM while `/readyz` returns 503, so that a load balancer takes the process out. Ctrl-C skips this.',
   }),
   OPENWAGE_DOCS: Type.Unsafe<'on' | 'off'>({
     type: 'string',
     enum: ['on', 'off'],
     default: 'on',
-    description: '`off` to serve no documentation: /docs is a 404, /openapi.json stays.',
+    description: '`off` disables the documentation at /docs; /openapi.json is still served.',
   }),
   OPENWAGE_URL: Type.String({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',
     examples: ['https://pay.example.com'],
-    description: 'For the commands `openwage members …`, which go over the API: where it is.',
+    description: 'Address of the API for the `openwage members` commands.',
   }),
   OPENWAGE_API_KEY: Type.String({
     default: '',
-    description: 'For the same commands: the API key of the partner whose members they are.',
+    description: 'API key of the partner for the `openwage members` commands.',
   }),
 })
 export type Settings = Static<typeof Settings>
 
-/** Settings that are odd or unknown, each in a sentence that names it. */
+/** Invalid or unknown settings. The message names each one. */
 export class SettingsProblem extends Error {}
 
 /** @throws SettingsProblem */
@@ -104,25 +104,25 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const given = Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => [name, read(environment[name], schema)]),
   )
-  // A slip such as OPENWAGE_MOD=live must not start a sandbox.
+  // A typo such as OPENWAGE_MOD=live must not start a sandbox.
   const unknown = Object.keys(environment).filter(name => name.startsWith('OPENWAGE_') && !(name in given))
   const names = Object.keys(schemas) as (keyof Settings)[]
   const required: readonly string[] = Settings.required
-  const odd = names.filter(name => {
+  const invalid = names.filter(name => {
     if (given[name] === undefined) return required.includes(name)
     return !ajv.validate(schemas[name], given[name])
   })
-  if (odd.length === 0 && unknown.length === 0) return given as Settings
-  // The values are not shown: a database address holds a password.
+  if (invalid.length === 0 && unknown.length === 0) return given as Settings
+  // Never shows the values: a database address contains a password.
   throw new SettingsProblem(
     [
-      ...[...new Set(odd)].map(name => `${name} must be ${wanted(schemas[name])}`),
-      ...unknown.map(name => `${name} is not a setting; docs/reference/settings.md lists them`),
+      ...invalid.map(name => `${name} must be ${expectedValue(schemas[name])}`),
+      ...unknown.map(name => `${name} is not a known setting; see docs/reference/settings.md`),
     ].join('; '),
   )
 }
 
-// TypeBox types the values; what these objects are besides is JSON Schema.
+// TypeBox declares only the type of the value. The objects are JSON Schema.
 type Schema = {
   type?: string
   default?: unknown
@@ -136,11 +136,11 @@ const schemas = Settings.properties as Record<keyof Settings, Schema>
 
 function read(text: string | undefined, { type, default: otherwise }: Schema): unknown {
   if (text === undefined || text === '') return otherwise
-  // An integer in any other writing stays text, and is refused as such.
+  // An integer written any other way stays text, and fails validation.
   return type === 'integer' && /^[0-9]{1,9}$/.test(text) ? Number(text) : text
 }
 
-function wanted(schema: Schema): string {
+function expectedValue(schema: Schema): string {
   if (schema.type === 'integer') return `a whole number from ${schema.minimum} to ${schema.maximum}`
   if (schema.enum !== undefined) return `one of ${schema.enum.join(', ')}`
   return `like ${[schema.examples].flat().join(' or ')}`

@@ -1,10 +1,10 @@
 /**
- * The one table of everything that an answer can refuse with. The HTTP status, the documentation (docs/reference/errors.md),
- * the OpenAPI document and `GET /v1/errors` all come from here; no route maps errors.
+ * Every problem that the API can respond with. The HTTP status, docs/reference/errors.md, the OpenAPI document and `GET /v1/errors`
+ * derive from this table; no route maps errors.
  *
- * `order` is the precedence: when two rows apply to one request, the lower one is the answer. A row's name is what the
- * code throws; its `code` is what the caller sees, and one code can stand in several rows because a specific case shares
- * the code of the generic one. Codes are never reused for another meaning.
+ * `order` is the precedence: if several rows apply to a request, the lowest wins. A row's name is what the code throws; its
+ * `code` is what the caller sees. Several rows can share a code, when a specific case uses the code of the generic one. A
+ * code is never reused for another meaning.
  */
 export const problems = {
   ApiKeyRefused: {
@@ -12,21 +12,21 @@ export const problems = {
     code: 'HeaderValidation',
     status: 401,
     extra: ['path'],
-    when: 'The `x-api-key` header is missing, or the key is unknown, revoked, expired, or of the other mode (`path` is `x-api-key`).',
+    when: 'The `x-api-key` header is missing, or the key is unknown, revoked, expired or for the other mode (`path` is `x-api-key`).',
   },
   RateLimitExceeded: {
     order: 2,
     code: 'RateLimitExceeded',
     status: 429,
     extra: [],
-    when: 'More requests than the partner may send, or too many unknown API keys from one address; `retry-after` says when to come back.',
+    when: 'The partner has exceeded its rate limit, or one address has sent too many unknown API keys; `retry-after` says when to retry.',
   },
   Forbidden: {
     order: 3,
     code: 'Forbidden',
     status: 403,
     extra: [],
-    when: 'The partner is suspended, or the API key lacks the scope of the operation.',
+    when: 'The partner is suspended, or the API key lacks the required scope.',
   },
   UnknownPath: { order: 4, code: 'NotFound', status: 404, extra: [], when: 'No operation has this path.' },
   MethodNotAllowed: {
@@ -34,7 +34,7 @@ export const problems = {
     code: 'BadRequest',
     status: 405,
     extra: [],
-    when: 'The path exists, but not with this method; `allow` lists the ones that do.',
+    when: 'The path does not support this method; `allow` lists the supported ones.',
   },
   RequestTimeout: {
     order: 4,
@@ -48,23 +48,29 @@ export const problems = {
     code: 'BadRequest',
     status: 413,
     extra: [],
-    when: 'The body is larger than the operation accepts.',
+    when: 'The body exceeds the size limit of the operation.',
   },
   UnsupportedMediaType: {
     order: 4,
     code: 'BadRequest',
     status: 415,
     extra: [],
-    when: 'The body is of another media type, or has a `content-encoding`.',
+    when: 'The media type of the body is not supported, or the request has a `content-encoding`.',
   },
   HeadersTooLarge: {
     order: 4,
     code: 'BadRequest',
     status: 431,
     extra: [],
-    when: 'The request line and headers are larger than 16 KiB.',
+    when: 'The request line and headers exceed 16 KiB.',
   },
-  BadRequest: { order: 4, code: 'BadRequest', status: 400, extra: [], when: 'The HTTP or the JSON is malformed.' },
+  BadRequest: {
+    order: 4,
+    code: 'BadRequest',
+    status: 400,
+    extra: [],
+    when: 'The HTTP request or its JSON is malformed.',
+  },
   HeaderValidation: {
     order: 5,
     code: 'HeaderValidation',
@@ -91,21 +97,21 @@ export const problems = {
     code: 'BodyValidation',
     status: 400,
     extra: ['path'],
-    when: 'A field of the body is missing, unknown or malformed; `path` is the way to it in dots.',
+    when: 'A field of the body is missing, unknown or malformed; `path` is its dotted path.',
   },
   IdempotencyKeyReused: {
     order: 7,
     code: 'HeaderValidation',
     status: 422,
     extra: ['path'],
-    when: 'The idempotency key was used for a different request (`path` is `x-idempotency-key`). Nothing was done.',
+    when: 'The idempotency key was already used for a different request (`path` is `x-idempotency-key`). Nothing was changed.',
   },
   Conflict: {
     order: 8,
     code: 'Conflict',
     status: 409,
     extra: [],
-    when: 'The same idempotency key is being processed right now (`retry-after: 1`), or the state of the resource does not allow this: an expired, cancelled or outdated intent, a pay cycle that has closed or is settled already, for example.',
+    when: 'A request with the same idempotency key is in progress (`retry-after: 1`), or the state of the resource does not allow the operation: for example, the intent has expired, or the pay cycle is already closed or settled.',
   },
   MemberNotFound: {
     order: 9,
@@ -120,98 +126,98 @@ export const problems = {
     code: 'UnprocessableEntity',
     status: 422,
     extra: [],
-    when: 'No bank is connected to pay through, on-demand pay is paused, its float is low, or there is no open pay cycle; `retry-after` where it is known.',
+    when: 'The operation is not possible at the moment: no bank is connected, the partner is paused, its float is low, or no pay cycle is open. `retry-after` is set if the wait is known.',
   },
   MemberNotEligible: {
     order: 11,
     code: 'MemberNotEligible',
     status: 422,
     extra: ['memberId'],
-    when: 'The member is not `active`, or may not withdraw again yet.',
+    when: 'The member is not `active`, or has reached the number of withdrawals that the tier allows.',
   },
   PayRunMemberNotEligible: {
     order: 11,
     code: 'MemberNotEligible',
     status: 400,
     extra: ['memberId'],
-    when: 'A pay run names members who are unknown or inactive; one issue per member, for the first 1,000 of them. Nothing was done.',
+    when: 'The pay run contains unknown or inactive members; one issue per member, for the first 1,000. Nothing was changed.',
   },
   BankAccountInvalid: {
     order: 12,
     code: 'BankAccountInvalid',
     status: 422,
     extra: [],
-    when: 'The member has no bank account, or it fails its checks.',
+    when: 'The member has no bank account, or the account is invalid.',
   },
   AmountBelowLowerLimit: {
     order: 13,
     code: 'AmountBelowLowerLimit',
     status: 422,
     extra: ['lowerLimit'],
-    when: 'The amount is below the least that can be withdrawn.',
+    when: 'The amount is below the lower limit.',
   },
   AmountAboveUpperLimit: {
     order: 13,
     code: 'AmountAboveUpperLimit',
     status: 422,
     extra: ['upperLimit'],
-    when: 'The amount is above the most that can be withdrawn at once.',
+    when: 'The amount is above the upper limit.',
   },
   MemberInsufficientFunds: {
     order: 14,
     code: 'MemberInsufficientFunds',
     status: 422,
     extra: ['memberId'],
-    when: 'The amount is more than the member has available.',
+    when: 'The amount exceeds the member’s available balance.',
   },
   MemberAlreadyInvited: {
     order: 15,
     code: 'MemberAlreadyInvited',
     status: 409,
     extra: ['memberId'],
-    when: 'The e-mail belongs to an active or invited member, or the `workerId` to any member; `memberId` is that member.',
+    when: 'Another active or invited member has this email, or another member has this `workerId`; `memberId` is that member.',
   },
   InvalidAddMemberPayload: {
     order: 15,
     code: 'InvalidAddMemberPayload',
     status: 400,
     extra: ['email'],
-    when: 'A new member is well-formed but cannot be added: the tier does not exist, the account or phone fails its check.',
+    when: 'The new member is well-formed but cannot be added: the tier does not exist, or the bank account or phone number is invalid.',
   },
   InvalidUpdateMemberPayload: {
     order: 15,
     code: 'InvalidUpdateMemberPayload',
     status: 400,
     extra: ['memberId'],
-    when: 'A change is well-formed but cannot be made: the tier does not exist, the e-mail may not change any more, the account or phone fails its check.',
+    when: 'The update is well-formed but cannot be applied: the tier does not exist, the email can no longer change, or the bank account or phone number is invalid.',
   },
   InvalidRemoveMemberPayload: {
     order: 15,
     code: 'InvalidRemoveMemberPayload',
     status: 400,
     extra: ['memberId'],
-    when: 'A removal in a job of actions is well-formed but cannot be made: there is no such member.',
+    when: 'A remove action in a member job is well-formed but cannot be applied: the member does not exist.',
   },
   FileContent: {
     order: 15,
     code: 'FileContent',
     status: 400,
     extra: ['row'],
-    when: 'A row of an uploaded file is at fault; the header is row "1". One issue per row, at most 1,000 and a closing one; nothing was done.',
+    when: 'A row of the uploaded file is invalid; the header is row "1". One issue per row, for the first 1,000, then one for the rest. Nothing was changed.',
   },
   ServiceUnavailable: {
     order: 16,
     code: 'InternalServerError',
     status: 503,
     extra: [],
-    when: 'The service cannot answer just now; `retry-after` says when to try again, with the same idempotency key. The message says when it is not known whether the request took effect.',
+    when: 'The service is temporarily unavailable; retry after `retry-after` with the same idempotency key. The message says so if the request may have taken effect.',
   },
   InternalServerError: {
     order: 17,
     code: 'InternalServerError',
     status: 500,
     extra: [],
-    when: 'An unexpected fault of ours. The answer’s `x-request-id` finds it in the log.',
+    when: 'An unexpected error in the service. Quote the `x-request-id` of the response to the operator.',
   },
 } as const satisfies Record<string, ProblemRow>
 
@@ -226,24 +232,24 @@ type ProblemRow = {
 export type ProblemName = keyof typeof problems
 type ProblemCode = (typeof problems)[ProblemName]['code']
 
-/** As many issues as one answer has: nobody reads more, and a hostile request could have a hundred thousand. */
+/** Issues per response. A hostile request could otherwise cause a hundred thousand. */
 export const issuesMax = 1_000
 
-/** One entry of an answer's `issues`, as it goes over the wire. */
+/** One entry of `issues` in a response. */
 export type Issue = { code: ProblemCode; message: string; [extra: string]: unknown }
 
 type Extra<N extends ProblemName> = { [K in (typeof problems)[N]['extra'][number]]: unknown }
 
 /**
- * A refusal that the caller can act on. Throwing it undoes the transaction; a pure rule returns it instead.
+ * An error that the caller can act on. Throwing it rolls back the transaction; a pure rule returns it instead.
  *
- * `message` is shown to the partner's developer: it names the way out and holds nothing of other partners or of our inside.
+ * The partner's developer sees `message`: it says what to do, and reveals nothing about other partners or internals.
  */
 export class Problem extends Error {
   override readonly name: ProblemName
   readonly status: number
   readonly issues: Issue[]
-  /** Headers of the answer that go with it: `retry-after`, `allow`. */
+  /** Response headers that belong to it: `retry-after`, `allow`. */
   readonly headers: Record<string, string>
 
   constructor(name: ProblemName, issues: Issue[], headers: Record<string, string> = {}) {
@@ -255,7 +261,7 @@ export class Problem extends Error {
   }
 }
 
-/** A refusal with a single issue; `extra` are the further fields that the code promises. */
+/** A problem with a single issue. `extra` holds the additional fields of its code. */
 export function problem<N extends ProblemName>(
   name: N,
   message: string,
@@ -266,12 +272,12 @@ export function problem<N extends ProblemName>(
   return new Problem(name, [issue(name, message, extra as Record<string, unknown>)], headers)
 }
 
-/** One issue of a row of the table, for refusals that carry several. */
+/** One issue, for problems that carry several. */
 export function issue(name: ProblemName, message: string, extra: Record<string, unknown> = {}): Issue {
   return { code: problems[name].code, message, ...extra }
 }
 
-/** The first `countMax` issues. If there are more, the next one stands for the rest. */
+/** The first `countMax` issues, plus one that stands for the rest if there are more. */
 export function firstIssues(found: Iterable<Issue>, countMax = issuesMax): Issue[] {
   const issues = [...Iterator.from(found).take(countMax + 1)]
   const next = issues[countMax]
@@ -279,10 +285,10 @@ export function firstIssues(found: Iterable<Issue>, countMax = issuesMax): Issue
   return issues
 }
 
-/** The refusal that holds all of these issues; the row that comes first in the table gives the status. */
+/** Combines issues into one problem. The issue with the lowest order gives the status; issues with another status are dropped. */
 export function problemOf(found: { name: ProblemName; issue: Issue }[]): Problem {
   const first = found.toSorted((a, b) => problems[a.name].order - problems[b.name].order)[0]
-  if (first === undefined) throw new Error('A refusal needs at least one issue')
+  if (first === undefined) throw new Error('A problem needs at least one issue')
   const { status } = problems[first.name]
   return new Problem(
     first.name,

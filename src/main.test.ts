@@ -66,7 +66,7 @@ test('an API in live mode, where no bank is connected, refuses intents and compl
 test.each([
   ['live', 1],
   ['sandbox', 0],
-] as const)('a worker in %s mode warns %i times that no money leaves', async (mode, count) => {
+] as const)('a worker in %s mode warns %i times that no money is paid out', async (mode, count) => {
   const harness = await startHarness({ mode })
   const { clock, stop } = harness
   const messages: string[] = []
@@ -78,11 +78,11 @@ test.each([
     now: clock.now,
   })
   await running.stop()
-  expect(messages.filter(message => message.includes('no money leaves'))).toHaveLength(count)
+  expect(messages.filter(message => message.includes('no money is paid out'))).toHaveLength(count)
   await stop()
 })
 
-test('a second worker on a machine runs without health probes where the default port is in use, and says so', async () => {
+test('a worker that finds the default health port in use warns and runs without health probes', async () => {
   const harness = await startHarness()
   onTestFinished(() => harness.stop())
   await occupy(defaultHealthPort)
@@ -95,7 +95,7 @@ test('a second worker on a machine runs without health probes where the default 
     now: harness.clock.now,
   })
   await running.stop()
-  expect(messages).toEqual([expect.stringMatching(/^The port 8081 .* set OPENWAGE_HEALTH_PORT to a port of its own/)])
+  expect(messages).toEqual([expect.stringMatching(/^Port 8081 .* set OPENWAGE_HEALTH_PORT to a free port/)])
 })
 
 test('a worker whose health port was set and is in use does not start', async () => {

@@ -18,24 +18,23 @@ import { simulatedBank } from './payouts/simulated-bank.ts'
 import type { Clock } from './time.ts'
 import type { Worker } from './worker.ts'
 
-/** The one real clock; everybody else is handed it. */
+/** The only real clock. Everything else receives a clock as an argument. */
 export const systemClock: Clock = () => new Date()
 
 export type Database = Databases & {
-  /** How to connect as the role that owns the database, for migrations and nothing else. */
+  /** Connects as the role that owns the database. Only for migrations. */
   ownerConnection: Connection
   appRole: AppRole
-  /** Where the data of the PostgreSQL that came with Openwage is; undefined with a DATABASE_URL. */
+  /** The data directory of the embedded PostgreSQL; undefined with DATABASE_URL. */
   dataDir: string | undefined
   psqlHint: string | undefined
 }
 
 /**
- * Opens the database that the settings name, or the one that came with Openwage, which is started, or joined when another
- * process has it running.
- * @param options.mayCreate false for a command that only looks: it does not create the database that comes with Openwage
- * @param options.as who to connect as: the program's own role, or the owner, before the other role may exist
- * @throws with a sentence for the operator
+ * Opens the configured database, or the embedded PostgreSQL, which is shared if another process is already running it.
+ * @param options.mayCreate false for a command that only looks: it does not create an embedded database
+ * @param options.as the role to connect as: the app role, or the owner, which works before the app role exists
+ * @throws Error with a message for the operator
  */
 export async function openDatabase(
   settings: Settings,
@@ -44,7 +43,7 @@ export async function openDatabase(
 ): Promise<Database> {
   if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
     throw new SettingsProblem(
-      'DATABASE_OWNER_URL needs a DATABASE_URL, as which the service connects to the same database',
+      'DATABASE_OWNER_URL requires DATABASE_URL: set it to the address at which the service connects to the same database',
     )
   const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
@@ -63,8 +62,8 @@ export async function openDatabase(
     await close()
     if (embedded !== undefined) throw error
     const setting = as === 'owner' && settings.DATABASE_OWNER_URL !== '' ? 'DATABASE_OWNER_URL' : 'DATABASE_URL'
-    // The address is not shown: it holds a password.
-    const reason = `The database of ${setting} cannot be used: ${reasonOf(error)}`
+    // Never shows the address, which contains a password.
+    const reason = `Cannot use the database at ${setting}: ${reasonOf(error)}`
     throw new Error(reason + remedyOf(error, as === 'app' ? appConnection : ownerConnection), { cause: error })
   }
   return {
@@ -75,13 +74,13 @@ export async function openDatabase(
 }
 
 function remedyOf(error: unknown, connection: Connection): string {
-  // 42501, insufficient privilege: before anything is asked for, only the right to connect can be what is missing.
+  // 42501, insufficient privilege. No query has run yet, so only the right to connect can be missing.
   if (!(error instanceof pg.DatabaseError) || error.code !== '42501') return ''
   const { database = '', user = '' } = new pg.Client(connection)
-  return `; let its owner run: grant connect on database ${pg.escapeIdentifier(database)} to ${pg.escapeIdentifier(user)};`
+  return `; as its owner, run: grant connect on database ${pg.escapeIdentifier(database)} to ${pg.escapeIdentifier(user)};`
 }
 
-// As the driver understands the connection, which also looks at PGUSER.
+// Resolved by the driver, which also reads PGUSER.
 function appRoleOf(connection: Connection): AppRole {
   const { user = '', password } = new pg.Client(connection)
   return { name: user, ...(typeof password === 'string' ? { password } : {}) }
@@ -96,14 +95,14 @@ async function openEmbedded(
     checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
     ...(dataDir === '' ? {} : { dataDir }),
     onProgress: step => log.info(step),
-    onLost: reason => log.error({ reason }, 'PostgreSQL was lost and is started again'),
+    onLost: reason => log.error({ reason }, 'lost PostgreSQL: restarting it'),
     onBack: () => log.info('PostgreSQL is back'),
   })
 }
 
 /**
- * What is to be told of an error in a sentence. A name with several addresses that all fail (`localhost`) gives an error
- * without a message, around one for each.
+ * The message of an error. Connecting to a name with several addresses (`localhost`) fails with an AggregateError that has
+ * no message of its own.
  */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0])
@@ -111,9 +110,9 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * Sees to a schema that is up to date.
- * @param mayMigrate false where the operator does that, with `openwage migrate`
- * @throws with a sentence for the operator
+ * Ensures that the schema is up to date.
+ * @param mayMigrate false if the operator migrates, with `openwage migrate`
+ * @throws Error with a message for the operator
  */
 export async function prepare(
   { db, ownerConnection, appRole }: Database,
@@ -126,7 +125,7 @@ export async function prepare(
   if (mayMigrate) {
     const owner = connect(ownerConnection, { log, connectionsMax: ownerConnectionsMax })
     try {
-      // As the owner: another process may be migrating at this moment, and has granted nothing yet.
+      // As the owner: while another process is migrating, the app role may have no rights yet.
       if ((await readSchemaState(owner.db)).pending.length > 0) onProgress('creating and updating tables')
       await migrate(owner.db, owner.pool, appRole)
     } finally {
@@ -135,12 +134,12 @@ export async function prepare(
   }
   const state = await readSchemaState(db)
   if (state.pending.length > 0)
-    throw new Error(`The database is not up to date (${state.pending.join(', ')}): run openwage migrate first`)
+    throw new Error(`The database schema is out of date; run openwage migrate (pending: ${state.pending.join(', ')})`)
   const tooNew = await describeNewerSchema(state)
   if (tooNew !== undefined) throw new Error(tooNew)
 }
 
-// One holds the lock, one migrates, and one is for the job queue's migrations.
+// One holds the lock, one migrates our schema, one migrates graphile-worker's.
 const ownerConnectionsMax = 3
 
 export type Roles = { api: boolean; worker: boolean }
@@ -149,16 +148,16 @@ export type Running = {
   /** `http://127.0.0.1:8080`; undefined without the API. */
   address: string | undefined
   /**
-   * Stops in order: /readyz says so, then no requests are taken any more, the running ones and the running steps end, and the
-   * database is let go.
-   * @param drainMs for how long to go on answering first, so that a load balancer sees /readyz and sends requests elsewhere
+   * Shuts down gracefully: fails /readyz, drains, stops accepting requests, finishes running requests and tasks, and closes
+   * the database.
+   * @param drainMs how long to keep serving while /readyz fails, so that a load balancer takes the process out
    */
   stop(options?: { drainMs?: number }): Promise<void>
 }
 
 /**
- * Starts what `roles` names, over a prepared database. A worker alone answers health probes on a port of its own.
- * @throws with a sentence for the operator; the database stays open, and nothing else does
+ * Starts the API, the worker or both on a prepared database. A worker without the API serves health probes on its own port.
+ * @throws Error with a message for the operator; only the database is left open
  */
 export async function run(
   database: Database,
@@ -175,7 +174,7 @@ export async function run(
   const excess = await describeExcess(db)
   if (excess !== undefined) log.warn(excess)
   try {
-    // Only now, and only what is asked for: they are most of what there is to load.
+    // Imported late and only as needed: these modules are most of the load time.
     const context = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
@@ -188,13 +187,13 @@ export async function run(
     listening = roles.api
       ? await listen(app, { host, port, setting: 'PORT' })
       : await listenForProbes(app, { host, port: healthPort, log })
-    // Nobody waits for it, and a start does not fail of it.
+    // Best effort: cleanup must not block startup.
     if (roles.api) {
       void import('./http/uploaded-file.ts')
         .then(({ removeLeftBehind }) => removeLeftBehind())
-        .catch(error => log.warn({ err: error }, 'files of an earlier process are still there'))
+        .catch(error => log.warn({ err: error }, 'could not delete the upload files of an earlier process'))
     }
-    // After the port is ours: what cannot serve leaves the work to others.
+    // Only once the port is bound: a process that cannot serve must not take work.
     if (roles.worker) {
       const { startWorker } = await import('./worker.ts')
       worker = await startWorker({ db, log, now }, pool, railOf(settings, { db, log, now }))
@@ -207,18 +206,18 @@ export async function run(
       },
     }
   } catch (error) {
-    // Best effort: what cannot be closed must not keep the reason from the operator.
+    // Best effort: a failing shutdown must not hide the error.
     await Promise.race([stop().catch(() => undefined), pause(closeMsMax, undefined, { ref: false })])
     throw error
   }
 }
 
-// Closing takes milliseconds, unless the database has just gone.
+// Closing takes milliseconds, unless the database has just been lost.
 const closeMsMax = 3_000
 
 /**
- * A worker pays people whether or not it can be probed, and the second one on a machine finds the default port taken: it
- * runs without health probes then. A port that the operator has set is expected by a supervisor.
+ * Listens for health probes. If the default port is taken, as it is for the second worker on a machine, the worker runs
+ * without probes: paying out matters more. A port set by the operator must be free, because a supervisor probes it.
  */
 async function listenForProbes(
   app: App,
@@ -230,16 +229,16 @@ async function listenForProbes(
   } catch (error) {
     if (port !== undefined || !(error instanceof ListenProblem) || error.code !== 'EADDRINUSE') throw error
     log.warn(
-      `The port ${defaultHealthPort} of ${host} is in use, so this worker runs without health probes: ` +
-        `set ${setting} to a port of its own, or to 0 for any that is free`,
+      `Port ${defaultHealthPort} on ${host} is in use, so this worker runs without health probes; ` +
+        `set ${setting} to a free port, or to 0 for any free port`,
     )
     return undefined
   }
 }
 
 /**
- * Whether withdrawals can be paid out. Every process answers by the settings alone, so that an API without a worker beside
- * it refuses what no worker could carry out. The simulated bank moves no money: live mode never pays through it.
+ * Whether withdrawals can be paid out. Depends on the settings alone, so that an API process refuses what no worker could
+ * pay. The simulated bank moves no money, so live mode never uses it.
  */
 export function hasRail({ OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>): boolean {
   return mode === 'sandbox'
@@ -248,7 +247,7 @@ export function hasRail({ OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>
 function railOf(settings: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
   if (hasRail(settings)) return simulatedBank({ db, now })
   log.warn(
-    'No bank is connected: withdrawals are refused, those already held can only be cancelled, and no money leaves. See docs/guides/go-live.md',
+    'No bank is connected: withdrawals are refused, held ones can only be cancelled, and no money is paid out; see docs/guides/go-live.md',
   )
   return null
 }

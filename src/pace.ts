@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 
-// Short enough that the requests that are answered in between notice nothing.
+// Short enough not to delay other requests noticeably.
 const sliceMsMax = 10
 
 /**
- * Keeps the work of one large request from holding the others up: it rests between slices of a few milliseconds.
+ * Keeps one large request from blocking the event loop: it yields between slices of a few milliseconds.
  *
  *     for (const line of lines) {
  *       if (pace.isDue) await pace.rest()

@@ -1,13 +1,13 @@
 import { type Reader, sql } from './database/database.ts'
 
-// What graphile-worker's tables say of its queue.
+// The state of graphile-worker's queue, read from its tables.
 
 export type Queue = {
-  /** Tasks whose time has come, the ones that are running included. */
+  /** Due tasks, including those that are running. */
   due: number
-  /** Since when the longest of them waits; null when none does. */
+  /** When the oldest of them became due; null if none is due. */
   oldestDueAt: Date | null
-  /** Tasks that have failed too often and are not retried, by name. Their errors are in the log of the worker. */
+  /** Tasks that failed too often and are not retried, by name. The worker's log has the errors. */
   givenUp: { task: string; count: number }[]
 }
 

@@ -17,7 +17,7 @@ export type TaskName =
   | 'number-event-feeds'
   | 'watch-floats'
 
-/** What a task runs on. It opens its own transactions and never calls outside within one. */
+/** A task's dependencies. A task opens its own transactions and never calls an external system inside one. */
 export type TaskContext = { db: Db; log: Logger; now: Clock }
 
 /**

@@ -101,7 +101,7 @@ test('a step that fails says so in the log, is tried again later, and takes noth
   isBroken = false
   await pool.query(`update graphile_worker._private_jobs set run_at = now()`)
   await expect.poll(failed, wait).toBeUndefined()
-  expect(messages).not.toContain('the worker is started again')
+  expect(messages).not.toContain('restarting the worker runner')
   await worker.stop()
   await stop()
 })

@@ -28,53 +28,53 @@ const tasks = {
   ...floatTasks,
 } satisfies Partial<Tasks>
 
-// Steps that call outside may hang as long as a call may: they have slots of their own and never hold up the others.
-const slots = { inside: 2, outside: 3 }
+// Tasks that call external systems can hang for as long as a call may take, so they have slots of their own.
+const slots = { internal: 2, external: 3 }
 
-// Two that listen, and one for each slot that takes or gives back a job.
-const queueConnectionsMax = 2 + slots.inside + slots.outside
+// One listener per runner, and one connection per slot to fetch and complete jobs.
+const queueConnectionsMax = 2 + slots.internal + slots.external
 
-// A runner ends when PostgreSQL goes away at the wrong moment: a restart of PostgreSQL takes a second, an outage minutes.
+// A runner can end when it loses PostgreSQL. Restarting PostgreSQL takes a second, an outage takes minutes.
 const restartAfterMs = { first: 500, max: 15_000 }
 
-/** `isWorking` is false while its queue is lost and it is being restarted. */
+/** `isWorking` is false while a runner has lost its queue and is being restarted. */
 export type Worker = { isWorking(): boolean; stop(): Promise<void> }
 
 /**
- * Runs the background steps until stopped, and does not leave when PostgreSQL does. Any number of workers may run beside
- * each other.
- * @param rail where withdrawals go; null leaves them held
- * @throws when the steps cannot be started at all
+ * Runs the background tasks until stopped, and survives an outage of PostgreSQL. Any number of workers may run
+ * concurrently.
+ * @param rail pays out withdrawals; null leaves them held
+ * @throws if the tasks cannot be started
  */
 export async function startWorker(context: TaskContext, pool: pg.Pool, rail: Rail | null): Promise<Worker> {
-  // graphile-worker writes job ids as JSON, which knows no bigint: with our types every step that failed would end us.
+  // Without our type parsers: graphile-worker serialises job ids as JSON, which fails on bigint and would crash the process.
   const queue = openQueuePool(pool, { log: context.log, connectionsMax: queueConnectionsMax })
   const running: RunningRunner[] = []
   const stop = async () => {
     await Promise.all(running.map(each => each.stop()))
     await queue.end()
   }
-  const inside = async () => {
-    const runner = await startRunner(context, queue, { tasks, concurrency: slots.inside })
+  const startInternal = async () => {
+    const runner = await startRunner(context, queue, { tasks, concurrency: slots.internal })
     try {
-      // The first round is now: what was cut off by a kill need not wait for the next minute.
+      // Runs every task at once: work interrupted by a kill need not wait for the next minute.
       for (const task of Object.keys(tasks)) await runner.addJob(task, undefined, roundOf(task))
     } catch (error) {
-      // Otherwise it would run on, unknown to the caller, and keep the process alive without a worker that can be stopped.
+      // Otherwise the runner would keep the process alive, with no way for the caller to stop it.
       await stopRunner(runner)
       throw error
     }
     return runner
   }
-  const outside = () => startRunner(context, queue, { tasks: payoutTasks(rail), concurrency: slots.outside })
+  const startExternal = () => startRunner(context, queue, { tasks: payoutTasks(rail), concurrency: slots.external })
   const isWorking = () => running.length === 2 && running.every(each => each.isRunning())
   try {
-    for (const start of [inside, outside]) running.push(await keepRunning(context, start))
-    const heart = await startHeart(context, isWorking)
+    for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))
+    const heartbeat = await startHeartbeat(context, isWorking)
     return {
       isWorking,
       async stop() {
-        await heart.stop()
+        await heartbeat.stop()
         await stop()
       },
     }
@@ -87,20 +87,20 @@ export async function startWorker(context: TaskContext, pool: pg.Pool, rail: Rai
 type Stoppable = { stop(): Promise<void> }
 type RunningRunner = Stoppable & { isRunning(): boolean }
 
-/** Beats for as long as the worker works: one that has lost its queue is to be seen as silent. */
-async function startHeart({ db, log }: TaskContext, isWorking: () => boolean): Promise<Stoppable> {
+/** Sends heartbeats while the worker is working. A worker that has lost its queue must look dead. */
+async function startHeartbeat({ db, log }: TaskContext, isWorking: () => boolean): Promise<Stoppable> {
   const worker = { workerId: randomUUID(), host: hostname(), processId: process.pid }
   let beating = beat(db, worker)
   await beating
   const timer = setInterval(() => {
     if (!isWorking()) return
-    beating = beat(db, worker).catch(error => log.warn({ err: error }, 'a heartbeat of the worker was lost'))
+    beating = beat(db, worker).catch(error => log.warn({ err: error }, 'could not record a heartbeat'))
   }, heartbeatLimits.beatEveryMs).unref()
   return {
     async stop() {
       clearInterval(timer)
       await beating
-      // Best effort: without a database the row stays, and grows silent.
+      // Best effort: without a database the row stays, and the worker shows as silent.
       await signOff(db, worker).catch(() => undefined)
     },
   }
@@ -112,20 +112,20 @@ async function keepRunning({ log }: TaskContext, start: () => Promise<Runner>): 
   const ended = (async () => {
     for (let waitMs = restartAfterMs.first; ; ) {
       if (runner !== undefined) {
-        await runner.promise.catch(error => log.error({ err: error }, 'the worker ended with an error'))
+        await runner.promise.catch(error => log.error({ err: error }, 'a worker runner failed'))
         runner = undefined
         waitMs = restartAfterMs.first
       }
       if (stopping.signal.aborted) return
-      log.warn({ waitMs }, 'the worker is started again')
+      log.warn({ waitMs }, 'restarting the worker runner')
       await pause(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       if (stopping.signal.aborted) return
       waitMs = Math.min(waitMs * 2, restartAfterMs.max)
       runner = await start().catch(error => {
-        log.error({ err: error }, 'the worker could not be started')
+        log.error({ err: error }, 'could not start the worker runner')
         return undefined
       })
-      // Told to stop while it was starting.
+      // `stop` was called while it was starting.
       if (stopping.signal.aborted && runner !== undefined) await stopRunner(runner)
     }
   })()
@@ -139,7 +139,7 @@ async function keepRunning({ log }: TaskContext, start: () => Promise<Runner>): 
   }
 }
 
-// A runner that has just ended by itself refuses to be stopped.
+// Stopping a runner that has already ended throws.
 async function stopRunner(runner: Runner): Promise<void> {
   await runner.stop().catch(() => undefined)
 }
@@ -149,18 +149,18 @@ async function startRunner(
   pool: pg.Pool,
   { tasks, concurrency }: { tasks: Partial<Tasks>; concurrency: number },
 ): Promise<Runner> {
-  // Steps that are due at an instant are woken then; the round each minute is for the ones that nobody woke.
+  // Tasks are scheduled for when they are due. Running each every minute as well covers a missed schedule.
   const rounds = Object.keys(tasks).map(task => ({ task, match: '* * * * *', options: roundOf(task) }))
   return await run({
     pgPool: pool,
     taskList: Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, () => task(context)])),
     parsedCronItems: parseCronItems(rounds),
     concurrency,
-    // A job that cannot be given back then ends the runner, which is started again. Otherwise it would end the process.
+    // Without delays, a job that cannot be completed ends the runner, which restarts. With them, it would end the process.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
     noHandleSignals: true,
     logger: new JobLogger(scope => (level, message, meta) => {
-      // Its informational chatter is of no use to an operator; what fails is.
+      // Its info lines are noise to an operator.
       if (level === 'error' || level === 'warning') {
         context.log[level === 'error' ? 'error' : 'warn']({ task: scope.taskIdentifier, err: meta?.error }, message)
       }

@@ -14,7 +14,7 @@ import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
 import { verifyAnswer } from './contract.ts'
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only moves when a test moves it. */
 export type TestClock = {
   now(): Date
   advance(by: { minutes?: number; days?: number; seconds?: number }): void
@@ -22,17 +22,17 @@ export type TestClock = {
 }
 
 export type Call = { body?: unknown; headers?: Record<string, string>; key?: string | null; raw?: string | Buffer }
-// biome-ignore lint/suspicious/noExplicitAny: every body is checked against openapi.json, and a test that reads a wrong field fails by itself.
+// biome-ignore lint/suspicious/noExplicitAny: every body is checked against openapi.json, and a test that reads a wrong field fails anyway.
 export type Answer = { status: number; headers: Record<string, string | undefined>; body: any; text: string }
 
-/** The id of the resource that an answer's `location` names. */
+/** The id of the resource in the `location` header. */
 export function locatedId({ headers: { location } }: Answer): string {
   const id = location?.split('/').at(-1)
   if (id === undefined) throw new Error('The answer has no location')
   return id
 }
 
-/** One partner with a key, an open cycle and the tiers that the tests talk about. */
+/** A partner with a key, an open cycle and the tiers that the tests use. */
 export type TestPartner = { partner: Partner; key: string; payCycle: payCycles.PayCycle }
 
 export const bronze: TierTerms = {
@@ -48,8 +48,8 @@ export const badAccount = { accountHolder: 'Sam Okafor', sortCode: '089999', acc
 export const euAccount = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
 
 /**
- * A database of its own (cloned from the migrated template), the whole API on it, a clock that stands still, and two
- * partners. Call `stop` in `afterAll`. Every answer is checked against openapi.json.
+ * Sets up a separate database (cloned from the migrated template), the whole API on it, a test clock and two partners. Call
+ * `stop` in `afterAll`. Every response is validated against openapi.json.
  */
 export async function startHarness({
   mode = 'sandbox',
@@ -68,7 +68,7 @@ export async function startHarness({
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, owner, superuser, database })
   const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
-  // What a test does behind the program's back. It opens no connection before it is used.
+  // For changes that bypass the service. Connects lazily.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
   const clock = testClock(startAt)
   const { db } = databases
@@ -112,9 +112,9 @@ export async function startHarness({
 
   return {
     app: app as App,
-    /** As the program is connected: what it has no right to do, fails here as well. */
+    /** Connected with the app role, and limited to its rights. */
     ...databases,
-    /** As the owner of the tables, to change and to look at what the program may not. */
+    /** Connected as the owner of the tables, for what the app role may not read or change. */
     ownerDb: asOwner.db,
     clock,
     host,
@@ -134,7 +134,7 @@ export async function startHarness({
       db.transaction().execute(tx => setTier(tx, { partnerId, name, currency, terms, now: clock.now() })),
     addKey: (granted: readonly Scope[], { expiresAt = null as Date | null, partnerId = mine.partner.id } = {}) =>
       db.transaction().execute(tx => createKey(tx, { partnerId, mode, scopes: granted, expiresAt, now: clock.now() })),
-    /** Invites a member (active at once) and, unless nothing is asked for, gives them pay through a pay run. */
+    /** Invites a member (active at once), and creates a pay run if `available` is not 0. */
     async addMember({
       available = 0,
       tier = 'Silver',
@@ -155,7 +155,7 @@ export async function startHarness({
       }
       return invited.body.memberId
     },
-    /** A second process, in all that matters: the same API with connections of its own. */
+    /** Stands in for a second process: the same API with separate connections. */
     async startSecond() {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
       const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, hasRail })
@@ -183,7 +183,7 @@ async function addPartner(
     const now = clock.now()
     const partner = await createPartner(tx, {
       name,
-      // The clock stands still, so that the limiter would never let anybody through again.
+      // With a frozen clock, the rate limiter would never refill.
       settings: {
         autoActivate: true,
         graceMinutes: 0,
@@ -217,7 +217,7 @@ async function cloneTemplate({
   const client = new pg.Client({ host, user: superuser, database: 'postgres' })
   await client.connect()
   try {
-    // Two test files that start at once take turns: a template can be copied by one session at a time.
+    // Only one session at a time can copy a template, and test files run concurrently.
     await client.query('select pg_advisory_lock(1)')
     await client.query(`create database ${database} template template_openwage owner ${owner}`)
   } finally {

@@ -5,7 +5,7 @@ import { expect, inject, test } from 'vitest'
 
 const migration = (name: string) => readFileSync(new URL(`../migrations/${name}.sql`, import.meta.url), 'utf8')
 
-test('withdrawals that were held before 0002 go to the bank after it, and show the balance of their time', async () => {
+test('migration 0002 makes held withdrawals due for payout and gives them the balance of their time', async () => {
   const { host, superuser: user } = inject('postgres')
   const database = `test_${randomBytes(6).toString('hex')}`
   const server = new pg.Client({ host, user, database: 'postgres' })

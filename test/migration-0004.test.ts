@@ -7,7 +7,7 @@ const migration = (name: string) => readFileSync(new URL(`../migrations/${name}.
 const earlier = ['0001_foundation', '0002_whole_life_of_the_money', '0003_what_every_withdrawal_pays']
 const at = `'2026-03-10T09:00:00Z'`
 
-test('members of before 0004 are kept, found by their e-mail, and analyzed; nobody is analyzed where there is none', async () => {
+test('migration 0004 keeps existing members, makes their emails unique, and analyzes the table unless it is empty', async () => {
   const { host, superuser: user } = inject('postgres')
   const server = new pg.Client({ host, user, database: 'postgres' })
   await server.connect()
@@ -28,7 +28,7 @@ test('members of before 0004 are kept, found by their e-mail, and analyzed; nobo
     await db.query(`begin; ${migration('0004_members_in_bulk')}; commit`)
     const { rows } = await db.query('select count(*)::integer from members')
     expect(rows).toEqual([{ count }])
-    // Below 0: PostgreSQL knows that it knows nothing, and guesses. An empty table that was analyzed is believed to stay empty.
+    // Below 0, PostgreSQL has no statistics and guesses. Of an empty table that was analyzed it assumes that it stays empty.
     tuples.push((await db.query(`select reltuples::integer as n from pg_class where relname = 'members'`)).rows[0]?.n)
     if (count > 0) {
       await expect(
@@ -36,7 +36,7 @@ test('members of before 0004 are kept, found by their e-mail, and analyzed; nobo
                     worker_id, account_holder, sort_code, account_number, iban, enable_payroll, dob, gender, created_at,
                     updated_at from members where id = 'mem_1'`),
       ).rejects.toMatchObject({ constraint: 'one_member_per_email' })
-      // Whoever is inactive holds no e-mail.
+      // An inactive member does not reserve an email.
       await db.query(`insert into members select partner_id, 'mem_new', 'invited', email, first_name, last_name, phone, tier,
                         worker_id, account_holder, sort_code, account_number, iban, enable_payroll, dob, gender, created_at,
                         updated_at from members where id = 'mem_2'`)

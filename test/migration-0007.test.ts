@@ -49,7 +49,7 @@ afterAll(async () => {
   await client.end()
 })
 
-test('jobs of actions from before 0007 count every action, the one that is being applied included', async () => {
+test('migration 0007 makes jobs of actions count every action, including the one being applied', async () => {
   const find = (jobId: string) => memberJobs.find(db, { partnerId: 'par', jobId })
   expect(await find('maj_1')).toMatchObject({ status: 'Completed', steps: 3, stepsDone: 3 })
   const jobId = await memberJobs.findNext(db, { except: [] })

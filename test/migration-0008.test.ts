@@ -8,7 +8,7 @@ const names = readdirSync(folder).sort()
 const migration = (name: string) => readFileSync(new URL(name, folder), 'utf8')
 const at = `'2026-03-10T09:00:00Z'`
 
-test('events of before 0008 have Money as Money after it, and are append-only still', async () => {
+test('migration 0008 turns amounts in events into Money objects and keeps events append-only', async () => {
   const { host, superuser: user } = inject('postgres')
   const database = `test_${randomBytes(6).toString('hex')}`
   const server = new pg.Client({ host, user, database: 'postgres' })

@@ -11,7 +11,7 @@ import { startTestPostgres } from './postgres.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
-// The deadline of a request, and what a busy machine may add to it.
+// The deadline of a request, plus the delay of a busy machine.
 const slackMs = 10_000
 const answerMsMax = 5_000 + slackMs
 
@@ -50,8 +50,8 @@ async function timed(call: Promise<Answer>): Promise<{ answer: Answer; ms: numbe
   return { answer, ms: performance.now() - startedAt }
 }
 
-/** Repeats a request with its idempotency key, as a client does, until it is answered. */
-async function insist(call: () => Promise<Answer>): Promise<Answer> {
+/** Retries a request with the same idempotency key, like a client, until it gets a definite response. */
+async function retry(call: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     const answer = await call()
     if (answer.status !== 503 && answer.status !== 409) return answer
@@ -59,14 +59,14 @@ async function insist(call: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-async function isReady(): Promise<void> {
+async function waitUntilReady(): Promise<void> {
   await vi.waitFor(async () => expect((await harness.call('GET', '/readyz', { key: null })).status).toBe(200), {
     timeout: 30_000,
     interval: 50,
   })
 }
 
-test('while PostgreSQL is frozen every request is refused in time; afterwards all is as it was, and nothing is done twice', async () => {
+test('while PostgreSQL is frozen every request fails within its deadline, and retries afterwards take effect exactly once', async () => {
   const memberId = await harness.addMember({ available: 50_000 })
   const money = { amount: 5_000, currency: 'GBP' }
   const intent = async () =>
@@ -91,10 +91,10 @@ test('while PostgreSQL is frozen every request is refused in time; afterwards al
   ]
   signalServer('SIGSTOP')
   try {
-    // First with a key that is known, so that the operation itself is cut off; then with one that must be looked up.
-    for (const round of ['known key', 'key to be looked up']) {
+    // First with a cached API key, so that the operation itself times out; then with one that must be looked up.
+    for (const round of ['cached key', 'uncached key']) {
       const ready = timed(harness.call('GET', '/readyz', { key: null }))
-      const asked = [...reads.slice(0, round === 'known key' ? 2 : 5), ...writes].map(call => timed(call()))
+      const asked = [...reads.slice(0, round === 'cached key' ? 2 : 5), ...writes].map(call => timed(call()))
       expect((await timed(harness.call('GET', '/livez', { key: null }))).ms).toBeLessThan(slackMs)
       for (const { answer, ms } of await Promise.all(asked)) {
         expect([answer.status, answer.headers['retry-after']], answer.text).toEqual([503, '1'])
@@ -108,8 +108,8 @@ test('while PostgreSQL is frozen every request is refused in time; afterwards al
   } finally {
     signalServer('SIGCONT')
   }
-  for (const call of writes) expect((await insist(call)).status).toBe(201)
-  for (const call of writes) expect((await insist(call)).headers['idempotency-replayed']).toBe('true')
+  for (const call of writes) expect((await retry(call)).status).toBe(201)
+  for (const call of writes) expect((await retry(call)).headers['idempotency-replayed']).toBe('true')
   const balance = await harness.call('GET', `/v1/pay/members/${memberId}/balance`)
   expect(balance.body.available.amount).toBe(50_000 - 2 * 5_000)
   const { body } = await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)
@@ -119,8 +119,8 @@ test('while PostgreSQL is frozen every request is refused in time; afterwards al
   expect(await findings()).toEqual([])
 })
 
-test('reads beyond those that can wait are refused at once, and the log sums them up', async () => {
-  await isReady()
+test('reads beyond the queue limit are refused at once, and the log summarises them', async () => {
+  await waitUntilReady()
   logged.length = 0
   signalServer('SIGSTOP')
   try {
@@ -135,17 +135,17 @@ test('reads beyond those that can wait are refused at once, and the log sums the
   const refusals = logged.flatMap(line => Object.entries(line.refusals ?? {}))
   const sum = (kind: string) =>
     refusals.filter(([each]) => each === kind).reduce((total, [, count]) => total + count, 0)
-  // 512 wait for a connection and 30 for an answer; the others are not even put in the queue.
+  // 512 wait for a connection and 30 for a response; the rest are never queued.
   expect(sum('too many requests wait for a database connection')).toBeGreaterThan(1_000)
   expect(logged.length).toBeLessThan(20)
-  await isReady()
+  await waitUntilReady()
   expect((await harness.call('GET', '/v1/tiers')).status).toBe(200)
 })
 
 test.each(['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)(
-  'while PostgreSQL restarts after %s no request is answered with 500',
+  'while PostgreSQL restarts after %s no request fails with 500',
   async signal => {
-    await isReady()
+    await waitUntilReady()
     logged.length = 0
     const memberId = await harness.addMember({ available: 50_000 })
     let isOver = false
@@ -169,20 +169,20 @@ test.each(['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)(
     const before = postmaster()
     process.kill(before, signal)
     await vi.waitFor(() => expect(postmaster()).not.toBe(before), { timeout: 30_000, interval: 20 })
-    await isReady()
+    await waitUntilReady()
     isOver = true
     await Promise.all(clients)
     expect([...statuses.keys()].filter(status => status >= 500)).toEqual([503])
     expect(
       logged.filter(({ msg }) => msg === 'request failed').map(({ err }) => err?.stack),
-      'what was answered with 500',
+      'requests that failed with 500',
     ).toEqual([])
     expect(await findings()).toEqual([])
   },
 )
 
-test('a database that was made read-only refuses writes with 503 and goes on reading', async () => {
-  await isReady()
+test('on a read-only database, writes fail with 503 and reads still work', async () => {
+  await waitUntilReady()
   const readOnly = async (setting: string) => {
     await asSuperuser(`alter system set default_transaction_read_only = ${setting}`)
   }
@@ -211,7 +211,7 @@ async function asSuperuser(setting: string): Promise<void> {
   }
 }
 
-/** Where the books disagree with themselves. */
+/** The rules that the ledger violates. */
 async function findings(): Promise<unknown[]> {
   return (await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)
 }

@@ -12,7 +12,7 @@ import { migrate } from '../src/database/migrate.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The suite's server, and its roles: the program's own, the owner of all databases, and a superuser. */
+    /** The suite's server and its roles: the app role, the owner of all databases, and a superuser. */
     postgres: { host: string; user: string; owner: string; superuser: string }
   }
 }
@@ -24,9 +24,9 @@ export default async function setup(project: TestProject) {
   return stop
 }
 
-/** A PostgreSQL with a migrated template; a test that stops or freezes the server needs one of its own. */
+/** Starts a PostgreSQL with a migrated template. A test that stops or freezes the server needs its own. */
 export async function startTestPostgres() {
-  // Not mkdtemp: a folder that only its maker may enter is none that an unprivileged PostgreSQL can work in.
+  // Not mkdtemp: an unprivileged PostgreSQL could not access a folder with mode 0700.
   const dataDir = path.join(tmpdir(), `openwage-test-${randomBytes(6).toString('hex')}`)
   const postgres = await startEmbeddedPostgres({
     dataDir,

@@ -4,8 +4,8 @@ import { appRights } from '../src/database/grants.ts'
 import { migrate } from '../src/database/migrate.ts'
 import { goodAccount, type Harness, startHarness } from './harness.ts'
 
-// What the program's own role cannot do, tried as an SQL injection would, over the program's connections; and what not even
-// the owner of the tables can do without switching the database's triggers off.
+// Checks what the app role cannot do, as an SQL injection would try it, over the service's own connections; and what not
+// even the owner of the tables can do without disabling triggers.
 
 let harness: Harness
 let withdrawalId: string
@@ -34,9 +34,9 @@ const codeOf = async (statement: string) =>
 
 test.each([
   ['run a program', `copy (select 1) to program 'true'`],
-  ['run a program and read what it says', `create temporary table said (line text); copy said from program 'id'`],
+  ['run a program and read its output', `create temporary table output (line text); copy output from program 'id'`],
   ['read a file of the server', `select pg_read_file('postmaster.pid')`],
-  ['read a file by loading it', `create temporary table lines (line text); copy lines from '/etc/passwd'`],
+  ['load a file into a table', `create temporary table lines (line text); copy lines from '/etc/passwd'`],
   ['write a file of the server', `copy (select 1) to '/tmp/openwage-roles-test'`],
   ['import a file as a large object', `select lo_import('/etc/passwd')`],
   ['list the files of the server', `select pg_ls_dir('.')`],
@@ -48,23 +48,23 @@ test.each([
   ['disable all triggers of its session', 'set session_replication_role = replica'],
   ['drop a trigger', 'drop trigger ledger_transfers_append_only on ledger_transfers'],
   [
-    'replace what a trigger calls',
+    'replace a trigger function',
     'create or replace function refuse_change() returns trigger language plpgsql as $$ begin return new; end $$',
   ],
   ['drop a constraint', 'alter table ledger_balances drop constraint member_not_overdrawn'],
   ['drop a table', 'drop table ledger_transfers'],
   ['create a table', 'create table mine ()'],
   ['create a schema', 'create schema mine'],
-  ['create a view over what it may not change', 'create view mine as select 1'],
+  ['create a view', 'create view mine as select 1'],
   ['change a transfer', 'update ledger_transfers set amount = amount + 1'],
   ['delete a transfer', 'delete from ledger_transfers'],
-  ['empty the books', 'truncate ledger_transfers'],
+  ['truncate the ledger', 'truncate ledger_transfers'],
   ['change an event', `update events set data = '{}'`],
   ['delete an event', 'delete from events'],
   ['change the terms of a tier', 'update tier_versions set fee_fixed = 0'],
   ['change a line of a pay run', 'update pay_run_lines set amount = amount + 1'],
   ['change a settled line', 'update settlement_lines set taken = 0'],
-  ['allow another change of state', `insert into state_edges values ('withdrawals', 'paid', 'held')`],
+  ['allow another transition', `insert into state_edges values ('withdrawals', 'paid', 'held')`],
   [
     'change the account of a held withdrawal',
     `update withdrawal_intents set sort_code = '107999', account_number = '88837491'`,
@@ -75,13 +75,13 @@ test.each([
     'update withdrawals set withdrawal_intent_id = withdrawal_intent_id',
   ],
   ['delete a withdrawal', 'delete from withdrawals'],
-  ['give a key other scopes', `update api_keys set scopes = '{admin}'`],
-  ['move the end of a key', 'update api_keys set expires_at = null'],
-  ['exchange the secret of a key', `update api_keys set hash = sha256('mine')`],
+  ['change the scopes of a key', `update api_keys set scopes = '{admin}'`],
+  ['change the expiry of a key', 'update api_keys set expires_at = null'],
+  ['replace the secret of a key', `update api_keys set hash = sha256('mine')`],
   ['delete a key', 'delete from api_keys'],
   ['delete a member', 'delete from members'],
   ['turn a sandbox into a live database', `update installation set mode = 'live'`],
-  ['say that it serves any schema', `insert into schema_compatibility values ('0005_roles', '0001')`],
+  ['declare itself compatible with any schema', `insert into schema_compatibility values ('0005_roles', '0001')`],
   ['hide a migration', 'delete from kysely_migration'],
   ['become the owner', 'set role openwage_owner'],
   ['become a superuser', 'alter role current_user superuser'],
@@ -89,11 +89,11 @@ test.each([
   ['create a database', 'create database mine'],
   ['grant itself more', 'grant pg_execute_server_program to current_user'],
   ['change the queue’s functions', 'drop function graphile_worker.add_jobs'],
-])('the program’s role cannot %s', async (_, statement) => {
+])('the app role cannot %s', async (_, statement) => {
   expect(await codeOf(statement)).toBe(insufficientPrivilege)
 })
 
-test('a revoked key cannot be revived, though the program’s role may revoke keys', async () => {
+test('the app role can revoke a key but never undo a revocation', async () => {
   for (const revokedAt of ['null', `now() + interval '1 year'`]) {
     await expect(
       harness.pool.query(`update api_keys set revoked_at = ${revokedAt} where id = $1`, [keyId]),
@@ -101,7 +101,7 @@ test('a revoked key cannot be revived, though the program’s role may revoke ke
   }
 })
 
-test('a temporary table with the name of the listed changes of state allows none', async () => {
+test('a temporary table cannot shadow the list of allowed transitions', async () => {
   const client = await harness.pool.connect()
   try {
     await client.query('begin')
@@ -127,7 +127,7 @@ test.each([
   ['withdrawals', `withdrawal_intent_id = 'wi_other'`],
   ['withdrawals', 'balance_after = balance_after + 1'],
   ['withdrawals', 'amount = amount + 1, net = net + 1'],
-])('not even the owner changes the terms of a row of %s: %s', async (table, change) => {
+])('not even the owner can change the terms of a row in %s: %s', async (table, change) => {
   const { ownerDb } = harness
   await expect(asOwner(`update ${table} set ${change}`)).rejects.toMatchObject({ constraint: 'terms_never_change' })
   expect(await ownerDb.selectFrom('withdrawalIntents').select('accountHolder').distinct().execute()).toEqual([
@@ -136,7 +136,7 @@ test.each([
 })
 
 test.each(['revoked_at = null', `scopes = '{}'`, `hash = sha256('mine')`, `expires_at = 'infinity'`])(
-  'not even the owner revives or changes a key: %s',
+  'not even the owner can restore or change a key: %s',
   async change => {
     await asOwner(`update api_keys set expires_at = now() + interval '1 day' where expires_at is null`)
     await expect(asOwner(`update api_keys set ${change} where id = '${keyId}'`)).rejects.toMatchObject({
@@ -145,11 +145,11 @@ test.each(['revoked_at = null', `scopes = '{}'`, `hash = sha256('mine')`, `expir
   },
 )
 
-test.each(['ledger_transfers', 'tier_versions', 'events'])('not even the owner empties %s', async table => {
+test.each(['ledger_transfers', 'tier_versions', 'events'])('not even the owner can truncate %s', async table => {
   await expect(asOwner(`truncate ${table} cascade`)).rejects.toMatchObject({ constraint: 'append_only' })
 })
 
-test('every table is declared, with what the program’s role may do with it', async () => {
+test('the rights of the app role are declared for every table', async () => {
   const { rows } = await harness.pool.query<{ name: string }>(
     `select relname as name from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname not like 'kysely%' order by relname`,
@@ -158,7 +158,7 @@ test('every table is declared, with what the program’s role may do with it', a
   expect(rows.map(({ name }) => name)).toEqual(declared.toSorted())
 })
 
-test('migrating again grants what is declared and takes back everything else', async () => {
+test('migrating again grants the declared rights and revokes all others', async () => {
   const { user, owner, host, database } = harness
   await asOwner(`grant delete, update, truncate on ledger_transfers to ${user}; revoke select on members from ${user}`)
   expect(await codeOf('update ledger_transfers set amount = 0 where false')).toBe('done')
@@ -170,11 +170,11 @@ test('migrating again grants what is declared and takes back everything else', a
   expect(await codeOf('select from members')).toBe('done')
 })
 
-test('the role to look inside reads everything and changes nothing', async () => {
+test('the read-only role can read everything and change nothing', async () => {
   const { host, database, superuser, owner, user } = harness
   const admin = new pg.Client({ host, user: superuser, database })
   await admin.connect()
-  // Its name follows the database's.
+  // Its name derives from the database's.
   const role = `${database}_read`
   await admin.query(`create role ${role} login`)
   const pool = new pg.Pool({ host, user: owner, database })
@@ -207,7 +207,7 @@ test('the role to look inside reads everything and changes nothing', async () =>
   }
 })
 
-test('large imports are analyzed, though only an owner may analyze its tables', async () => {
+test('the app role can analyze tables after a large import, although only the owner may analyze them directly', async () => {
   const tuples = async () =>
     (await harness.pool.query(`select reltuples::integer as n from pg_class where relname = 'rail_cursors'`)).rows[0]?.n
   expect(await tuples()).toBe(-1)

@@ -30,7 +30,7 @@ const tiers: Record<string, { currency: Currency; terms: TierTerms }> = {
   'Silver EU': { currency: 'EUR', terms: flatFee },
 }
 
-// Some months of withdrawals, so that the float stays above zero while people try things out.
+// Enough for months of withdrawals, so that the float stays above zero during testing.
 const funding: Money[] = [
   { amount: 2_000_000n, currency: 'GBP' },
   { amount: 500_000n, currency: 'EUR' },
@@ -49,7 +49,7 @@ type DemoMember = {
   stays?: 'invited' | 'inactive'
 }
 
-// The first is the one of the printed request: enough pay for it, again and again.
+// The first member is the one in the printed example request, with enough pay to run it many times.
 const demoMembers: DemoMember[] = [
   {
     name: 'Sam Okafor',
@@ -140,9 +140,9 @@ const demoMembers: DemoMember[] = [
 ]
 
 /**
- * Fills an empty sandbox with a partner, its tiers, members, pay and some history, all through the operations that a
- * partner's own requests go through.
- * @returns the partner's API key, or undefined when the database has partners already
+ * Seeds an empty sandbox with a partner, its tiers, members, pay and some history. Uses the same operations as a partner's
+ * own requests.
+ * @returns the partner's API key, or undefined if the database already has partners
  */
 export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | undefined> {
   return await db.transaction().execute(async tx => {
@@ -158,7 +158,7 @@ export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | 
       await setTier(tx, { partnerId: partner.id, name, currency, terms, now: startsAt })
     }
     for (const amount of funding) await float.fund(tx, { partnerId: partner.id, amount, now: startsAt })
-    // History in the order in which it happened: all of the cycle before, and the open one until now.
+    // History in chronological order: the whole previous cycle, then the open one until now.
     const before = within(startsAt, turnsAt)
     const team = await inviteAll(tx, { partner, now: before(0.1) })
     await payTwice(tx, { partner, team, at: before })
@@ -167,12 +167,12 @@ export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | 
     const at = within(turnsAt, now)
     await payTwice(tx, { partner, team, at })
     await withdrawAll(tx, { partner, team, amountsOf: ({ withdrawn }) => withdrawn, at })
-    await settleStates(tx, { partner, team, now: at(0.95) })
+    await applyFinalStates(tx, { partner, team, now: at(0.95) })
     return await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
   })
 }
 
-/** When the cycle before the open one starts, and when the open one does. */
+/** The start of the previous cycle, and the start of the open one. */
 function cyclesUntil(now: Date): { startsAt: Date; turnsAt: Date } {
   const { timeZone, cycleSchedule: every, cycleAnchor: anchor } = defaultSettings
   const open = cycleOf({ every, anchor }, dayIn(timeZone, now))
@@ -180,16 +180,16 @@ function cyclesUntil(now: Date): { startsAt: Date; turnsAt: Date } {
   return { startsAt: startOfDay(timeZone, before.startDate), turnsAt: startOfDay(timeZone, open.startDate) }
 }
 
-/** An instant at a share of the time between two others. */
+/** An instant at the given fraction of an interval. */
 type At = (share: number) => Date
 
 function within(from: Date, to: Date): At {
   return share => new Date(from.getTime() + (to.getTime() - from.getTime()) * share)
 }
 
-/** A request that creates an intent as it stands, for the person who has just started the sandbox. */
+/** The body of a working request for an intent, printed at the start of a sandbox. */
 export async function exampleRequest(db: Reader) {
-  // The demo is made in an empty database, so that its partner is the oldest; an operator's may have the same name.
+  // The demo partner is the oldest, because it is seeded into an empty database. A later partner may share its name.
   const partner = (await listPartners(db)).findLast(({ name }) => name === partnerName)
   const [first] = demoMembers
   if (partner === undefined || first === undefined) return undefined
@@ -209,7 +209,7 @@ async function inviteAll(tx: Tx, { partner, now }: { partner: Partner; now: Date
       email: emailOf(demo),
       firstName,
       lastName: rest.join(' '),
-      // From the numbers that Ofcom keeps free for drama.
+      // From the range that Ofcom reserves for use in drama.
       phone: `+447700900${String(100 + index)}`,
       tier: demo.tier,
       workerId: `AC-${String(1001 + index)}`,
@@ -253,12 +253,12 @@ async function withdrawAll(
     const intent = await intents.create(tx, { partner, memberId, amount, now })
     await complete(tx, { partner, intentId: intent.id, now })
     const dueAt = new Date(now.getTime() + partner.holdSeconds * 1_000)
-    // In the first minutes of a cycle the hold is not over yet, and the worker carries on.
+    // In the first minutes of a cycle the hold has not ended yet; the worker takes over from there.
     if (dueAt <= at(1)) await payOut(tx, { now: dueAt })
   }
 }
 
-/** What the worker does, but in this transaction, so that nothing is left to do when the demo is complete. */
+/** Pays out like the worker, but in this transaction, so that the demo leaves no work behind. */
 async function payOut(tx: Tx, { now }: { now: Date }): Promise<void> {
   const bank = simulatedBank({ db: tx, now: () => now })
   const payouts = await submitDue(tx, { now, countMax: bank.paymentsMax })
@@ -276,7 +276,7 @@ async function payOut(tx: Tx, { now }: { now: Date }): Promise<void> {
   }
 }
 
-async function settleStates(
+async function applyFinalStates(
   tx: Tx,
   { partner, team, now }: { partner: Partner; team: Team; now: Date },
 ): Promise<void> {
@@ -289,7 +289,7 @@ async function settleStates(
   }
 }
 
-// Its account number has one digit wrong, as it might after an import of older data.
+// Its account number has a wrong digit, as legacy data might.
 const failing = demoMembers.find(({ name }) => name === 'Harry Failing')
 
 function emailOf({ name }: DemoMember): string {

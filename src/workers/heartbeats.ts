@@ -1,17 +1,17 @@
 import { type Db, type Reader, sql } from '../database/database.ts'
 
 export const limits = {
-  /** Several beats fit into the time after which a worker counts as gone, so that one lost beat raises no alarm. */
+  /** A quarter of the silence that counts as dead, so that one lost heartbeat raises no alarm. */
   beatEveryMs: 15_000,
   silenceSecondsMax: 60,
-  /** An operator who looks in the morning still sees which worker went silent at night. */
+  /** Long enough for an operator to see which worker went silent over a weekend. */
   keptDays: 7,
 }
 
-/** One worker process. `workerId` is new with each start, since process ids come again. */
+/** One worker process. `workerId` is new on each start, because process ids are reused. */
 export type Worker = { workerId: string; host: string; processId: number }
 
-/** Records that a worker is alive, by the database's clock, and forgets workers that have been silent for days. */
+/** Records a heartbeat by the database's clock, and deletes workers that have been silent for days. */
 export async function beat(db: Db, { workerId, host, processId }: Worker): Promise<void> {
   await sql`
     insert into worker_heartbeats (worker_id, host, process_id, started_at, beat_at)
@@ -21,12 +21,12 @@ export async function beat(db: Db, { workerId, host, processId }: Worker): Promi
     delete from worker_heartbeats where beat_at < now() - make_interval(days => ${limits.keptDays})`.execute(db)
 }
 
-/** Removes a worker that stops in order. One that is killed stays, and is seen to be silent. */
+/** Removes a worker that shuts down cleanly. A killed worker stays, and shows as silent. */
 export async function signOff(db: Db, { workerId }: Worker): Promise<void> {
   await sql`delete from worker_heartbeats where worker_id = ${workerId}`.execute(db)
 }
 
-/** All workers of the last days, the latest sign of life first. */
+/** The workers of the last days, most recent heartbeat first. */
 export async function listWorkers(
   db: Reader,
 ): Promise<(Worker & { startedAt: Date; beatAt: Date; isAlive: boolean })[]> {

@@ -1,32 +1,32 @@
 import pg from 'pg'
-import { type Asked, amountOfFirstLine, amountOfIntent, idAt, outcomeOf, type Request } from './clients.ts'
+import { amountOfFirstLine, amountOfIntent, idAt, outcomeOf, type Request, type RequestRecord } from './clients.ts'
 
 /**
- * What is wrong, one sentence per row. The auditor shares no code with the program: it reads the tables with its own SQL
- * and does its own arithmetic, against what the clients wrote down.
+ * Errors found by the audit, one sentence each. The auditor shares no code with the service: it reads the tables with its
+ * own SQL, does its own arithmetic, and compares the result with the clients' log.
  */
 export type Findings = {
-  /** Acknowledged, but not in the database exactly as acknowledged. */
+  /** Acknowledged, but missing from the database or different there. */
   lost: string[]
-  /** Two effects of one key, one intent, one reference. */
+  /** More than one effect of the same key, intent or reference. */
   duplicated: string[]
-  /** In the database, but nobody ever asked for it. */
+  /** In the database, but never requested. */
   ghost: string[]
-  /** The books, recomputed from the rows of the domain. */
+  /** Ledger entries that do not match the pay runs, withdrawals and cycles they follow from. */
   books: string[]
 }
 
-export async function audit(databaseUrl: string, log: Asked[]): Promise<Findings> {
+export async function audit(databaseUrl: string, log: RequestRecord[]): Promise<Findings> {
   const rows = await read(databaseUrl)
   return {
-    lost: [...lostOf(rows, log), ...unheardOf(rows)],
-    duplicated: [...differentAnswers(log), ...duplicatedOf(rows)],
+    lost: [...lostOf(rows, log), ...contradictsBank(rows)],
+    duplicated: [...conflictingAnswers(log), ...duplicatedOf(rows)],
     ghost: ghostsOf(rows, log),
     books: booksOf(rows),
   }
 }
 
-// Whole numbers of any size come as text, and become bigint here.
+// bigint columns arrive as text and are parsed to bigint.
 type Id = string
 type PayRun = { partner_id: Id; id: Id; pay_cycle_id: Id; status: string; was_available: boolean }
 type Line = { pay_run_id: Id; member_id: Id; amount: bigint; currency: string }
@@ -124,22 +124,24 @@ async function read(databaseUrl: string) {
 
 type Rows = Awaited<ReturnType<typeof read>>
 
-function lostOf(rows: Rows, log: Asked[]): string[] {
+function lostOf(rows: Rows, log: RequestRecord[]): string[] {
   const payRuns = byId(rows.payRuns)
   const intents = byId(rows.intents)
   const withdrawals = byId(rows.withdrawals)
   const linesOf = Map.groupBy(rows.lines, line => line.pay_run_id)
   const keys = new Map(rows.keys.map(row => [`${row.partner_id} ${row.key}`, row]))
 
-  return log.flatMap(asked => {
-    const [answer] = asked.answers
-    if (answer === undefined || outcomeOf(asked) !== 'acknowledged') return []
-    const kept = keys.get(`${asked.partnerId} ${asked.key}`)
-    if (kept === undefined) return [`${inWords(asked)}: its idempotency key is not there`]
+  return log.flatMap(record => {
+    const [answer] = record.answers
+    if (answer === undefined || outcomeOf(record) !== 'acknowledged') return []
+    const kept = keys.get(`${record.partnerId} ${record.key}`)
+    if (kept === undefined) return [`${describe(record)}: its idempotency key is missing`]
     if (kept.status !== answer.status || kept.body !== answer.body)
-      return [`${inWords(asked)}: another answer is kept: ${kept.status} ${kept.body}`]
-    const missing = missingOf(asked.request, answer)
-    return missing === undefined ? [] : [`${inWords(asked)}: ${missing}; answered ${answer.status} ${answer.body}`]
+      return [`${describe(record)}: a different response is stored: ${kept.status} ${kept.body}`]
+    const missing = missingOf(record.request, answer)
+    return missing === undefined
+      ? []
+      : [`${describe(record)}: ${missing}; the response was ${answer.status} ${answer.body}`]
   })
 
   function missingOf(
@@ -151,8 +153,8 @@ function lostOf(rows: Rows, log: Asked[]): string[] {
         const id = idAt(location)
         if (!payRuns.has(id)) return `there is no pay run ${id}`
         const found = (linesOf.get(id) ?? []).map(line => `${line.member_id} ${line.amount} ${line.currency}`).join()
-        const wanted = request.lines.map(line => `${line.memberId} ${line.amount} GBP`).join()
-        return found === wanted ? undefined : `pay run ${id} has the lines ${found}`
+        const expected = request.lines.map(line => `${line.memberId} ${line.amount} GBP`).join()
+        return found === expected ? undefined : `pay run ${id} has the lines ${found}`
       }
       case 'revert': {
         const status = payRuns.get(request.subject)?.status
@@ -163,13 +165,13 @@ function lostOf(rows: Rows, log: Asked[]): string[] {
         const intent = intents.get(withdrawalIntentId)
         if (intent === undefined) return `there is no intent ${withdrawalIntentId}`
         const found = [intent.member_id, intent.amount, intent.net, intent.fee].join()
-        const wanted = [request.memberId, request.amount, netAmount.amount, fee.amount].join()
-        return found === wanted ? undefined : `intent ${withdrawalIntentId} is ${found}`
+        const expected = [request.memberId, request.amount, netAmount.amount, fee.amount].join()
+        return found === expected ? undefined : `intent ${withdrawalIntentId} is ${found}`
       }
       case 'complete': {
         const withdrawal = withdrawals.get(idAt(location))
         if (withdrawal === undefined) return `there is no withdrawal ${location}`
-        if (withdrawal.withdrawal_intent_id !== request.subject) return `${location} is of another intent`
+        if (withdrawal.withdrawal_intent_id !== request.subject) return `${location} belongs to another intent`
         const intent = intents.get(request.subject)
         return intent?.status === 'completed' ? undefined : `intent ${request.subject} is ${intent?.status}`
       }
@@ -187,54 +189,59 @@ function lostOf(rows: Rows, log: Asked[]): string[] {
   }
 }
 
-// The bank's word counts as acknowledged, too: what it did is what we know of it.
-function unheardOf({ withdrawals, payments }: Rows): string[] {
+// The final status of a withdrawal must be what the bank did.
+function contradictsBank({ withdrawals, payments }: Rows): string[] {
   const paymentOf = new Map(payments.map(payment => [payment.reference, payment]))
   return withdrawals.flatMap(({ id, status }) => {
     const payment = paymentOf.get(id)
-    const truth =
+    const possible =
       payment === undefined || payment.paid + payment.failed === 0
         ? ['held', 'cancelled', 'submitted']
         : [payment.returned > 0 ? 'returned' : payment.paid > 0 ? 'paid' : 'failed']
-    return truth.includes(status) ? [] : [`withdrawal ${id} is ${status}, and to the bank it is ${truth.join(' or ')}`]
+    return possible.includes(status)
+      ? []
+      : [`withdrawal ${id} is ${status}, but at the bank it is ${possible.join(' or ')}`]
   })
 }
 
-function differentAnswers(log: Asked[]): string[] {
-  return log.flatMap(asked => {
-    const different = new Set(asked.answers.map(({ status, body, location }) => `${status} ${location ?? ''} ${body}`))
-    return different.size <= 1 ? [] : [`${inWords(asked)}: answered differently: ${[...different].join(' and ')}`]
+function conflictingAnswers(log: RequestRecord[]): string[] {
+  return log.flatMap(record => {
+    const different = new Set(record.answers.map(({ status, body, location }) => `${status} ${location ?? ''} ${body}`))
+    return different.size <= 1 ? [] : [`${describe(record)}: got different responses: ${[...different].join(' and ')}`]
   })
 }
 
 function duplicatedOf({ payRuns, lines, intents, withdrawals, payments }: Rows): string[] {
   const firstLines = firstLineOf(lines)
-  // Amounts are serial numbers: two of the same amount are two effects of one request.
-  const payRunTwins = twins(payRuns, ({ partner_id, id }) => `${partner_id}, first line ${firstLines.get(id)}`)
-  const intentTwins = twins(intents, ({ partner_id, amount }) => `${partner_id}, amount ${amount}`)
-  const withdrawalTwins = twins(withdrawals, ({ withdrawal_intent_id: intent }) => `intent ${intent}`)
-  // The bank of this account says everything twice.
+  // Amounts encode serial numbers: two effects with the same amount come from the same request.
+  const duplicatePayRuns = duplicates(
+    payRuns,
+    ({ partner_id, id }) => `${partner_id}, first line ${firstLines.get(id)}`,
+  )
+  const duplicateIntents = duplicates(intents, ({ partner_id, amount }) => `${partner_id}, amount ${amount}`)
+  const duplicateWithdrawals = duplicates(withdrawals, ({ withdrawal_intent_id: intent }) => `intent ${intent}`)
+  // The bank behind this account sends every report twice.
   const paidTwice = payments.filter(
     ({ paid, failed, returned, behaviour }) => paid > (behaviour === 'twice' ? 2 : 1) || failed > 1 || returned > 1,
   )
   return [
-    ...payRunTwins.map(of => `pay runs of one request: ${of}`),
-    ...intentTwins.map(of => `intents of one request: ${of}`),
-    ...withdrawalTwins.map(of => `withdrawals of one intent: ${of}`),
+    ...duplicatePayRuns.map(of => `pay runs of one request: ${of}`),
+    ...duplicateIntents.map(of => `intents of one request: ${of}`),
+    ...duplicateWithdrawals.map(of => `withdrawals of one intent: ${of}`),
     ...paidTwice.map(({ reference, paid }) => `payment ${reference} was executed ${paid} times`),
   ]
 }
 
-function twins<T extends { id: Id }>(all: T[], of: (each: T) => string): string[] {
+function duplicates<T extends { id: Id }>(all: T[], of: (each: T) => string): string[] {
   return [...Map.groupBy(all, of)]
     .filter(([, same]) => same.length > 1)
     .map(([what, same]) => `${what}: ${same.map(({ id }) => id).join(', ')}`)
 }
 
-function ghostsOf(rows: Rows, log: Asked[]): string[] {
-  // A refusal says that nothing was done, so that only the others explain an effect.
-  const wanted = log.filter(asked => outcomeOf(asked) !== 'refused')
-  const explained = new Set(wanted.map(({ partnerId, request }) => `${partnerId} ${effectOf(request)}`))
+function ghostsOf(rows: Rows, log: RequestRecord[]): string[] {
+  // A refused request must have no effect; any other request may have.
+  const mayHaveEffect = log.filter(record => outcomeOf(record) !== 'refused')
+  const explained = new Set(mayHaveEffect.map(({ partnerId, request }) => `${partnerId} ${effectOf(request)}`))
   const firstLines = firstLineOf(rows.lines)
   const effects = [
     ...rows.payRuns.map(({ partner_id, id }) => ({ of: id, effect: `${partner_id} pay run of ${firstLines.get(id)}` })),
@@ -253,21 +260,26 @@ function ghostsOf(rows: Rows, log: Asked[]): string[] {
       .filter(({ status }) => status === 'cancelled')
       .map(({ partner_id, id }) => ({ of: id, effect: `${partner_id} cancel withdrawal of ${id}` })),
   ]
-  const asked = new Set(wanted.map(({ partnerId, key }) => `${partnerId} ${key}`))
+  const knownKeys = new Set(mayHaveEffect.map(({ partnerId, key }) => `${partnerId} ${key}`))
   const withdrawals = byId(rows.withdrawals)
   return [
     ...effects
       .filter(({ effect }) => !explained.has(effect))
-      .map(({ of, effect }) => `${of}: nobody asked for ${effect}`),
+      .map(({ of, effect }) => `${of}: no request for ${effect}`),
     ...rows.keys
-      .filter(({ partner_id, key }) => !asked.has(`${partner_id} ${key}`))
-      .map(({ key, status }) => `key ${key} is kept with ${status}, and its request was refused or never made`),
+      .filter(({ partner_id, key }) => !knownKeys.has(`${partner_id} ${key}`))
+      .map(
+        ({ key, status }) => `key ${key} is stored with status ${status}, but its request was refused or never made`,
+      ),
     ...rows.payments.flatMap(({ reference, amount }) => {
       const withdrawal = withdrawals.get(reference)
-      if (withdrawal === undefined) return [`the bank has a payment ${reference}, which is no withdrawal`]
-      if (withdrawal.net !== amount) return [`the bank has ${amount} for ${reference}, which is over ${withdrawal.net}`]
+      if (withdrawal === undefined) return [`the bank has a payment ${reference} without a withdrawal`]
+      if (withdrawal.net !== amount)
+        return [`the bank has ${amount} for ${reference}, but its net amount is ${withdrawal.net}`]
       const { status } = withdrawal
-      return ['held', 'cancelled'].includes(status) ? [`the bank has a payment ${reference}, which is ${status}`] : []
+      return ['held', 'cancelled'].includes(status)
+        ? [`the bank has a payment ${reference}, but the withdrawal is ${status}`]
+        : []
     }),
   ]
 }
@@ -283,7 +295,7 @@ function effectOf(request: Request): string {
   }
 }
 
-const ways: Record<string, string[]> = {
+const statusPaths: Record<string, string[]> = {
   held: ['held'],
   submitted: ['held', 'submitted'],
   paid: ['held', 'submitted', 'paid'],
@@ -302,7 +314,7 @@ function booksOf(rows: Rows): string[] {
   ]
 }
 
-// Every transfer is the consequence of a row of the domain, and every row of the domain has its consequences.
+// Every transfer must follow from a withdrawal, pay run or cycle, and each of these must have all of its transfers.
 function wrongBookings({ payRuns, lines, intents, withdrawals, transfers, cycles }: Rows): string[] {
   const booked = Map.groupBy(transfers, transfer => transfer.movement_id)
   const intentOf = byId(intents)
@@ -313,13 +325,13 @@ function wrongBookings({ payRuns, lines, intents, withdrawals, transfers, cycles
     const intent = intentOf.get(withdrawal.withdrawal_intent_id)
     const terms = (of: Terms | undefined) =>
       of && [of.member_id, of.pay_cycle_id, of.currency, of.amount, of.net, of.fee, of.employer_fee].join()
-    if (terms(withdrawal) !== terms(intent)) found.push(`withdrawal ${withdrawal.id} is not what its intent quoted`)
+    if (terms(withdrawal) !== terms(intent)) found.push(`withdrawal ${withdrawal.id} differs from its intent`)
     if (withdrawal.amount !== withdrawal.net + withdrawal.fee)
       found.push(`${withdrawal.id}: amount is not net plus fee`)
-    const wanted = bookingsOf(withdrawal).toSorted().join('; ')
-    const has = (booked.get(withdrawal.id) ?? []).map(booking).toSorted().join('; ')
-    if (wanted !== has)
-      found.push(`withdrawal ${withdrawal.id} is ${withdrawal.status} and booked ${has}, not ${wanted}`)
+    const expected = bookingsOf(withdrawal).toSorted().join('; ')
+    const actual = (booked.get(withdrawal.id) ?? []).map(booking).toSorted().join('; ')
+    if (expected !== actual)
+      found.push(`withdrawal ${withdrawal.id} is ${withdrawal.status} and booked ${actual}, not ${expected}`)
   }
   for (const { id, status, was_available: wasAvailable } of payRuns) {
     const isBooked = (step: string) => wasAvailable && (step === 'pay_run.available' || status === 'Reverted')
@@ -327,24 +339,25 @@ function wrongBookings({ payRuns, lines, intents, withdrawals, transfers, cycles
       ['pay_run.available', 1n],
       ['pay_run.reverted', -1n],
     ] as const) {
-      const wanted = new Sums()
-      if (isBooked(reason)) for (const line of linesOf.get(id) ?? []) wanted.add(line.member_id, sign * line.amount)
-      const has = new Sums()
+      const expected = new Sums()
+      if (isBooked(reason)) for (const line of linesOf.get(id) ?? []) expected.add(line.member_id, sign * line.amount)
+      const actual = new Sums()
       for (const transfer of booked.get(id) ?? [])
         if (transfer.reason === reason)
-          has.add(transfer.member_id ?? 'nobody', change(transfer, { debit: 'earned_pay' }))
-      for (const difference of wanted.differences(has))
+          actual.add(transfer.member_id ?? 'no member', change(transfer, { debit: 'earned_pay' }))
+      for (const difference of expected.differences(actual))
         found.push(`pay run ${id} (${status}), ${reason}: ${difference}`)
     }
   }
   const movements = new Set([...withdrawals, ...payRuns, ...cycles].map(({ id }) => id))
-  for (const id of booked.keys()) if (!movements.has(id)) found.push(`transfers of ${id}, which is nothing`)
+  for (const id of booked.keys())
+    if (!movements.has(id)) found.push(`there are transfers of ${id}, which does not exist`)
   return found
 }
 
 function bookingsOf(withdrawal: Withdrawal): string[] {
   const { net, fee, employer_fee: employerFee, pay_cycle_id: own, adjusted_in_cycle_id: adjusted } = withdrawal
-  return (ways[withdrawal.status] ?? []).flatMap(step => {
+  return (statusPaths[withdrawal.status] ?? []).flatMap(step => {
     const of = (debit: string, credit: string, amount: bigint, isMembers = true) => {
       const { partner_id, currency, member_id } = withdrawal
       const pay_cycle_id = step === withdrawal.status ? (adjusted ?? own) : own
@@ -389,11 +402,11 @@ function booking({ reason, debit, credit, amount, currency, member_id, pay_cycle
 }
 
 function wrongBalances({ transfers, balances }: Rows): string[] {
-  const wanted = new Sums()
+  const expected = new Sums()
   for (const transfer of transfers) {
     const of = `${transfer.member_id} ${transfer.currency}`
-    wanted.add(`${of} available`, change(transfer, { credit: 'member_available' }))
-    wanted.add(`${of} owed`, change(transfer, { debit: 'member_owed' }))
+    expected.add(`${of} available`, change(transfer, { credit: 'member_available' }))
+    expected.add(`${of} owed`, change(transfer, { debit: 'member_owed' }))
   }
   const kept = new Sums()
   for (const { member_id: memberId, currency, available, owed } of balances) {
@@ -402,33 +415,33 @@ function wrongBalances({ transfers, balances }: Rows): string[] {
   }
   const negative = [...kept.entries()].filter(([, sum]) => sum < 0n)
   return [
-    ...wanted.differences(kept).map(difference => `kept balance, member ${difference}`),
+    ...expected.differences(kept).map(difference => `stored balance, member ${difference}`),
     ...negative.map(([of, sum]) => `negative: ${of} ${sum}`),
   ]
 }
 
-// One open cycle per partner, no gap between cycles, and in a closed one nothing available: what was earned there and not
-// given back are exactly the withdrawals that stand in it, and what was owed across.
+// A partner has one open cycle and no gap between cycles. In a closed cycle nothing is available, and the deductions equal
+// the withdrawals that were not reversed in it, plus what was carried over.
 function wrongCycles({ cycles, transfers, withdrawals }: Rows): string[] {
   const found: string[] = []
   for (const [partner, own] of Map.groupBy(cycles, cycle => cycle.partner_id)) {
     const open = own.filter(({ status }) => status === 'Open')
     if (open.length !== 1 || own.at(-1)?.status !== 'Open') found.push(`${partner} has ${open.length} open cycles`)
-    if (own.length < 2) found.push(`${partner}: no cycle was closed`)
+    if (own.length < 2) found.push(`${partner}: no cycle has closed`)
     for (const [index, cycle] of own.entries())
       if (index > 0 && own[index - 1]?.day_after !== cycle.start_date)
-        found.push(`${cycle.id} does not follow the cycle before`)
+        found.push(`${cycle.id} does not start after the previous cycle`)
   }
   const closed = new Set(cycles.filter(({ status }) => status === 'Closed').map(({ id }) => id))
   const available = new Sums()
   const deducted = new Sums()
-  const wanted = new Sums()
+  const expected = new Sums()
   for (const transfer of transfers) {
     if (!closed.has(transfer.pay_cycle_id ?? '')) continue
     const of = `${transfer.pay_cycle_id} ${transfer.member_id}`
     available.add(of, change(transfer, { credit: 'member_available' }))
     deducted.add(of, change(transfer, { debit: 'earned_pay' }))
-    wanted.add(of, -change(transfer, { debit: 'member_owed' }))
+    expected.add(of, -change(transfer, { debit: 'member_owed' }))
   }
   for (const {
     pay_cycle_id: own,
@@ -437,40 +450,43 @@ function wrongCycles({ cycles, transfers, withdrawals }: Rows): string[] {
     status,
     amount,
   } of withdrawals) {
-    if (closed.has(own)) wanted.add(`${own} ${memberId}`, amount)
+    if (closed.has(own)) expected.add(`${own} ${memberId}`, amount)
     const back = adjusted ?? own
     if (closed.has(back) && ['cancelled', 'failed', 'returned'].includes(status))
-      wanted.add(`${back} ${memberId}`, -amount)
+      expected.add(`${back} ${memberId}`, -amount)
   }
   return [
     ...found,
     ...new Sums().differences(available).map(difference => `available in a closed cycle: ${difference}`),
-    ...wanted.differences(deducted).map(difference => `deduction of ${difference}`),
+    ...expected.differences(deducted).map(difference => `deduction of ${difference}`),
   ]
 }
 
-// What members were paid has left the float, and nothing is on its way at rest.
+// Paid amounts have left the float, and pending payouts match the withdrawals that are held or submitted.
 function wrongTotals({ transfers, withdrawals }: Rows): string[] {
-  const wanted = new Sums()
+  const expected = new Sums()
   for (const { partner_id: partner, status, net, fee, employer_fee: employerFee } of withdrawals) {
-    if (status === 'paid') wanted.add(`${partner} float`, -net)
-    if (status === 'held' || status === 'submitted') wanted.add(`${partner} payouts_pending`, net)
-    if (['held', 'submitted', 'paid'].includes(status)) wanted.add(`${partner} fees`, fee + employerFee)
+    if (status === 'paid') expected.add(`${partner} float`, -net)
+    if (status === 'held' || status === 'submitted') expected.add(`${partner} payouts_pending`, net)
+    if (['held', 'submitted', 'paid'].includes(status)) expected.add(`${partner} fees`, fee + employerFee)
   }
-  const has = new Sums()
+  const actual = new Sums()
   for (const transfer of transfers) {
-    has.add(`${transfer.partner_id} float`, change(transfer, { debit: 'float' }))
-    has.add(`${transfer.partner_id} payouts_pending`, change(transfer, { credit: 'payouts_pending' }))
-    has.add(`${transfer.partner_id} fees`, change(transfer, { credit: 'fees' }))
+    actual.add(`${transfer.partner_id} float`, change(transfer, { debit: 'float' }))
+    actual.add(`${transfer.partner_id} payouts_pending`, change(transfer, { credit: 'payouts_pending' }))
+    actual.add(`${transfer.partner_id} fees`, change(transfer, { credit: 'fees' }))
   }
-  return wanted.differences(has)
+  return expected.differences(actual)
 }
 
-// Each step of a resource has its event, once and in order.
+// Each status change of a resource has exactly one event, in order.
 function wrongEvents({ events, withdrawals, intents, payRuns }: Rows): string[] {
   const eventsOf = Map.groupBy(events, event => event.resource_id)
-  const wanted = [
-    ...withdrawals.map(({ id, status }) => ({ id, types: (ways[status] ?? []).map(step => `withdrawal.${step}`) })),
+  const expected = [
+    ...withdrawals.map(({ id, status }) => ({
+      id,
+      types: (statusPaths[status] ?? []).map(step => `withdrawal.${step}`),
+    })),
     ...intents.map(({ id, status }) => ({
       id,
       types: ['intent.created', ...(status === 'pending' ? [] : [`intent.${status}`])],
@@ -484,20 +500,20 @@ function wrongEvents({ events, withdrawals, intents, payRuns }: Rows): string[] 
       ],
     })),
   ]
-  return wanted.flatMap(({ id, types }) => {
-    const has = (eventsOf.get(id) ?? []).map(({ sequence, type }) => `${sequence} ${type}`).join(', ')
+  return expected.flatMap(({ id, types }) => {
+    const actual = (eventsOf.get(id) ?? []).map(({ sequence, type }) => `${sequence} ${type}`).join(', ')
     const should = types.map((type, index) => `${index + 1} ${type}`).join(', ')
-    return has === should ? [] : [`the events of ${id} are ${has}, not ${should}`]
+    return actual === should ? [] : [`the events of ${id} are ${actual}, not ${should}`]
   })
 }
 
-/** What a transfer changes on an account, counted on the side that makes it more. */
+/** The change that a transfer makes to an account, positive on the given side. */
 function change({ debit, credit, amount }: Transfer, of: { debit: string } | { credit: string }): bigint {
   const [account, more, less] = 'debit' in of ? [of.debit, debit, credit] : [of.credit, credit, debit]
   return more === account ? amount : less === account ? -amount : 0n
 }
 
-/** Sums by name; a name that is not there is zero. */
+/** Sums by name. A missing name counts as zero. */
 class Sums {
   readonly #sums = new Map<string, bigint>()
 
@@ -511,9 +527,9 @@ class Sums {
 
   differences(found: Sums): string[] {
     return [...new Set([...this.#sums.keys(), ...found.#sums.keys()])]
-      .map(of => ({ of, wanted: this.#sums.get(of) ?? 0n, has: found.#sums.get(of) ?? 0n }))
-      .filter(({ wanted, has }) => wanted !== has)
-      .map(({ of, wanted, has }) => `${of} is ${has}, recomputed ${wanted}`)
+      .map(of => ({ of, expected: this.#sums.get(of) ?? 0n, actual: found.#sums.get(of) ?? 0n }))
+      .filter(({ expected, actual }) => expected !== actual)
+      .map(({ of, expected, actual }) => `${of} is ${actual}, recomputed ${expected}`)
   }
 }
 
@@ -527,6 +543,6 @@ function byId<T extends { id: Id }>(rows: T[]): Map<Id, T> {
   return new Map(rows.map(row => [row.id, row]))
 }
 
-function inWords({ key, request }: Asked): string {
+function describe({ key, request }: RequestRecord): string {
   return `${key}, ${effectOf(request)}`
 }

@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from './random.ts'
 
-/** What a client wrote down about one request, before it sent it and when it heard something definite. */
-export type Asked = {
+/** A client's record of one request: written before it is sent, updated with each definite response. */
+export type RequestRecord = {
   partnerId: string
   key: string
   request: Request
   attempts: number
-  /** Answers that said 500: that something broke is 503, and 500 a fault of the program. */
-  faults: number
-  /** Definite answers: the first, and those to asking again under the same key. */
+  /** Responses with status 500. An outage is a 503; a 500 is a bug in the service. */
+  serverErrors: number
+  /** Definite responses: the first, and those to repeating the request with the same key. */
   answers: Answer[]
-  /** Whether an answer said that an attempt which nobody heard of had been the one that did it. */
+  /** Whether the response was a replay, so that an earlier attempt without a response took effect. */
   replayed: boolean
 }
 
-/** `subject` is the id of what is changed. `serial` is told by the amount, so that an effect shows whose it is. */
+/** `subject` is the id of the changed resource. `serial` is encoded in the amount, which identifies the request of an effect. */
 export type Request =
   | { action: 'pay run'; serial: number; lines: { memberId: string; amount: number }[] }
   | { action: 'revert'; subject: string }
@@ -26,10 +26,10 @@ export type Request =
 
 type Answer = { status: number; body: string; location: string | null }
 
-/** Acknowledged: it is done. Refused: it is not, for good. Unknown: the client gave up before it heard either. */
+/** Acknowledged: it took effect. Refused: it never will. Unknown: the client gave up before a definite response. */
 export type Outcome = 'acknowledged' | 'refused' | 'unknown'
 
-export function outcomeOf({ answers: [first] }: Asked): Outcome {
+export function outcomeOf({ answers: [first] }: RequestRecord): Outcome {
   if (first === undefined) return 'unknown'
   return first.status < 300 ? 'acknowledged' : 'refused'
 }
@@ -38,105 +38,111 @@ export function amountOfIntent(serial: number): number {
   return 1_000 + serial
 }
 
-// Enough for several withdrawals; as telling as the amount of an intent.
+// Enough for several withdrawals, and unique like the amount of an intent.
 export function amountOfFirstLine(serial: number): number {
   return 12 * amountOfIntent(serial)
 }
 
-/** A partner as its clients see it: what they share, so that several of them turn to the same thing at once. */
-export type Shop = {
+/** The state that a partner's clients share, so that several of them use the same resource concurrently. */
+export type Partner = {
   partnerId: string
   apiKey: string
   clients: number
   memberIds: string[]
-  /** Who may have money: the members of the latest pay runs. */
+  /** Members of the latest pay runs, who probably have an available balance. */
   paidMemberIds: string[]
   payRuns: string[]
   intents: string[]
   withdrawals: string[]
 }
 
-/** What all clients have in common. */
-export type Town = {
-  /** Where the APIs listen that are running, as far as anybody knows. */
+/** The state that all clients share. */
+export type Simulation = {
+  /** The addresses of the APIs last seen running. */
   addresses(): string[]
   nextSerial(): number
-  /** No new requests from then on. */
+  /** Whether clients must stop making new requests. */
   isOver(): boolean
-  /** Nor any further attempts of old ones. */
-  hasGoneHome(): boolean
-  note(asked: Asked): void
+  /** Whether clients must stop retrying, too. */
+  hasStopped(): boolean
+  add(record: RequestRecord): void
 }
 
-const patience = { ordinaryMs: 5_000, shortMs: 15, shortAttemptsMax: 2 }
-// Of requests whose first attempt broke: like a phone that has left the network for good.
-const givesUp = 0.05
-const asksAgain = 0.05
+const timeouts = { ordinaryMs: 5_000, shortMs: 15, shortAttemptsMax: 2 }
+// The share of clients that never retry, like a phone that has lost its network for good.
+const giveUpProbability = 0.05
+const repeatProbability = 0.05
 
-/** One client: a request at a time, each of them again and again until it has an answer. */
-export async function live(name: string, shop: Shop, town: Town, random: Random): Promise<void> {
-  for (let count = 1; !town.isOver(); count++) {
+/** Runs one client: sends one request at a time, and retries each until it has a definite response. */
+export async function runClient(name: string, partner: Partner, simulation: Simulation, random: Random): Promise<void> {
+  for (let count = 1; !simulation.isOver(); count++) {
     await sleep(random.between(5, 80))
-    const asked: Asked = {
-      partnerId: shop.partnerId,
+    const record: RequestRecord = {
+      partnerId: partner.partnerId,
       key: `${name}/${count}`,
-      request: choose(shop, town, random),
+      request: choose(partner, simulation, random),
       attempts: 0,
-      faults: 0,
+      serverErrors: 0,
       answers: [],
       replayed: false,
     }
-    town.note(asked)
-    const answer = await ask(asked, shop, town, random)
+    simulation.add(record)
+    const answer = await sendUntilAnswered(record, partner, simulation, random)
     if (answer !== undefined && answer.status < 300) {
-      remember(shop, asked.request, answer)
-      if (random.chance(asksAgain)) await ask(asked, shop, town, random)
+      remember(partner, record.request, answer)
+      if (random.chance(repeatProbability)) await sendUntilAnswered(record, partner, simulation, random)
     }
   }
 }
 
-function choose(shop: Shop, town: Town, random: Random): Request {
+function choose(partner: Partner, simulation: Simulation, random: Random): Request {
   const die = random.between(1, 100)
-  if (die <= 15 || shop.payRuns.length === 0) return payRun(shop, town.nextSerial(), random)
-  if (die <= 18) return { action: 'revert', subject: random.pick(shop.payRuns) }
-  if (die <= 55 || shop.intents.length === 0) {
-    const serial = town.nextSerial()
-    return { action: 'intent', serial, memberId: random.pick(shop.paidMemberIds), amount: amountOfIntent(serial) }
+  if (die <= 15 || partner.payRuns.length === 0) return payRun(partner, simulation.nextSerial(), random)
+  if (die <= 18) return { action: 'revert', subject: random.pick(partner.payRuns) }
+  if (die <= 55 || partner.intents.length === 0) {
+    const serial = simulation.nextSerial()
+    return { action: 'intent', serial, memberId: random.pick(partner.paidMemberIds), amount: amountOfIntent(serial) }
   }
-  // Mostly the latest, which others may just be completing too.
-  const intent = shop.intents[random.chance(0.8) ? shop.intents.length - 1 : random.between(0, shop.intents.length - 1)]
+  // Mostly the latest one, which other clients may be completing at the same time.
+  const intent =
+    partner.intents[random.chance(0.8) ? partner.intents.length - 1 : random.between(0, partner.intents.length - 1)]
   if (die <= 90 && intent !== undefined) return { action: 'complete', subject: intent }
   if (die <= 93 && intent !== undefined) return { action: 'cancel intent', subject: intent }
-  const withdrawal = shop.withdrawals.at(-1)
+  const withdrawal = partner.withdrawals.at(-1)
   if (withdrawal !== undefined) return { action: 'cancel withdrawal', subject: withdrawal }
-  return payRun(shop, town.nextSerial(), random)
+  return payRun(partner, simulation.nextSerial(), random)
 }
 
-function payRun({ memberIds }: Shop, serial: number, random: Random): Request {
+function payRun({ memberIds }: Partner, serial: number, random: Random): Request {
   const lines = random
     .shuffled(memberIds)
     .slice(0, random.between(1, memberIds.length))
     .map((memberId, index) => ({
       memberId,
-      // Every eighth further line is a correction.
+      // One in eight of the other lines is a correction.
       amount: index === 0 ? amountOfFirstLine(serial) : random.between(1, 30_000) * (random.chance(0.125) ? -1 : 1),
     }))
   return { action: 'pay run', serial, lines }
 }
 
-/** @returns the first definite answer; undefined when the client has given up */
-async function ask(asked: Asked, shop: Shop, town: Town, random: Random): Promise<Answer | undefined> {
+/** @returns the first definite response; undefined if the client has given up */
+async function sendUntilAnswered(
+  record: RequestRecord,
+  partner: Partner,
+  simulation: Simulation,
+  random: Random,
+): Promise<Answer | undefined> {
   const isHurried = random.chance(0.1)
-  const willGiveUp = random.chance(givesUp)
-  for (let attempt = 1; !town.hasGoneHome(); attempt++) {
-    const address = town.addresses().length > 0 ? random.pick(town.addresses()) : undefined
+  const willGiveUp = random.chance(giveUpProbability)
+  for (let attempt = 1; !simulation.hasStopped(); attempt++) {
+    const address = simulation.addresses().length > 0 ? random.pick(simulation.addresses()) : undefined
     if (address !== undefined) {
-      asked.attempts++
-      const isShort = isHurried && attempt <= patience.shortAttemptsMax
-      const waitMs = isShort ? random.between(1, patience.shortMs) : patience.ordinaryMs
-      const answer = await send(asked, shop, { address, waitMs })
+      record.attempts++
+      const isShort = isHurried && attempt <= timeouts.shortAttemptsMax
+      const waitMs = isShort ? random.between(1, timeouts.shortMs) : timeouts.ordinaryMs
+      const answer = await send(record, partner, { address, waitMs })
       if (answer !== undefined) {
-        asked.answers.push(answer)
+        record.answers.push(answer)
         return answer
       }
       if (willGiveUp) return undefined
@@ -147,35 +153,35 @@ async function ask(asked: Asked, shop: Shop, town: Town, random: Random): Promis
 }
 
 async function send(
-  asked: Asked,
-  { apiKey }: Shop,
+  record: RequestRecord,
+  { apiKey }: Partner,
   { address, waitMs }: { address: string; waitMs: number },
 ): Promise<Answer | undefined> {
-  const { method, path, body } = onWire(asked.request)
+  const { method, path, body } = onWire(record.request)
   try {
     const response = await fetch(address + path, {
       method,
       headers: {
         'x-api-key': apiKey,
-        'x-idempotency-key': asked.key,
+        'x-idempotency-key': record.key,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(waitMs),
     })
     const answer = { status: response.status, body: await response.text(), location: response.headers.get('location') }
-    if (response.status === 500) asked.faults++
+    if (response.status === 500) record.serverErrors++
     if (!isDefinite(response)) return undefined
-    if (response.headers.has('idempotency-replayed') && asked.answers.length === 0) asked.replayed = true
+    if (response.headers.has('idempotency-replayed') && record.answers.length === 0) record.replayed = true
     return answer
   } catch {
-    // Nobody knows what became of it.
+    // The outcome is unknown.
     return undefined
   }
 }
 
-// The key is being processed just now (409 with retry-after), too many requests, too slow, or a fault of the server's:
-// the same request may be done yet.
+// Not definite: a request with the same key in progress (409 with retry-after), the rate limit, a timeout, a server error.
+// The request may still take effect.
 function isDefinite({ status, headers }: Response): boolean {
   if (status >= 500 || status === 408 || status === 429) return false
   return !(status === 409 && headers.has('retry-after'))
@@ -208,20 +214,20 @@ function pounds(amount: number) {
   return { amount, currency: 'GBP' }
 }
 
-function remember(shop: Shop, request: Request, { body, location }: Answer): void {
+function remember(partner: Partner, request: Request, { body, location }: Answer): void {
   if (request.action === 'pay run') {
-    shop.payRuns.push(idAt(location))
-    shop.paidMemberIds.push(...request.lines.map(({ memberId }) => memberId))
-    shop.paidMemberIds.splice(0, shop.paidMemberIds.length - paidMembersMax)
+    partner.payRuns.push(idAt(location))
+    partner.paidMemberIds.push(...request.lines.map(({ memberId }) => memberId))
+    partner.paidMemberIds.splice(0, partner.paidMemberIds.length - paidMembersMax)
   }
-  if (request.action === 'intent') shop.intents.push(JSON.parse(body).withdrawalIntentId)
-  if (request.action === 'complete') shop.withdrawals.push(idAt(location))
+  if (request.action === 'intent') partner.intents.push(JSON.parse(body).withdrawalIntentId)
+  if (request.action === 'complete') partner.withdrawals.push(idAt(location))
 }
 
-// Some rounds of pay; older ones are mostly spent.
+// A few pay runs' worth; older pay is mostly spent.
 const paidMembersMax = 30
 
-/** The id of what a `location` header names. */
+/** The id of the resource in a `location` header. */
 export function idAt(location: string | null): string {
   return location?.split('/').at(-1) ?? 'none'
 }

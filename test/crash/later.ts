@@ -1,5 +1,5 @@
-// Loaded into a worker before the program: its clock runs ahead, so that hours need not be waited for. The program itself
-// knows nothing of it.
+// Preloaded into a worker process to set its clock ahead, so that the test need not wait for hours. The product has no such
+// switch.
 const aheadMs = Number(process.env.CRASH_TEST_AHEAD_MS)
 const RealDate = Date
 

@@ -1,18 +1,18 @@
-import type { Shop } from './clients.ts'
-import { operate } from './program.ts'
+import type { Partner } from './clients.ts'
+import { runCommand } from './program.ts'
 
-// What the simulated bank does with payments to these sort codes: docs/reference/simulated-bank.md. Nobody checks account numbers there.
+// Sort codes that select a behaviour of the simulated bank (docs/reference/simulated-bank.md). Their account numbers are not checked.
 const accounts = [
   ...['089999 66374958', '107999 88837491', '202959 63748472', '871427 46238510', '872427 46238510'],
   ...['000001 00000001', '000002 00000002', '000003 00000003', '000005 00000005'],
 ]
 const silentAndLost = ['000004 00000004', '000006 00000006']
 
-// A calendar day apart at every moment: moving a partner from one to the other ends its day, and its cycle.
+// Always a calendar day apart: moving a partner from one to the other ends its day, and with it its cycle.
 const zones = { before: 'Pacific/Pago_Pago', after: 'Pacific/Kiritimati' }
 
-/** Partners whose settings differ in what decides how long things are on their way. Today is the last day of their cycle. */
-export async function createPartners(databaseUrl: string, address: string): Promise<Shop[]> {
+/** Creates partners with different hold and grace periods. Today is the last day of their cycle. */
+export async function createPartners(databaseUrl: string, address: string): Promise<Partner[]> {
   const settings = [
     { name: 'At once', feePayer: 'member', holdSeconds: 0, graceMinutes: 0, clients: 4, accounts },
     {
@@ -23,7 +23,7 @@ export async function createPartners(databaseUrl: string, address: string): Prom
       clients: 4,
       accounts: [...accounts, ...silentAndLost],
     },
-    // Its members have no money for the first minute, so that one client is enough.
+    // Its members have no balance for the first minute, so one client is enough.
     { name: 'Grace', feePayer: 'member', holdSeconds: 1, graceMinutes: 1, clients: 1, accounts },
   ]
   return await Promise.all(
@@ -32,11 +32,11 @@ export async function createPartners(databaseUrl: string, address: string): Prom
       const rates = ['--requests-per-second', '10000', '--requests-burst', '10000']
       const times = ['--hold-seconds', String(holdSeconds), '--grace-minutes', String(graceMinutes)]
       const cycles = ['--cycle-schedule', 'weekly', '--cycle-anchor', tomorrow(), '--time-zone', zones.before]
-      const partner = JSON.parse(await operate(databaseUrl, [...create, ...rates, ...times, ...cycles]))
+      const partner = JSON.parse(await runCommand(databaseUrl, [...create, ...rates, ...times, ...cycles]))
       const limits = ['--currency', 'GBP', '--lower-limit', '500', '--upper-limit', '1000000000']
       const fee = ['--fee', '30', '--fee-bps', '100', '--fee-max', '300', '--fee-payer', feePayer]
-      await operate(databaseUrl, ['tier', 'set', partner.id, 'Bronze', ...limits, ...fee])
-      const { key: apiKey } = JSON.parse(await operate(databaseUrl, ['key', 'create', partner.id, '--json']))
+      await runCommand(databaseUrl, ['tier', 'set', partner.id, 'Bronze', ...limits, ...fee])
+      const { key: apiKey } = JSON.parse(await runCommand(databaseUrl, ['key', 'create', partner.id, '--json']))
       const memberIds = await Promise.all(accounts.map((account, index) => invite(address, { apiKey, account, index })))
       return {
         partnerId: partner.id,
@@ -52,9 +52,9 @@ export async function createPartners(databaseUrl: string, address: string): Prom
   )
 }
 
-/** The day of the partner is over, and with it the pay cycle: a worker closes it within a minute. */
-export async function endCycle(databaseUrl: string, { partnerId }: Shop): Promise<void> {
-  await operate(databaseUrl, ['partner', 'set', partnerId, '--time-zone', zones.after])
+/** Ends the partner's day, and with it the pay cycle. A worker closes the cycle within a minute. */
+export async function endCycle(databaseUrl: string, { partnerId }: Partner): Promise<void> {
+  await runCommand(databaseUrl, ['partner', 'set', partnerId, '--time-zone', zones.after])
 }
 
 async function invite(
@@ -74,7 +74,7 @@ async function invite(
     }),
   })
   const body = await response.text()
-  if (response.status !== 201) throw new Error(`A member could not be invited: ${response.status} ${body}`)
+  if (response.status !== 201) throw new Error(`Inviting a member failed: ${response.status} ${body}`)
   return JSON.parse(body).memberId
 }
 

@@ -17,27 +17,27 @@ import {
 import pg from 'pg'
 import { names } from '../../src/database/embedded.ts'
 
-// Crash recovery of what a storm leaves takes a second; a loaded machine may take ten.
+// Crash recovery takes a second; on a loaded machine, ten.
 const startMsMax = 60_000
 
-/** A PostgreSQL of our own, which is killed and started again on the same data. */
+/** A PostgreSQL server that can be killed and restarted on the same data. */
 export type Postgres = {
-  /** For the program, whose role owns nothing. */
+  /** For the app role, which owns nothing. */
   url: string
-  /** For its migrations. */
+  /** For migrations. */
   ownerUrl: string
   isUp(): boolean
   start(): Promise<void>
-  /** Kill -9 of the postmaster, and the wait until its last backend has gone: before that it cannot be started again. */
+  /** Kills the postmaster with SIGKILL and waits for its last backend to exit. It cannot be restarted earlier. */
   kill(): Promise<void>
   stop(): Promise<void>
 }
 
-/** @param folder one that everybody may enter, since PostgreSQL refuses to be root */
+/** @param folder accessible to every user, because PostgreSQL refuses to run as root */
 export async function createPostgres({ folder, logs }: { folder: string; logs: string }): Promise<Postgres> {
   const pgdata = path.join(folder, 'postgres')
   const sockets = path.join(folder, 'sockets')
-  // Every process of it shows this name, whoever its parent is by then.
+  // Shown in the command line of every process of the server, even after its parent has exited.
   const clusterName = path.basename(folder)
   const urlOf = (role: keyof typeof names.roles) => `postgres://${names.roles[role]}@localhost/openwage?host=${sockets}`
   const [url, ownerUrl] = [urlOf('app'), urlOf('owner')]
@@ -57,10 +57,10 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
     '--encoding=UTF8',
     '--locale=C',
   ]
-  await must('initdb', await run(path.join(binaries, 'bin/initdb'), initdb, user))
+  await check('initdb', await run(path.join(binaries, 'bin/initdb'), initdb, user))
   const single = ['--single', '-D', pgdata, '-c', 'exit_on_error=on', 'template1']
   const input = firstCommands(names)
-  await must('create database', await run(path.join(binaries, 'bin/postgres'), single, user, { input }))
+  await check('create database', await run(path.join(binaries, 'bin/postgres'), single, user, { input }))
 
   let server: ChildProcess | undefined
   let isUp = false
@@ -83,8 +83,8 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
     server = child
     const deadline = Date.now() + startMsMax
     while (!(await answers(url))) {
-      if (child.exitCode !== null || Date.now() > deadline) throw new Error(`PostgreSQL does not start: see ${logs}`)
-      // It was killed while it was starting.
+      if (child.exitCode !== null || Date.now() > deadline) throw new Error(`PostgreSQL did not start; see ${logs}`)
+      // Killed while it was starting.
       if (child.signalCode !== null) return
       await sleep(20)
     }
@@ -121,6 +121,6 @@ async function processes(): Promise<string> {
   return stdout
 }
 
-async function must(what: string, { ok, said }: { ok: boolean; said: string }): Promise<void> {
+async function check(what: string, { ok, said }: { ok: boolean; said: string }): Promise<void> {
   if (!ok) throw new Error(`${what} failed: ${said}`)
 }

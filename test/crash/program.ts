@@ -9,29 +9,29 @@ import { promisify } from 'node:util'
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 const command = path.join(checkout, 'cli/openwage.ts')
 const laterClock = fileURLToPath(new URL('later.ts', import.meta.url))
-// A start that finds no PostgreSQL ends with an error; a service manager would try again after a moment, too.
-const startAgainMs = 250
-// A service manager kills what does not go when it is told to.
+// A start without PostgreSQL fails. Like a service manager, retries after a moment.
+const restartMs = 250
+// Like a service manager, kills a process that does not stop in time.
 const stopMsMax = 5_000
 
 export type Role = 'API' | 'worker'
 
-/** One process of the program, under a service manager of the simplest kind: when it has gone, it is started again. */
+/** One Openwage process under a minimal service manager, which restarts it whenever it exits. */
 export type Process = {
   readonly name: string
   readonly role: Role
-  /** Where the API listens; undefined while it does not. */
+  /** The address of the API; undefined while it is not listening. */
   address(): string | undefined
   isReady(): boolean
   isAlive(): boolean
-  /** Kill -9; it comes back by itself after `downMs`. */
+  /** Sends SIGKILL. The process is restarted after `downMs`. */
   kill(downMs: number): void
-  /** How often it has gone by itself after it had been ready: never, whatever happens to PostgreSQL. */
-  leftByItself(): number
+  /** How often it exited unasked once it was ready. Must stay 0, whatever happens to PostgreSQL. */
+  unexpectedExits(): number
   stop(): Promise<void>
 }
 
-/** @param aheadMs how far its clock runs ahead of ours */
+/** @param aheadMs how far the clock of the process is set ahead */
 export function keepRunning(
   name: string,
   role: Role,
@@ -42,28 +42,28 @@ export function keepRunning(
   const args = [...preload, command, 'start', role === 'API' ? '--api' : '--worker']
   const env = { ...environmentOf(databaseUrl), CRASH_TEST_AHEAD_MS: String(aheadMs) }
   let child: ChildProcess | undefined
-  let said = ''
-  let downMs = startAgainMs
+  let output = ''
+  let downMs = restartMs
   let wasKilled = false
-  let left = 0
+  let unexpectedExits = 0
   let isStopping = false
-  const isReady = () => said.includes('Ctrl-C stops it.')
+  const isReady = () => output.includes('Press Ctrl-C to stop.')
 
-  const life = (async () => {
+  const supervision = (async () => {
     while (!isStopping) {
-      said = ''
+      output = ''
       wasKilled = false
-      downMs = startAgainMs
+      downMs = restartMs
       const current = spawn(process.execPath, args, { cwd: checkout, env, stdio: ['ignore', 'pipe', 'pipe'] })
       child = current
       current.stdout.setEncoding('utf8').on('data', (text: string) => {
-        said += text
+        output += text
       })
       current.stderr.pipe(log, { end: false })
       const [code, signal] = await once(current, 'exit')
       log.write(`-- ${new Date().toISOString()} ${name} ended: ${signal ?? `exit code ${code}`}\n`)
-      if (isReady() && !wasKilled && !isStopping) left++
-      said = ''
+      if (isReady() && !wasKilled && !isStopping) unexpectedExits++
+      output = ''
       if (!isStopping) await sleep(downMs)
     }
   })()
@@ -71,7 +71,7 @@ export function keepRunning(
   return {
     name,
     role,
-    address: () => /API +(http:\S+)/.exec(said)?.[1],
+    address: () => /API +(http:\S+)/.exec(output)?.[1],
     isReady,
     isAlive: () => child?.exitCode === null && child.signalCode === null,
     kill(ms) {
@@ -79,19 +79,19 @@ export function keepRunning(
       downMs = ms
       child?.kill('SIGKILL')
     },
-    leftByItself: () => left,
+    unexpectedExits: () => unexpectedExits,
     async stop() {
       isStopping = true
       child?.kill('SIGTERM')
-      const patience = setTimeout(() => child?.kill('SIGKILL'), stopMsMax)
-      await life
-      clearTimeout(patience)
+      const killTimer = setTimeout(() => child?.kill('SIGKILL'), stopMsMax)
+      await supervision
+      clearTimeout(killTimer)
     },
   }
 }
 
-/** Runs a command of the operator to its end. @returns what it printed */
-export async function operate(
+/** Runs an operator command. @returns its output */
+export async function runCommand(
   databaseUrl: string,
   args: string[],
   settings: Record<string, string> = {},

@@ -1,17 +1,17 @@
-/** Choices that a seed repeats. Everybody who chooses has a stream of their own, so that nobody's pace changes another's. */
+/** Reproducible random choices. Each client has its own stream, so that timing does not change its choices. */
 export type Random = {
-  /** A whole number, both ends included. */
+  /** A whole number; both bounds are inclusive. */
   between(min: number, max: number): number
   chance(probability: number): boolean
   pick<T>(from: readonly T[]): T
   shuffled<T>(all: readonly T[]): T[]
 }
 
-/** @param name whose choices they are */
+/** @param name identifies the stream */
 export function randomOf(seed: number, name: string): Random {
   let state = seed | 0
   for (const letter of name) state = Math.imul(state ^ letter.charCodeAt(0), 0x9e3779b1)
-  // Mulberry32: small, and good enough to choose victims.
+  // Mulberry32: small, and good enough for tests.
   const next = () => {
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
@@ -24,7 +24,7 @@ export function randomOf(seed: number, name: string): Random {
     chance: probability => next() < probability,
     pick(from) {
       const picked = from[between(0, from.length - 1)]
-      if (picked === undefined) throw new Error('There is nothing to pick from')
+      if (picked === undefined) throw new Error('Cannot pick from an empty list')
       return picked
     },
     shuffled: all =>

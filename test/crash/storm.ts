@@ -6,19 +6,19 @@ import { until } from './until.ts'
 
 export type Kills = Record<Role | 'PostgreSQL', number>
 
-/** Between a victim's being ready and its end; most of a process's work is done within a second of it. */
-const livesMs = { min: 50, max: 1_800 }
+/** Time from readiness to the kill. A process does most of its work within its first second. */
+const uptimeMs = { min: 50, max: 1_800 }
 const downMsMax = 1_200
 // A kill takes three seconds on two idle cores.
 const msPerKillMax = 15_000
 
 /**
- * Kills one after the other, in an order and after times that the seed gives. Whoever is killed comes back after a short
- * time of its own, so that several may be down at once.
- * @returns what was killed how often
- * @throws when a victim does not come back, or all of it takes too long
+ * Kills one victim after the other; the seed determines the order and the timing. Each victim restarts after a random
+ * delay, so that several may be down at once.
+ * @returns the number of kills by kind
+ * @throws if a victim does not come back, or the whole run takes too long
  */
-export async function rage(
+export async function killRepeatedly(
   { ofProgram, ofPostgres }: { ofProgram: number; ofPostgres: number },
   { processes, postgres, random }: { processes: Process[]; postgres: Postgres; random: Random },
 ): Promise<Kills> {
@@ -30,16 +30,16 @@ export async function rage(
   const deadline = Date.now() + victims.length * msPerKillMax
   let recovering = Promise.resolve()
   for (const victim of victims) {
-    const aliveMs = random.between(livesMs.min, livesMs.max)
+    const aliveMs = random.between(uptimeMs.min, uptimeMs.max)
     const downMs = random.between(0, downMsMax)
-    // One in six does not even get ready: starting and recovering must be cut off, too.
+    // One in six is killed before it is ready, to interrupt starting and recovery as well.
     const isHasty = random.chance(1 / 6)
-    if (Date.now() > deadline) throw new Error(`The storm takes too long: ${JSON.stringify(kills)} so far`)
+    if (Date.now() > deadline) throw new Error(`The run takes too long; kills so far: ${JSON.stringify(kills)}`)
     if (victim === undefined) continue
     if ('name' in victim) {
       await until(() => (isHasty ? victim.isAlive() : victim.isReady()), `${victim.name} is ready`)
       await sleep(aliveMs)
-      await until(() => victim.isAlive(), `${victim.name} is there to be killed`)
+      await until(() => victim.isAlive(), `${victim.name} is alive`)
       victim.kill(downMs)
       kills[victim.role]++
     } else {
@@ -49,11 +49,11 @@ export async function rage(
       kills.PostgreSQL++
       await recovering
       recovering = sleep(downMs).then(() => victim.start())
-      // Whoever waits for it hears of a failure; until then nobody does.
+      // Awaited later: avoids an unhandled rejection until then.
       recovering.catch(() => undefined)
     }
   }
   await recovering
-  await until(() => processes.every(process => process.isReady()), 'everything is running again')
+  await until(() => processes.every(process => process.isReady()), 'all processes are ready again')
   return kills
 }

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-// What takes seconds on an idle machine may take ten times that on a busy one.
+// Ten times what an idle machine needs.
 const waitMsMax = 60_000
 
-/** @throws when it does not hold within a minute */
+/** Waits for a condition. @throws if it is not met within a minute */
 export async function until(holds: () => boolean, what: string): Promise<void> {
   const deadline = Date.now() + waitMsMax
   while (!holds()) {
-    if (Date.now() > deadline) throw new Error(`Waited ${waitMsMax / 1_000} s, and still it does not hold that ${what}`)
+    if (Date.now() > deadline) throw new Error(`Timed out after ${waitMsMax / 1_000} s waiting until ${what}`)
     await sleep(20)
   }
 }

@@ -4,15 +4,15 @@ import { type Environment, get, newDatabase, newDataDir, openwage, start, tamper
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
-test('a partner, a tier and a key that an operator makes serve requests, until the key is revoked', async () => {
+test('an operator can create a partner, a tier and a key that works until it is revoked', async () => {
   const database = await newDatabase()
   const service = await start(database, ['--api'])
-  const partner = await made(['partner', 'create', 'Hand Made'], database)
-  await made(
+  const partner = await created(['partner', 'create', 'Created By Hand'], database)
+  await created(
     ['tier', 'set', partner.id, 'Silver', '--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000'],
     database,
   )
-  const { id, key } = await made(['key', 'create', partner.id, '--scopes', 'members:read,pay:read'], database)
+  const { id, key } = await created(['key', 'create', partner.id, '--scopes', 'members:read,pay:read'], database)
   const answer = await get(service, { key })
   expect(await answer.json()).toEqual([{ name: 'Silver' }])
 
@@ -23,21 +23,21 @@ test('a partner, a tier and a key that an operator makes serve requests, until t
   expect(stdout).not.toContain(key)
 })
 
-test('commands bring up the PostgreSQL that comes with Openwage where it does not run', async () => {
+test('commands start the embedded PostgreSQL if it is not running', async () => {
   const settings = { OPENWAGE_DATA_DIR: newDataDir() }
   expect(await openwage(['partner', 'list'], settings)).toEqual({ code: 0, stdout: '(none)\n', stderr: '' })
 })
 
-test('migrating is safe to repeat, and what needs it says so', async () => {
+test('migrate is safe to repeat and to run concurrently, and commands that need it say so', async () => {
   const database = await newDatabase({ migrated: false })
   const refused = await openwage(['ledger', 'verify'], database)
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('run openwage migrate first') })
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('run openwage migrate (pending: 0001_') })
   const both = await Promise.all([openwage(['migrate'], database), openwage(['migrate'], database)])
   expect(both.map(({ code }) => code)).toEqual([0, 0])
   expect((await openwage(['ledger', 'verify'], database)).code).toBe(0)
 })
 
-test('verifying the books agrees with what the service has booked, and names the row that somebody has changed', async () => {
+test('ledger verify passes on what the service has booked, and names a row that was tampered with', async () => {
   const database = await newDatabase()
   await (await start(database)).stop()
   expect(await openwage(['ledger', 'verify'], database)).toMatchObject({ code: 0, stderr: '' })
@@ -48,16 +48,16 @@ test('verifying the books agrees with what the service has booked, and names the
       where member_id = (select min(member_id) from ledger_balances where available > 0)
       returning member_id, available`,
   )
-  const disagreeing = await openwage(['ledger', 'verify'], database)
-  expect(disagreeing.code).toBe(3)
-  expect(disagreeing.stdout).toMatch(
+  const mismatch = await openwage(['ledger', 'verify'], database)
+  expect(mismatch.code).toBe(3)
+  expect(mismatch.stdout).toMatch(
     new RegExp(`BROKEN.*\n.*${String(changed?.member_id)}.* found available ${String(changed?.available)}, owed 0`),
   )
   const asJson = JSON.parse((await openwage(['ledger', 'verify', '--json'], database)).stdout)
   expect(asJson.agree).toBe(false)
 })
 
-test('wrong usage is told in a sentence, with exit code 2', async () => {
+test('invalid usage exits with code 2 and a one-line message', async () => {
   const wrong = [
     ['nonsense'],
     ['partner'],
@@ -75,12 +75,12 @@ test('wrong usage is told in a sentence, with exit code 2', async () => {
   }
 })
 
-test('help is no mistake', async () => {
+test('--help exits with code 0', async () => {
   for (const { args, code, stdout, stderr } of await allOf([['--help'], ['tier', 'set', '--help']]))
     expect({ args, code, stderr, isEmpty: stdout === '' }).toEqual({ args, code: 0, stderr: '', isEmpty: false })
 })
 
-test('a monthly cycle that some months could not have is refused in a sentence', async () => {
+test('a monthly cycle cannot be anchored on a day that some months lack', async () => {
   const [refusal] = await allOf([['partner', 'create', 'Acme', '--cycle-anchor', '2026-01-31']], await newDatabase())
   expect(refusal).toMatchObject({
     code: 1,
@@ -88,7 +88,7 @@ test('a monthly cycle that some months could not have is refused in a sentence',
   })
 })
 
-test('what does not exist is named, with exit code 1', async () => {
+test('an unknown id exits with code 1 and a message that names it', async () => {
   const database = await newDatabase()
   const refusals = await allOf(
     [
@@ -105,7 +105,7 @@ test('what does not exist is named, with exit code 1', async () => {
   }
 })
 
-async function made(args: string[], settings: Environment): Promise<{ id: string; key: string }> {
+async function created(args: string[], settings: Environment): Promise<{ id: string; key: string }> {
   const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return JSON.parse(stdout)

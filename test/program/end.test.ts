@@ -22,7 +22,7 @@ import {
 vi.setConfig({ testTimeout: 60_000 })
 afterAll(tidyUp)
 
-test('a Ctrl-C that arrives twice, from the terminal and from npm, still stops cleanly and leaves nothing', async () => {
+test('a Ctrl-C that arrives twice, from the terminal and from npm, still stops cleanly and leaves no process', async () => {
   const dataDir = newDataDir()
   const service = await start({ OPENWAGE_DATA_DIR: dataDir })
   service.child.kill('SIGINT')
@@ -34,18 +34,18 @@ test('a Ctrl-C that arrives twice, from the terminal and from npm, still stops c
   expect(processesNaming(dataDir)).toEqual([])
 })
 
-// Of these one waits for nine seconds, the others meanwhile.
-test.concurrent('a service that npm has started ends when npm is killed', async () => {
+// Concurrent, because one of them waits for nine seconds.
+test.concurrent('a service started by npm exits when npm is killed', async () => {
   const database = await newDatabase()
   const pid = await killedNpm(database)
   await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000 })
 })
 
-test.concurrent('a request that is running when the service is told to stop is answered, and no new one is taken', async () => {
+test.concurrent('a graceful stop finishes running requests and accepts no new ones', async () => {
   const database = await newDatabase()
   const service = await start(database)
   const body = JSON.stringify(JSON.parse(/-d '(.*)'/.exec(service.curl)?.[1] ?? ''))
-  // A connection that stays open must not hold up the end either.
+  // A keep-alive connection must not delay the stop either.
   const agent = new Agent({ keepAlive: true })
   const running = request(`${service.address}/v1/pay/withdrawals/intent`, {
     agent,
@@ -60,14 +60,14 @@ test.concurrent('a request that is running when the service is told to stop is a
   const [response] = await once(running, 'response')
   expect(response.statusCode).toBe(201)
   response.resume()
-  const endedAfterMs = performance.now()
+  const answeredAtMs = performance.now()
   expect((await service.ended).code).toBe(0)
-  // Not by the ten seconds after which the end is forced.
-  expect(performance.now() - endedAfterMs).toBeLessThan(9_500)
+  // Well before the exit would be forced.
+  expect(performance.now() - answeredAtMs).toBeLessThan(9_500)
   agent.destroy()
 })
 
-test.concurrent('a supervised stop shows in /readyz first, while everything else is still answered', async () => {
+test.concurrent('after SIGTERM, /readyz fails first while other requests are still served', async () => {
   const database = await newDatabase()
   const service = await start({ ...database, OPENWAGE_DRAIN_SECONDS: '3' })
   const ready = async () => (await fetch(`${service.address}/readyz`)).status
@@ -80,7 +80,7 @@ test.concurrent('a supervised stop shows in /readyz first, while everything else
   expect((await service.ended).code).toBe(0)
 })
 
-test.concurrent('a worker alone answers health probes on a port of its own, and the API beside it stops warning', async () => {
+test.concurrent('a separate worker serves its own health probes, and the API warns while no worker is running', async () => {
   const database = await newDatabase()
   const worker = await start(database, ['--worker'])
   const health = await healthAddress(worker)
@@ -96,7 +96,7 @@ test.concurrent('a worker alone answers health probes on a port of its own, and 
   await api.stop()
 })
 
-test.concurrent('a start whose worker cannot be started ends with a sentence and code 1', async () => {
+test.concurrent('a start whose worker fails exits with code 1 and says why', async () => {
   const database = await newDatabase()
   await tamper(database, 'alter function graphile_worker.add_job rename to add_job_gone')
   const { code, stderr } = await openwage(['start'], { ...database, PORT: '0' })
@@ -104,11 +104,11 @@ test.concurrent('a start whose worker cannot be started ends with a sentence and
   expect(stderr).toMatch(/^openwage: .*add_job/m)
 })
 
-test('PostgreSQL killed at any moment of a start: the process serves, or ends with code 1', {
+test('if PostgreSQL is killed at any moment of a start, the service comes up or exits with code 1', {
   timeout: 120_000,
 }, async () => {
   const dataDir = newDataDir()
-  // The first start makes the folder, so that the others reach the moments after it soon.
+  // The first start creates the folder, so that the next ones are fast.
   await (await start({ OPENWAGE_DATA_DIR: dataDir })).stop()
   const outcomes: string[] = []
   for (const afterMs of [0, 4, 8, 12, 24]) {
@@ -132,7 +132,7 @@ test('PostgreSQL killed at any moment of a start: the process serves, or ends wi
     }
     const outcome = await Promise.race([
       ended.then(() => `ended with ${child.exitCode}`),
-      // The kill may come before or after the first look.
+      // The kill may come before or after the first probe.
       vi
         .waitFor(() => expect(stderr).toMatch(/PostgreSQL is back/), { timeout: 20_000 })
         .then(async () => {
@@ -149,7 +149,7 @@ test('PostgreSQL killed at any moment of a start: the process serves, or ends wi
   expect(outcomes).toHaveLength(5)
 })
 
-test.concurrent('a body and an upload that do not end are refused, and the service stops in order', async () => {
+test.concurrent('a graceful stop rejects an unfinished body and an unfinished upload', async () => {
   const database = await newDatabase()
   const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
   const service = await start({ ...database, TMPDIR: folder })
@@ -178,7 +178,7 @@ test.concurrent('a body and an upload that do not end are refused, and the servi
   await rm(folder, { recursive: true })
 })
 
-test('a service that is killed during an upload leaves nothing of it', async () => {
+test('a service killed during an upload leaves no file behind', async () => {
   const database = await newDatabase()
   const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
   const service = await start({ ...database, TMPDIR: folder })
@@ -197,7 +197,7 @@ test('a service that is killed during an upload leaves nothing of it', async () 
   await rm(folder, { recursive: true })
 })
 
-test.concurrent('a request that PostgreSQL does not answer holds the end up for ten seconds at most', async () => {
+test.concurrent('a request stuck in PostgreSQL delays the exit by ten seconds at most', async () => {
   const database = await newDatabase()
   const service = await start(database)
   await tamper(
@@ -215,11 +215,11 @@ test.concurrent('a request that PostgreSQL does not answer holds the end up for 
   await vi.waitFor(async () => expect(await tamper(database, sleeping)).not.toEqual([]), { timeout: 10_000 })
   const { code, stderr } = await service.stop()
   expect(code).toBe(1)
-  expect(stderr).toContain('still not stopped after 9 s')
+  expect(stderr).toContain('still running after 9 s')
   await cutOff
 })
 
-test('a start whose output nobody reads ends by itself, without a stack trace', async () => {
+test('a start whose output is closed stops without a stack trace', async () => {
   const { DATABASE_URL } = await newDatabase()
   const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
   const child = spawn(process.execPath, [script, 'start'], {
@@ -233,15 +233,15 @@ test('a start whose output nobody reads ends by itself, without a stack trace', 
   })
   await once(child, 'close')
   expect(child.exitCode).toBe(0)
-  expect(stderr).toContain('nobody reads standard output')
+  expect(stderr).toContain('standard output was closed')
   expect(stderr).not.toContain('\n    at ')
 })
 
-test('PostgreSQL may be killed under the running service: requests and background steps come back', async () => {
+test('requests and background tasks recover after PostgreSQL is killed', async () => {
   const dataDir = newDataDir()
   const service = await start({ OPENWAGE_DATA_DIR: dataDir })
   const socketDir = /psql -h (\S+)/.exec(service.stdout)?.[1] ?? ''
-  // In the middle of a step: a worker that cannot say what became of its job gives up altogether.
+  // In the middle of a task: a runner that cannot report the result of its job ends.
   const lock = new pg.Client({ host: socketDir, user: 'openwage_owner', database: 'openwage' }).on(
     'error',
     () => undefined,
@@ -273,10 +273,10 @@ test('PostgreSQL may be killed under the running service: requests and backgroun
   )
   const { code, stderr } = await service.stop()
   expect(code).toBe(0)
-  expect(stderr).toContain('the worker is started again')
+  expect(stderr).toContain('restarting the worker runner')
 })
 
-// A shell in npm's place: it starts the service, and is killed as soon as that runs.
+// Stands in for npm: a shell that starts the service, and is killed as soon as the service is up.
 async function killedNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<number> {
   const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
   const shell = spawn('sh', ['-c', '"$@" & echo "pid $!"; wait', 'sh', process.execPath, script, 'start'], {
@@ -287,7 +287,7 @@ async function killedNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<nu
   shell.stdout.setEncoding('utf8').on('data', text => {
     stdout += text
   })
-  await vi.waitFor(() => expect(stdout).toContain('Ctrl-C stops it.'), { timeout: 30_000 })
+  await vi.waitFor(() => expect(stdout).toContain('Press Ctrl-C to stop.'), { timeout: 30_000 })
   shell.kill('SIGKILL')
   return Number(/pid (\d+)/.exec(stdout)?.[1])
 }
@@ -314,20 +314,20 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Whether a process has a file of this folder open that has no name any more. */
+/** Whether a process has an unlinked file of this folder open. */
 function isReceiving(pid: number, folder: string): boolean {
   return readdirSync(`/proc/${pid}/fd`).some(fd => {
     try {
       const file = readlinkSync(`/proc/${pid}/fd/${fd}`)
       return file.startsWith(folder) && file.endsWith(' (deleted)')
     } catch {
-      // Closed meanwhile.
+      // Closed in the meantime.
       return false
     }
   })
 }
 
-// The use of a key is noted while the head of the request is read, before its body.
+// The key's last use is recorded once the headers have been read, before the body.
 async function hasArrived(database: Awaited<ReturnType<typeof newDatabase>>): Promise<boolean> {
   return (await tamper(database, 'select 1 from api_keys where last_used_at is not null')).length > 0
 }

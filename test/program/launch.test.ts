@@ -15,32 +15,32 @@ afterEach(async () => {
 
 const launcher = new URL('../../cli/launch.mjs', import.meta.url).pathname
 
-// A Node that cannot replace its process, as before 22.15, has to stay in between.
+// Before 22.15, Node cannot replace its own process: the launcher stays as the parent.
 const nodes = [
-  ['a Node that can replace its process', []],
+  ['a Node with execve', []],
   ['an older Node', ['--import', 'data:text/javascript,delete process.execve']],
 ] as const
 
-test('before npm install the launcher says to run it', async () => {
+test('without dependencies, the launcher says to run npm install', async () => {
   const checkout = newCheckout({ isInstalled: false })
   expect(await run([path.join(checkout, 'cli/launch.mjs'), 'start']).outcome).toEqual({
     code: 1,
     stdout: '',
-    stderr: `openwage: The dependencies are not installed: run npm install in ${checkout} first\n`,
+    stderr: `openwage: Dependencies are not installed: run npm install in ${checkout} first\n`,
   })
 })
 
-test('an old Node without the one that the installation brings is told what to run', async () => {
+test('on an old Node, without the one that npm install brings, the launcher says what to run', async () => {
   const old = `data:text/javascript,Object.defineProperty(process,'versions',{value:{node:'20.1.0'}})`
   const checkout = newCheckout({ isInstalled: true })
   const { code, stderr } = await run(['--import', old, path.join(checkout, 'cli/launch.mjs'), 'start']).outcome
   expect(code).toBe(1)
   expect(stderr).toMatch(
-    /^openwage: Node 24 or later is needed.*: run npm install --include=optional, which brings one\n$/,
+    /^openwage: Node 24 or later is required.*: run npm install --include=optional, which brings one\n$/,
   )
 })
 
-test.each(nodes)('%s passes on arguments, output and exit code', async (_, options) => {
+test.each(nodes)('%s forwards arguments, output and exit code', async (_, options) => {
   expect(await run([...options, launcher, '--version']).outcome).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
@@ -51,10 +51,10 @@ test.each(nodes)('%s passes on arguments, output and exit code', async (_, optio
   expect(stderr).toContain("unknown option '--nonsense'")
 })
 
-test.each(nodes)('%s passes on a signal, and leaves no process', async (_, options) => {
+test.each(nodes)('%s forwards a signal and leaves no process', async (_, options) => {
   const { DATABASE_URL } = await newDatabase()
   const { child, said, outcome } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })
-  await vi.waitFor(() => expect(said()).toContain('Ctrl-C stops it.'), { timeout: 30_000 })
+  await vi.waitFor(() => expect(said()).toContain('Press Ctrl-C to stop.'), { timeout: 30_000 })
   child.kill('SIGTERM')
   const { code, stderr } = await outcome
   expect(code).toBe(0)
@@ -62,7 +62,7 @@ test.each(nodes)('%s passes on a signal, and leaves no process', async (_, optio
   expect(processesNaming(`${launcher} start`)).toEqual([])
 })
 
-/** A folder with the launcher, and nothing that it could start. */
+/** A folder that contains only the launcher. */
 function newCheckout({ isInstalled }: { isInstalled: boolean }): string {
   const checkout = mkdtempSync(path.join(tmpdir(), 'openwage-launch-'))
   copies.push(checkout)

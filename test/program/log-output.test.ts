@@ -8,20 +8,20 @@ import { baseEnvironment, get, newDatabase, type Service, start, tidyUp } from '
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
-// Losing log lines is right where the alternative is to lose the service.
+// Losing log lines is better than losing the service.
 
-test('a service whose log pipe is closed ends in order', async () => {
+test('a service whose log pipe is closed stops cleanly', async () => {
   const service = await start(await newDatabase())
   service.child.stderr?.destroy()
-  // The line of this request finds the pipe closed. Its answer may come first, or the connection be refused.
+  // Logging this request hits the closed pipe. The response may arrive first, or the connection may be refused.
   await get(service).catch(() => undefined)
   expect((await service.ended).code).toBe(0)
 })
 
-test('a start whose output goes to a reader of five lines ends in order with the line after them', async () => {
+test('a service piped into `head -5` stops cleanly at the next line', async () => {
   const { DATABASE_URL } = await newDatabase()
   const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
-  // The shell tells the service's own exit code, which a pipeline would hide.
+  // Reports the service's own exit code, which a pipeline would hide.
   const pipeline = '{ "$@" 2>&1; echo "code $?" >&3; } | head -5'
   const shell = spawn('sh', ['-c', pipeline, 'sh', process.execPath, script, 'start'], {
     env: { ...baseEnvironment, DATABASE_URL, PORT: '0' },
@@ -36,7 +36,7 @@ test('a start whose output goes to a reader of five lines ends in order with the
   })
   await vi.waitFor(() => expect(lines.split('\n')).toHaveLength(6), { timeout: 30_000 })
   const [address] = /http:\/\/[\d.:]+/.exec(lines) ?? []
-  // Each request is a line. The answer comes first, or the connection is refused.
+  // Each request logs a line. Either the response arrives first, or the connection is refused.
   await vi.waitFor(
     async () => {
       await fetch(`${address}/livez`).catch(() => undefined)
@@ -47,7 +47,7 @@ test('a start whose output goes to a reader of five lines ends in order with the
 })
 
 if (existsSync('/dev/full')) {
-  test('requests are answered while the log cannot be written, and SIGTERM stops the service', async () => {
+  test('a service that cannot write its log still answers requests and stops on SIGTERM', async () => {
     const fd = openSync('/dev/full', 'w')
     const service = await start(await newDatabase(), [], { stderr: fd })
     closeSync(fd)
@@ -56,16 +56,16 @@ if (existsSync('/dev/full')) {
   })
 }
 
-// Only root may mount; /dev/full has shown everyone else what matters most.
+// Only root can mount. The /dev/full test covers the essentials without it.
 if (process.platform === 'linux' && process.getuid?.() === 0) {
-  test('a full disk costs log lines, and the log says how many when there is room again', async () => {
+  test('log lines lost to a full disk are counted and reported once there is room', async () => {
     const disk = mkdtempSync(path.join(tmpdir(), 'openwage-full-'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk])
     try {
       const filler = path.join(disk, 'filler')
       const logFile = path.join(disk, 'log')
       const fd = openSync(logFile, 'a')
-      // It leaves less than a page, so that the log breaks off in the middle of a line.
+      // Leaves less than a page free, so that the log breaks off in the middle of a line.
       writeFileSync(filler, Buffer.alloc(56 * 1_024))
       const service = await start(await newDatabase(), [], { stderr: fd })
       closeSync(fd)
@@ -87,19 +87,19 @@ if (process.platform === 'linux' && process.getuid?.() === 0) {
       const report = lines.findIndex(line => line.includes('log lines were lost'))
       expect(JSON.parse(lines[report] ?? '')).toMatchObject({ level: 'warn', lines: expect.any(Number) })
       expect(JSON.parse(lines[report] ?? '').lines).toBeGreaterThan(0)
-      // Only the line that the full disk has cut off is not whole.
+      // Only the line cut off by the full disk is incomplete.
       expect(lines.filter(line => !isJson(line))).toHaveLength(1)
       expect(lines.at(-1)).toContain('"msg":"stopping"')
     } finally {
       await tidyUp()
-      // Lazily: a start that has failed may hold the log open for a moment longer.
+      // Lazy unmount: a failed start may keep the log open a moment longer.
       execFileSync('umount', ['-l', disk])
       rmSync(disk, { recursive: true })
     }
   })
 }
 
-// More lines than two pages of the log.
+// Logs more than two pages.
 async function expectAnswers(service: Service): Promise<void> {
   for (let count = 0; count < 50; count++) expect((await get(service)).status).toBe(200)
 }

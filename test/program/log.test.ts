@@ -2,7 +2,7 @@ import pg from 'pg'
 import { expect, test } from 'vitest'
 import { withoutPersonalData } from '../../cli/log.ts'
 
-test('a logged error says what broke, and nothing of the row that broke it', () => {
+test('a logged error names the constraint but never the row that violated it', () => {
   const error = new pg.DatabaseError(
     'duplicate key value violates unique constraint "one_member_per_email"',
     0,
@@ -20,7 +20,7 @@ test('a logged error says what broke, and nothing of the row that broke it', () 
   expect(JSON.stringify(logged)).not.toContain('sam@example.com')
 })
 
-test('a value that PostgreSQL cannot read is not quoted', () => {
+test('a value that PostgreSQL rejects is not logged', () => {
   const error = Object.assign(new Error('invalid input syntax for type date: "Sam Okafor"'), { code: '22007' })
   expect(JSON.stringify(withoutPersonalData(error))).not.toContain('Okafor')
 })

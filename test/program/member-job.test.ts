@@ -4,7 +4,7 @@ import { newDatabase, type Service, start, tamper, tidyUp } from './program.ts'
 vi.setConfig({ testTimeout: 120_000 })
 afterAll(tidyUp)
 
-test('a kill in the middle of reading leaves nothing, and one in the middle of applying is made good by the next start', async () => {
+test('a kill while a file is read leaves no trace, and a job killed while it is applied resumes after a restart', async () => {
   const database = await newDatabase()
   let service = await start(database)
   const { key } = service
@@ -30,7 +30,7 @@ test('a kill in the middle of reading leaves nothing, and one in the middle of a
   expect(await tamper(database, 'select from member_jobs union all select from member_job_rows')).toEqual([])
 
   service = await start(database)
-  // The demo's own members are missing in the file, so that it asks.
+  // The demo's members are missing from the file, so the job needs a review.
   const { jobId } = (await (await upload()).json()) as { jobId: string }
   const approved = await fetch(`${service.address}/v1/members/jobs/${jobId}/approve`, {
     method: 'POST',
@@ -52,21 +52,24 @@ test('a kill in the middle of reading leaves nothing, and one in the middle of a
     service = await start(database)
   }
   expect(((await (await upload()).json()) as { jobId: string }).jobId).toBe(jobId)
-  // At the worst, when the dead process's transaction was still open at the start, in the round of the next minute.
+  // If the dead process's transaction was still open at the restart, the job resumes within the next minute.
   await vi.waitFor(async () => expect(await status(database)).toBe('Completed'), { timeout: 70_000 })
-  const [made] = await tamper(database, `select count(*)::integer as members from members where email like 'listed-%'`)
-  expect(made).toEqual({ members: count })
-  // Each is told of once, beside the demo's own.
+  const [invited] = await tamper(
+    database,
+    `select count(*)::integer as members from members where email like 'listed-%'`,
+  )
+  expect(invited).toEqual({ members: count })
+  // One event per member, in addition to the demo's.
   expect(await invitations(database)).toEqual({ events: demo + count, members: demo + count })
 })
 
 async function invitations(database: { DATABASE_URL: string }) {
-  const [told] = await tamper(
+  const [counts] = await tamper(
     database,
     `select count(*)::integer as events, count(distinct resource_id)::integer as members
        from events where type = 'member.invited'`,
   )
-  return told
+  return counts
 }
 
 async function kill(service: Service): Promise<void> {

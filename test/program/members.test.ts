@@ -36,7 +36,7 @@ const header = 'email,first_name,last_name,phone,tier,worker_id'
 const row = (name: string) => `${name}@example.com,${name},Okafor,+447700900123,Silver,00${name}`
 const list = (...names: string[]) => [header, ...names.map(row), ''].join('\r\n')
 
-test('without a terminal nobody is offboarded unless --yes says so, and then the result is beside the file', async () => {
+test('without a terminal, offboarding needs --yes, and the result is written next to the file', async () => {
   const { settings, folder } = await newPartner({ offboardReviewPercent: 100 })
   const members = (...args: string[]) => openwage(['members', ...args], settings)
   const first = fileIn(folder, 'first.csv', list('ann', 'ben', 'cem'))
@@ -45,19 +45,19 @@ test('without a terminal nobody is offboarded unless --yes says so, and then the
   const second = fileIn(folder, 'second.csv', list('ann', 'dee').replace('dee,', '=dee,'))
   const refused = await members('import', second)
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('2 of 3 members would be offboarded') })
-  expect(refused.stderr).toMatch(/^openwage: .*Nothing was done/)
+  expect(refused.stderr).toMatch(/^openwage: .*Nothing was imported/)
   expect(await emailsOf(settings)).toEqual(['cem@example.com', 'ben@example.com', 'ann@example.com'])
 
   const done = await members('import', second, '--yes')
   expect({ ...done, stdout: linesOf(done.stdout) }).toMatchObject({
     code: 0,
     stdout: [
-      'invite  update  bring back  offboard  unchanged',
-      '1       0       0           2         1',
-      expect.stringMatching(/^The job is maj_/),
-      'invited  updated  brought back  offboarded  unchanged  failed',
-      '1        0        0             2           1          0',
-      `What became of each row: ${folder}/second.result.csv`,
+      'invite  update  reinstate  offboard  unchanged',
+      '1       0       0          2         1',
+      expect.stringMatching(/^Started job maj_/),
+      'invited  updated  reinstated  offboarded  unchanged  failed',
+      '1        0        0           2           1          0',
+      `Results by row: ${folder}/second.result.csv`,
     ],
   })
   expect(await emailsOf(settings)).toEqual(['dee@example.com', 'ann@example.com'])
@@ -66,30 +66,30 @@ test('without a terminal nobody is offboarded unless --yes says so, and then the
     `\ufeffrow,action,outcome,member_id,message,${header}`,
     `2,Unchanged,Done,mem_,,${row('ann').replace('+', "'+")}`,
     `3,Invite,Done,mem_,,${row('dee').replace('dee,', "'=dee,").replace('+', "'+")}`,
-    ',Offboard,Done,mem_,"ben Okafor, ben@example.com, is not in the file",,,,,,',
-    ',Offboard,Done,mem_,"cem Okafor, cem@example.com, is not in the file",,,,,,',
+    ',Offboard,Done,mem_,ben Okafor (ben@example.com) is not in the file,,,,,,',
+    ',Offboard,Done,mem_,cem Okafor (cem@example.com) is not in the file,,,,,,',
   ])
   expect(readFileSync(second, 'utf8')).toContain('=dee')
 
-  // Sent by mistake it must not bring back those whom it names.
+  // Imported by mistake, the result file must not reinstate the members that it lists as offboarded.
   const mistaken = await members('import', `${folder}/second.result.csv`, '--yes')
-  expect(mistaken).toMatchObject({ code: 1, stderr: expect.stringContaining('2 rows are at fault') })
+  expect(mistaken).toMatchObject({ code: 1, stderr: expect.stringContaining('2 rows have errors') })
 })
 
-test('in a terminal it names who would go and takes nothing but a yes, and a list that has changed meanwhile is not sent', async () => {
+test('a terminal lists the members to offboard and accepts only yes, and a file changed in the meantime is not sent', async () => {
   const { settings, folder } = await newPartner({ offboardReviewPercent: 100 })
   await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
   const file = fileIn(folder, 'some.csv', list('ann'))
 
   const no = inTerminal(['members', 'import', file], settings)
-  await no.says('Type yes to go on')
+  await no.says('Type yes to continue')
   expect(no.screen()).toMatch(/2 of 3 members would be offboarded[\s\S]*mem_\w+ +ben@example.com[\s\S]*cem@example.com/)
   no.type('y')
   expect(await no.ended).toBe(1)
-  expect(no.screen()).toContain('Nothing was done')
+  expect(no.screen()).toContain('Nothing was imported')
 
   const changed = inTerminal(['members', 'import', file], settings)
-  await changed.says('Type yes to go on')
+  await changed.says('Type yes to continue')
   writeFileSync(file, list())
   changed.type('yes')
   expect(await changed.ended).toBe(1)
@@ -98,19 +98,19 @@ test('in a terminal it names who would go and takes nothing but a yes, and a lis
 
   writeFileSync(file, list('ann'))
   const yes = inTerminal(['members', 'import', file], settings)
-  await yes.says('Type yes to go on')
+  await yes.says('Type yes to continue')
   yes.type('yes')
   expect(await yes.ended).toBe(0)
   expect(yes.screen()).toContain('2 of 2')
 })
 
-test('one yes is enough for more than the partner’s share, but not for more than it was said for', async () => {
+test('one confirmation covers the review, but not more members than were confirmed', async () => {
   const { settings, folder } = await newPartner()
   await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
   const file = fileIn(folder, 'some.csv', list('ann'))
   const terminal = inTerminal(['members', 'import', file], settings)
-  await terminal.says('Type yes to go on')
-  expect(terminal.screen()).toContain('more than the partner’s share')
+  await terminal.says('Type yes to continue')
+  expect(terminal.screen()).toContain('larger share of the members than the partner allows')
   await fetch(`${service.address}/v1/members`, {
     method: 'POST',
     headers: { 'x-api-key': settings.OPENWAGE_API_KEY ?? '', 'content-type': 'application/json' },
@@ -118,19 +118,19 @@ test('one yes is enough for more than the partner’s share, but not for more th
   })
   terminal.type('yes')
   await terminal.says('Approve it?')
-  expect(terminal.screen()).toContain('By now the import offboards 3 of 4 members')
+  expect(terminal.screen()).toContain('The import would now offboard 3 of 4 members')
   terminal.type('no')
   expect(await terminal.ended).toBe(1)
   expect((await jobsOf(settings)).map(job => job.progress.type)).toEqual(['Rejected', 'Completed'])
 
   const again = inTerminal(['members', 'import', file], settings)
-  await again.says('Type yes to go on')
+  await again.says('Type yes to continue')
   again.type('yes')
   expect(await again.ended).toBe(0)
   expect(await emailsOf(settings)).toEqual(['ann@example.com'])
 })
 
-test('an import behind a job in review is queued and says behind which, and the command approves or rejects both', async () => {
+test('an import queued behind a job in review names that job, and both can be approved or rejected', async () => {
   const { settings, folder } = await newPartner()
   await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
   const some = fileIn(folder, 'some.csv', list('ann'))
@@ -140,10 +140,10 @@ test('an import behind a job in review is queued and says behind which, and the 
   ] as const) {
     const { jobId } = await upload(settings, list('ann'))
     const refused = await openwage(['members', 'import', some, '--yes'], settings)
-    const [, queuedId = ''] = /The job is (maj_\w+)/.exec(refused.stdout) ?? []
+    const [, queuedId = ''] = /Started job (maj_\w+)/.exec(refused.stdout) ?? []
     expect(refused.code).toBe(1)
-    expect(refused.stderr).toContain(`The job ${queuedId} is queued behind ${jobId}, which is waiting for a review`)
-    expect(refused.stderr).toContain(`openwage members approve ${jobId}, or openwage members reject ${jobId}`)
+    expect(refused.stderr).toContain(`Job ${queuedId} is queued behind ${jobId}, which is waiting for a review`)
+    expect(refused.stderr).toContain(`openwage members approve ${jobId} or openwage members reject ${jobId}`)
     const rejected = await openwage(['members', 'reject', queuedId, '--json'], settings)
     expect(JSON.parse(rejected.stdout).status).toBe('Rejected')
     const { code, stdout } = await openwage(['members', verb, jobId, '--json'], settings)
@@ -151,47 +151,44 @@ test('an import behind a job in review is queued and says behind which, and the 
   }
 })
 
-test('a clerk sees each fault beside its row, mends them there, and sends the same file', async () => {
+test('the result file shows each error next to its row, and can be corrected and imported', async () => {
   const { settings, folder } = await newPartner()
-  const faulty = Array.from(
+  const invalidRows = Array.from(
     { length: 25 },
     (_, n) => `m${n}@example.com;Sam;Okafor;;${n === 24 ? 'Silver' : 'Tin'};00${n}`,
   )
-  const file = fileIn(folder, 'march.csv', [header.replaceAll(',', ';'), ...faulty, ''].join('\n'))
+  const file = fileIn(folder, 'march.csv', [header.replaceAll(',', ';'), ...invalidRows, ''].join('\n'))
   const refused = await openwage(['members', 'import', file, '--dry-run'], settings)
-  expect(refused).toMatchObject({ code: 1, stderr: 'openwage: 24 rows are at fault, and nothing was done\n' })
+  expect(refused).toMatchObject({ code: 1, stderr: 'openwage: 24 rows have errors; nothing was imported\n' })
   const shown = linesOf(refused.stdout)
-  expect(shown[0]).toBe('row  what is wrong')
+  expect(shown[0]).toBe('row  error')
   expect(shown[20]).toMatch(/^21 {3}/)
-  expect(shown.slice(21)).toEqual([
-    'and 4 more rows, in the file below',
-    `Each fault beside its row: ${folder}/march.result.csv`,
-  ])
+  expect(shown.slice(21)).toEqual(['and 4 more rows, in the file below', `Errors by row: ${folder}/march.result.csv`])
 
   const result = path.join(folder, 'march.result.csv')
-  const beside = linesOf(readFileSync(result, 'utf8'))
-  expect(beside[24]).toMatch(/^25;;Fault;;"There is no such tier; .+";m23@example.com;Sam;Okafor;;Tin;0023$/)
-  expect(beside[25]).toBe('26;;;;;m24@example.com;Sam;Okafor;;Silver;0024')
-  // The next look at the same file leaves this one as it is.
+  const resultLines = linesOf(readFileSync(result, 'utf8'))
+  expect(resultLines[24]).toMatch(/^25;;Error;;"There is no such tier; .+";m23@example.com;Sam;Okafor;;Tin;0023$/)
+  expect(resultLines[25]).toBe('26;;;;;m24@example.com;Sam;Okafor;;Silver;0024')
+  // Another dry run does not overwrite the result file.
   const asJson = await openwage(['members', 'import', file, '--dry-run', '--json'], settings)
   expect(JSON.parse(asJson.stdout)).toMatchObject({ more: null, result: `${folder}/march.result-2.csv` })
 
   writeFileSync(result, readFileSync(result, 'utf8').replaceAll(';Tin;', ';Silver;'))
-  const mended = await openwage(['members', 'import', result, '--json'], settings)
-  expect(JSON.parse(mended.stdout)).toMatchObject({ done: { invited: 25, failed: 0 } })
+  const corrected = await openwage(['members', 'import', result, '--json'], settings)
+  expect(JSON.parse(corrected.stdout)).toMatchObject({ done: { invited: 25, failed: 0 } })
 })
 
-test('what is exported imports as nothing to do, and takes the place of no other file', async () => {
+test('importing an export has no effect, and an export never overwrites a file', async () => {
   const settings = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
   const folder = newFolder()
   const file = path.join(folder, 'members.csv')
   const exported = await openwage(['members', 'export', file], settings)
-  expect(exported).toMatchObject({ code: 0, stdout: `24 members are in ${file}.\n`, stderr: '' })
+  expect(exported).toMatchObject({ code: 0, stdout: `Exported 24 members to ${file}.\n`, stderr: '' })
   for (const args of [[], ['--v1']]) {
     const again = await openwage(['members', 'import', file, ...args], settings)
     expect({ code: again.code, lines: linesOf(again.stdout).slice(1) }).toEqual({
       code: 0,
-      lines: ['0       0       0           0         24', 'There is nothing to do.'],
+      lines: ['0       0       0          0         24', 'Nothing to do.'],
     })
   }
   const before = readFileSync(file, 'utf8')
@@ -200,7 +197,7 @@ test('what is exported imports as nothing to do, and takes the place of no other
   expect(await openwage(['members', 'export'], settings)).toMatchObject({ code: 0, stdout: before.slice(1) })
 })
 
-test('an answer that is lost on the way makes no second job, and half an export no file', async () => {
+test('a lost response does not create a second job, and a broken export leaves no file', async () => {
   const { settings, folder } = await newPartner({ requestsPerSecond: 1, requestsBurst: 4 })
   let lost = 0
   const OPENWAGE_URL = await proxy((incoming, outgoing, answer) => {
@@ -213,7 +210,7 @@ test('an answer that is lost on the way makes no second job, and half an export 
     else answer.pipe(outgoing)
   })
   const through = { ...settings, OPENWAGE_URL }
-  // Over the rate limit, too: each time it says when to come back.
+  // Also exceeds the rate limit, so that the command has to honour retry-after.
   const { code } = await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann'))], through)
   expect({ code, uploads: lost, jobs: (await jobsOf(settings)).length }).toEqual({ code: 0, uploads: 2, jobs: 1 })
 
@@ -222,7 +219,7 @@ test('an answer that is lost on the way makes no second job, and half an export 
   expect(readdirSync(folder).sort()).toEqual(['all.csv', 'all.result.csv'])
 })
 
-test('what stands in the way is told in a sentence, without the key', async () => {
+test('an import that cannot run says why, without showing the key', async () => {
   const { settings, folder } = await newPartner()
   const file = fileIn(folder, 'list.csv', list('ann'))
   const readOnly = await newPartner({}, ['members:read'])
@@ -231,17 +228,17 @@ test('what stands in the way is told in a sentence, without the key', async () =
   await once(other, 'listening')
   const elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
   const cases: [string[], Environment, number, RegExp][] = [
-    [[file], { OPENWAGE_API_KEY: '' }, 2, /OPENWAGE_API_KEY must hold an API key/],
-    [[`${folder}/list.xls`], {}, 2, /It must end in \.csv, \.txt, \.tsv or \.xlsx/],
+    [[file], { OPENWAGE_API_KEY: '' }, 2, /No API key: set OPENWAGE_API_KEY/],
+    [[`${folder}/list.xls`], {}, 2, /Use a \.csv, \.txt, \.tsv or \.xlsx file/],
     [[`${folder}/none.csv`], {}, 1, /There is no file .*none\.csv$/],
     [
       [file, '--url', 'http://127.0.0.1:9'],
       {},
       1,
-      /cannot be reached at http:\/\/127\.0\.0\.1:9: nothing listens there/,
+      /Cannot reach Openwage at http:\/\/127\.0\.0\.1:9: connection refused/,
     ],
-    [[file, '--url', elsewhere], {}, 1, /is not Openwage; name its address with --url or OPENWAGE_URL$/],
-    [[file, '--key', `${settings.OPENWAGE_API_KEY}x`], {}, 1, /the key comes from OPENWAGE_API_KEY or --key$/],
+    [[file, '--url', elsewhere], {}, 1, /is not an Openwage API; set the right address with --url or OPENWAGE_URL$/],
+    [[file, '--key', `${settings.OPENWAGE_API_KEY}x`], {}, 1, /set the key with OPENWAGE_API_KEY or --key$/],
     [[file], readOnly.settings, 1, /The API key lacks the scope members:write$/],
     [[fileIn(folder, 'empty.csv', '')], {}, 1, /The file is empty$/],
   ]
@@ -260,7 +257,7 @@ test('what stands in the way is told in a sentence, without the key', async () =
 
 type Settings = { OPENWAGE_URL: string; OPENWAGE_API_KEY: string }
 
-/** A partner of the test's own, the settings by which a command is that partner, and a folder for its files. */
+/** Creates a partner. @returns the settings for its commands, and a folder for its files */
 async function newPartner(
   settings: PartnerSettings = {},
   granted: readonly (typeof scopes)[number][] = scopes,
@@ -322,7 +319,7 @@ async function upload({ OPENWAGE_API_KEY: key }: Settings, body: string): Promis
   return (await response.json()) as { jobId: string }
 }
 
-/** A way to the service on which answers can be lost. @returns its address */
+/** Starts a proxy to the service that can lose responses. @returns its address */
 async function proxy(
   pass: (incoming: IncomingMessage, outgoing: ServerResponse, answer: IncomingMessage) => void,
 ): Promise<string> {

@@ -22,7 +22,7 @@ const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 const limits = ['--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000']
 const fee = ['--fee', '50', '--fee-bps', '100', '--fee-min', '60', '--fee-max', '300', '--per-day', '3']
 
-test('tier set changes what is named and keeps the rest, and without a terminal wants a yes', async () => {
+test('tier set changes only the given terms, and without a terminal needs --yes', async () => {
   const database = await newDatabase()
   const { id } = await json(['partner', 'create', 'Acme'], database)
   await json(['tier', 'set', id, 'Bronze', ...limits, ...fee], database)
@@ -30,8 +30,8 @@ test('tier set changes what is named and keeps the rest, and without a terminal 
   const refused = await openwage(['tier', 'set', id, 'Bronze', '--upper-limit', '15000'], database)
   expect(refused).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/upper limit +200\.00 GBP +150\.00 GBP +changes\n[\s\S]*It affects 0 members/),
-    stderr: expect.stringMatching(/^openwage: Nothing was done: .* add --yes\n$/),
+    stdout: expect.stringMatching(/upper limit +200\.00 GBP +150\.00 GBP +changes\n[\s\S]*Affects 0 members/),
+    stderr: expect.stringMatching(/^openwage: Nothing was changed: .* add --yes\n$/),
   })
   const changed = await json(['tier', 'set', id, 'Bronze', '--upper-limit', '15000', '--yes'], database)
   const terms = {
@@ -44,7 +44,7 @@ test('tier set changes what is named and keeps the rest, and without a terminal 
     after: { version: 2, ...terms, upperLimit: gbp(15_000) },
     affected: { members: { active: 0, invited: 0 }, openIntents: 0 },
   })
-  // What the same terms would make is no version.
+  // Unchanged terms create no version.
   expect(await json(['tier', 'set', id, 'Bronze', '--fee-bps', '100'], database)).toMatchObject({ hasChanged: false })
   const free = await json(['tier', 'set', id, 'Bronze', '--no-fee', '--no-per-day', '--yes'], database)
   expect(free.after).toMatchObject({
@@ -60,7 +60,7 @@ test('tier set changes what is named and keeps the rest, and without a terminal 
   expect(await json(['tier', 'list', id], database)).toMatchObject([{ name: 'Bronze', version: 3, feeFixed: gbp(0) }])
 })
 
-test('tier set names whom it affects, and on a terminal only a yes changes anything', async () => {
+test('tier set counts the affected members, and on a terminal accepts only yes', async () => {
   const database = await newDatabase()
   const service = await start(database)
   await intentOf(service)
@@ -69,10 +69,8 @@ test('tier set names whom it affects, and on a terminal only a yes changes anyth
   const before = (await json(['tier', 'show', partner.id, 'Bronze'], database)).versions
   const set = ['tier', 'set', partner.id, 'Bronze', '--fee', '75']
   const declined = await onTerminal(set, { settings: database, answer: 'no' })
-  expect(declined).toMatch(
-    /It affects 8 members \(7 active, 1 invited\)\.\s+1 open intents keep the fee that they quoted/,
-  )
-  expect(declined).toMatch(/openwage: Nothing was done/)
+  expect(declined).toMatch(/Affects 8 members \(7 active, 1 invited\)\.\s+1 open intent: the quoted fee stays the same/)
+  expect(declined).toMatch(/openwage: Nothing was changed/)
   expect((await json(['tier', 'show', partner.id, 'Bronze'], database)).versions).toEqual(before)
   await onTerminal(set, { settings: database, answer: 'yes' })
   const { versions } = await json(['tier', 'show', partner.id, 'Bronze'], database)
@@ -80,12 +78,12 @@ test('tier set names whom it affects, and on a terminal only a yes changes anyth
   expect(versions[0]).toMatchObject({ feeFixed: gbp(75), feeBps: 100, feeMin: gbp(50), feeMax: gbp(300) })
 })
 
-test('a new tier needs its currency and limits, and a tier keeps its currency', async () => {
+test('a new tier needs a currency and limits, and its currency cannot change', async () => {
   const database = await newDatabase()
   const { id } = await json(['partner', 'create', 'Acme'], database)
   expect(await openwage(['tier', 'set', id, 'Silver', '--fee', '1', '--yes'], database)).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/^openwage: There is no tier Silver yet .* needs --currency, --lower-limit/),
+    stderr: expect.stringMatching(/^openwage: There is no tier Silver; .* add --currency, --lower-limit/),
   })
   await json(['tier', 'set', id, 'Silver', ...limits], database)
   expect(await openwage(['tier', 'set', id, 'Silver', '--upper-limit', '10', '--yes'], database)).toMatchObject({
@@ -93,7 +91,7 @@ test('a new tier needs its currency and limits, and a tier keeps its currency', 
   })
   expect(await openwage(['tier', 'set', id, 'Silver', '--currency', 'EUR', '--yes'], database)).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('The tier Silver is in GBP'),
+    stderr: expect.stringContaining('The currency of the tier Silver is GBP and cannot change'),
   })
   expect(await openwage(['tier', 'show', id, 'Gold'], database)).toMatchObject({
     code: 1,
@@ -101,7 +99,7 @@ test('a new tier needs its currency and limits, and a tier keeps its currency', 
   })
 })
 
-test('what commands change is in the audit log with who, before and after; what they leave as it is is not', async () => {
+test('the audit log records who changed what, with before and after, and skips commands without an effect', async () => {
   const database = await newDatabase()
   const { id } = await json(['partner', 'create', 'Acme'], database)
   await json(['tier', 'set', id, 'Silver', ...limits], database)
@@ -148,14 +146,14 @@ test('what commands change is in the audit log with who, before and after; what 
   })
 })
 
-test('status has an exit code for a script, and names each thing that needs attention', async () => {
+test('status has exit codes for scripts and lists everything that needs attention', async () => {
   const unmigrated = await newDatabase({ migrated: false })
   const nowhere = { DATABASE_URL: 'postgres://openwage:secret@127.0.0.1:1/openwage' }
   for (const settings of [unmigrated, nowhere]) {
-    const told = await openwage(['status', '--json'], settings)
-    expect({ code: told.code, stderr: told.stderr }).toEqual({ code: 2, stderr: '' })
-    expect(JSON.parse(told.stdout)).toEqual({ state: 'cannotTell', reason: expect.any(String) })
-    expect(told.stdout).not.toContain('secret')
+    const { code, stdout, stderr } = await openwage(['status', '--json'], settings)
+    expect({ code, stderr }).toEqual({ code: 2, stderr: '' })
+    expect(JSON.parse(stdout)).toEqual({ state: 'cannotTell', reason: expect.any(String) })
+    expect(stdout).not.toContain('secret')
   }
   const dataDir = newDataDir()
   expect(await openwage(['status'], { OPENWAGE_DATA_DIR: dataDir })).toMatchObject({
@@ -194,9 +192,9 @@ test('status has an exit code for a script, and names each thing that needs atte
     stopped: [{ id: partner.id, paused: { reason: 'fire drill' } }],
     queue: { due: expect.any(Number), oldestDueAt: expect.any(String) },
     attention: [
-      expect.stringContaining('No worker is alive; the last one was seen 60 min ago'),
+      expect.stringContaining('No worker is running (last seen 60 min ago)'),
       expect.stringContaining(`The float of ${partner.id} is low`),
-      expect.stringMatching(/is paused since \S+ by \S+ \(fire drill\)/),
+      expect.stringMatching(/has been paused since \S+ by \S+ \(fire drill\)/),
     ],
   })
   const live = await newDatabase()
@@ -204,7 +202,7 @@ test('status has an exit code for a script, and names each thing that needs atte
   expect(inLive.stdout).toMatch(/^! No bank is connected in live mode/m)
 })
 
-test('withdrawals, members and jobs are shown by their ids alone, with amounts as Money', async () => {
+test('withdrawals, members and jobs can be shown by id alone, with amounts as Money', async () => {
   const database = await newDatabase()
   const service = await start(database)
   const { withdrawalIntentId } = await intentOf(service)
@@ -266,7 +264,7 @@ test('withdrawals, members and jobs are shown by their ids alone, with amounts a
   }
 })
 
-test('every command has an example, prints JSON when asked to, and is in the guide', async () => {
+test('every command has an example and a --json option, and is in the guide', async () => {
   const guide = readFileSync(new URL('../../docs/operations/commands.md', import.meta.url), 'utf8')
   const commands = await leavesOf([])
   expect(commands.length).toBeGreaterThan(25)
@@ -274,12 +272,12 @@ test('every command has an example, prints JSON when asked to, and is in the gui
     const command = path.join(' ')
     expect(help, command).toContain(`  npx openwage ${command}`)
     expect(guide, command).toContain(`openwage ${command}`)
-    // They print a file, or a greeting.
+    // These print a file or the banner.
     if (!['members export', 'start'].includes(command)) expect(help, command).toMatch(/^ {2}--json /m)
   }
 })
 
-/** The commands that do something, found as a person finds them: by asking for help. */
+/** Every command without subcommands, found through --help. */
 async function leavesOf(path: string[]): Promise<{ path: string[]; help: string }[]> {
   const { code, stdout: help } = await openwage([...path, '--help'], {})
   expect(code).toBe(0)
@@ -289,7 +287,7 @@ async function leavesOf(path: string[]): Promise<{ path: string[]; help: string 
   return (await Promise.all(names.map(name => leavesOf([...path, name])))).flat()
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what is printed is what the test is about.
+// biome-ignore lint/suspicious/noExplicitAny: the printed JSON is what the tests assert.
 async function json(args: string[], settings: Environment): Promise<any> {
   const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
   expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
@@ -300,7 +298,7 @@ async function intentOf({ curl }: { curl: string }): Promise<{ withdrawalIntentI
   return JSON.parse((await promisify(execFile)('sh', ['-c', curl])).stdout)
 }
 
-/** Runs a command as a person does: `script` gives it a terminal. */
+/** Runs a command interactively: `script` gives it a pseudo-terminal. */
 async function onTerminal(
   args: string[],
   { settings, answer }: { settings: Environment; answer: string },
@@ -309,14 +307,14 @@ async function onTerminal(
   const command = [process.execPath, program, ...args].map(each => `'${each}'`).join(' ')
   const child = execFile('script', ['-qec', command, '/dev/null'], { env: { ...baseEnvironment, ...settings } })
   const { promise, resolve } = Promise.withResolvers<string>()
-  let told = ''
+  let screen = ''
   let isAnswered = false
   child.stdout?.on('data', (text: string) => {
-    told += text
-    if (isAnswered || !told.includes('Type yes to go on')) return
+    screen += text
+    if (isAnswered || !screen.includes('Type yes to continue')) return
     isAnswered = true
     child.stdin?.write(`${answer}\n`)
   })
-  child.once('close', () => resolve(told))
+  child.once('close', () => resolve(screen))
   return await promise
 }

@@ -10,7 +10,7 @@ import { superuser } from '@openwage/embedded-postgres'
 import pg from 'pg'
 import { inject, vi } from 'vitest'
 
-// The program as an operator has it: real processes, with settings from the environment and nothing else in common.
+// Runs the CLI as an operator does: in real processes, configured only by environment variables.
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -21,22 +21,22 @@ export type Service = {
   child: ChildProcess
   pid: number
   address: string
-  /** The sandbox's key, where the start has printed one. */
+  /** The sandbox key, if the start printed one. */
   key: string
-  /** The printed request, to be pasted into a shell. */
+  /** The printed example request. */
   curl: string
   stdout: string
-  /** What it has logged so far. */
+  /** The log so far. */
   log(): string
-  /** How it ends, whenever it does. */
+  /** Resolves when the process exits. */
   ended: Promise<Outcome>
   stop(): Promise<Outcome>
 }
 
-/** Nothing else of ours: a DATABASE_URL of the person who runs the tests is not for them. */
+/** Excludes the rest of our own environment, such as a DATABASE_URL set in the shell that runs the tests. */
 export const baseEnvironment = {
   PATH: process.env.PATH,
-  // The same modules are loaded dozens of times here, which is most of what a start costs.
+  // The tests load the same modules dozens of times, which is most of the cost of a start.
   NODE_COMPILE_CACHE: path.join(checkout, 'node_modules/.cache/compiled'),
 }
 
@@ -44,19 +44,19 @@ const services = new Set<Service>()
 const dataDirs: string[] = []
 const databases: string[] = []
 
-/** A folder that nobody has made yet: the program does that itself. */
+/** The path of a folder that does not exist yet. */
 export function newDataDir(): string {
   const dataDir = path.join(tmpdir(), `openwage-program-${randomBytes(6).toString('hex')}`)
   dataDirs.push(dataDir)
   return dataDir
 }
 
-/** An empty or a migrated database on the suite's PostgreSQL, as settings for the program. */
+/** Creates an empty or a migrated database on the suite's PostgreSQL. @returns its settings */
 export async function newDatabase({ migrated = true } = {}): Promise<Addresses> {
   const { host, user, owner } = inject('postgres')
   const name = `program_${randomBytes(6).toString('hex')}`
   await query('postgres', async client => {
-    // Two test files that start at once take turns: a template can be copied by one session at a time.
+    // Only one session at a time can copy a template, and test files run concurrently.
     await client.query('select pg_advisory_lock(1)')
     await client.query(`create database ${name} owner ${owner} ${migrated ? 'template template_openwage' : ''}`)
   })
@@ -65,7 +65,7 @@ export async function newDatabase({ migrated = true } = {}): Promise<Addresses> 
   return { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner) }
 }
 
-/** Runs SQL as a superuser on a database that `newDatabase` made, or on the one of a data folder, behind the program's back. */
+/** Runs SQL as a superuser, bypassing the service, on a database from `newDatabase` or on an embedded one. */
 export async function tamper(
   where: { DATABASE_URL: string } | { socketDir: string },
   text: string,
@@ -83,13 +83,13 @@ export async function tamper(
   }
 }
 
-/** Runs a command to its end. */
+/** Runs a command and waits for it to exit. */
 export async function openwage(args: string[], settings: Environment): Promise<Outcome> {
   return await outcomeOf(launch(args, settings))
 }
 
 /**
- * Starts the service, and waits until it says that it runs.
+ * Starts the service and waits for its banner.
  * @param options.stderr a file descriptor for its log, instead of a pipe to the test
  */
 export async function start(
@@ -104,7 +104,7 @@ export async function start(
   child.stderr?.on('data', (text: string) => {
     logged += text
   })
-  const stdout = await greetingOf(child, ended)
+  const stdout = await bannerOf(child, ended)
   assert(child.pid !== undefined)
   const service: Service = {
     child,
@@ -124,7 +124,7 @@ export async function start(
   return service
 }
 
-/** Ends what the tests have left running, and removes what they have made. Call it when no test runs. */
+/** Kills what the tests left running and deletes what they created. Not safe while a test is running. */
 export async function tidyUp(): Promise<void> {
   for (const service of services) {
     service.child.kill('SIGKILL')
@@ -132,7 +132,7 @@ export async function tidyUp(): Promise<void> {
   }
   services.clear()
   for (const dataDir of dataDirs.splice(0)) {
-    // PostgreSQL goes by itself when its last user has gone.
+    // The embedded PostgreSQL stops once its last client process has exited.
     await vi.waitFor(() => assert.deepEqual(processesNaming(dataDir), []), { timeout: 10_000 })
     await rm(dataDir, { recursive: true, force: true })
   }
@@ -141,7 +141,7 @@ export async function tidyUp(): Promise<void> {
   })
 }
 
-/** The processes whose command line holds a text: for a data folder, PostgreSQL and its keeper. */
+/** The processes whose command line contains a text. For a data folder: PostgreSQL and its supervisor. */
 export function processesNaming(text: string): { pid: number; args: string }[] {
   return execFileSync('ps', ['-eo', 'pid,args'], { encoding: 'utf8' })
     .split('\n')
@@ -149,7 +149,7 @@ export function processesNaming(text: string): { pid: number; args: string }[] {
     .map(line => ({ pid: Number.parseInt(line, 10), args: line }))
 }
 
-/** Asks for the list of tiers, which needs nothing but a key. */
+/** Sends a GET request, by default for the list of tiers, which needs only a key. */
 export async function get(service: Service, { key = service.key, path = '/v1/tiers' } = {}): Promise<Response> {
   return await fetch(`${service.address}${path}`, { headers: { 'x-api-key': key } })
 }
@@ -161,14 +161,14 @@ function launch(args: string[], settings: Environment, stderr: number | 'pipe' =
   })
 }
 
-async function greetingOf(child: ChildProcess, ended: Promise<Outcome>): Promise<string> {
+async function bannerOf(child: ChildProcess, ended: Promise<Outcome>): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   let stdout = ''
   child.stdout?.on('data', (text: string) => {
     stdout += text
-    if (stdout.includes('Ctrl-C stops it.')) resolve(stdout)
+    if (stdout.includes('Press Ctrl-C to stop.')) resolve(stdout)
   })
-  ended.then(({ code, stderr }) => reject(new Error(`It ended with exit code ${code} before it ran: ${stderr}`)))
+  ended.then(({ code, stderr }) => reject(new Error(`It exited with code ${code} before it was up: ${stderr}`)))
   return await promise
 }
 

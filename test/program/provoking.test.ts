@@ -7,7 +7,7 @@ afterEach(tidyUp)
 
 const guide = readFileSync(new URL('../../docs/reference/errors.md', import.meta.url), 'utf8')
 
-test('the commands that docs/reference/errors.md names provoke Forbidden and UnprocessableEntity in a sandbox, and undo it', async () => {
+test('the commands in docs/reference/errors.md trigger Forbidden and UnprocessableEntity in a sandbox, and undo them', async () => {
   const database = await newDatabase()
   const service = await start(database)
   const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
@@ -27,7 +27,7 @@ test('the commands that docs/reference/errors.md names provoke Forbidden and Unp
   const eventually = async (outcome: string) =>
     await vi.waitFor(async () => expect(await quote()).toBe(outcome), { timeout: 2_000 })
 
-  // Whatever it is, it is none of the three.
+  // The outcome before any of them is triggered.
   const ordinary = await quote()
 
   await run('partner pause par_…')

@@ -13,7 +13,7 @@ afterEach(async () => {
 })
 afterAll(tidyUp)
 
-/** A database with a role of its own, which the program does not know. */
+/** Creates a database and a role that Openwage has not set up. */
 async function databaseWithRole({ migrated, attributes }: { migrated: boolean; attributes: string }) {
   const database = await newDatabase({ migrated })
   const role = `role_${randomBytes(6).toString('hex')}`
@@ -24,7 +24,7 @@ async function databaseWithRole({ migrated, attributes }: { migrated: boolean; a
 
 const nameOf = (url: string) => /program_\w+/.exec(url)?.[0] ?? ''
 
-test('one role that owns its database goes on working, and the log says what it may do', async () => {
+test('a single role that owns the database works, and the log warns about its excess rights', async () => {
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
   await tamper(database, `alter database ${nameOf(url)} owner to ${role}`)
   const settings = { DATABASE_URL: url }
@@ -37,13 +37,13 @@ test('one role that owns its database goes on working, and the log says what it 
   expect(stderr).not.toContain('run programs')
 })
 
-test('the program with a role of its own has nothing to warn of', async () => {
+test('a separate app role causes no warning', async () => {
   const database = await newDatabase()
   const service = await start({ DATABASE_URL: database.DATABASE_URL })
   expect((await service.stop()).stderr).not.toContain('"level":"warn"')
 })
 
-test('a role that may not create tables is told what to run, and migrates when it was run', async () => {
+test('migrate without the right to create tables says what to grant, and works once it is granted', async () => {
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
   const { code, stderr } = await openwage(['migrate'], { DATABASE_URL: url })
   expect({ code, stderr }).toEqual({
@@ -57,7 +57,7 @@ test('a role that may not create tables is told what to run, and migrates when i
   expect(await openwage(['migrate'], { DATABASE_URL: url })).toMatchObject({ code: 0 })
 })
 
-test('a role whose database another role has migrated is told which', async () => {
+test('an app role without grants is told to migrate as the owner', async () => {
   const { role, url, database } = await databaseWithRole({ migrated: true, attributes: '' })
   expect(await openwage(['partner', 'list'], { DATABASE_URL: url })).toEqual({
     code: 1,
@@ -77,16 +77,16 @@ test('a role whose database another role has migrated is told which', async () =
   )
 })
 
-test('a role that may not connect is told what to run', async () => {
+test('a role without the right to connect is told what to grant', async () => {
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
   await tamper(database, `revoke connect on database ${nameOf(url)} from public`)
   const { code, stderr } = await openwage(['migrate'], { DATABASE_URL: url })
   expect(code).toBe(1)
-  expect(stderr).toContain(`permission denied for database "${nameOf(url)}"; let its owner run: `)
+  expect(stderr).toContain(`permission denied for database "${nameOf(url)}"; as its owner, run: `)
   expect(stderr).toContain(`grant connect on database "${nameOf(url)}" to "${role}";\n`)
 })
 
-test('an owner that may create roles creates the program’s and the one to look inside', async () => {
+test('an owner with createrole creates the app role and the read-only role', async () => {
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: 'createrole' })
   await tamper(database, `alter database ${nameOf(url)} owner to ${role}`)
   const app = `${role}_app`
@@ -105,15 +105,15 @@ test('an owner that may create roles creates the program’s and the one to look
   expect(await openwage(['partner', 'create', 'Acme'], settings)).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('an owner’s address without the service’s own is refused', async () => {
+test('DATABASE_OWNER_URL without DATABASE_URL is refused', async () => {
   const { DATABASE_OWNER_URL } = await newDatabase()
   expect(await openwage(['migrate'], { DATABASE_OWNER_URL })).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/^openwage: DATABASE_OWNER_URL needs a DATABASE_URL/),
+    stderr: expect.stringMatching(/^openwage: DATABASE_OWNER_URL requires DATABASE_URL/),
   })
 })
 
-test('an older program leaves a newer schema alone, and serves it only where its migrations say that it can', async () => {
+test('an older version serves a newer schema only if its migrations declare that compatible', async () => {
   const database = await newDatabase()
   const service = await start(database, ['--api'])
   const isReady = async () => (await fetch(`${service.address}/readyz`)).status
@@ -140,7 +140,7 @@ test('an older program leaves a newer schema alone, and serves it only where its
   expect(await isReady()).toBe(503)
 })
 
-test('a migration says in a line of its own which programs can serve the schema after it', () => {
+test('a migration declares the oldest compatible version on a line of its own', () => {
   expect(compatibleWith('-- Adds a table.\n-- compatible-with: 0012\n\ncreate table more ();')).toBe('0012')
   expect(compatibleWith('-- Adds a table, compatible-with: 0012\ncreate table more ();')).toBeUndefined()
 })

@@ -5,7 +5,7 @@ import { get, newDatabase, newDataDir, openwage, processesNaming, start, tidyUp 
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
-test('a start prints a request that works as pasted; the next one has the same data and key, after an end and after a kill -9 of everything', async () => {
+test('the printed request works as pasted, and data and key survive both a stop and a kill -9 of every process', async () => {
   const settings = { OPENWAGE_DATA_DIR: newDataDir() }
   const first = await start(settings)
   const intent = paste(first.curl)
@@ -27,9 +27,9 @@ test('a start prints a request that works as pasted; the next one has the same d
   }
 })
 
-test('an instance beside another shares its data, survives its end, and leaves nothing when it ends itself', async () => {
+test('concurrent instances share their data, and one keeps running when the other stops', async () => {
   const settings = { OPENWAGE_DATA_DIR: newDataDir() }
-  // At once: the two must agree who starts PostgreSQL, who migrates and who seeds.
+  // Concurrently: exactly one must start PostgreSQL, one must migrate and one must seed.
   const [one, other] = await Promise.all([start(settings), start(settings)])
   expect(other.key).toBe(one.key)
   const { withdrawalIntentId } = paste(one.curl)
@@ -42,10 +42,10 @@ test('an instance beside another shares its data, survives its end, and leaves n
   expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([])
 })
 
-test('on a database of the operator the key is shown once, and then the way to another', async () => {
+test('with DATABASE_URL the key is shown once; later starts say how to create another', async () => {
   const database = await newDatabase({ migrated: false })
   const first = await start(database)
-  expect(first.stdout).toContain('Keep the test key: it is shown this once')
+  expect(first.stdout).toContain('Save the test key now.')
   await first.stop()
 
   const second = await start(database)
@@ -55,7 +55,7 @@ test('on a database of the operator the key is shown once, and then the way to a
   expect((await get(second, { key: JSON.parse(stdout).key })).status).toBe(200)
 })
 
-test('a live start seeds nothing, says how to make the first partner, and is refused on a sandbox database', async () => {
+test('a live start seeds nothing, says how to create the first partner, and is refused on a sandbox database', async () => {
   const database = await newDatabase()
   const live = await start({ ...database, OPENWAGE_MODE: 'live' })
   expect(live.stdout).toContain('npx openwage partner create')
@@ -75,7 +75,7 @@ test('a live start seeds nothing, says how to make the first partner, and is ref
   expect(refusedToo.stderr).toMatch(/^openwage: This is a sandbox database.*OPENWAGE_MODE=sandbox/)
 })
 
-test('what stops a start is one sentence that names it', async () => {
+test('a start that fails says why in one sentence', async () => {
   const database = await newDatabase()
   const { address } = await start(database)
   const port = new URL(address).port
@@ -89,13 +89,18 @@ test('what stops a start is one sentence that names it', async () => {
   ])
   expect(refusals.map(({ code, stderr }) => [code, stderr.trim()])).toEqual([
     [1, `openwage: The port ${port} of 127.0.0.1 is in use: set PORT to another one, or to 0 for any that is free`],
-    [1, expect.stringMatching(/^openwage: The database is not up to date \(0001_.*\): run openwage migrate first$/)],
-    [1, 'openwage: The database of DATABASE_URL cannot be used: connect ECONNREFUSED 127.0.0.1:1'],
+    [
+      1,
+      expect.stringMatching(
+        /^openwage: The database schema is out of date; run openwage migrate \(pending: 0001_.*\)$/,
+      ),
+    ],
+    [1, 'openwage: Cannot use the database at DATABASE_URL: connect ECONNREFUSED 127.0.0.1:1'],
     [
       2,
       'openwage: PORT must be a whole number from 0 to 65535; DATABASE_URL must be like postgres://openwage@db.internal/openwage',
     ],
-    [2, 'openwage: OPENWAGE_MOD is not a setting; docs/reference/settings.md lists them'],
+    [2, 'openwage: OPENWAGE_MOD is not a known setting; see docs/reference/settings.md'],
   ])
 })
 
@@ -107,6 +112,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has gone with the one before.
+    // It exited together with an earlier one.
   }
 }

@@ -5,7 +5,7 @@ import { baseEnvironment, type Environment } from './program.ts'
 
 const children = new Set<ChildProcess>()
 
-/** Runs a command as a person does: `script` gives it a terminal. */
+/** Runs a command interactively: `script` gives it a pseudo-terminal. */
 export function inTerminal(args: string[], settings: Environment) {
   const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, ...args]
   const quoted = command.map(word => `'${word}'`).join(' ')
@@ -31,7 +31,7 @@ export function inTerminal(args: string[], settings: Environment) {
   }
 }
 
-/** Ends what the tests have left running. */
+/** Kills what the tests left running. */
 export function closeTerminals(): void {
   for (const child of children) child.kill('SIGKILL')
   children.clear()

@@ -9,9 +9,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-// A newcomer's first minutes, in a fresh copy of the checkout, in a folder that only its owner can enter: npm start too early,
-// the README's first command, the request that it prints, pasted as it stands, a command, and a second start, without the
-// dependencies of development. In the end no process may be left.
+// A new user's first minutes, in a fresh copy of the checkout, in a folder that only its owner can access: npm start before
+// npm install, the README's first command, the printed request as pasted, a CLI command, and a second start without dev
+// dependencies. No process may be left running.
 const run = promisify(execFile)
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -23,14 +23,14 @@ try {
   const port = await freePort()
   const env = environment(port)
   const tooEarly = await run('npm', ['start'], { cwd: copy, env }).catch(error => error)
-  assert.match(tooEarly.stderr, /openwage: The dependencies are not installed: run npm install in \S+ first\n/)
+  assert.match(tooEarly.stderr, /openwage: Dependencies are not installed: run npm install in \S+ first\n/)
 
   const command = firstCommand(await readFile(path.join(copy, 'README.md'), 'utf8'))
   await withService(command, env, async printed => {
-    const curl = printed.slice(printed.indexOf('curl'), printed.indexOf('Ctrl-C')).trim()
-    const { stdout: answer } = await run('sh', ['-c', curl])
-    console.log(answer)
-    const intent = JSON.parse(answer)
+    const curl = printed.slice(printed.indexOf('curl'), printed.indexOf('Press Ctrl-C')).trim()
+    const { stdout: response } = await run('sh', ['-c', curl])
+    console.log(response)
+    const intent = JSON.parse(response)
     assert.match(intent.withdrawalIntentId, /^wi_/)
     assert.equal(typeof intent.netAmount.amount, 'number')
 
@@ -50,7 +50,7 @@ try {
   await rm(home, { recursive: true, force: true })
 }
 
-/** Runs a command that starts the service, waits for its greeting, does `work`, and stops it with Ctrl-C. */
+/** Runs a command that starts the service, waits for its banner, does `work`, and stops it with Ctrl-C. */
 async function withService(
   command: string,
   env: NodeJS.ProcessEnv,
@@ -64,7 +64,7 @@ async function withService(
     detached: true,
   })
   try {
-    await work(await greetingOf(service))
+    await work(await bannerOf(service))
   } finally {
     // Ctrl-C in a terminal reaches the whole group.
     signalGroup(service, 'SIGINT')
@@ -73,14 +73,14 @@ async function withService(
   while ((await leftRunning()).length > 0) {
     if (performance.now() > deadline) {
       signalGroup(service, 'SIGKILL')
-      throw new Error(`Something is left running: ${(await leftRunning()).join('; ')}`)
+      throw new Error(`Processes are still running: ${(await leftRunning()).join('; ')}`)
     }
     await pause(50)
   }
-  console.log('stopped, and nothing is left running')
+  console.log('stopped, no process is left running')
 }
 
-/** What a commit would hold now: new files too, deleted ones not. */
+/** Copies the files that a commit would contain now: with new files, without deleted ones. */
 async function copyCheckout(): Promise<void> {
   await mkdir(copy)
   const { stdout } = await run('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
@@ -96,7 +96,7 @@ function firstCommand(readme: string): string {
   return command
 }
 
-/** A newcomer's: without our settings, and without the Node that our own checkout brings. */
+/** A new user's environment: without our settings, and without the Node in our node_modules. */
 function environment(port: number): NodeJS.ProcessEnv {
   const ours = /^(npm_|OPENWAGE_|DATABASE_URL$|HOST$|NODE)/
   return {
@@ -105,31 +105,31 @@ function environment(port: number): NodeJS.ProcessEnv {
       .filter(folder => !/node_modules|node-gyp-bin/.test(folder))
       .join(':'),
     PORT: String(port),
-    // Only for root, whose data would otherwise stay behind in /var/lib.
+    // Only for root, whose data would otherwise be left behind in /var/lib.
     ...(process.getuid?.() === 0 ? { OPENWAGE_DATA_DIR: dataDir } : {}),
   }
 }
 
-/** @throws when it ends before */
-async function greetingOf(service: ChildProcess): Promise<string> {
+/** @throws if the service exits first */
+async function bannerOf(service: ChildProcess): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   let printed = ''
   let startedAtMs: number | undefined
-  service.on('exit', code => reject(new Error(`It ended with exit code ${code} before it was ready`)))
+  service.on('exit', code => reject(new Error(`It exited with code ${code} before it was ready`)))
   service.stdout?.setEncoding('utf8').on('data', (text: string) => {
     process.stdout.write(text)
     printed += text
-    // npm prints the script just before it runs it.
+    // npm prints the script right before it runs it.
     if (printed.includes('launch.mjs start')) startedAtMs ??= performance.now()
-    if (printed.includes('Ctrl-C stops it.')) resolve(printed)
+    if (printed.includes('Press Ctrl-C to stop.')) resolve(printed)
   })
   await promise
-  // Told and not judged: it is 3 s on two idle cores, and many times that beside a benchmark.
+  // Reported, not asserted: 3 s on two idle cores, and many times that on a busy machine.
   console.log(`ready ${((performance.now() - (startedAtMs ?? 0)) / 1_000).toFixed(1)} s after npm start`)
   return printed
 }
 
-/** The command lines that show the copy or its data folder. */
+/** The command lines that contain the path of the copy or of its data folder. */
 async function leftRunning(): Promise<string[]> {
   const { stdout } = await run('ps', ['-eo', 'args'])
   return stdout.split('\n').filter(line => line.includes(home) || line.includes(dataDir))
@@ -140,7 +140,7 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal)
   } catch {
-    // It has ended already.
+    // It has already exited.
   }
 }
 

@@ -1,30 +1,30 @@
 import type { Settings } from '../src/config.ts'
 import type { Database, Roles } from '../src/main.ts'
 
-export type Greeting = {
+export type Banner = {
   mode: Settings['OPENWAGE_MODE']
   roles: Roles
   address: string | undefined
   database: Pick<Database, 'dataDir' | 'psqlHint'>
-  /** The sandbox's key, where it is known. */
+  /** The sandbox API key, if known. */
   key: string | undefined
-  /** The body of a request that works as it stands. */
+  /** The body of a working example request. */
   example: object | undefined
-  /** The oldest partner: in a sandbox the demo. */
+  /** The oldest partner; in a sandbox, the demo partner. */
   partnerId: string | undefined
 }
 
-/** What a person wants to know of a service that has just started: where it is, and what to do first. */
-export function greeting(start: Greeting): string {
+/** Printed once the service is up: where it listens, where its data is, and a first request to try. */
+export function banner(start: Banner): string {
   const { mode, roles, address, database, key } = start
   const role = roles.api && roles.worker ? '' : roles.api ? ', API only' : ', worker only'
   const places = {
     API: address,
-    // Browsers keep a fragment to themselves; the page takes the key from it.
+    // The docs page reads the key from the fragment, which browsers never send to a server.
     Docs: address && (key === undefined ? `${address}/docs` : `${address}/docs#key=${key}`),
     'Test key': key,
     Data: database.dataDir,
-    'Look in': database.psqlHint,
+    Database: database.psqlHint,
   }
   return [
     `Openwage is running (${mode}${role}).`,
@@ -32,19 +32,19 @@ export function greeting(start: Greeting): string {
     ...Object.entries(places).flatMap(([name, place]) => (place === undefined ? [] : [`  ${name.padEnd(9)} ${place}`])),
     '',
     ...(address === undefined ? [] : firstSteps({ ...start, address })),
-    'Ctrl-C stops it.',
+    'Press Ctrl-C to stop.',
   ].join('\n')
 }
 
-/** What a person wants to know of a service that has just stopped: that the data is safe, and where. */
-export function farewell({ dataDir }: Greeting['database']): string {
-  return `Openwage has stopped; its data stays in ${dataDir ?? 'the database of DATABASE_URL'}, and npm start continues there.`
+/** Printed after a clean stop: the data is safe, and where it is. */
+export function farewell({ dataDir }: Banner['database']): string {
+  return `Openwage has stopped. Your data is in ${dataDir ?? 'the database at DATABASE_URL'}; npm start picks up from there.`
 }
 
-function firstSteps({ mode, address, database, key, example, partnerId }: Greeting & { address: string }): string[] {
+function firstSteps({ mode, address, database, key, example, partnerId }: Banner & { address: string }): string[] {
   if (partnerId === undefined) {
     return [
-      'There is no partner yet. Make the first one, its tiers and its key, with the settings of this start:',
+      'There are no partners yet. Create one with its tiers and an API key, under the same settings as this service:',
       '',
       '  npx openwage partner create "Acme Couriers"',
       '  npx openwage tier set par_… Silver --currency GBP --lower-limit 1000 --upper-limit 20000 --fee 50',
@@ -55,18 +55,20 @@ function firstSteps({ mode, address, database, key, example, partnerId }: Greeti
   if (mode === 'live') return []
   if (key === undefined) {
     return [
-      'The test key was shown when it was made, and is stored nowhere. For another one:',
+      'The test key was shown when it was created; only its hash is stored. To create another:',
       '',
       `  npx openwage key create ${partnerId}`,
       '',
     ]
   }
   return [
-    ...(database.dataDir === undefined ? ['Keep the test key: it is shown this once, and stored nowhere.', ''] : []),
+    ...(database.dataDir === undefined
+      ? ['Save the test key now. It is stored only as a hash and cannot be shown again.', '']
+      : []),
     ...(example === undefined
       ? []
       : [
-          'A first request, to paste into another terminal:',
+          'Try a first request in another terminal:',
           '',
           `  curl -s ${address}/v1/pay/withdrawals/intent \\`,
           `    -H 'x-api-key: ${key}' \\`,

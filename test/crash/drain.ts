@@ -3,14 +3,14 @@ import pg from 'pg'
 import { keepRunning } from './program.ts'
 import { until } from './until.ts'
 
-// The longest that anything is put off: an hour until a silent bank is asked again, and some for the rounding.
+// More than the longest delay: a silent bank is polled again after an hour.
 const hoursAhead = 2
 const roundsMax = 8
-// A bank that says nothing is listened to for two seconds, and its reports take two more.
+// Waiting for a silent bank takes two seconds, and its reports take two more.
 const roundMsMax = 8_000
 
-// Steps that the worker takes every minute; here they are woken, as an operator in a hurry may do.
-const steps = [
+// Tasks that the worker runs every minute. Scheduled here, to save the wait.
+const tasks = [
   'make-pay-runs-available',
   'close-pay-cycles',
   'submit-withdrawals',
@@ -26,29 +26,29 @@ const unfinished = `
    union all
   select id, status from withdrawal_intents where status = 'pending'
    union all
-  select partner_id, 'no cycle of it was closed' from pay_cycles group by partner_id having count(*) = 1
+  select partner_id, 'has no closed cycle' from pay_cycles group by partner_id having count(*) = 1
    union all
   select r.reference, 'the bank says ' || r.outcome from simulated_bank_reports r
     left join withdrawals w on w.id = r.reference
    where r.outcome = 'returned' and w.status is distinct from 'returned'`
 
 /**
- * Lets one worker run until nothing is due any more, round by round, each some hours later than the one before.
- * @returns what did not come to rest
+ * Runs one worker until all work is finished, in rounds that each set its clock some hours further ahead.
+ * @returns the work left unfinished
  */
-export async function comeToRest({ databaseUrl, logs }: { databaseUrl: string; logs: string }): Promise<string[]> {
+export async function drain({ databaseUrl, logs }: { databaseUrl: string; logs: string }): Promise<string[]> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
   try {
     for (let round = 1; round <= roundsMax; round++) {
       const aheadMs = round * hoursAhead * 3_600_000
-      const worker = keepRunning('worker-at-rest', 'worker', { databaseUrl, logs, aheadMs })
+      const worker = keepRunning('worker-drain', 'worker', { databaseUrl, logs, aheadMs })
       try {
         await until(() => worker.isReady(), 'the worker is ready')
         const deadline = Date.now() + roundMsMax
         while (Date.now() < deadline) {
-          for (const step of steps)
-            await client.query('select graphile_worker.add_job($1, job_key => $2)', [step, `at rest: ${step}`])
+          for (const task of tasks)
+            await client.query('select graphile_worker.add_job($1, job_key => $2)', [task, `drain: ${task}`])
           await sleep(1_000)
           const { rowCount } = await client.query(unfinished)
           if (rowCount === 0) return []

@@ -1,5 +1,6 @@
 import { Ajv } from 'ajv'
 import { type Static, Type } from 'typebox'
+import type { Lanes } from './batch.ts'
 
 /** Where a worker answers health probes unless a port is set. */
 export const defaultHealthPort = 8081
@@ -47,7 +48,14 @@ export const Settings = Type.Object({
     minimum: 2,
     maximum: 500,
     description:
-      'Largest number of database connections of this process; the API has up to 8 more for its batches, a worker up to 7 for its queue.',
+      'Largest number of database connections of this process; the API has up to 8 more for its batches (16 with `OPENWAGE_LANES=partner`), a worker up to 7 for its queue.',
+  }),
+  OPENWAGE_LANES: Type.Unsafe<Lanes>({
+    type: 'string',
+    enum: ['shared', 'partner'],
+    default: 'shared',
+    description:
+      'Which commands the API writes together in one batch: `shared` for those of all partners, which is faster on one database; `partner` for those of one partner only, so that a distributed PostgreSQL (Citus) can route every statement to one node.',
   }),
   OPENWAGE_TRUST_PROXY: Type.String({
     default: '',

@@ -15,6 +15,7 @@ import {
 import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import type { Logger } from 'pino'
+import type { Lanes } from './batch.ts'
 import { Deadline } from './deadline.ts'
 import type { DB } from './tables.ts'
 
@@ -53,10 +54,12 @@ const limits = {
 }
 
 const batchLimits = {
-  // A batch that waits holds up everybody: who holds a lock for longer than this is waited for elsewhere.
+  // Batches lock rows without waiting. What is left is an idempotency key that another transaction is inserting, and a
+  // batch that waits for one delays all its commands: after this time the command is retried alone.
   lockTimeoutMs: 50,
-  // Two batches of each of the two kinds of commands, and as many of the reads that are as frequent.
-  connectionsMax: 8,
+  // In the shared lane two batches of each of the two operations, and as many of the reads that are as frequent. With a
+  // lane per partner eight batches of each operation.
+  connectionsMax: { shared: 8, partner: 16 },
   // Plans end with their connection: those that were made while tables were empty are not kept for long.
   plansSecondsMax: 60,
 }
@@ -65,10 +68,11 @@ const batchLimits = {
  * Opens the pool, and beside it the few connections of batches. Instants come back as `Date`, days as text, `bigint` columns
  * as bigint, and snake_case columns in camelCase.
  * @param connectionsMax of the pool; every process has its own
+ * @param lanes as set for the batches, whose statements are planned accordingly
  */
 export function connect(
   connection: Connection,
-  { log, connectionsMax = 20 }: { log: Logger; connectionsMax?: number },
+  { log, connectionsMax = 20, lanes = 'shared' }: { log: Logger; connectionsMax?: number; lanes?: Lanes },
 ): { db: Db; batchDb: Db; pool: pg.Pool; close(): Promise<void> } {
   const options: pg.PoolConfig = {
     ...(typeof connection === 'string' ? { connectionString: connection } : connection),
@@ -82,7 +86,7 @@ export function connect(
   }
   const pool = openPool(options, log)
   const db = openKysely(leasing(pool))
-  const batchDb = openKysely(preparing(openPool({ ...options, ...forBatches }, log)))
+  const batchDb = openKysely(preparing(openPool({ ...options, ...forBatches(lanes) }, log)))
   const close = async () => {
     await Promise.all([db.destroy(), batchDb.destroy()])
   }
@@ -116,21 +120,24 @@ class Columns extends CamelCasePlugin {
   }
 }
 
-// Statements of batches are planned once per connection, for arrays of any length. A plan that was made while a table was
-// small would read all of it for ever after, so only plans through indexes are left to choose from; and what the planner
-// then takes for expensive must not be compiled.
-const planSettings = `
-  set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off;
-  set enable_mergejoin = off; set enable_bitmapscan = off; set jit = off`
+const planSettings: Record<Lanes, string> = {
+  // Statements of batches are planned once per connection, for arrays of any length. A plan made while a table was small
+  // would scan all of it for good, so only index plans are allowed; and the costs that the planner then estimates must not
+  // trigger compilation.
+  shared: `set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off;
+           set enable_mergejoin = off; set enable_bitmapscan = off; set jit = off`,
+  // A distributed PostgreSQL routes a join with a list of values only if the plan has the partner's id as a constant.
+  partner: 'set plan_cache_mode = force_custom_plan; set jit = off',
+}
 
-const forBatches: pg.PoolConfig = {
-  max: batchLimits.connectionsMax,
+const forBatches = (lanes: Lanes): pg.PoolConfig => ({
+  max: batchLimits.connectionsMax[lanes],
   maxLifetimeSeconds: batchLimits.plansSecondsMax,
   lock_timeout: batchLimits.lockTimeoutMs,
   pipeline: true,
-  // Not among the options of the connection: those that a DATABASE_URL has would take their place.
-  onConnect: client => client.query(planSettings),
-}
+  // Not among the connection's options: those of a DATABASE_URL would replace them.
+  onConnect: client => client.query(planSettings[lanes]),
+})
 
 function leasing(pool: pg.Pool): PostgresPool {
   return {

@@ -58,6 +58,7 @@ export async function openDatabase(
   } = connect(as === 'app' ? appConnection : ownerConnection, {
     log,
     connectionsMax: settings.OPENWAGE_DATABASE_CONNECTIONS,
+    lanes: settings.OPENWAGE_LANES,
   })
   const close = async () => {
     await disconnect()
@@ -180,7 +181,7 @@ export async function run(
     const edge = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
-          { ...edge, batchDb, pool, hasRail: hasRail(settings) },
+          { ...edge, batchDb, pool, lanes: settings.OPENWAGE_LANES, hasRail: hasRail(settings) },
           { hasDocs: settings.OPENWAGE_DOCS === 'on' },
         )
       : await (await import('./http/health.ts')).buildHealthApp(edge, { isWorking: () => worker?.isWorking() ?? false })

@@ -3,6 +3,7 @@ import pg from 'pg'
 import pino, { type Logger } from 'pino'
 import { inject } from 'vitest'
 import { buildApp } from '../src/app.ts'
+import type { Lanes } from '../src/batch.ts'
 import { connect, type Db } from '../src/db.ts'
 import type { App } from '../src/http/server.ts'
 import type { Currency } from '../src/money.ts'
@@ -56,6 +57,7 @@ export async function startHarness({
   startAt = new Date('2026-03-10T09:00:00.000Z'),
   postgres: { host, user, owner, superuser } = inject('postgres'),
   log = pino({ level: 'silent' }),
+  lanes = 'shared',
 }: {
   mode?: Mode
   /** Whether the API believes that withdrawals can be paid out. */
@@ -63,15 +65,16 @@ export async function startHarness({
   startAt?: Date
   postgres?: { host: string; user: string; owner: string; superuser: string }
   log?: Logger
+  lanes?: Lanes
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, owner, superuser, database })
-  const { db, batchDb, pool, close } = connect({ host, user, database }, { log, connectionsMax: 30 })
+  const { db, batchDb, pool, close } = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
   // What a test does behind the program's back. It opens no connection before it is used.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
   const clock = testClock(startAt)
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
-  const app = await buildApp({ db, batchDb, pool, log, now: clock.now, mode, hasRail })
+  const app = await buildApp({ db, batchDb, pool, lanes, log, now: clock.now, mode, hasRail })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 

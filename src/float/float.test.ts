@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import type { Currency } from '../money.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
-import { complete as completeIn } from '../withdrawals/completing.ts'
+import { backOffFrom } from '../payouts/rules.ts'
+import { complete as completeIn } from '../withdrawals/completions.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import * as float from './float.ts'
 import { floatTasks } from './tasks.ts'
@@ -63,7 +64,13 @@ describe('a float', () => {
     expect(await show()).toMatchObject({ float: 100_000n, pending: 4_950n, free: 95_050n })
     const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
     harness.clock.advance({ minutes: 5 })
-    await inTx(tx => withdrawals.submitDue(tx, { now: harness.clock.now(), countMax: 100 }))
+    await inTx(tx =>
+      withdrawals.submitDue(tx, {
+        now: harness.clock.now(),
+        countMax: 100,
+        nextPollAt: backOffFrom(harness.clock.now()),
+      }),
+    )
     const about = { partnerId, withdrawalId, reason: null, now: harness.clock.now() }
     await inTx(tx => withdrawals.applyBankReport(tx, { ...about, outcome: 'paid' }))
     expect(await show()).toMatchObject({ float: 95_050n, pending: 0n, free: 95_050n })

@@ -5,6 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { Lanes } from '../batch.ts'
 import { brokenConstraint, type Db, outageOutcome } from '../db.ts'
 import { Deadline } from '../deadline.ts'
 import { issue, Problem, type ProblemName, problem } from '../errors.ts'
@@ -67,12 +68,13 @@ export type App = FastifyInstance<
 
 /**
  * What the API runs on. `batchDb` is the same database, over the connections that batches run on, and `pool` has those of
- * `db`. `hasRail`: a bank is connected, through which the worker pays withdrawals. `trustedProxies` are the addresses whose
+ * `db`. `lanes`: see `Batches`. `hasRail`: a bank is connected, through which the worker pays withdrawals. `trustedProxies` are the addresses whose
  * `x-forwarded-for` is believed.
  */
 export type ApiContext = {
   db: Db
   batchDb: Db
+  lanes?: Lanes
   pool: pg.Pool
   log: Logger
   now: Clock
@@ -122,7 +124,7 @@ const defaultRateLimitHeaders = rateLimitHeaders(defaultRateLimit, defaultRateLi
  * request exactly right), and the one shape of everything that goes wrong.
  */
 export function createServer(
-  { db, log, now, mode, trustedProxies = '' }: Omit<ApiContext, 'batchDb' | 'pool' | 'hasRail'>,
+  { db, log, now, mode, trustedProxies = '' }: Omit<ApiContext, 'batchDb' | 'lanes' | 'pool' | 'hasRail'>,
   overrides: Overrides = {},
 ): App {
   const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {

@@ -3,6 +3,7 @@ import { cachedSql } from '../cached-sql.ts'
 import { type Reader, sql } from '../db.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Tier } from '../tiers/rules.ts'
+import { standingStatuses } from './lifecycle.ts'
 import type { Facts, MemberFacts } from './rules.ts'
 
 /** Which member, of which partner, and as of when. */
@@ -22,6 +23,9 @@ type Row = AccountColumns &
     withdrawalsToday: number
     withdrawalsThisCycle: number
   }
+
+// Literals, so that the partial index of these states can be used by a generic plan.
+const isStanding = sql`w.status in (${sql.join(standingStatuses.map(status => sql.lit(status)))})`
 
 const floatSums = ledger.floatSums({ partnerId: sql`l.partner_id`, currency: sql`l.currency` })
 
@@ -58,14 +62,14 @@ export async function readFacts<A extends Asked>(
            case when v.withdrawals_per_day is null then 0 else (
              select count(*)::integer from (
                select from withdrawals w
-                where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
+                where w.partner_id = p.id and w.member_id = m.id and ${isStanding}
                   and w.created_at >= date_trunc('day', a.now at time zone p.time_zone) at time zone p.time_zone
                 order by w.created_at desc, w.id desc limit v.withdrawals_per_day) today
            ) end as withdrawals_today,
            case when v.withdrawals_per_cycle is null then 0 else (
              select count(*)::integer from (
                select from withdrawals w
-                where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
+                where w.partner_id = p.id and w.member_id = m.id and ${isStanding}
                   -- The clocks of two processes are less than an hour apart: what is older is of an earlier cycle.
                   and w.pay_cycle_id = c.id and w.created_at >= c.created_at - interval '1 hour'
                 order by w.created_at desc, w.id desc limit v.withdrawals_per_cycle) in_cycle

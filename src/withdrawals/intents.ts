@@ -196,7 +196,7 @@ async function lock(tx: Tx, { partnerId, intentId }: { partnerId: string; intent
 }
 
 /** SQL of an update that records which intents became withdrawals. The caller holds them, and appends their events. */
-export function completing(completed: { partnerId: string; intent: Intent }[]) {
+export function completeSql(completed: { partnerId: string; intent: Intent }[]) {
   return cachedSql`
     update withdrawal_intents i set status = 'completed'
       from unnest(${completed.map(each => each.partnerId)}::text[], ${completed.map(each => each.intent.id)}::text[])

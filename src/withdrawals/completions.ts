@@ -8,9 +8,10 @@ import * as float from '../float/float.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { transfersOnEntering } from './bookings.ts'
 import { readFacts } from './facts.ts'
 import * as intents from './intents.ts'
-import { type Accepted, decideCompletions, type Intent, transfersOf } from './rules.ts'
+import { type Accepted, decideCompletions, type Intent } from './rules.ts'
 import { type ScheduledSubmission, SubmissionSchedule, scheduleSubmissions } from './submission-schedule.ts'
 import { type Details, eventOf, findAll } from './withdrawals.ts'
 
@@ -177,7 +178,7 @@ async function write(
   const intentsOf = of(({ command, intent }) => ({ partnerId: command.partner.id, intent, now: command.now }))
   const movements = of(({ withdrawalId, command, intent }) => ({
     ...{ partnerId: command.partner.id, movementId: withdrawalId, reason: 'withdrawal.held', now: command.now },
-    transfers: transfersOf(intent),
+    transfers: transfersOnEntering('held', intent, intent.payCycleId),
   }))
   const happened = created.flatMap(({ withdrawalId, command, intent }): events.NewEvent[] => {
     const step = { partnerId: command.partner.id, now: command.now }
@@ -204,7 +205,7 @@ async function write(
           as w (partner_id, id, intent_id, member_id, pay_cycle_id, currency, amount, net, fee, employer_fee,
                 created_at, due_at, balance_after)
     ), ${ledger.postSql(movements)},
-    completed as (${intents.completing(intentsOf)}),
+    completed as (${intents.completeSql(intentsOf)}),
     events as (${events.emitSql(happened)})${idempotency.recordSql(answers)}
     select`.execute(tx)
 }

@@ -33,8 +33,8 @@ test('a list is one value', async () => {
   expect(rows).toEqual([{ count: 3 }])
 })
 
-test('a part that is made anew each time is refused before it fills the memory', async () => {
+test('a part that is a new object each time is refused before its texts fill the memory', async () => {
   const run = () => cachedSql`select ${sql`1`}`.execute(harness.db)
   for (let time = 1; time <= 8; time++) await run()
-  await expect(run()).rejects.toThrow('A part of fixed SQL is made anew each time')
+  await expect(run()).rejects.toThrow('A part of cached SQL is a new object each time')
 })

@@ -1,24 +1,24 @@
-import { CompiledQuery, type RawBuilder } from 'kysely'
+import { CompiledQuery, type RawBuilder, type RawNode } from 'kysely'
 import { type Reader, sql } from './db.ts'
 
 /**
- * Like `sql`, for what runs all the time: its text is put together once, and from then on only its values are collected.
- * Parts of it may be fixed SQL themselves, or `sql` that is the same object each time; they make texts of their own.
+ * Like `sql`, for statements of the hot path: the text is assembled once, and later calls only collect the values. A part
+ * may be cached SQL itself, or `sql` that is the same object each time. A statement with optional parts has several texts.
  */
-export function cachedSql<Row = unknown>(strings: TemplateStringsArray, ...values: unknown[]): FixedSql<Row> {
-  return new FixedSql(strings, values)
+export function cachedSql<Row = unknown>(strings: TemplateStringsArray, ...values: unknown[]): CachedSql<Row> {
+  return new CachedSql(strings, values)
 }
 
-/** Where each part of a text is written: the same parts are the same text. */
+/** The identities of all parts: the same parts make the same text. */
 type Shape = (TemplateStringsArray | RawBuilder<unknown>)[]
 
-// By the outermost part. What has an optional part has a text with it, and one without.
+// By the outermost part.
 const texts = new Map<TemplateStringsArray, { shape: Shape; text: string }[]>()
 
-// With more it is a part that is made anew each time, whose texts would fill the memory.
+// More texts than this mean that a part is a new object each time, and they would fill the memory.
 const variantsMax = 8
 
-class FixedSql<Row> {
+class CachedSql<Row> {
   readonly #strings: TemplateStringsArray
   readonly #values: unknown[]
 
@@ -34,10 +34,15 @@ class FixedSql<Row> {
     return await db.executeQuery<Row>(CompiledQuery.raw(this.#textOf(shape, db), parameters))
   }
 
+  /** Lets it be a part of ordinary `sql`, which is then compiled each time. */
+  toOperationNode(): RawNode {
+    return this.#toSql().toOperationNode()
+  }
+
   #collect(shape: Shape, parameters: unknown[]): void {
     shape.push(this.#strings)
     for (const value of this.#values) {
-      if (value instanceof FixedSql) value.#collect(shape, parameters)
+      if (value instanceof CachedSql) value.#collect(shape, parameters)
       else if (isSql(value)) shape.push(value)
       else parameters.push(value)
     }
@@ -47,14 +52,14 @@ class FixedSql<Row> {
     const variants = texts.get(this.#strings) ?? []
     const known = variants.find(variant => isSame(variant.shape, shape))
     if (known !== undefined) return known.text
-    if (variants.length === variantsMax) throw new Error('A part of fixed SQL is made anew each time')
+    if (variants.length === variantsMax) throw new Error('A part of cached SQL is a new object each time')
     const text = this.#toSql().compile(db).sql
     texts.set(this.#strings, [...variants, { shape, text }])
     return text
   }
 
   #toSql(): RawBuilder<unknown> {
-    return sql(this.#strings, ...this.#values.map(value => (value instanceof FixedSql ? value.#toSql() : value)))
+    return sql(this.#strings, ...this.#values.map(value => (value instanceof CachedSql ? value.#toSql() : value)))
   }
 }
 

@@ -8,6 +8,7 @@ import * as float from '../float/float.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { onOnePartner } from '../one-partner.ts'
 import { transfersOnEntering } from './bookings.ts'
 import { readFacts } from './facts.ts'
 import * as intents from './intents.ts'
@@ -88,7 +89,7 @@ export async function completeAll(
   await write(tx, { created, answers: idempotency.answersOf(commands, outcomes) })
   const due = created.map(({ command, dueAt }) => ({ holdSeconds: command.partner.holdSeconds, dueAt }))
   const scheduled = await scheduleSubmissions(tx, due, schedule)
-  await alertLowFloats(tx, created)
+  await alertLowFloats(tx, created, { waits })
   return { outcomes, scheduled }
 }
 
@@ -210,23 +211,26 @@ async function write(
     select`.execute(tx)
 }
 
-// Holds the partners' rows, in the order of their ids as everybody who holds several, and takes no lock after them.
-async function alertLowFloats(tx: Tx, created: NewWithdrawal[]): Promise<void> {
+// Locks the partners' rows in id order, and takes no lock after them.
+async function alertLowFloats(tx: Tx, created: NewWithdrawal[], { waits }: { waits: boolean }): Promise<void> {
   const falls = created
     .filter(({ crossesFloor }) => crossesFloor)
     .map(({ command, intent }) => ({ partnerId: command.partner.id, currency: intent.currency, now: command.now }))
     .sort((a, b) => (a.partnerId < b.partnerId ? -1 : 1))
-  for (const fall of falls) await float.updateLowAlert(tx, fall)
+  for (const fall of falls) await float.updateLowAlert(tx, { ...fall, waits })
 }
 
 /** The withdrawals of intents that are completed already, by the intents' ids. */
 async function findCompleted(tx: Tx, firsts: Map<Intent, Completion>): Promise<Map<string, Completed>> {
   const completed = [...firsts].filter(([intent]) => intent.status === 'completed')
   if (completed.length === 0) return new Map()
+  const asked = completed.map(([intent, command]) => ({ partnerId: command.partner.id, intentId: intent.id }))
   const { rows } = await cachedSql<{ intentId: string; withdrawalId: string }>`
     select w.withdrawal_intent_id as intent_id, w.id as withdrawal_id
-      from unnest(${completed.map(([, command]) => command.partner.id)}::text[], ${completed.map(([intent]) => intent.id)}::text[])
+      from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
              as i (partner_id, id)
-      join withdrawals w on w.partner_id = i.partner_id and w.withdrawal_intent_id = i.id`.execute(tx)
+      join withdrawals w on w.partner_id = i.partner_id and w.withdrawal_intent_id = i.id ${onOnePartner('w', asked)}`.execute(
+    tx,
+  )
   return new Map(rows.map(({ intentId, withdrawalId }) => [intentId, { withdrawalId }]))
 }

@@ -7,6 +7,7 @@ import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { type Money, toWire } from '../money.ts'
+import { onOnePartner } from '../one-partner.ts'
 import { addMinutes } from '../time.ts'
 import { readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
@@ -170,8 +171,8 @@ export async function lockAll(
            i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
              as asked (partner_id, id)
-      join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id
-      join members m on m.partner_id = i.partner_id and m.id = i.member_id
+      join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id ${onOnePartner('i', asked)}
+      join members m on m.partner_id = i.partner_id and m.id = i.member_id ${onOnePartner('m', asked)}
      order by m.partner_id, m.id, i.id
        for no key update of m ${patience}
        for update of i ${patience}`.execute(tx)
@@ -186,7 +187,8 @@ export async function lockAll(
       select i.partner_id, i.id
         from unnest(${some.map(each => each.partnerId)}::text[], ${some.map(each => each.intentId)}::text[])
                as asked (partner_id, id)
-        join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id`.execute(tx)
+        join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id
+             ${onOnePartner('i', some)}`.execute(tx)
     return new Set(rows.map(row => `${row.partnerId} ${row.id}`))
   }
 }
@@ -201,7 +203,7 @@ export function completeSql(completed: { partnerId: string; intent: Intent }[]) 
     update withdrawal_intents i set status = 'completed'
       from unnest(${completed.map(each => each.partnerId)}::text[], ${completed.map(each => each.intent.id)}::text[])
         as done (partner_id, id)
-     where i.partner_id = done.partner_id and i.id = done.id`
+     where i.partner_id = done.partner_id and i.id = done.id ${onOnePartner('i', completed)}`
 }
 
 /**

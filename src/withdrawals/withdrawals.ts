@@ -5,6 +5,7 @@ import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { type Currency, type Money, toWire } from '../money.ts'
+import { onOnePartner } from '../one-partner.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { transfersOnEntering } from './bookings.ts'
@@ -322,11 +323,13 @@ export async function findAll(
            i.account_holder, i.sort_code, i.account_number, i.iban,
            (select jsonb_agg(jsonb_build_object('type', e.type, 'at', e.created_at, 'reason', e.data ->> 'reason')
                              order by e.sequence)
-              from events e where e.partner_id = w.partner_id and e.resource_id = w.id) as timeline
+              from events e
+             where e.partner_id = w.partner_id and e.resource_id = w.id ${onOnePartner('e', asked)}) as timeline
       from unnest(${asked.map(({ partnerId }) => partnerId)}::text[], ${asked.map(({ withdrawalId }) => withdrawalId)}::text[])
              as asked (partner_id, id)
-      join withdrawals w on w.partner_id = asked.partner_id and w.id = asked.id
-      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id`.execute(db)
+      join withdrawals w on w.partner_id = asked.partner_id and w.id = asked.id ${onOnePartner('w', asked)}
+      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+           ${onOnePartner('i', asked)}`.execute(db)
   return new Map(
     rows.map(({ timeline, ...columns }) => {
       const account = fromColumns(columns)

@@ -290,10 +290,8 @@ function eventData({
   netAmount: net,
   currency,
 }: Omit<Intent, 'id' | 'status' | 'createdAt' | 'expiresAt'>) {
-  return {
-    ...{ memberId, payCycleId, currency },
-    ...{ amount: Number(amount), fee: Number(fee), netAmount: Number(net) },
-  }
+  const money = (value: bigint) => toWire({ amount: value, currency })
+  return { memberId, payCycleId, amount: money(amount), fee: money(fee), netAmount: money(net) }
 }
 
 async function appendEvent(

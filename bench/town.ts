@@ -1,12 +1,13 @@
+import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Server } from './postgres.ts'
-import { type Employer, seedEmployer, settle } from './seed.ts'
+import { type Employer, seedEmployers, settle } from './seed.ts'
 import { operate } from './service.ts'
 import type { Workload } from './workloads.ts'
 import type { Load } from './wrk.ts'
 
-/** Who is there: one big employer and a hundred small ones, with as many members together. Every copy of the template has them. */
+/** The employers in the template of every measured database: a big one, and a hundred small ones with as many members in all. */
 export type Town = {
   template: string
   one: Employer
@@ -29,16 +30,19 @@ export async function buildTown(
 ): Promise<Town> {
   const url = await server.create(template)
   await operate(['migrate'], { databaseUrl: url, productDir })
-  // Plans that are made while a table is empty scan it, and a service in use has no empty tables.
+  // A plan that is made while a table is empty scans it, and a service in use has no empty tables.
   const past = { intents: members, pending: 10_000 }
-  const one = await seedEmployer(url, { name: 'One', firstMember: 0, members, past })
   const membersOfEach = members / partners
   const firstMemberOfHundred = 10_000_000
-  const hundred: Employer[] = []
-  for (let index = 0; index < partners; index++) {
-    const firstMember = firstMemberOfHundred + index * membersOfEach
-    hundred.push(await seedEmployer(url, { name: `One of a hundred`, firstMember, members: membersOfEach }))
-  }
+  const [one, ...hundred] = await seedEmployers(url, [
+    { name: 'One', firstMember: 0, members, past },
+    ...Array.from({ length: partners }, (_, index) => ({
+      name: 'One of a hundred',
+      firstMember: firstMemberOfHundred + index * membersOfEach,
+      members: membersOfEach,
+    })),
+  ])
+  assert(one !== undefined)
   await settle(url)
   return {
     ...{ template, one, firstMemberOfHundred, membersOfEach, firstPending: past.intents },

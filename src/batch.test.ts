@@ -1,21 +1,21 @@
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
-import { Batches, busy, type Outcome } from './batch.ts'
+import { Batches, busy, type Lanes, type Outcome } from './batch.ts'
 import { outageOutcome, type Unavailable } from './database/errors.ts'
 import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
 
-// What runs the batches is part of each test; no test here reaches a database.
+// Each test brings its own function that runs batches; none of them reaches a database.
 
-/** Runs batches one at a time, each when the test lets it. */
-function stepwise<Result>(decide: (command: string) => Outcome<Result>) {
+/** Starts batches and ends them when the test says so. */
+function stepwise<Result>(decide: (command: string) => Outcome<Result>, options: { lanes?: Lanes } = {}) {
   const started: string[][] = []
   const gates: (() => void)[] = []
   const batches = new Batches<string, Result>(async commands => {
     started.push(commands)
     await new Promise<void>(resolve => gates.push(resolve))
     return commands.map(decide)
-  })
+  }, options)
   const turn = () => new Promise(resolve => setImmediate(resolve))
   return { batches, started, turn, letGo: () => gates.splice(0).map(open => open()) }
 }
@@ -42,6 +42,47 @@ test('commands of one turn are one batch; those that come while batches are in f
   expect(started).toEqual([['1', '2'], ['3'], ['4', '5', '6']])
   letGo()
   expect(await Promise.all(third)).toEqual([{ name: '4' }, { name: '5' }, { name: '6' }])
+})
+
+test('with a lane per partner a batch never mixes partners, and each partner has two batches in flight', async () => {
+  const { batches, started, turn, letGo } = stepwise(name => ({ name }), { lanes: 'partner' })
+  const submit = (names: string[]) => names.map(name => batches.submit(name.charAt(0), name))
+  const first = submit(['a1', 'b1', 'a2', 'b2'])
+  await turn()
+  const second = submit(['a3', 'b3'])
+  await turn()
+  const third = submit(['a4', 'b4', 'a5', 'b5'])
+  await turn()
+  expect(started.splice(0)).toEqual([['a1', 'a2'], ['b1', 'b2'], ['a3'], ['b3']])
+  letGo()
+  await Promise.all([...first, ...second])
+  await turn()
+  expect(started).toEqual([
+    ['a4', 'a5'],
+    ['b4', 'b5'],
+  ])
+  letGo()
+  expect(await Promise.all(third)).toEqual(['a4', 'b4', 'a5', 'b5'].map(name => ({ name })))
+})
+
+test('lanes take turns: with many partners at most eight batches are in flight, and a busy partner delays no other', async () => {
+  const { batches, started, turn, letGo } = stepwise(name => ({ name }), { lanes: 'partner' })
+  const busiest = Array.from({ length: 400 }, (_, index) => batches.submit('a', `a${index}`))
+  const others = Array.from({ length: 20 }, (_, index) => batches.submit(`partner ${index}`, `other ${index}`))
+  await turn()
+  expect(started).toHaveLength(8)
+  for (let round = 0; round < 2; round++) {
+    letGo()
+    await turn()
+  }
+  // Three rounds of eight batches: each of the twenty others had its turn, and the busy partner had the rest.
+  expect(started).toHaveLength(24)
+  expect(started.filter(([name]) => name?.startsWith('other'))).toHaveLength(20)
+  for (let round = 0; round < 2; round++) {
+    letGo()
+    await turn()
+  }
+  await Promise.all([...busiest, ...others])
 })
 
 test('a batch has 128 commands at most', async () => {

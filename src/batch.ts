@@ -2,35 +2,43 @@ import { isLockTimeout, isUniqueViolation, outageOutcome, Unavailable } from './
 import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
 
-/** A command's answer that somebody else holds what it needs: it is run again where waiting holds up nobody else. */
+/** The outcome of a command whose rows are locked by another transaction. It is retried in its partner's own lane. */
 export const busy = Symbol('busy')
 
-/** What became of one command of a batch. A refusal is a value: it undoes nothing of its neighbours. */
+/** The outcome of one command of a batch. A refusal is a value, so it does not roll back its neighbours. */
 export type Outcome<Result> = Result | Problem | typeof busy
 
 /**
- * Decides the commands of a batch, in their order, and writes them together.
- * @param waits whether to wait for what others hold; otherwise the outcome of such a command is `busy`
- * @returns an outcome for each command, in their order
- * @throws when none of them has happened
+ * Decides the commands of a batch, in order, and writes them together.
+ * @param waits whether to wait for locks; if not, the outcome of a command that would have to wait is `busy`
+ * @returns one outcome per command, in order
+ * @throws if the batch was rolled back
  */
 export type RunBatch<Command, Result> = (commands: Command[], context: { waits: boolean }) => Promise<Outcome<Result>[]>
 
+/**
+ * `shared`: one lane for all partners, so a batch may hold commands of several. `partner`: a lane per partner, so that every
+ * statement of a batch concerns one partner and a distributed PostgreSQL can route it to one node.
+ */
+export type Lanes = 'shared' | 'partner'
+
 const limits = {
-  // More make the statements longer than the round trips that they save.
+  // Beyond this, longer statements cost more than the saved round trips.
   batchMax: 128,
-  // While PostgreSQL works on one batch, the next is decided.
+  // Per lane: while PostgreSQL works on one batch, the next one is decided.
   inFlightMax: 2,
-  // A fifth of a second of work on two cores: who comes later is told at once, while an answer is still of use to them.
+  // Of all lanes together. Every batch holds a connection; see batchLimits in db.ts.
+  inFlightOfAllMax: 8,
+  // A fifth of a second of work on two cores. Beyond this a command is refused at once, while its client can still retry.
   waitingMax: 1_024,
-  // Of them, for what others hold, in one partner's lane: nobody fills the queue of all.
+  // Commands of one partner that wait for locks, so that one partner cannot fill the queue.
   waitingOfOneMax: 128,
-  // Waits for a lock at once, each with a connection: at the end of a month every partner's cycle closes.
-  patientMax: 5,
-  // As long as an ordinary operation waits for a lock, and its turn before that.
+  // Commands that wait for a lock at the same time, each with a connection: at the end of a month many pay cycles close.
+  lockWaitsMax: 5,
+  // The lock time-out of an ordinary operation, and as long again in the queue.
   waitMsMax: 4_000,
-  // A batch that takes longer hangs: its connection is given up, so that the next one gets another. The first commands of it
-  // are told before their own deadline passes, and so whether anything was done.
+  // A batch that takes longer hangs, and its connection is destroyed. Shorter than the deadline of a request, so that its
+  // commands are answered with a definite outcome.
   runMsMax: 4_000,
 }
 
@@ -39,41 +47,44 @@ type Entry<Command, Result> = {
   command: Command
   since: number
   isSecondTry: boolean
-  /** Handed to the database, which may carry it out even if the answer does not come. */
+  /** Sent to the database, which may execute it even if its answer is lost. */
   isRunning: boolean
-  /** Answered because its deadline has passed. It is not run any more. */
+  /** Its deadline has passed and it was answered; it must not run. */
   isGivenUp: boolean
   resolve(result: Result): void
   reject(reason: unknown): void
 }
 
+type Lane<Command, Result> = { waiting: Entry<Command, Result>[]; inFlight: number }
+
 /**
- * Coalesces commands that come at the same time into one batch: what is waiting when a batch in flight has returned is the
- * next one. There is no timer; a command that comes alone is a batch of one, on the same way.
+ * Coalesces concurrent commands into batches: the commands that are waiting when a batch returns are the next batch. There
+ * is no timer, and a command that comes alone is a batch of one on the same code path.
  *
- * All partners share one lane, with two batches in flight, which never waits for what somebody else holds, be it the other
- * batch. Commands that must wait go on in a lane of their partner, so that nobody waits for another partner's closing or for
- * another process. There, too, what is free goes together, and only the oldest command that is not waits for it, alone.
+ * A lane has two batches in flight and never waits for a lock. A command that would have to wait moves to a queue of its
+ * partner, so that it delays no other partner. There the commands that need not wait still run together, and only the
+ * oldest of the others waits for its lock, alone.
  *
- * A batch that fails is halved until the command that made it fail is alone: it never fails its neighbours.
+ * A batch that fails is bisected until the failing command is alone, so it never fails its neighbours.
  */
 export class Batches<Command, Result> {
   readonly #run: RunBatch<Command, Result>
-  readonly #shared: Entry<Command, Result>[] = []
+  readonly #lanesAre: Lanes
+  readonly #lanes = new Map<string, Lane<Command, Result>>()
   readonly #held = new Map<string, Entry<Command, Result>[]>()
-  readonly #patience: (() => void)[] = []
-  #inFlight = 0
-  #patient = 0
+  readonly #batches = new Semaphore(limits.inFlightOfAllMax)
+  readonly #lockWaits = new Semaphore(limits.lockWaitsMax)
   #count = 0
 
-  constructor(run: RunBatch<Command, Result>) {
+  constructor(run: RunBatch<Command, Result>, { lanes = 'shared' }: { lanes?: Lanes } = {}) {
     this.#run = run
+    this.#lanesAre = lanes
   }
 
   /**
    * @returns the command's result, once it is durable
-   * @throws the command's refusal; Problem `ServiceUnavailable` when too many are waiting; Unavailable when the deadline of
-   * the request passes first; what the database says otherwise
+   * @throws the command's refusal; Problem `ServiceUnavailable` if too many commands are waiting; Unavailable if the deadline
+   * of the request passes first; otherwise the error of the database
    */
   async submit(partnerId: string, command: Command): Promise<Result> {
     if (this.#count >= limits.waitingMax) throw tooBusy()
@@ -91,13 +102,9 @@ export class Batches<Command, Result> {
           resolve,
           reject,
         }
-        this.#shared.push(entry)
         const deadline = Deadline.current
         timer = deadline && setTimeout(() => giveUp(entry), deadline.leftMs)
-        if (this.#inFlight === limits.inFlightMax) return
-        this.#inFlight += 1
-        // In the next turn of the loop, so that what has arrived in this one comes along.
-        setImmediate(() => void this.#drain())
+        this.#enqueue(entry)
       })
     } finally {
       clearTimeout(timer)
@@ -105,12 +112,24 @@ export class Batches<Command, Result> {
     }
   }
 
-  async #drain(): Promise<void> {
-    while (this.#shared.length > 0) {
-      const held = await this.#attempt(take(this.#shared), { waits: false })
+  #enqueue(entry: Entry<Command, Result>): void {
+    const name = this.#lanesAre === 'shared' ? 'all partners' : entry.partnerId
+    const lane = this.#lanes.get(name) ?? { waiting: [], inFlight: 0 }
+    this.#lanes.set(name, lane)
+    lane.waiting.push(entry)
+    if (lane.inFlight === limits.inFlightMax) return
+    lane.inFlight += 1
+    // In the next turn of the event loop, so that the other commands of this turn are in the same batch.
+    setImmediate(() => void this.#drain(name, lane))
+  }
+
+  async #drain(name: string, lane: Lane<Command, Result>): Promise<void> {
+    while (lane.waiting.length > 0) {
+      const held = await this.#batches.run(() => this.#attempt(take(lane.waiting), { waits: false }))
       for (const entry of held) this.#hold(entry)
     }
-    this.#inFlight -= 1
+    lane.inFlight -= 1
+    if (lane.inFlight === 0) this.#lanes.delete(name)
   }
 
   #hold(entry: Entry<Command, Result>): void {
@@ -132,31 +151,21 @@ export class Batches<Command, Result> {
       const [oldest, ...others] = await this.#attempt(take(lane), { waits: false })
       lane.unshift(...others)
       if (oldest !== undefined)
-        await this.#patiently(() => this.#attempt(oldest.isGivenUp ? [] : [oldest], { waits: true }))
+        await this.#lockWaits.run(() => this.#attempt(oldest.isGivenUp ? [] : [oldest], { waits: true }))
     }
     this.#held.delete(partnerId)
   }
 
-  async #patiently(work: () => Promise<unknown>): Promise<void> {
-    if (this.#patient === limits.patientMax) await new Promise<void>(resolve => this.#patience.push(resolve))
-    else this.#patient += 1
-    await work()
-    const next = this.#patience.shift()
-    // Whoever waits takes the place over.
-    if (next === undefined) this.#patient -= 1
-    else next()
-  }
-
   /**
-   * Runs a batch, and answers all of its commands but those that would have had to wait. Never throws.
-   * @returns those, in their order
+   * Runs a batch and answers its commands, except those that would have to wait for a lock. Never throws.
+   * @returns those commands, in order
    */
   async #attempt(batch: Entry<Command, Result>[], context: { waits: boolean }): Promise<Entry<Command, Result>[]> {
     if (batch.length === 0) return []
     for (const entry of batch) entry.isRunning = true
     try {
       const commands = batch.map(({ command }) => command)
-      // Of its own: the request whose command comes first has no more to say than the others.
+      // The batch has its own deadline, not that of the request that happened to come first.
       const deadline = new Deadline({ ms: limits.runMsMax, isSheddable: false })
       const outcomes = await deadline.run(() => this.#run(commands, context))
       return batch.filter((entry, index) => !conclude(entry, outcomes[index]))
@@ -171,7 +180,7 @@ export class Batches<Command, Result> {
     context: { waits: boolean },
   ): Promise<Entry<Command, Result>[]> {
     const [first] = batch
-    if (isEverybodys(error)) {
+    if (concernsAll(error)) {
       for (const entry of batch) entry.reject(error)
       return []
     }
@@ -185,7 +194,7 @@ export class Batches<Command, Result> {
       return batch
     }
     if (first !== undefined && isUniqueViolation(error) && !first.isSecondTry) {
-      // Another process was first, with the same idempotency key or the same intent: now its work can be seen.
+      // Another process was faster with the same idempotency key or intent. Its result is visible now.
       first.isSecondTry = true
       return await this.#attempt(batch, context)
     }
@@ -194,7 +203,7 @@ export class Batches<Command, Result> {
   }
 }
 
-// Who has waited too long is told so instead.
+// Refuses the commands that have waited too long.
 function take<Command, Result>(lane: Entry<Command, Result>[]): Entry<Command, Result>[] {
   const oldest = performance.now() - limits.waitMsMax
   const taken = lane.splice(0, limits.batchMax)
@@ -207,21 +216,21 @@ function giveUp<Command, Result>(entry: Entry<Command, Result>): void {
   entry.reject(new Unavailable('the batch did not end in time', entry.isRunning ? 'unknown' : 'nothing-done'))
 }
 
-/** @returns false when the command has no answer yet, because it must wait */
+/** @returns false if the command has no answer yet, because it must wait for a lock */
 function conclude<Command, Result>(entry: Entry<Command, Result>, outcome: Outcome<Result> | undefined): boolean {
   if (outcome === busy) {
     entry.isRunning = false
     return false
   }
   if (outcome instanceof Problem) entry.reject(outcome)
-  else if (outcome === undefined) entry.reject(new Error('A batch has forgotten a command'))
+  else if (outcome === undefined) entry.reject(new Error('A batch returned no outcome for a command'))
   else entry.resolve(outcome)
   return true
 }
 
-// The database is away, full or overloaded: halving would only ask it more often. Deadlocks and lock timeouts are about
-// single rows.
-function isEverybodys(error: unknown): boolean {
+// The database is down, full or overloaded, so bisecting would only add load. Deadlocks and lock time-outs concern single
+// rows.
+function concernsAll(error: unknown): boolean {
   return outageOutcome(error) !== undefined && !isContention(error)
 }
 
@@ -231,4 +240,27 @@ function isContention(error: unknown): boolean {
 
 function tooBusy(): Problem {
   return problem('ServiceUnavailable', 'The service is busy; nothing was done, try again', {}, { 'retry-after': '1' })
+}
+
+/** Limits how many pieces of work run at once; the others wait in order. */
+class Semaphore {
+  #free: number
+  readonly #waiting: (() => void)[] = []
+
+  constructor(max: number) {
+    this.#free = max
+  }
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1
+    else await new Promise<void>(resolve => this.#waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      // The place goes straight to the next in line, so that no newcomer can take it.
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#free += 1
+      else next()
+    }
+  }
 }

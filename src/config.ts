@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import type { Lanes } from './batch.ts'
 import { ajv } from './json-schema.ts'
 
 /** The port for a worker's health probes, unless one is set. */
@@ -47,7 +48,14 @@ export const Settings = Type.Object({
     minimum: 2,
     maximum: 500,
     description:
-      'Maximum number of database connections of this process. On top of it, the API uses up to 8 for batches, and a worker up to 7 for its queue.',
+      'Maximum number of database connections of this process. On top of it, the API uses up to 8 for batches (16 with `OPENWAGE_LANES=partner`), and a worker up to 7 for its queue.',
+  }),
+  OPENWAGE_LANES: Type.Unsafe<Lanes>({
+    type: 'string',
+    enum: ['shared', 'partner'],
+    default: 'shared',
+    description:
+      'Which commands the API writes in one batch. `shared`: commands of all partners, which is faster on one database. `partner`: commands of one partner, so that a distributed PostgreSQL (Citus) can route every statement to one node.',
   }),
   OPENWAGE_TRUST_PROXY: Type.String({
     default: '',

@@ -51,6 +51,7 @@ export async function openDatabase(
   const databases = connect(as === 'app' ? appConnection : ownerConnection, {
     log,
     connectionsMax: settings.OPENWAGE_DATABASE_CONNECTIONS,
+    lanes: settings.OPENWAGE_LANES,
   })
   const close = async () => {
     await databases.close()
@@ -178,7 +179,7 @@ export async function run(
     const context = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
-          { ...context, batchDb, withCopying, hasRail: hasRail(settings) },
+          { ...context, batchDb, withCopying, lanes: settings.OPENWAGE_LANES, hasRail: hasRail(settings) },
           { hasDocs: settings.OPENWAGE_DOCS === 'on' },
         )
       : await (await import('./http/health.ts')).buildHealthApp(context, {

@@ -178,7 +178,7 @@ function isFrontDoor(file: string): boolean {
       'schema',
       'api-keys',
       'intents',
-      'completing',
+      'completions',
       'closing',
       'changes',
       'deductions',

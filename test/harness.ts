@@ -3,6 +3,7 @@ import pg from 'pg'
 import pino, { type Logger } from 'pino'
 import { inject } from 'vitest'
 import { buildApp } from '../src/app.ts'
+import type { Lanes } from '../src/batch.ts'
 import { connect } from '../src/database/connect.ts'
 import type { Db } from '../src/database/database.ts'
 import type { App } from '../src/http/server.ts'
@@ -57,6 +58,7 @@ export async function startHarness({
   startAt = new Date('2026-03-10T09:00:00.000Z'),
   postgres: { host, user, owner, superuser } = inject('postgres'),
   log = pino({ level: 'silent' }),
+  lanes = 'shared',
 }: {
   mode?: Mode
   /** Whether the API believes that withdrawals can be paid out. */
@@ -64,16 +66,17 @@ export async function startHarness({
   startAt?: Date
   postgres?: { host: string; user: string; owner: string; superuser: string }
   log?: Logger
+  lanes?: Lanes
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, owner, superuser, database })
-  const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
+  const databases = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
   // For changes that bypass the service. Connects lazily.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
   const clock = testClock(startAt)
   const { db } = databases
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
-  const app = await buildApp({ ...databases, log, now: clock.now, mode, hasRail })
+  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 

@@ -7,6 +7,7 @@ import { type Currency, toWire } from '../../src/money.ts'
 import { noOpenCycle } from '../../src/pay-cycles/rules.ts'
 import { lowestAmount, type Tier } from '../../src/tiers/rules.ts'
 import { addMinutes, dayIn } from '../../src/time.ts'
+import { transfersOnEntering } from '../../src/withdrawals/bookings.ts'
 import {
   decideIntent,
   type Facts,
@@ -14,7 +15,6 @@ import {
   type MemberFacts,
   refuseCompletion,
   suspensionReason,
-  transfersOf,
 } from '../../src/withdrawals/rules.ts'
 import type { Answer } from './once.ts'
 
@@ -118,7 +118,7 @@ export async function completeIntent(
       ...[new Date(now.getTime() + holdSeconds * 1_000), (facts.member?.available ?? 0n) - amount],
     ],
   })
-  const transfers = transfersOf(intent)
+  const transfers = transfersOnEntering('held', intent, payCycleId)
   const ids = transfers.map(() => newId('transfer', now)).sort()
   await tx.query({
     name: 'insert-transfers',
@@ -290,10 +290,8 @@ function eventData({
   netAmount: net,
   currency,
 }: Omit<Intent, 'id' | 'status' | 'createdAt' | 'expiresAt'>) {
-  return {
-    ...{ memberId, payCycleId, currency },
-    ...{ amount: Number(amount), fee: Number(fee), netAmount: Number(net) },
-  }
+  const money = (value: bigint) => toWire({ amount: value, currency })
+  return { memberId, payCycleId, amount: money(amount), fee: money(fee), netAmount: money(net) }
 }
 
 async function appendEvent(

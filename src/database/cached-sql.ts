@@ -1,4 +1,4 @@
-import { CompiledQuery, type RawBuilder } from 'kysely'
+import { CompiledQuery, type RawBuilder, type RawNode } from 'kysely'
 import { type Reader, sql } from './database.ts'
 
 /**
@@ -32,6 +32,11 @@ class CachedSql<Row> {
     const parameters: unknown[] = []
     this.#collect(shape, parameters)
     return await db.executeQuery<Row>(CompiledQuery.raw(this.#textOf(shape, db), parameters))
+  }
+
+  /** Lets it be a part of ordinary `sql`, which is then compiled each time. */
+  toOperationNode(): RawNode {
+    return this.#toSql().toOperationNode()
   }
 
   #collect(shape: Shape, parameters: unknown[]): void {

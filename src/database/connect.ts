@@ -1,5 +1,6 @@
 import pg from 'pg'
 import type { Logger } from 'pino'
+import type { Lanes } from '../batch.ts'
 import { copying, type WithCopying } from './copy.ts'
 import { type BatchDb, type Db, openKysely } from './database.ts'
 import { leasing, openPool } from './lease.ts'
@@ -29,10 +30,12 @@ const limits = {
 }
 
 const batchLimits = {
-  // A batch must not wait for a lock, because all its commands would. Commands that hit one are retried in their partner's lane.
+  // Batches lock rows without waiting. What is left is an idempotency key that another transaction is inserting: a batch
+  // that waits for one delays all its commands, so after this time the command is retried alone.
   lockMsMax: 50,
-  // Two batches of each of the two kinds of commands, and as many of the reads that are as frequent.
-  connectionsMax: 8,
+  // In the shared lane two batches of each of the two operations, and as many of the reads that are as frequent. With a
+  // lane per partner, eight batches of each operation.
+  connectionsMax: { shared: 8, partner: 16 },
   // A plan lives as long as its connection. One that was made while tables were empty must not live long.
   planSecondsMax: 60,
 }
@@ -41,10 +44,11 @@ const batchLimits = {
  * Opens the pool for ordinary operations, and beside it the few connections of batches. Instants are returned as `Date`, days
  * as text, `bigint` columns as bigint, and snake_case columns in camelCase.
  * @param connectionsMax of the pool; every process has its own
+ * @param lanes the setting for batches, whose statements are planned accordingly
  */
 export function connect(
   connection: Connection,
-  { log, connectionsMax = 20 }: { log: Logger; connectionsMax?: number },
+  { log, connectionsMax = 20, lanes = 'shared' }: { log: Logger; connectionsMax?: number; lanes?: Lanes },
 ): Databases {
   const options: pg.PoolConfig = {
     ...(typeof connection === 'string' ? { connectionString: connection } : connection),
@@ -58,28 +62,31 @@ export function connect(
   }
   const pool = openPool(options, log)
   const db = openKysely<Db>(leasing(pool))
-  const batchDb = openKysely<BatchDb>(preparing(openPool({ ...options, ...batchOptions }, log)))
+  const batchDb = openKysely<BatchDb>(preparing(openPool({ ...options, ...batchOptions(lanes) }, log)))
   const close = async () => {
     await Promise.all([db.destroy(), batchDb.destroy()])
   }
   return { db, batchDb, withCopying: copying(pool), pool, close }
 }
 
-// Statements of batches are planned once per connection, for arrays of any length. A plan that was made while a table was
-// small would scan all of it later, so only plans over indexes are allowed. JIT would compile what the planner then takes for
-// expensive, which costs more than it saves.
-const planSettings = `
-  set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off;
-  set enable_mergejoin = off; set enable_bitmapscan = off; set jit = off`
+const planSettings: Record<Lanes, string> = {
+  // Statements of batches are planned once per connection, for arrays of any length. A plan that was made while a table was
+  // small would scan all of it later, so only plans over indexes are allowed. JIT would compile what the planner then takes
+  // for expensive, which costs more than it saves.
+  shared: `set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off;
+           set enable_mergejoin = off; set enable_bitmapscan = off; set jit = off`,
+  // A distributed PostgreSQL routes a join with a list of values only if the plan has the partner's id as a constant.
+  partner: 'set plan_cache_mode = force_custom_plan; set jit = off',
+}
 
-const batchOptions: pg.PoolConfig = {
-  max: batchLimits.connectionsMax,
+const batchOptions = (lanes: Lanes): pg.PoolConfig => ({
+  max: batchLimits.connectionsMax[lanes],
   maxLifetimeSeconds: batchLimits.planSecondsMax,
   lock_timeout: batchLimits.lockMsMax,
   pipeline: true,
   // Not among the options of the connection, which those of a DATABASE_URL would replace.
-  onConnect: client => client.query(planSettings),
-}
+  onConnect: client => client.query(planSettings[lanes]),
+})
 
 /** Opens a second, small pool to the same database for the job queue, which expects the driver's own types (`int8` as text). */
 export function openQueuePool(

@@ -129,6 +129,38 @@ describe('the feed', () => {
     expect(resourcesOf(seen)).toEqual(['cycle', 'before', 'meanwhile', 'late'])
   })
 
+  test('of one partner is complete while another partner’s transaction stays open, even one that numbers its feed', async () => {
+    const slow = mine
+    await appendNow('slow')
+    await numberAll()
+    const numbering = Promise.withResolvers<void>()
+    const end = Promise.withResolvers<void>()
+    // It has emitted an event and holds the lock of its feed.
+    const open = harness.db.transaction().execute(async tx => {
+      await append(tx, 'uncommitted')
+      await events.numberFeed(tx, { partnerId: slow.partner.id, countMax: 1, waits: true })
+      numbering.resolve()
+      await end.promise
+    })
+    await numbering.promise
+    // Partners are numbered in the order of their ids: these come after the slow one.
+    const others = [await harness.addPartner('Next'), await harness.addPartner('Last')]
+    for (const other of others) {
+      mine = other
+      await appendNow('quick')
+    }
+    const read = await get()
+    expect(resourcesOf(read.body.events)).toEqual(['cycle', 'quick'])
+    await numberAll()
+    expect(await Promise.all(others.map(({ partner }) => events.hasUnnumbered(harness.db, partner.id)))).toEqual([
+      ...[false, false],
+    ])
+    end.resolve()
+    await open
+    mine = slow
+    expect(resourcesOf((await get()).body.events).sort()).toEqual(['cycle', 'slow', 'uncommitted'])
+  })
+
   test('has one order for good, however many read and number it at once', async () => {
     const readers = Array.from({ length: 4 }, () => reader('take=3'))
     const names = Array.from({ length: 40 }, (_, index) => `r${index}`)

@@ -1,6 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { onOnePartner } from '../database/one-partner.ts'
 import { problem } from '../errors.ts'
 import { firstId, newId } from '../ids.ts'
 import type { EventData, EventType } from './catalogue.ts'
@@ -42,7 +43,7 @@ export function emitSql(all: NewEvent[]) {
         as e (partner_id, id, type, resource_id, is_first, data, created_at)
      cross join lateral (
        select max(sequence) as sequence from events
-        where not e.is_first and partner_id = e.partner_id and resource_id = e.resource_id
+        where not e.is_first and partner_id = e.partner_id and resource_id = e.resource_id ${onOnePartner('events', all)}
      ) earlier`
 }
 
@@ -113,22 +114,25 @@ export async function partnersToNumber(db: Reader): Promise<string[]> {
 }
 
 /**
- * Puts committed events of a partner into the feed: gives them the next positions, under the lock of the partner's feed.
+ * Appends committed events of a partner to its feed: assigns the next positions, under the lock of the partner's feed.
  *
- * An event is numbered after its commit, so a transaction that stays open holds nothing up, and positions, once given, never
- * change: the feed has the same order on a server to which a dump was restored. The events of one resource are numbered in
- * their sequence: whoever sees one of them sees those before it, since they were written under the resource's lock.
- * @param countMax of those with the lowest ids; earlier events of the same resources are numbered with them
- * @returns how many were numbered; none means that the feed is complete
+ * An event gets its position after its commit, so a transaction that stays open delays no other event. Positions never
+ * change: a feed keeps its order when a dump is restored on another server. The events of one resource are numbered by
+ * their sequence. They were written under the resource's lock, so a transaction that sees one sees all before it.
+ * @param countMax events, lowest ids first; earlier events of the same resources are numbered with them
+ * @param waits whether to wait for another transaction that numbers the same feed; if not, the feed is left to it
+ * @returns how many were numbered; 0 if the feed is complete, or is being numbered by another transaction
  */
 export async function numberFeed(
   tx: Tx,
-  { partnerId, countMax }: { partnerId: string; countMax: number },
+  { partnerId, countMax, waits }: { partnerId: string; countMax: number; waits: boolean },
 ): Promise<number> {
   await sql`
     insert into event_feeds (partner_id, last_position) values (${partnerId}, 0) on conflict do nothing`.execute(tx)
-  // A statement of its own: the next one then sees what the lock holder before has numbered.
-  await sql`select from event_feeds where partner_id = ${partnerId} for update`.execute(tx)
+  // A separate statement, so that the next one sees what the previous lock holder has numbered.
+  const { rows: locked } = await sql`
+    select from event_feeds where partner_id = ${partnerId} for update ${waits ? sql`` : sql`skip locked`}`.execute(tx)
+  if (locked.length === 0) return 0
   const { rows: placed } = await sql<{ id: string }>`
     with due as (
       select resource_id from events
@@ -142,7 +146,7 @@ export async function numberFeed(
     )
     select id from unnumbered order by latest_id, sequence, id`.execute(tx)
   if (placed.length === 0) return 0
-  // The ids as a list: of its length the planner knows, where it would guess one row of a subquery and read the table for each.
+  // The ids as a list, whose length the planner knows. Of a subquery it would expect one row, and scan the table for each.
   await sql`
     with feed as (
       update event_feeds set last_position = last_position + ${placed.length}

@@ -136,7 +136,7 @@ async function numberWhatIsDue(db: Db, partnerId: string, { isWhole }: { isWhole
   for (;;) {
     const numbered = await db
       .transaction()
-      .execute(tx => events.numberFeed(tx, { partnerId, countMax: numberedAtOnceMax }))
+      .execute(tx => events.numberFeed(tx, { partnerId, countMax: numberedAtOnceMax, waits: true }))
     if (numbered < numberedAtOnceMax) return false
     if (!isWhole) return true
   }

@@ -1,3 +1,4 @@
+import { isLockTimeout } from '../database/errors.ts'
 import type { Tasks } from '../tasks.ts'
 import * as events from './events.ts'
 
@@ -5,13 +6,18 @@ import * as events from './events.ts'
 const numberedAtOnceMax = 5_000
 
 export const eventTasks = {
-  // For feeds that are seldom read: a reader numbers what is due itself. Twice is safe: a position is given once, under the
-  // lock of the feed.
+  // For feeds that are seldom read: a reader numbers what is due itself. Safe to run twice: a position is assigned once,
+  // under the lock of the feed. A feed that is locked is skipped, so that it delays no other partner's.
   async 'number-event-feeds'({ db }) {
     for (const partnerId of await events.partnersToNumber(db)) {
       const number = () =>
-        db.transaction().execute(tx => events.numberFeed(tx, { partnerId, countMax: numberedAtOnceMax }))
-      while ((await number()) >= numberedAtOnceMax);
+        db.transaction().execute(tx => events.numberFeed(tx, { partnerId, countMax: numberedAtOnceMax, waits: false }))
+      try {
+        while ((await number()) >= numberedAtOnceMax);
+      } catch (error) {
+        // A feed's first numbering, by another transaction, cannot be skipped, only waited for. It is due again next time.
+        if (!isLockTimeout(error)) throw error
+      }
     }
   },
 } satisfies Partial<Tasks>

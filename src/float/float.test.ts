@@ -2,7 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import type { Currency } from '../money.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
-import { complete as completeIn } from '../withdrawals/completing.ts'
+import { backOffFrom } from '../payouts/rules.ts'
+import { completeAll, complete as completeIn } from '../withdrawals/completions.ts'
+import { SubmissionSchedule } from '../withdrawals/submission-schedule.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import * as float from './float.ts'
 import { floatTasks } from './tasks.ts'
@@ -55,6 +57,29 @@ const lowEvents = async () =>
     .orderBy('sequence')
     .execute()
 
+test('a completion that crosses the floor never waits for the partner’s row in a shared batch', async () => {
+  await fund(10_000n)
+  await setFloor(6_000n)
+  const intentId = await intentOf(await addMember(12_000))
+  const command = { partner: { ...mine.partner, holdSeconds: 60 }, intentId, now: harness.clock.now() }
+  const completing = (waits: boolean) =>
+    inTx(tx => completeAll(tx, [command], { waits, hasRail: true, schedule: new SubmissionSchedule() }))
+  const [isLocked, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holder = inTx(async tx => {
+    await tx.selectFrom('partners').select('id').where('id', '=', partnerId).forNoKeyUpdate().execute()
+    isLocked.resolve()
+    await end.promise
+  })
+  await isLocked.promise
+  // At once, where a time-out would say 'canceling statement due to lock timeout'.
+  await expect(completing(false)).rejects.toThrow(/could not obtain lock on row in relation "partners"/)
+  const waiting = completing(true)
+  end.resolve()
+  await holder
+  await waiting
+  expect(await lowEvents()).toHaveLength(1)
+})
+
 describe('a float', () => {
   test('is what was put in; what is on its way is not free any more, and leaves when it is paid', async () => {
     await fund(100_000n)
@@ -63,7 +88,13 @@ describe('a float', () => {
     expect(await show()).toMatchObject({ float: 100_000n, pending: 4_950n, free: 95_050n })
     const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
     harness.clock.advance({ minutes: 5 })
-    await inTx(tx => withdrawals.submitDue(tx, { now: harness.clock.now(), countMax: 100 }))
+    await inTx(tx =>
+      withdrawals.submitDue(tx, {
+        now: harness.clock.now(),
+        countMax: 100,
+        nextPollAt: backOffFrom(harness.clock.now()),
+      }),
+    )
     const about = { partnerId, withdrawalId, reason: null, now: harness.clock.now() }
     await inTx(tx => withdrawals.applyBankReport(tx, { ...about, outcome: 'paid' }))
     expect(await show()).toMatchObject({ float: 95_050n, pending: 0n, free: 95_050n })

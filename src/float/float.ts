@@ -83,7 +83,7 @@ async function move(
 ): Promise<Moved> {
   const { partnerId, amount: money, reference, now } = movement
   if (money.amount < 1n) throw new Error('The amount must be at least one minor unit')
-  await holdPartner(tx, partnerId)
+  await lockPartner(tx, partnerId)
   // Before the check, which the movement itself may have made impossible to repeat.
   const earlier = reference === undefined ? undefined : await findEarlier(tx, direction, { ...movement, reference })
   if (earlier !== undefined) return earlier
@@ -129,7 +129,7 @@ export async function setFloor(
   tx: Tx,
   { partnerId, currency, floor, now }: { partnerId: string; currency: Currency; floor: bigint | null; now: Date },
 ): Promise<bigint | null> {
-  await holdPartner(tx, partnerId)
+  await lockPartner(tx, partnerId)
   const limit = await tx
     .selectFrom('floatLimits')
     .select('floor')
@@ -152,15 +152,16 @@ export async function setFloor(
 }
 
 /**
- * Notes that a watched float has fallen below its floor, with one `float.low` event per fall, or that it is above again.
- * Whoever lowers what is free calls this after booking. Holds the partner's row, so that two falls take turns, and takes
- * no lock after it. Twice is safe: what is noted already is not noted again.
+ * Raises the low-float alert if a float has fallen below its floor, with one `float.low` event per fall, or clears it. Call
+ * it after booking anything that lowers the free amount. Idempotent. Locks the partner's row, so that falls are handled one
+ * at a time, and takes no lock after it.
+ * @param waits whether to wait for that lock; if not, a lock time-out is thrown at once
  */
 export async function updateLowAlert(
   tx: Tx,
-  { partnerId, currency, now }: { partnerId: string; currency: Currency; now: Date },
+  { partnerId, currency, now, waits = true }: { partnerId: string; currency: Currency; now: Date; waits?: boolean },
 ): Promise<void> {
-  await holdPartner(tx, partnerId)
+  await lockPartner(tx, partnerId, { waits })
   const limit = await tx
     .selectFrom('floatLimits')
     .select(['floor', 'lowSince'])
@@ -214,9 +215,10 @@ export async function findStaleLowAlerts(db: Reader): Promise<{ partnerId: strin
   return rows
 }
 
-// Whoever moves the float by hand, or notes its fall, takes turns with the others. Keys may still refer to the partner.
-async function holdPartner(tx: Tx, partnerId: string): Promise<void> {
-  const { rows } = await sql`select 1 from partners where id = ${partnerId} for no key update`.execute(tx)
+// Movements by the operator and alerts of one partner run one at a time. Foreign keys to the partner are not blocked.
+async function lockPartner(tx: Tx, partnerId: string, { waits = true } = {}): Promise<void> {
+  const { rows } = await sql`
+    select 1 from partners where id = ${partnerId} for no key update ${waits ? sql`` : sql`nowait`}`.execute(tx)
   if (rows.length === 0) throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
 }
 

@@ -120,7 +120,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
 
 /** An app with nothing but the health probes, for a process that runs the worker alone. */
 export async function buildHealthApp(
-  edge: Omit<ApiContext, 'batchDb' | 'withCopying' | 'hasRail'>,
+  edge: Omit<ApiContext, 'batchDb' | 'lanes' | 'withCopying' | 'hasRail'>,
   { isWorking }: { isWorking: () => boolean },
 ): Promise<App> {
   const app = createServer(edge)

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import type { Lanes } from '../batch.ts'
 import type { WithCopying } from '../database/copy.ts'
 import type { BatchDb, Db } from '../database/database.ts'
 import type { Deadline } from '../deadline.ts'
@@ -49,6 +50,8 @@ export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, Logge
 export type ApiContext = {
   db: Db
   batchDb: BatchDb
+  /** See `Batches`. */
+  lanes?: Lanes
   withCopying: WithCopying
   log: Logger
   now: Clock

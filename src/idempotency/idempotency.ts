@@ -1,6 +1,7 @@
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
+import { onOnePartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../errors.ts'
 
 /** A request that its sender may repeat: its key, and what tells it from every other request. */
@@ -83,7 +84,7 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.key)}::text[],
                   ${asked.map(each => each.now.toISOString())}::timestamptz[])
              with ordinality as c (partner_id, key, now, place)
-      join idempotency_keys k on k.partner_id = c.partner_id and k.key = c.key`.execute(db)
+      join idempotency_keys k on k.partner_id = c.partner_id and k.key = c.key ${onOnePartner('k', asked)}`.execute(db)
   const earlier = new Map(rows.map(row => [asked[row.place - 1], row]))
   const expired = asked.filter(each => earlier.get(each)?.isExpired)
   if (expired.length > 0) await forget(db, expired)
@@ -149,11 +150,13 @@ function nameOf({ partnerId, key }: Claim): string {
 }
 
 async function forget(db: Reader, claims: Claim[]): Promise<void> {
-  await sql`
+  await cachedSql`
     delete from idempotency_keys k
      using unnest(${claims.map(each => each.partnerId)}::text[], ${claims.map(each => each.key)}::text[],
                   ${claims.map(each => each.now.toISOString())}::timestamptz[]) as c (partner_id, key, now)
-     where k.partner_id = c.partner_id and k.key = c.key and k.expires_at <= c.now`.execute(db)
+     where k.partner_id = c.partner_id and k.key = c.key and k.expires_at <= c.now ${onOnePartner('k', claims)}`.execute(
+    db,
+  )
 }
 
 function expiryOf({ now }: Claim): Date {

@@ -1,6 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { onOnePartner } from '../database/one-partner.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
 
@@ -88,6 +89,7 @@ export function postSql(movements: Movement[]) {
              transfer_count = b.transfer_count + moved.transfers
         from moved
        where b.partner_id = moved.partner_id and b.member_id = moved.member_id and b.currency = moved.currency
+             ${onOnePartner('b', movements)}
       returning b.partner_id, b.member_id, b.currency, b.transfer_count - moved.transfers as counted_before
     ), numbered as (
       -- A sort instead of a join: the row of the balance comes before the member's lines, at place 0.
@@ -127,19 +129,30 @@ export const floatChange = changeOf({ plus: 'debit', account: 'float' })
 export const pendingChange = changeOf({ plus: 'credit', account: 'payouts_pending' })
 
 /**
- * SQL for one row `(float, pending)`: what a partner's float holds in a currency, and what of it is on its way to members.
- * It is the total and the changes that are not folded into it yet: with one row alone every withdrawal of the partner would
- * wait for the one before it.
+ * SQL for one row `(float, pending)`: the balance of a partner's float in a currency, and how much of it is on its way to
+ * members. It is the total plus the changes that are not folded into it yet: with a single row, every withdrawal of the
+ * partner would wait for the one before it.
  * @param of SQL of the partner's id and of the currency
+ * @param of.rows of a batch, whose statement this is part of
  */
-export function floatSums({ partnerId, currency }: { partnerId: RawBuilder<unknown>; currency: RawBuilder<unknown> }) {
-  const total = (column: 'float_balance' | 'pending_balance') => sql`coalesce((
-    select total.${sql.ref(column)} from ledger_float_totals total where total.partner_id = ${partnerId} and total.currency = ${currency}), 0)`
-  return sql<{ float: bigint; pending: bigint }>`
-    select (${total('float_balance')} + coalesce(sum(unfolded.float_change), 0))::bigint as float,
-           (${total('pending_balance')} + coalesce(sum(unfolded.pending_change), 0))::bigint as pending
-      from ledger_float_changes unfolded
-     where unfolded.partner_id = ${partnerId} and unfolded.currency = ${currency}`
+export function floatSums({
+  partnerId,
+  currency,
+  rows = [],
+}: {
+  partnerId: RawBuilder<unknown>
+  currency: RawBuilder<unknown>
+  rows?: { partnerId: string }[]
+}) {
+  return cachedSql<{ float: bigint; pending: bigint }>`
+    select (coalesce(total.float_balance, 0) + changes.float)::bigint as float,
+           (coalesce(total.pending_balance, 0) + changes.pending)::bigint as pending
+      from (select coalesce(sum(unfolded.float_change), 0) as float, coalesce(sum(unfolded.pending_change), 0) as pending
+              from ledger_float_changes unfolded
+             where unfolded.partner_id = ${partnerId} and unfolded.currency = ${currency}
+                   ${onOnePartner('unfolded', rows)}) changes
+      left join ledger_float_totals total
+             on total.partner_id = ${partnerId} and total.currency = ${currency} ${onOnePartner('total', rows)}`
 }
 
 /**

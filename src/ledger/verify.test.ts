@@ -3,6 +3,7 @@ import { goodAccount, type Harness, locatedId, startHarness } from '../../test/h
 import { sql, type Tx } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
+import { backOffFrom } from '../payouts/rules.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { foldFloatChanges } from './ledger.ts'
 import { verify } from './verify.ts'
@@ -39,7 +40,9 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
   }
   const submit = async () => {
     clock.advance({ minutes: 2 })
-    await inTx(tx => withdrawals.submitDue(tx, { now: clock.now(), countMax: 100 }))
+    await inTx(tx =>
+      withdrawals.submitDue(tx, { now: clock.now(), countMax: 100, nextPollAt: backOffFrom(clock.now()) }),
+    )
   }
   const hear = (withdrawalId: string, outcome: 'paid' | 'failed' | 'returned') =>
     inTx(tx => withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now: clock.now() }))

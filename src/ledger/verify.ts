@@ -8,7 +8,7 @@ export type Check = { name: string; rule: string; disagreement: Disagreement | n
 type Disagreement = { partnerId: string; subject: string; expected: string; found: string }
 
 /** Reason, debit and credit of everything that is ever booked. */
-const postingRules: [reason: string, debit: string, credit: string][] = [
+export const postingRules: [reason: string, debit: string, credit: string][] = [
   ...['pay_run.available', 'pay_run.reverted'].flatMap((reason): typeof postingRules => [
     [reason, 'earned_pay', 'member_available'],
     [reason, 'earned_pay', 'member_owed'],

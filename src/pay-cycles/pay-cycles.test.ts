@@ -6,7 +6,8 @@ import { verify } from '../ledger/verify.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { makeAvailable } from '../pay-runs/pay-runs.ts'
 import { payRunTasks } from '../pay-runs/tasks.ts'
-import { complete as completeIn } from '../withdrawals/completing.ts'
+import { backOffFrom } from '../payouts/rules.ts'
+import { complete as completeIn } from '../withdrawals/completions.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { closeIfOver } from './closing.ts'
 import { payCycleTasks } from './tasks.ts'
@@ -88,7 +89,11 @@ async function expectBooksToAgree(): Promise<void> {
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
   await harness.db.transaction().execute(async tx => {
-    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, { now, countMax: 1_000 })) {
+    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, {
+      now,
+      countMax: 1_000,
+      nextPollAt: backOffFrom(now),
+    })) {
       await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     }
   })

@@ -7,6 +7,7 @@ import { sql } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { verify } from '../ledger/verify.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
+import { backOffFrom } from '../payouts/rules.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { payRunTasks } from './tasks.ts'
 
@@ -54,7 +55,11 @@ async function withdraw(memberId: string, amount: number, key = harness.key): Pr
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
   await harness.db.transaction().execute(async tx => {
-    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, { now, countMax: 1_000 })) {
+    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, {
+      now,
+      countMax: 1_000,
+      nextPollAt: backOffFrom(now),
+    })) {
       await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     }
   })

@@ -8,6 +8,7 @@ import type { TaskContext } from '../tasks.ts'
 import { addDays } from '../time.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import type { Rail, Report } from './rail.ts'
+import { backOffFrom } from './rules.ts'
 import { simulatedBank } from './simulated-bank.ts'
 import { payoutTasks } from './tasks.ts'
 
@@ -315,7 +316,9 @@ describe('a worker that is killed', () => {
     await run('submit-withdrawals')
     untilAsked()
     const { db, now } = context
-    await db.transaction().execute(tx => withdrawals.claimUnresolved(tx, { now: now(), countMax: 100 }))
+    await db
+      .transaction()
+      .execute(tx => withdrawals.claimUnresolved(tx, { now: now(), countMax: 100, nextPollAt: backOffFrom(now()) }))
     await run('ask-about-withdrawals')
     expect((await atTheBank(id)).submissions).toBe(1)
     harness.clock.advance({ minutes: 5 })
@@ -615,7 +618,11 @@ describe('money that comes back late', () => {
 
 // The pieces of the steps, for what happens in between.
 const claim = () =>
-  context.db.transaction().execute(tx => withdrawals.submitDue(tx, { now: context.now(), countMax: 100 }))
+  context.db
+    .transaction()
+    .execute(tx =>
+      withdrawals.submitDue(tx, { now: context.now(), countMax: 100, nextPollAt: backOffFrom(context.now()) }),
+    )
 
 const tell = async (payouts: (withdrawals.Payout | undefined)[]) =>
   await bank.submit(

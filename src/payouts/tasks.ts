@@ -2,6 +2,7 @@ import type { TaskContext, Tasks } from '../tasks.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { cursorOf, setCursor } from './payouts.ts'
 import { type Payment, type Rail, type Report, within } from './rail.ts'
+import { backOffFrom } from './rules.ts'
 
 // One turn of a step; what is left comes in the next, so that a worker that is told to stop is not kept long.
 const turnsMax = 50
@@ -34,20 +35,22 @@ async function inTurns(turn: () => Promise<boolean>): Promise<void> {
 
 // Claim and commit, call, record and commit. Cut off in between, the withdrawals are submitted, and asked about later.
 async function submitSome(context: TaskContext, rail: Rail): Promise<boolean> {
-  const { db, now } = context
+  const { db } = context
+  const now = context.now()
   const payouts = await db
     .transaction()
-    .execute(tx => withdrawals.submitDue(tx, { now: now(), countMax: rail.paymentsMax }))
+    .execute(tx => withdrawals.submitDue(tx, { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now) }))
   if (payouts.length === 0) return false
   const isHeard = await submit(context, rail, payouts)
   return isHeard && payouts.length === rail.paymentsMax
 }
 
 async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> {
-  const { db, log, now } = context
+  const { db, log } = context
+  const now = context.now()
   const payouts = await db
     .transaction()
-    .execute(tx => withdrawals.claimUnresolved(tx, { now: now(), countMax: rail.paymentsMax }))
+    .execute(tx => withdrawals.claimUnresolved(tx, { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now) }))
   if (payouts.length === 0) return false
   for (const { partnerId, withdrawalId, attempts } of payouts.filter(
     ({ attempts }) => attempts > withdrawals.attemptsQuietMax,

@@ -10,11 +10,12 @@ import { closeIfOver } from '../pay-cycles/closing.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { cycleOf } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
+import { backOffFrom } from '../payouts/rules.ts'
 import { simulatedBank } from '../payouts/simulated-bank.ts'
 import type { TierTerms } from '../tiers/rules.ts'
 import { setTier } from '../tiers/tiers.ts'
 import { addDays, dayIn, startOfDay } from '../time.ts'
-import { complete } from '../withdrawals/completing.ts'
+import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
 import { applyBankReport, submitDue } from '../withdrawals/withdrawals.ts'
 
@@ -261,7 +262,7 @@ async function withdrawAll(
 /** Pays out like the worker, but in this transaction, so that the demo leaves no work behind. */
 async function payOut(tx: Tx, { now }: { now: Date }): Promise<void> {
   const bank = simulatedBank({ db: tx, now: () => now })
-  const payouts = await submitDue(tx, { now, countMax: bank.paymentsMax })
+  const payouts = await submitDue(tx, { now, countMax: bank.paymentsMax, nextPollAt: backOffFrom(now) })
   const partnerOf = new Map(payouts.map(({ withdrawalId, partnerId }) => [withdrawalId, partnerId]))
   const payments = payouts.map(({ withdrawalId, netAmount: amount, account }) => ({
     reference: withdrawalId,

@@ -6,26 +6,26 @@ import * as tiers from '../tiers/tiers.ts'
 import * as intents from './intents.ts'
 import type { Intent } from './rules.ts'
 
-/** One rule that was applied to an intent, what it gave, and in words why. */
-type AppliedRule = {
-  rule:
-    | 'lower limit'
-    | 'upper limit'
-    | 'fixed part'
-    | 'percentage part'
-    | 'minimum fee'
-    | 'maximum fee'
-    | 'fee payer'
-    | 'net'
-  amount: bigint
-  because: string
-}
+/** The rules that decide an intent, in the order in which they are applied. */
+export const ruleNames = [
+  'lower limit',
+  'upper limit',
+  'fixed part',
+  'percentage part',
+  'minimum fee',
+  'maximum fee',
+  'fee payer',
+  'net',
+] as const
+
+/** One rule that was applied to an intent, its result, and the reason in words. */
+type AppliedRule = { rule: (typeof ruleNames)[number]; amount: bigint; because: string }
 
 export type Explanation = { intent: Intent; tier: Tier & { since: Date }; rules: AppliedRule[] }
 
 /**
- * How an intent came to its fee and net amount: from the intent as it was recorded and the version of the tier that held
- * then, by the functions that decided it.
+ * Explains the fee and the net amount of an intent: the recorded intent and the tier version it was quoted by, through the
+ * functions that decided it.
  * @throws Problem `NotFound`, also for another partner's intent
  */
 export async function explain(
@@ -38,10 +38,10 @@ export async function explain(
   return { intent, tier, rules: rulesOf(tier, intent) }
 }
 
-/** The rules of a tier in the order in which they are applied, with what each gave for an intent. */
+/** Applies the rules of a tier, in their order, to a recorded intent. */
 function rulesOf(tier: Tier, { grossAmount, netAmount, fee, employerFee }: Intent): AppliedRule[] {
   const steps = feeSteps(tier, grossAmount)
-  // What was quoted is what the rules give; anything else is a fault of ours that nobody should be told stories about.
+  // If the rules no longer give the quoted fee, any explanation would be made up.
   assert.equal(steps.fee, fee + employerFee)
   const words = (of: bigint) => inWords({ amount: of, currency: tier.currency })
   const lowest = lowestAmount(tier)
@@ -51,13 +51,13 @@ function rulesOf(tier: Tier, { grossAmount, netAmount, fee, employerFee }: Inten
       amount: lowest,
       because:
         lowest === tier.lowerLimit
-          ? `The tier lets no less than ${words(lowest)} be withdrawn; ${words(grossAmount)} is not less`
-          : `The tier's lower limit is ${words(tier.lowerLimit)}, but something must be left after the fee; ${words(grossAmount)} is not less than ${words(lowest)}`,
+          ? `The tier’s lower limit is ${words(lowest)}; ${words(grossAmount)} is not below it`
+          : `The tier’s lower limit is ${words(tier.lowerLimit)}, but the amount must exceed the fee, which makes it ${words(lowest)}; ${words(grossAmount)} is not below it`,
     },
     {
       rule: 'upper limit',
       amount: tier.upperLimit,
-      because: `The tier lets no more than ${words(tier.upperLimit)} be withdrawn at once; ${words(grossAmount)} is not more`,
+      because: `The tier’s upper limit is ${words(tier.upperLimit)} per withdrawal; ${words(grossAmount)} is not above it`,
     },
     { rule: 'fixed part', amount: steps.fixedPart, because: `Every withdrawal costs ${words(steps.fixedPart)}` },
     {

@@ -1,8 +1,10 @@
 import { type AccountColumns, fromColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql } from '../database/database.ts'
+import { onOnePartner } from '../database/one-partner.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Tier } from '../tiers/rules.ts'
+import { standingStatuses } from './lifecycle.ts'
 import type { Facts, MemberFacts } from './rules.ts'
 
 /** Which member, of which partner, and as of when. */
@@ -23,7 +25,10 @@ type Row = AccountColumns &
     withdrawalsThisCycle: number
   }
 
-const floatSums = ledger.floatSums({ partnerId: sql`l.partner_id`, currency: sql`l.currency` })
+// Literals, so that the partial index of these states can be used by a generic plan.
+const isStanding = sql`w.status in (${sql.join(standingStatuses.map(status => sql.lit(status)))})`
+
+const ofLimit = { partnerId: sql`l.partner_id`, currency: sql`l.currency` }
 
 /**
  * Reads, in one statement, everything that withdrawals are decided by.
@@ -42,11 +47,11 @@ export async function readFacts<A extends Asked>(
         ${asked.map(each => each.now.toISOString())}::timestamptz[])
           with ordinality as a (partner_id, member_id, now, place)
     ), floats as materialized (
-      -- Summed only where somebody watches, and once for all who ask.
+      -- Summed only if there is a floor, and once for all commands.
       select l.partner_id, l.currency, l.floor, l.low_since is not null as is_noted_low, s.float - s.pending as free
         from (select distinct partner_id from asked) p
-        join float_limits l on l.partner_id = p.partner_id
-       cross join lateral (${floatSums}) s
+        join float_limits l on l.partner_id = p.partner_id ${onOnePartner('l', asked)}
+       cross join lateral (${ledger.floatSums({ ...ofLimit, rows: asked })}) s
     )
     select p.paused, f.floor, f.is_noted_low, f.free,
            c.id as pay_cycle_id,
@@ -58,26 +63,26 @@ export async function readFacts<A extends Asked>(
            case when v.withdrawals_per_day is null then 0 else (
              select count(*)::integer from (
                select from withdrawals w
-                where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
+                where w.partner_id = p.id ${onOnePartner('w', asked)} and w.member_id = m.id and ${isStanding}
                   and w.created_at >= date_trunc('day', a.now at time zone p.time_zone) at time zone p.time_zone
                 order by w.created_at desc, w.id desc limit v.withdrawals_per_day) today
            ) end as withdrawals_today,
            case when v.withdrawals_per_cycle is null then 0 else (
              select count(*)::integer from (
                select from withdrawals w
-                where w.partner_id = p.id and w.member_id = m.id and w.status in ('held', 'submitted', 'paid')
-                  -- The clocks of two processes are less than an hour apart: what is older is of an earlier cycle.
+                where w.partner_id = p.id ${onOnePartner('w', asked)} and w.member_id = m.id and ${isStanding}
+                  -- Clocks are less than an hour apart: an older withdrawal is of an earlier cycle.
                   and w.pay_cycle_id = c.id and w.created_at >= c.created_at - interval '1 hour'
                 order by w.created_at desc, w.id desc limit v.withdrawals_per_cycle) in_cycle
            ) end as withdrawals_this_cycle
       from asked a
       join partners p on p.id = a.partner_id
-      left join pay_cycles c on c.partner_id = p.id and c.status = 'Open'
-      left join members m on m.partner_id = p.id and m.id = a.member_id
-      left join tiers t on t.partner_id = p.id and t.name = m.tier
-      left join tier_versions v on v.partner_id = p.id and v.tier = t.name and v.version = t.version
+      left join pay_cycles c on c.partner_id = p.id and c.status = 'Open' ${onOnePartner('c', asked)}
+      left join members m on m.partner_id = p.id and m.id = a.member_id ${onOnePartner('m', asked)}
+      left join tiers t on t.partner_id = p.id and t.name = m.tier ${onOnePartner('t', asked)}
+      left join tier_versions v on v.partner_id = p.id and v.tier = t.name and v.version = t.version ${onOnePartner('v', asked)}
       left join floats f on f.partner_id = p.id and f.currency = t.currency
-      left join ledger_balances b on b.partner_id = p.id and b.member_id = m.id and b.currency = t.currency
+      left join ledger_balances b on b.partner_id = p.id and b.member_id = m.id and b.currency = t.currency ${onOnePartner('b', asked)}
      order by a.place`.execute(db)
   return asked.map((each, index) => ({ ...each, facts: toFacts(rows[index], hasRail) }))
 }

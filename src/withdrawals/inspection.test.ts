@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { sql } from '../database/database.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
+import { backOffFrom } from '../payouts/rules.ts'
 import { countUnfinished, find, findEligibility, list } from './inspection.ts'
 import * as withdrawals from './withdrawals.ts'
 
@@ -34,16 +35,22 @@ test('a withdrawal is stuck when its step is five minutes overdue, or the bank h
   expect((await countUnfinished(harness.db, harness.clock.now())).held).toMatchObject({ count: 1, stuck: 1 })
 
   const now = harness.clock.now()
-  await harness.db.transaction().execute(tx => withdrawals.submitDue(tx, { now, countMax: 10 }))
+  await harness.db
+    .transaction()
+    .execute(tx => withdrawals.submitDue(tx, { now, countMax: 10, nextPollAt: backOffFrom(now) }))
   expect(await stuck()).toEqual([])
   expect((await countUnfinished(harness.db, now)).submitted).toMatchObject({ count: 1, stuck: 0 })
   harness.clock.advance({ minutes: 15 })
   expect(await stuck()).toEqual([[withdrawalId, 'no worker asks the bank']])
   for (let round = 0; round < 8; round++) {
     harness.clock.advance({ minutes: 60 })
-    await harness.db
-      .transaction()
-      .execute(tx => withdrawals.claimUnresolved(tx, { now: harness.clock.now(), countMax: 10 }))
+    await harness.db.transaction().execute(tx =>
+      withdrawals.claimUnresolved(tx, {
+        now: harness.clock.now(),
+        countMax: 10,
+        nextPollAt: backOffFrom(harness.clock.now()),
+      }),
+    )
   }
   expect(await stuck()).toEqual([[withdrawalId, 'the bank says nothing final']])
 

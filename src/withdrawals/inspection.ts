@@ -2,7 +2,7 @@ import { type Reader, sql } from '../database/database.ts'
 import { Problem } from '../errors.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import { readFacts } from './facts.ts'
-import type { WithdrawalStatus } from './lifecycle.ts'
+import { type UnfinishedStatus, unfinishedStatuses, type WithdrawalStatus } from './lifecycle.ts'
 import { decideIntent, type MemberFacts } from './rules.ts'
 import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
 
@@ -64,13 +64,13 @@ export async function find(
 }
 
 /** What is on its way to the bank: how many, since when, and how many of them are stuck. */
-export type Unfinished = Record<'held' | 'submitted', { count: number; oldest: Date | null; stuck: number }>
+export type Unfinished = Record<UnfinishedStatus, { count: number; oldest: Date | null; stuck: number }>
 
 export async function countUnfinished(db: Reader, now: Date): Promise<Unfinished> {
-  const { rows } = await sql<{ status: 'held' | 'submitted'; count: number; oldest: Date; stuck: number }>`
+  const { rows } = await sql<{ status: UnfinishedStatus; count: number; oldest: Date; stuck: number }>`
     select status, count(*)::integer as count, min(created_at) as oldest,
            (count(*) filter (where ${stuckAt(now)}))::integer as stuck
-      from withdrawals where status in ('held', 'submitted') and due_at is not null
+      from withdrawals where ${isUnfinished}
      group by status`.execute(db)
   const nothing = { count: 0, oldest: null, stuck: 0 }
   const of = (wanted: string) => {
@@ -103,8 +103,11 @@ export async function findEligibility(
   return { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle }
 }
 
+// Both conditions: the due time is what the index is on.
+const isUnfinished = sql<boolean>`status in (${sql.join(unfinishedStatuses.map(status => sql.lit(status)))}) and due_at is not null`
+
 function stuckAt(now: Date) {
-  return sql<boolean>`(status in ('held', 'submitted') and due_at is not null
+  return sql<boolean>`(${isUnfinished}
     and (due_at < ${new Date(now.getTime() - overdueMs)} or attempts > ${attemptsQuietMax}))`
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type AccountColumns, fromColumns, toColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { onOnePartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
@@ -170,8 +171,8 @@ export async function lockAll(
            i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
              as asked (partner_id, id)
-      join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id
-      join members m on m.partner_id = i.partner_id and m.id = i.member_id
+      join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id ${onOnePartner('i', asked)}
+      join members m on m.partner_id = i.partner_id and m.id = i.member_id ${onOnePartner('m', asked)}
      order by m.partner_id, m.id, i.id
        for no key update of m ${patience}
        for update of i ${patience}`.execute(tx)
@@ -186,7 +187,8 @@ export async function lockAll(
       select i.partner_id, i.id
         from unnest(${some.map(each => each.partnerId)}::text[], ${some.map(each => each.intentId)}::text[])
                as asked (partner_id, id)
-        join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id`.execute(tx)
+        join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id
+             ${onOnePartner('i', some)}`.execute(tx)
     return new Set(rows.map(row => `${row.partnerId} ${row.id}`))
   }
 }
@@ -196,12 +198,12 @@ async function lock(tx: Tx, { partnerId, intentId }: { partnerId: string; intent
 }
 
 /** SQL of an update that records which intents became withdrawals. The caller holds them, and appends their events. */
-export function completing(completed: { partnerId: string; intent: Intent }[]) {
+export function completeSql(completed: { partnerId: string; intent: Intent }[]) {
   return cachedSql`
     update withdrawal_intents i set status = 'completed'
       from unnest(${completed.map(each => each.partnerId)}::text[], ${completed.map(each => each.intent.id)}::text[])
         as done (partner_id, id)
-     where i.partner_id = done.partner_id and i.id = done.id`
+     where i.partner_id = done.partner_id and i.id = done.id ${onOnePartner('i', completed)}`
 }
 
 /**

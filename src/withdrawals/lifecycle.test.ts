@@ -4,14 +4,13 @@ import { sql } from '../database/database.ts'
 import {
   canTransition,
   expectedAt,
-  nextPollAt,
   returnsFunds,
-  transfersOnEntering,
+  standingStatuses,
+  statuses,
   transitionsFor,
   type WithdrawalStatus,
 } from './lifecycle.ts'
 
-const statuses: WithdrawalStatus[] = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled']
 const pairs = statuses.flatMap(from => statuses.map(to => ({ from, to })))
 
 test('the edges are exactly those that the database lets through, and its trigger refuses every other', async () => {
@@ -88,34 +87,9 @@ test.each([
   expect(transitionsFor(status, outcome)).toEqual(steps)
 })
 
-const booked = { memberId: 'mem_a', currency: 'GBP' as const, netAmount: 4_900n, fee: 100n, employerFee: 0n }
-const book = (to: WithdrawalStatus, withdrawal = booked) =>
-  transfersOnEntering(to, withdrawal, 'pc_a').map(({ debit, credit, amount }) => `${debit} > ${credit} ${amount}`)
-
-test('each edge has its transfers', () => {
-  expect(book('submitted')).toEqual([])
-  expect(book('paid')).toEqual(['payouts_pending > float 4900'])
-  const back = ['payouts_pending > member_available 4900', 'fees > member_available 100']
-  expect(book('failed')).toEqual(back)
-  expect(book('cancelled')).toEqual(back)
-  expect(book('returned')).toEqual(['float > member_available 4900', 'fees > member_available 100'])
-  const employerPays = { ...booked, netAmount: 5_000n, fee: 0n, employerFee: 50n }
-  expect(book('failed', employerPays)).toEqual(['payouts_pending > member_available 5000', 'fees > partner_fees 50'])
-  expect(book('returned', employerPays)).toEqual(['float > member_available 5000', 'fees > partner_fees 50'])
+test('the money returns to the member when a withdrawal fails, is returned or is cancelled', () => {
   expect(statuses.filter(returnsFunds)).toEqual(['failed', 'returned', 'cancelled'])
-})
-
-test('the bank is asked ever less often, at least hourly, and never before a call has surely ended', () => {
-  const now = new Date('2026-03-10T09:00:00Z')
-  const waits = (random: number) =>
-    Array.from(
-      { length: 30 },
-      (_, attempts) => (nextPollAt({ attempts, now, random }).getTime() - now.getTime()) / 60_000,
-    )
-  expect(waits(0).slice(0, 7)).toEqual([2, 4, 8, 16, 32, 60, 60])
-  expect(waits(1).slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30])
-  expect(Math.max(...waits(0))).toBe(60)
-  expect(Math.min(...waits(1))).toBe(1)
+  expect(statuses.filter(status => !returnsFunds(status))).toEqual(standingStatuses)
 })
 
 test('money is expected at the end of the hold on a sandbox, and is not promised where no bank says when it pays', () => {

@@ -1,6 +1,5 @@
 import { Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
-import { Batches } from '../batch.ts'
 import type { ProblemName } from '../errors.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
@@ -14,7 +13,8 @@ import { lowestAmount } from '../tiers/rules.ts'
 import { termsBody } from '../tiers/schema.ts'
 import { parseInstant } from '../time.ts'
 import { type Balance, readBalance } from './balance.ts'
-import { type Completed, type Completion, completeAll } from './completing.ts'
+import { withdrawalBatches } from './batches.ts'
+import type { Completed } from './completions.ts'
 import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
 import { expectedAt } from './lifecycle.ts'
@@ -33,14 +33,13 @@ import {
   Withdrawals,
   WithdrawalsWithStatus,
 } from './schema.ts'
-import { SubmissionSchedule } from './submission-schedule.ts'
 import * as withdrawals from './withdrawals.ts'
 
 const tag = 'Withdrawals'
 const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
 const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
-// What deciding a withdrawal can refuse with, in the order of the table.
+// The refusals of a withdrawal, in the order of the table of errors.
 const refusals: ProblemName[] = [
   'MemberNotFound',
   'UnprocessableEntity',
@@ -51,20 +50,9 @@ const refusals: ProblemName[] = [
   'MemberInsufficientFunds',
 ]
 
-export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiContext): void {
-  // Who waits for a lock does so with a connection that has the patience, and is none of those that all share.
-  const dbFor = (waits: boolean) => (waits ? db : batchDb)
-  const creations = new Batches((commands: intents.NewIntent[], { waits }) =>
-    intents.createAll(dbFor(waits), commands, { hasRail }),
-  )
-  const schedule = new SubmissionSchedule()
-  const completions = new Batches(async (commands: Completion[], { waits }) => {
-    const { outcomes, scheduled } = await dbFor(waits)
-      .transaction()
-      .execute(tx => completeAll(tx, commands, { waits, hasRail, schedule }))
-    schedule.remember(scheduled)
-    return outcomes
-  })
+export function withdrawalRoutes(app: App, context: ApiContext): void {
+  const { db, batchDb, mode, hasRail } = context
+  const batches = withdrawalBatches(context)
 
   app.get(
     '/v1/pay/members/:memberId/balance',
@@ -119,10 +107,9 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
     async (request, reply) => {
       const isFuller = prefersRepresentation(request)
       return await withBatchIdempotency(request, reply, {
-        submit(once) {
+        submit(claim) {
           const { partner, now, body } = request
-          const amount = fromWire(body.amount)
-          return creations.submit(partner.id, { partner, memberId: body.memberId, amount, now, claim: once })
+          return batches.createIntent({ partner, memberId: body.memberId, amount: fromWire(body.amount), now, claim })
         },
         answerOf: (intent: Intent) => ({
           status: 201,
@@ -231,15 +218,9 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
     async (request, reply) => {
       const wantsDetails = prefersRepresentation(request)
       return await withBatchIdempotency(request, reply, {
-        submit(once) {
+        submit(claim) {
           const { partner, now, body } = request
-          return completions.submit(partner.id, {
-            partner,
-            intentId: body.withdrawalIntentId,
-            now,
-            wantsDetails,
-            claim: once,
-          })
+          return batches.complete({ partner, intentId: body.withdrawalIntentId, now, wantsDetails, claim })
         },
         answerOf: ({ withdrawalId, details }: Completed) => ({
           status: 201,
@@ -290,7 +271,7 @@ export function withdrawalRoutes(app: App, { db, batchDb, mode, hasRail }: ApiCo
         const listing = {
           partnerId: request.partner.id,
           filter,
-          // One more than asked for tells whether there is more.
+          // One more than asked for, to tell whether there is more.
           page: { skip: page.skip, take: page.take + 1 },
         }
         const bodyOf = (rows: object[]) => ({

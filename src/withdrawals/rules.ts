@@ -1,10 +1,10 @@
 import { type BankAccount, check, isSame } from '../bank-accounts/rules.ts'
 import { type Problem, problem } from '../errors.ts'
-import type { Transfer } from '../ledger/ledger.ts'
 import { memberNotFound } from '../members/rules.ts'
 import { type Currency, inWords, type Money, toWire } from '../money.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { feeOf, lowestAmount, memberFeeOf, type Tier } from '../tiers/rules.ts'
+import type { IntentStatus } from './lifecycle.ts'
 
 /** Everything that a withdrawal is decided by, as it stands at one moment. */
 export type Facts = {
@@ -52,7 +52,7 @@ export type Quote = {
 /** A recorded quote, as completing it sees it. */
 export type Intent = Quote & {
   id: string
-  status: 'pending' | 'completed' | 'expired' | 'cancelled'
+  status: IntentStatus
   createdAt: Date
   expiresAt: Date
 }
@@ -176,24 +176,6 @@ function crossesFloor(float: FloatFacts | null, netAmount: bigint): boolean {
 /** An intent is pending until its time is up, whether or not somebody has noted that already. */
 export function statusAt(intent: Pick<Intent, 'status' | 'expiresAt'>, now: Date): Intent['status'] {
   return intent.status === 'pending' && intent.expiresAt <= now ? 'expired' : intent.status
-}
-
-/** What a completed withdrawal books. */
-export function transfersOf(withdrawal: {
-  memberId: string
-  payCycleId: string
-  currency: Currency
-  netAmount: bigint
-  fee: bigint
-  employerFee: bigint
-}): Transfer[] {
-  const { memberId, payCycleId, currency, netAmount, fee, employerFee } = withdrawal
-  const all: Transfer[] = [
-    { debit: 'member_available', credit: 'payouts_pending', amount: netAmount, currency, memberId, payCycleId },
-    { debit: 'member_available', credit: 'fees', amount: fee, currency, memberId, payCycleId },
-    { debit: 'partner_fees', credit: 'fees', amount: employerFee, currency, memberId, payCycleId },
-  ]
-  return all.filter(transfer => transfer.amount > 0n)
 }
 
 function refuseOutdated({ member, payCycleId }: Facts, intent: Intent, now: Date): Problem | undefined {

@@ -5,6 +5,8 @@ import { exampleId, Id } from '../ids.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
 import { termFields } from '../tiers/schema.ts'
 import { GivenDayOrInstant, Instant } from '../time.ts'
+import { ruleNames } from './explanation.ts'
+import { intentStatuses, statuses } from './lifecycle.ts'
 
 const strict = { additionalProperties: false }
 
@@ -51,7 +53,7 @@ export const WithdrawalIntent = Type.Object(
     withdrawalIntentId: Id('withdrawalIntent'),
     memberId: Id('member'),
     payCycleId: Id('payCycle'),
-    status: Type.Enum(['pending', 'completed', 'expired', 'cancelled'], { type: 'string' }),
+    status: Type.Enum([...intentStatuses], { type: 'string' }),
     amount: WireMoney,
     netAmount: WireMoney,
     fee: WireMoney,
@@ -67,10 +69,7 @@ export const WithdrawalIntent = Type.Object(
   { title: 'WithdrawalIntent', ...strict },
 )
 
-const AppliedRuleName = Type.Enum(
-  ['lower limit', 'upper limit', 'fixed part', 'percentage part', 'minimum fee', 'maximum fee', 'fee payer', 'net'],
-  { type: 'string' },
-)
+const AppliedRuleName = Type.Enum([...ruleNames], { type: 'string' })
 export const IntentExplanation = Type.Object(
   {
     withdrawalIntentId: Id('withdrawalIntent'),
@@ -121,7 +120,7 @@ const itemFields = {
 }
 const WithdrawalItem = Type.Object(itemFields, { title: 'Withdrawal', ...strict })
 
-const WithdrawalStatus = Type.Enum(['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'], { type: 'string' })
+const WithdrawalStatus = Type.Enum([...statuses], { type: 'string' })
 const Reason = Type.Union([Type.String(), Type.Null()], {
   description: 'Why the status changed: the bank’s message, or who cancelled. Null if no reason was given.',
 })
@@ -224,7 +223,7 @@ export const WithdrawalQuery = Type.Object(
     ),
     statuses: Type.Optional(
       Type.Array(WithdrawalStatus, {
-        maxItems: 6,
+        maxItems: statuses.length,
         description: 'Only withdrawals with one of these statuses. Default: `held`, `submitted` and `paid`.',
       }),
     ),

@@ -1,19 +1,21 @@
 import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
+import { onOnePartner } from '../database/one-partner.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { type Currency, type Money, toWire } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
+import { transfersOnEntering } from './bookings.ts'
 import {
   canTransition,
-  nextPollAt,
   type Outcome,
   returnsFunds,
-  transfersOnEntering,
+  standingStatuses,
   transitionsFor,
+  type UnfinishedStatus,
   type WithdrawalStatus,
 } from './lifecycle.ts'
 
@@ -23,24 +25,20 @@ export type Withdrawal = {
   payCycleId: string
   status: WithdrawalStatus
   currency: Currency
-  /** What left the member's pay: net plus their fee. */
+  /** Leaves the member's pay: the net amount and the member's fee. */
   grossAmount: bigint
   netAmount: bigint
   fee: bigint
   createdAt: Date
 }
 
-/** By then a bank that answers has answered for hours: what is still open needs a call to the bank. */
+/** Polls without a final report after which a withdrawal counts as stuck: by then some hours have passed. */
 export const attemptsQuietMax = 8
 
-// The published listing has no status, so it holds only the withdrawals that stand: a failed one gave the money back.
-const standing = ['held', 'submitted', 'paid'] as const
-
 /**
- * Takes back a withdrawal that has not gone to the bank yet: the member has the money again. Cancelling a cancelled one
- * changes nothing.
+ * Cancels a withdrawal that has not been submitted yet, and returns the money to the member. Idempotent.
  * @returns whether it was held until now
- * @throws Problem `NotFound`, `Conflict` once it is on its way
+ * @throws Problem `NotFound`, `Conflict` once it is submitted
  */
 export async function cancel(
   tx: Tx,
@@ -49,46 +47,50 @@ export async function cancel(
   const withdrawal = await lockToReturnFunds(tx, { partnerId, withdrawalId })
   if (withdrawal.status === 'cancelled') return false
   if (!canTransition(withdrawal.status, 'cancelled')) {
-    throw problem('Conflict', `The withdrawal is ${withdrawal.status} and cannot be cancelled any more`)
+    throw problem('Conflict', `The withdrawal is ${withdrawal.status}; only a held one can be cancelled`)
   }
   await transition(tx, withdrawal, { to: 'cancelled', reason: 'Cancelled by the partner', now })
   return true
 }
 
-/** A withdrawal on its way to the bank: what it needs to know. */
+/** A withdrawal as the bank needs it. */
 export type Payout = {
   partnerId: string
   withdrawalId: string
   netAmount: Money
   account: BankAccount
-  /** How often the bank was turned to about it, this time included. */
+  /** Calls to the bank about it, including the one it was claimed for. */
   attempts: number
 }
 
 /**
- * Claims held withdrawals whose hold is over, oldest first, and notes that they go to the bank: from here on they cannot
- * be cancelled. Workers pass over each other's rows. The caller commits, and then calls the bank.
+ * Which withdrawals a worker claims for the bank.
+ * @param nextPollAt when to poll the bank about one, by the number of earlier calls. It is also the end of the claim's
+ * lease: after it another worker takes over
  */
-export async function submitDue(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<Payout[]> {
+type Claiming = { now: Date; countMax: number; nextPollAt: (attempts: number) => Date }
+
+/**
+ * Claims held withdrawals whose hold is over, oldest first, and marks them as submitted: from here on they cannot be
+ * cancelled. Skips rows that another worker has locked. The caller commits, and then calls the bank.
+ */
+export async function submitDue(tx: Tx, { now, countMax, nextPollAt }: Claiming): Promise<Payout[]> {
   const due = await lockDue(tx, { status: 'held', now, countMax })
-  await setClaimed(tx, { due, now })
+  await setClaimed(tx, { due, nextPollAt })
   for (const { partnerId, ...withdrawal } of due) {
     await events.emit(tx, eventOf('submitted', { partnerId, withdrawal, now }))
   }
   return due.map(toPayout)
 }
 
-/**
- * Claims submitted withdrawals that nothing final is known of and that are to be asked about now. The next question is
- * put off, ever longer up to an hour. The caller commits, and then asks the bank.
- */
-export async function claimUnresolved(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<Payout[]> {
+/** Claims submitted withdrawals that are due to be polled. The caller commits, and then polls the bank. */
+export async function claimUnresolved(tx: Tx, { now, countMax, nextPollAt }: Claiming): Promise<Payout[]> {
   const due = await lockDue(tx, { status: 'submitted', now, countMax })
-  await setClaimed(tx, { due, now })
+  await setClaimed(tx, { due, nextPollAt })
   return due.map(toPayout)
 }
 
-/** What hearing something did: it changed the withdrawal, was known already, or contradicts what we know. */
+/** The effect of a bank report: it changed the withdrawal, was known already, or contradicts an earlier one. */
 export type ReportEffect = {
   result: 'changed' | 'known' | 'contradiction'
   from: WithdrawalStatus
@@ -96,10 +98,10 @@ export type ReportEffect = {
 }
 
 /**
- * Takes in what the bank says about a withdrawal. Hearing it twice is safe: an edge is taken only from its state. What
- * contradicts the state changes nothing, and is the caller's to show to the operator.
+ * Applies a bank report to a withdrawal. Idempotent: a transition starts from one state only. A contradiction changes
+ * nothing; the caller reports it to the operator.
  * @param reason in the words of the bank
- * @throws Problem `NotFound`; `UnprocessableEntity` when money is to be given back and no pay cycle is open
+ * @throws Problem `NotFound`; `UnprocessableEntity` if money is to be returned while no pay cycle is open
  */
 export async function applyBankReport(
   tx: Tx,
@@ -127,18 +129,18 @@ export async function applyBankReport(
   return { result: steps === null ? 'contradiction' : steps.length === 0 ? 'known' : 'changed', from, to }
 }
 
-// A bank's words, as PostgreSQL can hold them: one report that it refused would keep all that come after it unread.
+// PostgreSQL refuses NUL and lone surrogates, and a report that cannot be stored would block all reports after it.
 function storable(reason: string): string {
   return [...reason.toWellFormed().replaceAll('\0', '')].slice(0, reasonLengthMax).join('')
 }
 
-/** Whose withdrawal a bank's report is about; undefined for a reference that is none of ours. */
+/** Finds the partner of the withdrawal that a bank report names; undefined if there is no such withdrawal. */
 export async function findByReference(db: Reader, withdrawalId: string): Promise<{ partnerId: string } | undefined> {
-  // The one query that cannot name its partner: a bank knows only our reference.
+  // The one query that cannot name its partner: a bank report holds our reference only.
   return await db.selectFrom('withdrawals').select('partnerId').where('id', '=', withdrawalId).executeTakeFirst()
 }
 
-// ISO 20022 gives a bank 105 characters for it.
+// ISO 20022 allows 105 characters.
 const reasonLengthMax = 140
 
 type Row = Withdrawal & {
@@ -147,10 +149,10 @@ type Row = Withdrawal & {
   employerFee: bigint
 }
 
-/** A withdrawal that is locked, with the open pay cycle that it may be given back in. */
+/** A locked withdrawal, with the open pay cycle that a refund is booked in. */
 type Locked = Row & { openCycleId: string | null }
 
-// Takes one edge: state, transfers, event and reason, for a withdrawal that is locked.
+// Moves a locked withdrawal to another state: status and reason, transfers, event.
 async function transition(
   tx: Tx,
   withdrawal: Locked,
@@ -177,7 +179,7 @@ async function transition(
   await events.emit(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
 }
 
-// The order of locks is the same everywhere: cycle, member, withdrawal, books.
+// The lock order is the same everywhere: cycle, member, withdrawal, books.
 async function lockToReturnFunds(
   tx: Tx,
   { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string },
@@ -218,7 +220,7 @@ type Due = Row & {
 
 async function lockDue(
   tx: Tx,
-  { status, now, countMax }: { status: 'held' | 'submitted'; now: Date; countMax: number },
+  { status, now, countMax }: { status: UnfinishedStatus; now: Date; countMax: number },
 ): Promise<Due[]> {
   const { rows } = await sql<Due>`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
@@ -233,12 +235,15 @@ async function lockDue(
   return rows
 }
 
-// The due time in the future is the claim: nobody else takes these up before it, and somebody does after it.
-async function setClaimed(tx: Tx, { due, now }: { due: Due[]; now: Date }): Promise<void> {
+// The due time is the end of the lease: other workers skip these until then.
+async function setClaimed(
+  tx: Tx,
+  { due, nextPollAt }: { due: Due[]; nextPollAt: Claiming['nextPollAt'] },
+): Promise<void> {
   await sql`
     update withdrawals w set status = 'submitted', attempts = w.attempts + 1, due_at = claimed.due_at
       from unnest(${due.map(({ partnerId }) => partnerId)}::text[], ${due.map(({ id }) => id)}::text[],
-                  ${due.map(({ attempts }) => nextPollAt({ attempts, now, random: Math.random() }))}::timestamptz[])
+                  ${due.map(({ attempts }) => nextPollAt(attempts))}::timestamptz[])
         as claimed (partner_id, id, due_at)
      where w.partner_id = claimed.partner_id and w.id = claimed.id`.execute(tx)
 }
@@ -249,9 +254,9 @@ function toPayout({ partnerId, id, netAmount, currency, attempts, ...columns }: 
   return { partnerId, withdrawalId: id, netAmount: { amount: netAmount, currency }, account, attempts: attempts + 1 }
 }
 
-/** The event of a withdrawal's step, as `events.append` takes it. */
+/** The event of entering a state. */
 export function eventOf(
-  step: WithdrawalStatus,
+  status: WithdrawalStatus,
   {
     partnerId,
     withdrawal,
@@ -262,7 +267,7 @@ export function eventOf(
   const { id, withdrawalIntentId, memberId, payCycleId, grossAmount, fee, netAmount, currency } = withdrawal
   return {
     partnerId,
-    type: `withdrawal.${step}`,
+    type: `withdrawal.${status}`,
     resourceId: id,
     data: {
       withdrawalId: id,
@@ -278,17 +283,17 @@ export function eventOf(
   }
 }
 
-/** One state that a withdrawal has been in, since when, and why. */
-type Moment = { status: WithdrawalStatus; at: Date; reason: string | null }
+/** A state that a withdrawal has entered, when, and why. */
+type TimelineEntry = { status: WithdrawalStatus; at: Date; reason: string | null }
 
 export type Details = Withdrawal & {
   withdrawalIntentId: string
   account: BankAccount
-  /** What the member had available when it had been booked. */
+  /** The member's available balance after it was booked. */
   balanceAfter: bigint
   /** Oldest first. */
-  timeline: Moment[]
-  /** When the next step with the bank is due; null at its end. */
+  timeline: TimelineEntry[]
+  /** When the next step with the bank is due; null in a final state. */
   dueAt: Date | null
 }
 
@@ -299,13 +304,13 @@ export async function find(db: Reader, asked: { partnerId: string; withdrawalId:
   return details
 }
 
-/** Those that there are, by their ids. */
+/** Maps the ids of those that exist to their details. */
 export async function findAll(
   db: Reader,
   asked: { partnerId: string; withdrawalId: string }[],
 ): Promise<Map<string, Details>> {
   if (asked.length === 0) return new Map()
-  // One statement, so that a state and the events that led to it are of the same moment.
+  // One statement, so that the state and the timeline are from one snapshot.
   const { rows } = await cachedSql<
     Omit<Due, 'attempts'> & {
       balanceAfter: bigint
@@ -318,26 +323,28 @@ export async function findAll(
            i.account_holder, i.sort_code, i.account_number, i.iban,
            (select jsonb_agg(jsonb_build_object('type', e.type, 'at', e.created_at, 'reason', e.data ->> 'reason')
                              order by e.sequence)
-              from events e where e.partner_id = w.partner_id and e.resource_id = w.id) as timeline
+              from events e
+             where e.partner_id = w.partner_id and e.resource_id = w.id ${onOnePartner('e', asked)}) as timeline
       from unnest(${asked.map(({ partnerId }) => partnerId)}::text[], ${asked.map(({ withdrawalId }) => withdrawalId)}::text[])
              as asked (partner_id, id)
-      join withdrawals w on w.partner_id = asked.partner_id and w.id = asked.id
-      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id`.execute(db)
+      join withdrawals w on w.partner_id = asked.partner_id and w.id = asked.id ${onOnePartner('w', asked)}
+      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+           ${onOnePartner('i', asked)}`.execute(db)
   return new Map(
     rows.map(({ timeline, ...columns }) => {
       const account = fromColumns(columns)
       if (account === null) throw new Error(`${columns.id} has no account`)
-      const moments = timeline.map(({ type, at, reason }) => ({
+      const entries = timeline.map(({ type, at, reason }) => ({
         status: type.replace('withdrawal.', '') as WithdrawalStatus,
         at: new Date(at),
         reason,
       }))
-      return [columns.id, { ...columns, account, timeline: moments }]
+      return [columns.id, { ...columns, account, timeline: entries }]
     }),
   )
 }
 
-/** `statuses`: those that stand, unless others are named. */
+/** `statuses` defaults to the standing ones. */
 export type Filter = {
   memberId?: string
   payCycleId?: string
@@ -353,7 +360,7 @@ export async function list(db: Reader, listing: Listing): Promise<Withdrawal[]> 
   return await pageOf(db, listing).execute()
 }
 
-/** As `list`; with the instant at which each came to its status, and why. */
+/** Like `list`, with when and why each withdrawal entered its status. */
 export async function listWithChanges(
   db: Reader,
   listing: Listing,
@@ -414,21 +421,21 @@ function filtered(
   return db
     .selectFrom('withdrawals')
     .where('partnerId', '=', partnerId)
-    .where(hasStatus(statuses ?? standing))
+    .where(hasStatus(statuses ?? standingStatuses))
     .$if(memberId !== undefined, query => query.where('memberId', '=', memberId ?? ''))
     .$if(payCycleId !== undefined, query => query.where('payCycleId', '=', payCycleId ?? ''))
     .$if(from !== undefined, query => query.where('createdAt', '>=', from ?? new Date(0)))
     .$if(before !== undefined, query => query.where('createdAt', '<', before ?? new Date(0)))
 }
 
-// Nearly all withdrawals are paid. The others have indexes of their own, which are found by saying what they hold: what is
-// unfinished is due, by a constraint.
+// Nearly all withdrawals are paid. The others have partial indexes, which PostgreSQL uses only if a query repeats their
+// conditions: an unfinished withdrawal has a due time, by a constraint.
 function hasStatus(statuses: readonly WithdrawalStatus[]) {
   const among = (some: readonly WithdrawalStatus[]) => sql<boolean>`status in (${sql.join(some)})`
   if (statuses.includes('paid')) return among(statuses)
-  const givenBack = among(statuses.filter(returnsFunds))
+  const refunded = among(statuses.filter(returnsFunds))
   const unfinished = sql<boolean>`(due_at is not null and ${among(statuses.filter(status => !returnsFunds(status)))})`
   if (!statuses.some(returnsFunds)) return unfinished
-  if (statuses.every(returnsFunds)) return givenBack
-  return sql<boolean>`(${givenBack} or ${unfinished})`
+  if (statuses.every(returnsFunds)) return refunded
+  return sql<boolean>`(${refunded} or ${unfinished})`
 }

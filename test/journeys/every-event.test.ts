@@ -5,6 +5,7 @@ import * as float from '../../src/float/float.ts'
 import { memberJobTasks } from '../../src/member-jobs/tasks.ts'
 import { payCycleTasks } from '../../src/pay-cycles/tasks.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
+import { backOffFrom } from '../../src/payouts/rules.ts'
 import type { Tasks } from '../../src/tasks.ts'
 import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
@@ -68,7 +69,7 @@ test('every type of the catalogue is emitted, reads as openapi.json declares it,
   await work()
   await db.transaction().execute(async tx => {
     const now = clock.now()
-    await withdrawals.submitDue(tx, { now, countMax: 100 })
+    await withdrawals.submitDue(tx, { now, countMax: 100, nextPollAt: backOffFrom(now) })
     const hear = (withdrawalId: string, outcome: 'failed' | 'paid' | 'returned') =>
       withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now })
     await hear(failed, 'failed')

@@ -70,7 +70,8 @@ export type Step =
   | { do: 'read deductions'; cycle: string }
   | { do: 'read statement'; member: string; currency: Currency; asOf: number }
 
-const currencies = ['GBP', 'EUR'] as const
+// In the order in which the program lists them.
+const currencies = ['EUR', 'GBP'] as const
 export const currencyOf: Record<TierName, Currency> = { Bronze: 'GBP', Gold: 'GBP', Daily: 'GBP', 'Silver EU': 'EUR' }
 
 type Balance = { available: bigint; owed: bigint }

@@ -2,15 +2,17 @@ import assert from 'node:assert/strict'
 import { busy, type Outcome } from '../batch.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import type { Tx } from '../database/database.ts'
+import { onOnePartner } from '../database/one-partner.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as float from '../float/float.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { transfersOnEntering } from './bookings.ts'
 import { readFacts } from './facts.ts'
 import * as intents from './intents.ts'
-import { type Accepted, decideCompletions, type Intent, transfersOf } from './rules.ts'
+import { type Accepted, decideCompletions, type Intent } from './rules.ts'
 import { type ScheduledSubmission, SubmissionSchedule, scheduleSubmissions } from './submission-schedule.ts'
 import { type Details, eventOf, findAll } from './withdrawals.ts'
 
@@ -87,7 +89,7 @@ export async function completeAll(
   await write(tx, { created, answers: idempotency.answersOf(commands, outcomes) })
   const due = created.map(({ command, dueAt }) => ({ holdSeconds: command.partner.holdSeconds, dueAt }))
   const scheduled = await scheduleSubmissions(tx, due, schedule)
-  await alertLowFloats(tx, created)
+  await alertLowFloats(tx, created, { waits })
   return { outcomes, scheduled }
 }
 
@@ -177,7 +179,7 @@ async function write(
   const intentsOf = of(({ command, intent }) => ({ partnerId: command.partner.id, intent, now: command.now }))
   const movements = of(({ withdrawalId, command, intent }) => ({
     ...{ partnerId: command.partner.id, movementId: withdrawalId, reason: 'withdrawal.held', now: command.now },
-    transfers: transfersOf(intent),
+    transfers: transfersOnEntering('held', intent, intent.payCycleId),
   }))
   const happened = created.flatMap(({ withdrawalId, command, intent }): events.NewEvent[] => {
     const step = { partnerId: command.partner.id, now: command.now }
@@ -204,28 +206,31 @@ async function write(
           as w (partner_id, id, intent_id, member_id, pay_cycle_id, currency, amount, net, fee, employer_fee,
                 created_at, due_at, balance_after)
     ), ${ledger.postSql(movements)},
-    completed as (${intents.completing(intentsOf)}),
+    completed as (${intents.completeSql(intentsOf)}),
     events as (${events.emitSql(happened)})${idempotency.recordSql(answers)}
     select`.execute(tx)
 }
 
-// Holds the partners' rows, in the order of their ids as everybody who holds several, and takes no lock after them.
-async function alertLowFloats(tx: Tx, created: NewWithdrawal[]): Promise<void> {
+// Locks the partners' rows in id order, and takes no lock after them.
+async function alertLowFloats(tx: Tx, created: NewWithdrawal[], { waits }: { waits: boolean }): Promise<void> {
   const falls = created
     .filter(({ crossesFloor }) => crossesFloor)
     .map(({ command, intent }) => ({ partnerId: command.partner.id, currency: intent.currency, now: command.now }))
     .sort((a, b) => (a.partnerId < b.partnerId ? -1 : 1))
-  for (const fall of falls) await float.updateLowAlert(tx, fall)
+  for (const fall of falls) await float.updateLowAlert(tx, { ...fall, waits })
 }
 
 /** The withdrawals of intents that are completed already, by the intents' ids. */
 async function findCompleted(tx: Tx, firsts: Map<Intent, Completion>): Promise<Map<string, Completed>> {
   const completed = [...firsts].filter(([intent]) => intent.status === 'completed')
   if (completed.length === 0) return new Map()
+  const asked = completed.map(([intent, command]) => ({ partnerId: command.partner.id, intentId: intent.id }))
   const { rows } = await cachedSql<{ intentId: string; withdrawalId: string }>`
     select w.withdrawal_intent_id as intent_id, w.id as withdrawal_id
-      from unnest(${completed.map(([, command]) => command.partner.id)}::text[], ${completed.map(([intent]) => intent.id)}::text[])
+      from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
              as i (partner_id, id)
-      join withdrawals w on w.partner_id = i.partner_id and w.withdrawal_intent_id = i.id`.execute(tx)
+      join withdrawals w on w.partner_id = i.partner_id and w.withdrawal_intent_id = i.id ${onOnePartner('w', asked)}`.execute(
+    tx,
+  )
   return new Map(rows.map(({ intentId, withdrawalId }) => [intentId, { withdrawalId }]))
 }

@@ -1,0 +1,45 @@
+import { Batches, type Lanes } from '../batch.ts'
+import type { BatchDb, Db } from '../database/database.ts'
+import type { Replay } from '../idempotency/idempotency.ts'
+import { type Completed, type Completion, completeAll } from './completions.ts'
+import * as intents from './intents.ts'
+import type { Intent } from './rules.ts'
+import { SubmissionSchedule } from './submission-schedule.ts'
+
+/**
+ * The two hot operations, each coalesced with those of concurrent requests.
+ * @param db for a command that waits for a lock; it has a longer lock time-out and is not shared with other batches
+ * @param batchDb for batches, which never wait for a lock
+ */
+export function withdrawalBatches({
+  db,
+  batchDb,
+  hasRail,
+  lanes = 'shared',
+}: {
+  db: Db
+  batchDb: BatchDb
+  hasRail: boolean
+  lanes?: Lanes
+}) {
+  const dbFor = ({ waits }: { waits: boolean }) => (waits ? db : batchDb)
+  const creations = new Batches<intents.NewIntent, Intent | Replay>(
+    (commands, context) => intents.createAll(dbFor(context), commands, { hasRail }),
+    { lanes },
+  )
+  const schedule = new SubmissionSchedule()
+  const completions = new Batches<Completion, Completed | Replay>(
+    async (commands, context) => {
+      const { outcomes, scheduled } = await dbFor(context)
+        .transaction()
+        .execute(tx => completeAll(tx, commands, { waits: context.waits, hasRail, schedule }))
+      schedule.remember(scheduled)
+      return outcomes
+    },
+    { lanes },
+  )
+  return {
+    createIntent: (command: intents.NewIntent) => creations.submit(command.partner.id, command),
+    complete: (command: Completion) => completions.submit(command.partner.id, command),
+  }
+}

@@ -1,8 +1,7 @@
-import type pg from 'pg'
 import pino from 'pino'
 import { buildApp } from '../src/app.ts'
 import { Settings } from '../src/config.ts'
-import type { Db } from '../src/db.ts'
+import type { Databases } from '../src/database/connect.ts'
 import { type ProblemName, problems } from '../src/errors.ts'
 import { catalogue, type EventData, type EventType, eventTypes } from '../src/events/catalogue.ts'
 import { exampleIssue } from '../src/http/operation.ts'
@@ -12,27 +11,28 @@ import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
 
 /** The content of every generated file, by its path in the repository. */
-export async function generated(db: Db, pool: pg.Pool): Promise<Record<string, Buffer>> {
-  const texts = await generatedTexts(db, pool)
+export async function generated(databases: Databases): Promise<Record<string, Buffer>> {
+  const texts = await generatedTexts(databases)
   return {
     ...Object.fromEntries(Object.entries(texts).map(([file, text]) => [file, Buffer.from(text)])),
     'src/members/template.xlsx': await memberTemplate(),
   }
 }
 
-async function generatedTexts(db: Db, pool: pg.Pool): Promise<Record<string, string>> {
+async function generatedTexts(databases: Databases): Promise<Record<string, string>> {
   return {
-    'src/tables.ts': await describeTables(pool),
-    'openapi.json': await openapiDocument(db, pool),
+    'src/database/tables.ts': await describeTables(databases.pool),
+    'openapi.json': await openapiDocument(databases),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),
     'docs/reference/settings.md': settingsTable(),
   }
 }
 
-async function openapiDocument(db: Db, pool: pg.Pool): Promise<string> {
+async function openapiDocument(databases: Databases): Promise<string> {
   const app = await buildApp({
-    ...{ db, batchDb: db, pool, log: pino({ level: 'silent' }) },
+    ...databases,
+    log: pino({ level: 'silent' }),
     ...{ now: systemClock, mode: 'sandbox', hasRail: true },
   })
   const text = `${JSON.stringify(app.swagger(), null, 2)}\n`

@@ -1,5 +1,5 @@
 import type { RawBuilder } from 'kysely'
-import { type Reader, sql } from '../db.ts'
+import { type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../money.ts'
 import { availableChange, floatChange, movesFloat, owedChange, pendingChange } from './ledger.ts'
 

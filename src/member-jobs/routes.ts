@@ -1,12 +1,13 @@
 import { type Static, Type } from 'typebox'
 import { csvLines } from '../csv.ts'
-import { type Db, sql, type Tx, withCopying } from '../db.ts'
+import { type Db, sql, type Tx } from '../database/database.ts'
 import { disconnectSignal } from '../http/body-timeouts.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
-import { acceptUploads, type UploadedFile } from '../http/upload.ts'
+import { acceptUploads } from '../http/upload.ts'
+import type { UploadedFile } from '../http/uploaded-file.ts'
 import { type Answer, read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { type Column, cellOf, columns } from '../members/schema.ts'
@@ -40,7 +41,7 @@ const created = {
 } as const
 const preview = { status: 200, description: 'With `dryRun=true`: what the job would do.', schema: Preview } as const
 
-export function memberJobRoutes(app: App, { db, pool }: ApiContext): void {
+export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void {
   app.post(
     '/v1/members/jobs',
     {
@@ -96,7 +97,7 @@ export function memberJobRoutes(app: App, { db, pool }: ApiContext): void {
           // Made by the scope's parser, and checked to be one.
           const uploaded = request.body as UploadedFile
           return await uploaded.lend(fd =>
-            withCopying(pool, (copyingDb, copyInto) =>
+            withCopying((copyingDb, copyInto) =>
               withIdempotency(copyingDb, request, reply, async tx => {
                 const { partner, now } = request
                 const query = request.query as Static<typeof FileQuery>

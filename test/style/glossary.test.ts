@@ -5,7 +5,7 @@ const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta
 const rows = [...read('docs/reference/glossary.md').matchAll(/^\| (.+) \|$/gm)]
   .map(([, row = '']) => row.split(' | '))
   .filter(([term = '']) => !/^(Term|-+)/.test(term))
-const columns = columnsByTable(read('src/tables.ts'))
+const columns = columnsByTable(read('src/database/tables.ts'))
 
 test('every term has a meaning of one sentence, a wire name and a table', () => {
   expect(rows.length).toBeGreaterThan(70)

@@ -188,9 +188,9 @@ describe('where the documentation begins', () => {
 })
 
 test('with the documentation turned off there are no pages, and the OpenAPI document stays', async () => {
-  const { db, batchDb, pool, clock, mode } = harness
-  const edge = { db, batchDb, pool, log: pino({ level: 'silent' }), now: clock.now, mode, hasRail: true }
-  const app = await buildApp(edge, { hasDocs: false })
+  const { db, batchDb, withCopying, clock, mode } = harness
+  const context = { db, batchDb, withCopying, log: pino({ level: 'silent' }), now: clock.now, mode, hasRail: true }
+  const app = await buildApp(context, { hasDocs: false })
   for (const url of ['/', '/docs', '/docs/reference/api', '/docs/reference/getMembers']) {
     const answer = await app.inject({ url, headers: { accept: 'text/html' } })
     expect([url, answer.statusCode, answer.json().issues[0].code]).toEqual([url, 404, 'NotFound'])

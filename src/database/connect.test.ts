@@ -1,7 +1,9 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../test/harness.ts'
-import { connect, type Db, outageOutcome, sql } from './db.ts'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { connect } from './connect.ts'
+import { type BatchDb, type Db, sql } from './database.ts'
+import { outageOutcome } from './errors.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -9,13 +11,13 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-// Whoever asks over the connections of batches must not notice.
-const databases = (): [string, Db][] => [
+// The connections of batches must behave like ordinary ones.
+const databases = (): [string, Db | BatchDb][] => [
   ['ordinary', harness.db],
   ['batch', harness.batchDb],
 ]
 
-test('lists arrive as they are, whatever is in them', async () => {
+test('lists arrive unchanged, whatever they contain', async () => {
   const texts = ['', ' ', 'null', 'NULL', null, '"', '\\', '\\"', "'", 'a,b', '{a}', 'a\nb', '\u{1F4B7} é']
   const numbers = [0n, -1n, 9_223_372_036_854_775_807n, null]
   const bytes = [Buffer.from([0, 34, 92, 255]), Buffer.from([])]
@@ -28,7 +30,7 @@ test('lists arrive as they are, whatever is in them', async () => {
   }
 })
 
-test('a transaction is undone as a whole, and its connection goes on', async () => {
+test('a failed transaction is rolled back as a whole, and its connection can be used again', async () => {
   const count = async () =>
     Number((await sql<{ count: bigint }>`select count(*) from rail_cursors`.execute(harness.db)).rows[0]?.count)
   for (const [name, db] of databases()) {
@@ -52,9 +54,18 @@ test.each([
   ['nothing listens at any address of a name', { host: 'localhost', user: 'x', database: 'x', port: 1 }],
   ['there is no socket', { host: '/nowhere', user: 'x', database: 'x' }],
   ['the name has no address', { host: 'nowhere.invalid', user: 'x', database: 'x' }],
-])('a database that cannot be reached because %s has done nothing', async (_, connection) => {
+])('an error because %s says that nothing was done', async (_, connection) => {
   const { db, close } = connect(connection, { log: pino({ level: 'silent' }) })
   const error = await sql`select 1`.execute(db).catch((refused: unknown) => refused)
   expect(outageOutcome(error)).toBe('nothing-done')
   await close()
+})
+
+test('the compiler keeps the connections of batches and of ordinary operations apart', () => {
+  const ordinary = (db: Db) => db
+  const batch = (db: BatchDb) => db
+  // @ts-expect-error: batches give up on a lock after 50 ms, and their plans fit batches only.
+  expect(ordinary(harness.batchDb)).toBe(harness.batchDb)
+  // @ts-expect-error: a batch must not wait for a lock.
+  expect(batch(harness.db)).toBe(harness.db)
 })

@@ -1,6 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { type Reader, sql } from './db.ts'
+import { type Reader, sql } from './database.ts'
 import type { DB } from './tables.ts'
 
 // The rights of each database role. The owner role runs migrations and nothing else, the app role runs the program, and the

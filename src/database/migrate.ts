@@ -2,7 +2,7 @@ import { runMigrations as migrateJobs } from 'graphile-worker'
 import { sql } from 'kysely'
 import { type MigrationProvider, Migrator } from 'kysely/migration'
 import pg from 'pg'
-import type { Db } from './db.ts'
+import type { Db } from './database.ts'
 import { type AppRole, applyGrants } from './grants.ts'
 import { compatibleWith, describeNewerSchema, knownMigrations, readMigration, readSchemaState } from './migrations.ts'
 
@@ -15,7 +15,7 @@ const migrations: MigrationProvider = {
         {
           async up(tx: Db) {
             const migration = await readMigration(name)
-            // An index over years of rows takes as long as it takes.
+            // Building an index over years of rows may take long.
             await sql`set local statement_timeout = 0`.execute(tx)
             await sql.raw(migration).execute(tx)
             await declareCompatibility(tx, { name, migration })
@@ -26,7 +26,7 @@ const migrations: MigrationProvider = {
   },
 }
 
-// In the transaction of the migration: a program that sees the one without the other would refuse to start for no reason.
+// In the migration's transaction: a program that saw the one without the other would refuse to start for no reason.
 async function declareCompatibility(tx: Db, { name, migration }: { name: string; migration: string }): Promise<void> {
   const declared = compatibleWith(migration)
   if (declared === undefined) return
@@ -34,13 +34,13 @@ async function declareCompatibility(tx: Db, { name, migration }: { name: string;
 }
 
 /**
- * Brings the schema up to date, ours and the job queue's, and the rights of the roles with it. Safe to run from several
- * processes at once (they take turns) and again (nothing is done twice). Leaves a newer schema that this program can serve as it
- * is, grants included, and so does a role that does not own an up-to-date schema.
- * @param db a database that the owner is connected to, as `pool` is
- * @param app what the program logs in as; grants are for it
- * @returns the names of the migrations that were applied just now
- * @throws with a sentence for the operator where the role lacks rights, or the schema is too new for this program
+ * Brings the schema up to date, ours and the job queue's, and then the grants. Idempotent, and safe to run from several
+ * processes at once, which take turns. A newer schema that this program can serve is left unchanged, grants included; so is an
+ * up-to-date schema if the connected role does not own it.
+ * @param db connected as the owner, as `pool` is
+ * @param app the role that the program logs in as, which gets the grants
+ * @returns the names of the migrations that this call applied
+ * @throws with a sentence for the operator if the role lacks rights, or the schema is too new for this program
  */
 export async function migrate(db: Db, pool: pg.Pool, app: AppRole): Promise<string[]> {
   return await inTurn(pool, async client => {
@@ -61,24 +61,24 @@ export async function migrate(db: Db, pool: pg.Pool, app: AppRole): Promise<stri
   })
 }
 
-// The job queue's own migrations do not take turns, and two of them at once fail.
+// The job queue's own migrations take no lock, and fail if two processes run them at once.
 async function inTurn<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   try {
-    // However long another process takes.
+    // The process that holds the lock may take long.
     await client.query('set statement_timeout = 0')
     await client.query('set lock_timeout = 0')
     await client.query(`select pg_advisory_lock(hashtext('openwage migrate'))`)
     return await work(client)
   } finally {
-    // Closing the connection lets go of the lock, whatever has happened to it.
+    // Closing the connection releases the lock in any case.
     client.release(true)
   }
 }
 
 /**
- * Which rights the connected role lacks for migrations, as a sentence with the statements that give them; undefined if it
- * lacks none.
+ * Names the rights that the connected role lacks for migrations, in a sentence with the statements that grant them.
+ * @returns undefined if it lacks none
  */
 async function describeLackingRights(client: pg.ClientBase): Promise<string | undefined> {
   const { rows } = await client.query<{

@@ -1,24 +1,24 @@
 import { CompiledQuery, type RawBuilder } from 'kysely'
-import { type Reader, sql } from './db.ts'
+import { type Reader, sql } from './database.ts'
 
 /**
- * Like `sql`, for what runs all the time: its text is put together once, and from then on only its values are collected.
- * Parts of it may be fixed SQL themselves, or `sql` that is the same object each time; they make texts of their own.
+ * Like `sql`, for the statements of the hot path: the text is compiled once, and later executions only collect the values.
+ * A part may be cached SQL itself, or a constant `sql` object. Each combination of parts has its own text.
  */
-export function cachedSql<Row = unknown>(strings: TemplateStringsArray, ...values: unknown[]): FixedSql<Row> {
-  return new FixedSql(strings, values)
+export function cachedSql<Row = unknown>(strings: TemplateStringsArray, ...values: unknown[]): CachedSql<Row> {
+  return new CachedSql(strings, values)
 }
 
-/** Where each part of a text is written: the same parts are the same text. */
+/** The parts that a statement consists of. Equal shapes have equal texts. */
 type Shape = (TemplateStringsArray | RawBuilder<unknown>)[]
 
-// By the outermost part. What has an optional part has a text with it, and one without.
+// By the outermost part. A statement with an optional part has two texts.
 const texts = new Map<TemplateStringsArray, { shape: Shape; text: string }[]>()
 
-// With more it is a part that is made anew each time, whose texts would fill the memory.
+// A statement with more variants has a part that is created for each execution, whose texts would fill the memory.
 const variantsMax = 8
 
-class FixedSql<Row> {
+class CachedSql<Row> {
   readonly #strings: TemplateStringsArray
   readonly #values: unknown[]
 
@@ -37,7 +37,7 @@ class FixedSql<Row> {
   #collect(shape: Shape, parameters: unknown[]): void {
     shape.push(this.#strings)
     for (const value of this.#values) {
-      if (value instanceof FixedSql) value.#collect(shape, parameters)
+      if (value instanceof CachedSql) value.#collect(shape, parameters)
       else if (isSql(value)) shape.push(value)
       else parameters.push(value)
     }
@@ -47,14 +47,15 @@ class FixedSql<Row> {
     const variants = texts.get(this.#strings) ?? []
     const known = variants.find(variant => isSame(variant.shape, shape))
     if (known !== undefined) return known.text
-    if (variants.length === variantsMax) throw new Error('A part of fixed SQL is made anew each time')
+    if (variants.length === variantsMax)
+      throw new Error('A part of cached SQL is created for each execution; make it a constant')
     const text = this.#toSql().compile(db).sql
     texts.set(this.#strings, [...variants, { shape, text }])
     return text
   }
 
   #toSql(): RawBuilder<unknown> {
-    return sql(this.#strings, ...this.#values.map(value => (value instanceof FixedSql ? value.#toSql() : value)))
+    return sql(this.#strings, ...this.#values.map(value => (value instanceof CachedSql ? value.#toSql() : value)))
   }
 }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../test/harness.ts'
+import { type Harness, startHarness } from '../../test/harness.ts'
 import { cachedSql } from './cached-sql.ts'
-import { sql } from './db.ts'
+import { sql } from './database.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -20,21 +20,21 @@ const sum = async (first: number, parts: { added?: number; last: number }) => {
   return rows[0]?.theSum
 }
 
-test('values stay in their order each time, whatever parts there are', async () => {
+test('values keep their order in every combination of parts', async () => {
   expect(await sum(1, { added: 20, last: 300 })).toBe(321)
   expect(await sum(2, { last: 400 })).toBe(402)
   expect(await sum(3, { added: 50, last: 600 })).toBe(653)
   expect(await sum(4, { last: 700 })).toBe(704)
 })
 
-test('a list is one value', async () => {
+test('a list is one parameter', async () => {
   const { rows } = await cachedSql<{ count: number }>`
     select cardinality(${['a', 'b', 'c']}::text[]) as count`.execute(harness.db)
   expect(rows).toEqual([{ count: 3 }])
 })
 
-test('a part that is made anew each time is refused before it fills the memory', async () => {
+test('a part that is created for each execution is refused before its texts fill the memory', async () => {
   const run = () => cachedSql`select ${sql`1`}`.execute(harness.db)
   for (let time = 1; time <= 8; time++) await run()
-  await expect(run()).rejects.toThrow('A part of fixed SQL is made anew each time')
+  await expect(run()).rejects.toThrow('A part of cached SQL is created for each execution')
 })

@@ -1,10 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { type Reader, sql } from './db.ts'
+import { type Reader, sql } from './database.ts'
 
-const folder = new URL('../migrations/', import.meta.url)
+const folder = new URL('../../migrations/', import.meta.url)
 
-/** The migrations that this version of the program has, in their order. */
+/** The migrations that this version of the program has, in order. */
 export async function knownMigrations(): Promise<string[]> {
   const files = await readdir(folder)
   return files
@@ -17,15 +17,15 @@ export async function readMigration(name: string): Promise<string> {
   return await readFile(new URL(`${name}.sql`, folder), 'utf8')
 }
 
-/** The number of the oldest migration that a program must know to serve the schema after this one, where the file says so. */
+/** The migration that a program must at least know to serve the schema after this one, by its number; undefined if the file does not say. */
 export function compatibleWith(migration: string): string | undefined {
   return /^-- compatible-with: ([0-9]{4})$/m.exec(migration)?.[1]
 }
 
-/** How a database's schema and this program fit together: what each has that the other has not. */
+/** The difference between a database's schema and this program. */
 export type SchemaState = {
   pending: string[]
-  /** Migrations of a newer program, with the number of the migration that a program must at least know; null: the same one. */
+  /** Migrations of a newer program, each with the number that a program must at least know; null: the migration itself. */
   unknown: { name: string; compatibleWith: string | null }[]
 }
 
@@ -40,7 +40,7 @@ export async function readSchemaState(db: Reader): Promise<SchemaState> {
   }
 }
 
-/** Why a newer schema is not for this program, as a sentence for the operator; undefined if the program can serve it. */
+/** Says in a sentence for the operator why the schema is too new for this program; undefined if the program can serve it. */
 export async function describeNewerSchema({ unknown }: SchemaState): Promise<string | undefined> {
   const newest = (await knownMigrations()).at(-1) ?? ''
   const tooNew = unknown.filter(each => each.compatibleWith === null || each.compatibleWith > newest.slice(0, 4))
@@ -56,7 +56,7 @@ async function appliedMigrations(db: Reader): Promise<string[]> {
     const { rows } = await sql<{ name: string }>`select name from public.kysely_migration order by name`.execute(db)
     return rows.map(({ name }) => name)
   } catch (error) {
-    // 42P01: there is no such table, since nothing has been migrated yet.
+    // 42P01: the table does not exist, because nothing has been migrated yet.
     if (error instanceof pg.DatabaseError && error.code === '42P01') return []
     // 42501: insufficient privilege.
     if (error instanceof pg.DatabaseError && error.code === '42501') throw await withoutGrants(db, error)

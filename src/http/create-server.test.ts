@@ -5,7 +5,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { newSecret } from '../partners/api-keys.ts'
-import { createServer } from './server.ts'
+import { createServer } from './create-server.ts'
 
 let harness: Harness
 let port: number
@@ -373,6 +373,12 @@ describe('on the wire', () => {
     const answer = await send(`GET /v1/tiers HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\n\r\nrubbish\r\n\r\n`)
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
     expect(answer).toContain('"Silver"')
+  })
+
+  test('every request that was pipelined before unreadable bytes is answered', async () => {
+    const request = `GET /v1/tiers HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\n\r\n`
+    const answer = await send(`${request}${request}rubbish\r\n\r\n`)
+    expect(answer.match(/HTTP\/1\.1 200 /g)).toHaveLength(2)
   })
 
   test('an idempotency key that is sent twice is refused, and the two are not taken for a third', async () => {

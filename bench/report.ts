@@ -31,7 +31,7 @@ export function noteFault(results: Results, what: string, fault: string | null):
   results.invalid.push(`${what}: ${fault}`)
 }
 
-/** Everything as Markdown, ready for docs/performance.md. */
+/** Everything as Markdown, ready for docs/internals/performance.md. */
 export function reportOf({ machine, cells, points, starts, overload, imports, grown, invalid }: Results): string {
   const parts = [
     machine,

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import pino from 'pino'
-import { connect } from '../src/db.ts'
+import { connect } from '../src/database/connect.ts'
 import { createKey, scopes } from '../src/partners/api-keys.ts'
 import { claimMode, createPartner } from '../src/partners/partners.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'

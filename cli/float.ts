@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { Action } from '../src/audit-log/audit-log.ts'
-import type { Reader } from '../src/db.ts'
+import type { Reader } from '../src/database/database.ts'
 import * as float from '../src/float/float.ts'
 import { systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 const nodeMajorMin = 24
 const flags = [
-  // MiB. Twice as much is a tenth faster and costs 200 MB (docs/performance.md).
+  // MiB. Twice as much is a tenth faster and costs 200 MB (docs/internals/performance.md).
   '--max-semi-space-size=16',
   // MiB. Ordinary load needs a tenth; beyond it the process ends, instead of taking the memory of the whole machine.
   '--max-old-space-size=1024',

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { sql } from '../src/db.ts'
+import { sql } from '../src/database/database.ts'
 import { totals, verify } from '../src/ledger/verify.ts'
 import { toWire } from '../src/money.ts'
 import { examples } from './help.ts'

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
-import { mediaTypes } from '../src/http/upload.ts'
+import { mediaTypes } from '../src/http/file-kinds.ts'
 
 /** A file of members, as the command names it. */
 export type MemberFile = { path: string; mediaType: string }

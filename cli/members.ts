@@ -18,7 +18,7 @@ const importCommand = membersCommand
   .description(
     'Send the complete list of members: who is new is invited, who has changed is updated, who was removed is brought back, and who is missing is offboarded. Shows what it would do first, and asks before anybody is offboarded.',
   )
-  .argument('<file>', '.csv, .txt, .tsv or .xlsx; see docs/members-in-files.md', memberFile)
+  .argument('<file>', '.csv, .txt, .tsv or .xlsx; see docs/guides/import-members.md', memberFile)
   .option('--dry-run', 'only show what it would do')
   .option('--v1', 'an empty bank account in the file leaves the member’s as it is; without --v1 it removes it')
   .option('--yes', 'do not ask: offboard, and approve what needs a review')

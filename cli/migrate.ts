@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { readSettings } from '../src/config.ts'
+import { migrate } from '../src/database/migrate.ts'
 import { openDatabase } from '../src/main.ts'
-import { migrate } from '../src/migrate.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { answer } from './print.ts'

@@ -27,7 +27,7 @@ const program = new Command('openwage')
   .addHelpText(
     'after',
     `
-Settings come from the environment: DATABASE_URL, PORT, HOST, OPENWAGE_MODE, … (docs/operations/settings.md).
+Settings come from the environment: DATABASE_URL, PORT, HOST, OPENWAGE_MODE, … (docs/reference/settings.md).
 Without a DATABASE_URL every command uses the PostgreSQL that comes with Openwage, running or not;
 the members commands use the API of a running service.
 Exit codes: 0 done, 1 it failed (the reason is on standard error), 2 wrong usage or settings, 3 the books disagree;

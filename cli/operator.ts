@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os'
 import * as auditLog from '../src/audit-log/audit-log.ts'
-import type { Tx } from '../src/db.ts'
+import type { Tx } from '../src/database/database.ts'
 
 /** Records a change that the operator's command makes, in its transaction. */
 export async function recordChange(

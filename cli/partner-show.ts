@@ -1,5 +1,5 @@
 import * as auditLog from '../src/audit-log/audit-log.ts'
-import type { Db } from '../src/db.ts'
+import type { Db } from '../src/database/database.ts'
 import * as float from '../src/float/float.ts'
 import * as members from '../src/members/members.ts'
 import { listKeys } from '../src/partners/api-keys.ts'

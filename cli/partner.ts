@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { isSupportedCountry } from 'libphonenumber-js'
 import { type Action, type Details, differences } from '../src/audit-log/audit-log.ts'
-import { brokenConstraint, type Tx } from '../src/db.ts'
+import type { Tx } from '../src/database/database.ts'
+import { brokenConstraint } from '../src/database/errors.ts'
 import { systemClock } from '../src/main.ts'
 import {
   createPartner,

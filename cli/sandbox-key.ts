@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Logger } from 'pino'
-import { type Db, sql } from '../src/db.ts'
+import { type Db, sql } from '../src/database/database.ts'
 import { type Database, systemClock } from '../src/main.ts'
 import { findHolder } from '../src/partners/api-keys.ts'
 import { listPartners } from '../src/partners/partners.ts'

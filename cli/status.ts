@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { readSettings, type Settings } from '../src/config.ts'
-import { type Db, sql } from '../src/db.ts'
+import { type Db, sql } from '../src/database/database.ts'
+import { readSchemaState } from '../src/database/migrations.ts'
 import * as float from '../src/float/float.ts'
 import { hasRail, openDatabase, reasonOf, systemClock } from '../src/main.ts'
-import { readSchemaState } from '../src/migrations.ts'
 import { inWords, toWire } from '../src/money.ts'
 import { listStates } from '../src/partners/partners.ts'
 import { readQueue } from '../src/task-queue.ts'
@@ -49,7 +49,7 @@ type Status = Awaited<ReturnType<typeof readStatus>>
 
 /** @throws with a sentence when it cannot be told */
 async function readStatus(settings: Settings) {
-  const database = await openDatabase(settings, openLog('warn'))
+  const database = await openDatabase(settings, openLog('warn'), { mayCreate: false })
   try {
     const { db } = database
     // Not migrated here, even where other commands do so: looking must not change anything.
@@ -95,7 +95,7 @@ function attentionOf(
   const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
   const stuck = payouts.held.stuck + payouts.submitted.stuck
   return [
-    ...(isConnected ? [] : [`No bank is connected in ${mode} mode: withdrawals are refused (docs/payouts.md)`]),
+    ...(isConnected ? [] : [`No bank is connected in ${mode} mode: withdrawals are refused (docs/guides/go-live.md)`]),
     ...(isSilent
       ? [
           `No worker is alive${lastBeatAt === undefined ? '' : `; the last one was seen ${ago(lastBeatAt, now)}`}: openwage start --worker`,

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
 import { differences } from '../src/audit-log/audit-log.ts'
-import type { Db } from '../src/db.ts'
+import type { Db } from '../src/database/database.ts'
 import { systemClock } from '../src/main.ts'
 import * as members from '../src/members/members.ts'
 import { type Currency, inWords } from '../src/money.ts'

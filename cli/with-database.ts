@@ -1,5 +1,5 @@
 import { readSettings, type Settings } from '../src/config.ts'
-import type { Db, Tx } from '../src/db.ts'
+import type { Db, Tx } from '../src/database/database.ts'
 import { openDatabase, prepare, systemClock } from '../src/main.ts'
 import { claimMode } from '../src/partners/partners.ts'
 import { openLog } from './log.ts'

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
-import { connect } from '../src/db.ts'
+import { connect } from '../src/database/connect.ts'
+import { migrate } from '../src/database/migrate.ts'
 import { startEmbeddedPostgres } from '../src/embedded/embedded.ts'
-import { migrate } from '../src/migrate.ts'
 import { generated } from './generated.ts'
 
 // Writes the files that follow from the code and the migrations; with --check it only says which are out of date.
@@ -14,10 +14,10 @@ const check = process.argv.includes('--check')
 
 const dataDir = path.join(tmpdir(), `openwage-generate-${process.pid}`)
 const postgres = await startEmbeddedPostgres({ dataDir, checkoutDir: fileURLToPath(checkout) })
-const { db, pool } = connect(postgres.ownerConnection, { log: pino({ level: 'warn' }) })
+const databases = connect(postgres.ownerConnection, { log: pino({ level: 'warn' }) })
 try {
-  await migrate(db, pool, { name: postgres.connection.user })
-  for (const [file, bytes] of Object.entries(await generated(db, pool))) {
+  await migrate(databases.db, databases.pool, { name: postgres.connection.user })
+  for (const [file, bytes] of Object.entries(await generated(databases))) {
     const current = await readFile(new URL(file, checkout)).catch(() => undefined)
     if (current?.equals(bytes)) continue
     console.log(`${file} ${check ? 'is out of date: run npm run generate' : 'written'}`)
@@ -25,7 +25,7 @@ try {
     else await writeFile(new URL(file, checkout), bytes)
   }
 } finally {
-  await db.destroy()
+  await databases.close()
   await postgres.stop()
   await rm(dataDir, { recursive: true, force: true })
 }

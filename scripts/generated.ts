@@ -1,8 +1,7 @@
-import type pg from 'pg'
 import pino from 'pino'
 import { buildApp } from '../src/app.ts'
 import { Settings } from '../src/config.ts'
-import type { Db } from '../src/db.ts'
+import type { Databases } from '../src/database/connect.ts'
 import { type ProblemName, problems } from '../src/errors.ts'
 import { catalogue, type EventData, type EventType, eventTypes } from '../src/events/catalogue.ts'
 import { exampleIssue } from '../src/http/operation.ts'
@@ -11,28 +10,29 @@ import { systemClock } from '../src/main.ts'
 import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
 
-/** What every generated file holds, by its path in the repository. */
-export async function generated(db: Db, pool: pg.Pool): Promise<Record<string, Buffer>> {
-  const texts = await generatedTexts(db, pool)
+/** The content of every generated file, by its path in the repository. */
+export async function generated(databases: Databases): Promise<Record<string, Buffer>> {
+  const texts = await generatedTexts(databases)
   return {
     ...Object.fromEntries(Object.entries(texts).map(([file, text]) => [file, Buffer.from(text)])),
     'src/members/template.xlsx': await memberTemplate(),
   }
 }
 
-async function generatedTexts(db: Db, pool: pg.Pool): Promise<Record<string, string>> {
+async function generatedTexts(databases: Databases): Promise<Record<string, string>> {
   return {
-    'src/tables.ts': await describeTables(pool),
-    'openapi.json': await openapiDocument(db, pool),
-    'docs/errors.md': errorTable(),
-    'docs/events.md': eventList(),
-    'docs/operations/settings.md': settingsTable(),
+    'src/database/tables.ts': await describeTables(databases.pool),
+    'openapi.json': await openapiDocument(databases),
+    'docs/reference/errors.md': errorTable(),
+    'docs/reference/events.md': eventList(),
+    'docs/reference/settings.md': settingsTable(),
   }
 }
 
-async function openapiDocument(db: Db, pool: pg.Pool): Promise<string> {
+async function openapiDocument(databases: Databases): Promise<string> {
   const app = await buildApp({
-    ...{ db, batchDb: db, pool, log: pino({ level: 'silent' }) },
+    ...databases,
+    log: pino({ level: 'silent' }),
     ...{ now: systemClock, mode: 'sandbox', hasRail: true },
   })
   const text = `${JSON.stringify(app.swagger(), null, 2)}\n`
@@ -55,27 +55,27 @@ Every refusal is one JSON object:
 ${JSON.stringify({ issues: [exampleIssue('MemberNotFound')] }, null, 2)}
 \`\`\`
 
-Branch on \`code\`, never on \`message\`. When two rows apply to one request, the one with the lower order is the answer;
-validation problems of path, query and body are answered together. A specific code shares the status of the generic code
-that it specialises.
+Branch on \`code\`, never on \`message\`. If two rows apply to a request, the answer is the one with the lower order;
+problems of path, query and body are reported together. A specific code shares the status of the generic code that it
+specialises.
 
 | Order | Code | Status | Further fields | When |
 |---|---|---|---|---|
 ${rows.join('\n')}
 
-## Provoking them in a sandbox
+## Provoking errors in a sandbox
 
-A request alone brings about nearly all of these: by its values, by the state that earlier requests have left, or by the account
-numbers of the simulated bank ([payouts.md](payouts.md)). Three codes need the operator's commands for now, which work
-on a running sandbox and take effect within a second. \`openwage partner list\` shows the partner's id.
+You can provoke nearly every error by a request alone: by its values, after earlier requests, or with the account numbers
+of [the simulated bank](simulated-bank.md). Three codes need the operator's commands, which work on a running sandbox and
+take effect within a second. \`openwage partner list\` shows the partner's id.
 
 | Code | Provoke it | Undo it |
 |---|---|---|
 | \`UnprocessableEntity\` (422, from an intent or its completion) | \`openwage partner pause par_…\` | \`openwage partner resume par_…\` |
 | \`Forbidden\` (403, from any operation) | \`openwage partner suspend par_…\` | \`openwage partner restore par_…\` |
-| \`Forbidden\` (403, from operations beyond the key's scopes) | \`openwage key create par_… --scopes members:read\`, and use that key for a withdrawal | |
-| \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on a PostgreSQL of your own (\`DATABASE_URL\`), and stop that | Start it again |
-| \`InternalServerError\` (500) | Not possible yet: it is a fault of ours. Treat it like the 503, and repeat the request with its idempotency key | |
+| \`Forbidden\` (403, from operations beyond the key's scopes) | \`openwage key create par_… --scopes members:read\`, and use that key for a withdrawal | – |
+| \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on your own PostgreSQL (\`DATABASE_URL\`), and stop it | Start it again |
+| \`InternalServerError\` (500) | Not possible: it is a bug in Openwage. Treat it like the 503, and repeat the request with its idempotency key | – |
 `
 }
 
@@ -94,13 +94,14 @@ Generated from src/events/catalogue.ts by \`npm run generate\`. Do not edit. ope
 ${JSON.stringify(exampleEvent, null, 2)}
 \`\`\`
 
-- \`sequence\` grows by one with each event of the same resource; \`timestamp\` is when it happened, and \`createdAt\` the same instant.
-- To read on, pass the \`lastEventId\` of an answer as \`after\`. It is the id of the last event in the answer, or, when there was none,
-  the \`after\` that you sent. No event is missed or repeated, however many requests run at once.
-- To start at the end, read once with \`from=now\`: the answer has no events, only the \`lastEventId\` to go on from. Null means that the
-  feed is empty: read on without \`after\`, since everything that comes is new.
-- \`types\` (repeated) selects types. A type that is not in this list is a \`QueryValidation\` issue.
-- New types may be added. Ignore those that you do not know.
+- \`sequence\` grows by one with each event of the same resource. \`timestamp\` is when it happened; \`createdAt\` is the
+  same instant.
+- To read on, pass the \`lastEventId\` of the last answer as \`after\`. It is the id of the answer's last event, or your own
+  \`after\` if there was none. No event is missed or repeated, however many requests run at once.
+- To start at the end, read once with \`from=now\`. The answer has no events, only a \`lastEventId\` to read on from. If it
+  is null, the feed is empty: read on without \`after\`.
+- \`types\` (repeated) selects types. An unknown type is a \`QueryValidation\` issue.
+- New types may be added. Ignore types that you do not know.
 
 | Type | When | \`data\` |
 |---|---|---|
@@ -132,8 +133,8 @@ function settingsTable(): string {
   })
   return `# Settings
 
-Generated from src/config.ts by \`npm run generate\`. Do not edit. All settings come from the environment; an odd value stops
-the start with a sentence that names it.
+Generated from src/config.ts by \`npm run generate\`. Do not edit. All settings come from the environment. The program refuses
+to start with an invalid or unknown setting, and names it.
 
 | Name | Default | Meaning |
 |---|---|---|

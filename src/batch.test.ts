@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
 import { Batches, busy, type Outcome } from './batch.ts'
-import { outageOutcome, type Unavailable } from './db.ts'
+import { outageOutcome, type Unavailable } from './database/errors.ts'
 import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
 

@@ -1,4 +1,4 @@
-import { isLockTimeout, isUniqueViolation, outageOutcome, Unavailable } from './db.ts'
+import { isLockTimeout, isUniqueViolation, outageOutcome, Unavailable } from './database/errors.ts'
 import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
 

@@ -1,11 +1,11 @@
-import { Ajv } from 'ajv'
 import { type Static, Type } from 'typebox'
+import { ajv } from './json-schema.ts'
 
 /** Where a worker answers health probes unless a port is set. */
 export const defaultHealthPort = 8081
 
 /**
- * Every setting, once: this gives the types, the defaults, the table in docs/operations/settings.md and the refusal to
+ * Every setting, once: this gives the types, the defaults, the table in docs/reference/settings.md and the refusal to
  * start. The environment is read here and nowhere else.
  */
 export const Settings = Type.Object({
@@ -106,14 +106,18 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   )
   // A slip such as OPENWAGE_MOD=live must not start a sandbox.
   const unknown = Object.keys(environment).filter(name => name.startsWith('OPENWAGE_') && !(name in given))
-  const ajv = new Ajv({ allErrors: true, strict: false })
-  if (ajv.validate(Settings, given) && unknown.length === 0) return given as Settings
-  const odd = (ajv.errors ?? []).map(error => error.instancePath.slice(1) as keyof Settings)
+  const names = Object.keys(schemas) as (keyof Settings)[]
+  const required: readonly string[] = Settings.required
+  const odd = names.filter(name => {
+    if (given[name] === undefined) return required.includes(name)
+    return !ajv.validate(schemas[name], given[name])
+  })
+  if (odd.length === 0 && unknown.length === 0) return given as Settings
   // The values are not shown: a database address holds a password.
   throw new SettingsProblem(
     [
       ...[...new Set(odd)].map(name => `${name} must be ${wanted(schemas[name])}`),
-      ...unknown.map(name => `${name} is not a setting; docs/operations/settings.md lists them`),
+      ...unknown.map(name => `${name} is not a setting; docs/reference/settings.md lists them`),
     ].join('; '),
   )
 }

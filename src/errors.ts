@@ -1,6 +1,6 @@
 /**
- * The one table of everything that an answer can refuse with. The HTTP status, the documentation (docs/errors.md), the
- * OpenAPI document and `GET /v1/errors` all come from here; no route maps errors.
+ * The one table of everything that an answer can refuse with. The HTTP status, the documentation (docs/reference/errors.md),
+ * the OpenAPI document and `GET /v1/errors` all come from here; no route maps errors.
  *
  * `order` is the precedence: when two rows apply to one request, the lower one is the answer. A row's name is what the
  * code throws; its `code` is what the caller sees, and one code can stand in several rows because a specific case shares

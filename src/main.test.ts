@@ -4,13 +4,15 @@ import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { startHarness } from '../test/harness.ts'
 import { defaultHealthPort, readSettings } from './config.ts'
+import type { Databases } from './database/connect.ts'
 import { type Database, run } from './main.ts'
 
 const quiet = pino({ level: 'silent' })
 
 test('an API in live mode, where no bank is connected, refuses intents and completions and says who can help', async () => {
   // Made while a bank was connected.
-  const { db, batchDb, pool, clock, key, call, addMember, stop } = await startHarness({ mode: 'live', hasRail: true })
+  const harness = await startHarness({ mode: 'live', hasRail: true })
+  const { pool, clock, key, call, addMember, stop } = harness
   const memberId = await addMember({ available: 12_000 })
   const amount = { amount: 5_000, currency: 'GBP' }
   const intent = () => call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
@@ -18,7 +20,7 @@ test('an API in live mode, where no bank is connected, refuses intents and compl
   const { withdrawalIntentId: completed } = (await intent()).body
   await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId: completed } })
 
-  const running = await run(databaseOf({ db, batchDb, pool }), {
+  const running = await run(databaseOf(harness), {
     settings: readSettings({ OPENWAGE_MODE: 'live', PORT: '0' }),
     roles: { api: true, worker: false },
     log: quiet,
@@ -65,10 +67,11 @@ test.each([
   ['live', 1],
   ['sandbox', 0],
 ] as const)('a worker in %s mode warns %i times that no money leaves', async (mode, count) => {
-  const { db, batchDb, pool, clock, stop } = await startHarness({ mode })
+  const harness = await startHarness({ mode })
+  const { clock, stop } = harness
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
-  const running = await run(databaseOf({ db, batchDb, pool }), {
+  const running = await run(databaseOf(harness), {
     settings: readSettings({ OPENWAGE_MODE: mode, OPENWAGE_HEALTH_PORT: '0' }),
     roles: { api: false, worker: true },
     log,
@@ -123,9 +126,9 @@ async function occupy(port: number): Promise<number> {
   return (server.address() as net.AddressInfo).port
 }
 
-function databaseOf({ db, batchDb, pool }: Pick<Database, 'db' | 'batchDb' | 'pool'>): Database {
+function databaseOf({ db, batchDb, withCopying, pool }: Omit<Databases, 'close'>): Database {
   return {
-    ...{ db, batchDb, pool, ownerConnection: '', appRole: { name: '' } },
+    ...{ db, batchDb, withCopying, pool, ownerConnection: '', appRole: { name: '' } },
     ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
   }
 }

@@ -3,13 +3,15 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { defaultHealthPort, type Settings, SettingsProblem } from './config.ts'
-import { type Connection, connect, type Db, requireDurability } from './db.ts'
+import { type Connection, connect, type Databases } from './database/connect.ts'
+import type { Db } from './database/database.ts'
+import { requireDurability } from './database/durability.ts'
+import { type AppRole, describeExcess } from './database/grants.ts'
+import { migrate } from './database/migrate.ts'
+import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded.ts'
-import { type AppRole, describeExcess } from './grants.ts'
 import { type Listening, ListenProblem, listen } from './http/listening.ts'
 import type { App } from './http/server.ts'
-import { migrate } from './migrate.ts'
-import { describeNewerSchema, readSchemaState } from './migrations.ts'
 import type { Rail } from './payouts/rail.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
 import type { Clock } from './time.ts'
@@ -18,53 +20,44 @@ import type { Worker } from './worker.ts'
 /** The one real clock; everybody else is handed it. */
 export const systemClock: Clock = () => new Date()
 
-export type Database = {
-  db: Db
-  /** The same database, over the connections that batches run on. */
-  batchDb: Db
-  pool: pg.Pool
+export type Database = Databases & {
   /** How to connect as the role that owns the database, for migrations and nothing else. */
   ownerConnection: Connection
   appRole: AppRole
   /** Where the data of the PostgreSQL that came with Openwage is; undefined with a DATABASE_URL. */
   dataDir: string | undefined
   psqlHint: string | undefined
-  close(): Promise<void>
 }
 
 /**
  * Opens the database that the settings name, or the one that came with Openwage, which is started, or joined when another
  * process has it running.
+ * @param options.mayCreate false for a command that only looks: it does not create the database that comes with Openwage
  * @param options.as who to connect as: the program's own role, or the owner, before the other role may exist
  * @throws with a sentence for the operator
  */
 export async function openDatabase(
   settings: Settings,
   log: Logger,
-  { as = 'app' }: { as?: 'app' | 'owner' } = {},
+  { as = 'app', mayCreate = true }: { as?: 'app' | 'owner'; mayCreate?: boolean } = {},
 ): Promise<Database> {
   if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
     throw new SettingsProblem(
       'DATABASE_OWNER_URL needs a DATABASE_URL, as which the service connects to the same database',
     )
-  const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, log) : undefined
+  const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
   const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
-  const {
-    db,
-    batchDb,
-    pool,
-    close: disconnect,
-  } = connect(as === 'app' ? appConnection : ownerConnection, {
+  const databases = connect(as === 'app' ? appConnection : ownerConnection, {
     log,
     connectionsMax: settings.OPENWAGE_DATABASE_CONNECTIONS,
   })
   const close = async () => {
-    await disconnect()
+    await databases.close()
     await embedded?.stop()
   }
   try {
-    await requireDurability(db)
+    await requireDurability(databases.db)
   } catch (error) {
     await close()
     if (embedded !== undefined) throw error
@@ -74,7 +67,8 @@ export async function openDatabase(
     throw new Error(reason + remedyOf(error, as === 'app' ? appConnection : ownerConnection), { cause: error })
   }
   return {
-    ...{ db, batchDb, pool, ownerConnection, appRole: appRoleOf(appConnection) },
+    ...databases,
+    ...{ ownerConnection, appRole: appRoleOf(appConnection) },
     ...{ dataDir: embedded?.dataDir, psqlHint: embedded?.psqlHint, close },
   }
 }
@@ -92,8 +86,12 @@ function appRoleOf(connection: Connection): AppRole {
   return { name: user, ...(typeof password === 'string' ? { password } : {}) }
 }
 
-async function openEmbedded({ OPENWAGE_DATA_DIR: dataDir }: Settings, log: Logger): Promise<EmbeddedPostgres> {
+async function openEmbedded(
+  { OPENWAGE_DATA_DIR: dataDir }: Settings,
+  { log, mayCreate }: { log: Logger; mayCreate: boolean },
+): Promise<EmbeddedPostgres> {
   return await startEmbeddedPostgres({
+    mayCreate,
     checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
     ...(dataDir === '' ? {} : { dataDir }),
     onProgress: step => log.info(step),
@@ -165,7 +163,7 @@ export async function run(
   database: Database,
   { settings, roles, log, now }: { settings: Settings; roles: Roles; log: Logger; now: Clock },
 ): Promise<Running> {
-  const { db, batchDb, pool } = database
+  const { db, batchDb, withCopying, pool } = database
   const { HOST: host, PORT: port, OPENWAGE_HEALTH_PORT: healthPort, OPENWAGE_MODE: mode } = settings
   let app: App | undefined
   let listening: Listening | undefined
@@ -177,19 +175,21 @@ export async function run(
   if (excess !== undefined) log.warn(excess)
   try {
     // Only now, and only what is asked for: they are most of what there is to load.
-    const edge = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
+    const context = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
-          { ...edge, batchDb, pool, hasRail: hasRail(settings) },
+          { ...context, batchDb, withCopying, hasRail: hasRail(settings) },
           { hasDocs: settings.OPENWAGE_DOCS === 'on' },
         )
-      : await (await import('./http/health.ts')).buildHealthApp(edge, { isWorking: () => worker?.isWorking() ?? false })
+      : await (await import('./http/health.ts')).buildHealthApp(context, {
+          isWorking: () => worker?.isWorking() ?? false,
+        })
     listening = roles.api
       ? await listen(app, { host, port, setting: 'PORT' })
       : await listenForProbes(app, { host, port: healthPort, log })
     // Nobody waits for it, and a start does not fail of it.
     if (roles.api) {
-      void import('./http/upload.ts')
+      void import('./http/uploaded-file.ts')
         .then(({ removeLeftBehind }) => removeLeftBehind())
         .catch(error => log.warn({ err: error }, 'files of an earlier process are still there'))
     }
@@ -247,7 +247,7 @@ export function hasRail({ OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>
 function railOf(settings: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
   if (hasRail(settings)) return simulatedBank({ db, now })
   log.warn(
-    'No bank is connected: withdrawals are refused, those already held can only be cancelled, and no money leaves. See docs/payouts.md',
+    'No bank is connected: withdrawals are refused, those already held can only be cancelled, and no money leaves. See docs/guides/go-live.md',
   )
   return null
 }

@@ -178,7 +178,7 @@ function busy() {
 }
 
 function hungUp() {
-  return problem('BadRequest', 'The caller has hung up')
+  return problem('BadRequest', 'The caller has disconnected')
 }
 
 /**

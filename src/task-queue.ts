@@ -1,4 +1,4 @@
-import { type Reader, sql } from './db.ts'
+import { type Reader, sql } from './database/database.ts'
 
 // What graphile-worker's tables say of its queue.
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { type Db, sql, type Tx } from './db.ts'
+import { type Db, sql, type Tx } from './database/database.ts'
 import type { Clock } from './time.ts'
 
 /** Every background task: what the worker runs, and what operations schedule. */

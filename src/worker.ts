@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
-import { connectLike } from './db.ts'
+import { openQueuePool } from './database/connect.ts'
 import { eventTasks } from './events/tasks.ts'
 import { floatTasks } from './float/tasks.ts'
 import { idempotencyTasks } from './idempotency/tasks.ts'
@@ -48,7 +48,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  */
 export async function startWorker(context: TaskContext, pool: pg.Pool, rail: Rail | null): Promise<Worker> {
   // graphile-worker writes job ids as JSON, which knows no bigint: with our types every step that failed would end us.
-  const queue = connectLike(pool, { log: context.log, connectionsMax: queueConnectionsMax })
+  const queue = openQueuePool(pool, { log: context.log, connectionsMax: queueConnectionsMax })
   const running: RunningRunner[] = []
   const stop = async () => {
     await Promise.all(running.map(each => each.stop()))

@@ -3,7 +3,8 @@ import pg from 'pg'
 import pino, { type Logger } from 'pino'
 import { inject } from 'vitest'
 import { buildApp } from '../src/app.ts'
-import { connect, type Db } from '../src/db.ts'
+import { connect } from '../src/database/connect.ts'
+import type { Db } from '../src/database/database.ts'
 import type { App } from '../src/http/server.ts'
 import type { Currency } from '../src/money.ts'
 import { createKey, type Scope, scopes } from '../src/partners/api-keys.ts'
@@ -66,12 +67,13 @@ export async function startHarness({
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, owner, superuser, database })
-  const { db, batchDb, pool, close } = connect({ host, user, database }, { log, connectionsMax: 30 })
+  const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
   // What a test does behind the program's back. It opens no connection before it is used.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
   const clock = testClock(startAt)
+  const { db } = databases
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
-  const app = await buildApp({ db, batchDb, pool, log, now: clock.now, mode, hasRail })
+  const app = await buildApp({ ...databases, log, now: clock.now, mode, hasRail })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
@@ -111,9 +113,7 @@ export async function startHarness({
   return {
     app: app as App,
     /** As the program is connected: what it has no right to do, fails here as well. */
-    db,
-    batchDb,
-    pool,
+    ...databases,
     /** As the owner of the tables, to change and to look at what the program may not. */
     ownerDb: asOwner.db,
     clock,
@@ -169,7 +169,7 @@ export async function startHarness({
     },
     async stop() {
       await app.close()
-      await Promise.all([close(), asOwner.close()])
+      await Promise.all([databases.close(), asOwner.close()])
     },
   }
 }

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { connect, type Db } from '../src/db.ts'
+import { connect } from '../src/database/connect.ts'
+import type { Db } from '../src/database/database.ts'
 import * as memberJobs from '../src/member-jobs/member-jobs.ts'
 
 const folder = new URL('../migrations/', import.meta.url)

@@ -5,10 +5,10 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import type { TestProject } from 'vitest/node'
-import { connect } from '../src/db.ts'
+import { connect } from '../src/database/connect.ts'
+import { migrate } from '../src/database/migrate.ts'
 import { startEmbeddedPostgres } from '../src/embedded/embedded.ts'
 import { superuser } from '../src/embedded/roles.ts'
-import { migrate } from '../src/migrate.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

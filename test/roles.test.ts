@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { appRights } from '../src/grants.ts'
-import { migrate } from '../src/migrate.ts'
+import { appRights } from '../src/database/grants.ts'
+import { migrate } from '../src/database/migrate.ts'
 import { goodAccount, type Harness, startHarness } from './harness.ts'
 
 // What the program's own role cannot do, tried as an SQL injection would, over the program's connections; and what not even

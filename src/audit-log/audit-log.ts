@@ -1,4 +1,4 @@
-import { type Reader, sql, type Tx } from '../db.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
 import { newId } from '../ids.ts'
 
 /**

@@ -41,16 +41,20 @@ export type Cluster = {
  * once: whatever takes long is made under another name and then renamed.
  */
 export async function prepareCluster({
+  mayCreate = true,
   onProgress = () => undefined,
   ...options
 }: {
   dataDir?: string
   checkoutDir: string
+  mayCreate?: boolean
   onProgress?: (step: string) => void
 }): Promise<Cluster> {
   const binariesPackage = findPackage()
   const pgdataName = `postgres-${binariesPackage.major}`
   const { dataDir, user } = await chooseDataDir(options, pgdataName)
+  if (!mayCreate && !existsSync(join(dataDir, pgdataName, 'PG_VERSION')))
+    throw new EmbeddedPostgresProblem(`There is no database in ${dataDir} yet: npm start creates one`)
   sweep(dataDir)
   const binaries = await prepareBinaries(binariesPackage, { dataDir, user, onProgress })
   const cluster = {

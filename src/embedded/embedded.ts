@@ -29,6 +29,7 @@ export type EmbeddedPostgres = {
  * last user stops or dies, in whatever way, and while we use it, it is brought back when it dies.
  * @param options.dataDir what the operator asked for; without it `data` in the checkout, or a folder below /var/lib
  *   where PostgreSQL's user cannot enter the checkout
+ * @param options.mayCreate false for a command that only looks: without a database it then throws
  * @param options.settings for postgres; they hold only when this call starts the server, not when it joins
  * @param options.onProgress told of each step that takes noticeable time
  * @param options.onLost told when the server is lost, and again each time that it could not be brought back
@@ -43,6 +44,7 @@ export async function startEmbeddedPostgres({
 }: {
   dataDir?: string
   checkoutDir: string
+  mayCreate?: boolean
   settings?: Record<string, string>
   onProgress?: (step: string) => void
   onLost?: (reason: string) => void

@@ -97,7 +97,8 @@ const FloatData = Type.Object(
 
 /**
  * Every type of event: when it is emitted, and what its `data` holds (ids, states, days and Money, never bank details or
- * names). Emitting an event that does not match does not compile; openapi.json and docs/events.md come from here.
+ * names). Emitting an event that does not match does not compile; openapi.json and docs/reference/events.md are
+ * generated from here.
  */
 export const catalogue = {
   'intent.created': { when: 'A withdrawal was quoted.', data: IntentData },

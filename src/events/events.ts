@@ -1,6 +1,6 @@
 import type { RawBuilder } from 'kysely'
-import { cachedSql } from '../cached-sql.ts'
-import { type Reader, sql, type Tx } from '../db.ts'
+import { cachedSql } from '../database/cached-sql.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import { firstId, newId } from '../ids.ts'
 import type { EventData, EventType } from './catalogue.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import type { Db } from '../db.ts'
+import type { Db } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'

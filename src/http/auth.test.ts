@@ -1,9 +1,10 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
-import { connect } from '../db.ts'
+import { connect } from '../database/connect.ts'
 import { newSecret } from '../partners/api-keys.ts'
-import { type App, createServer } from './server.ts'
+import { createServer } from './create-server.ts'
+import type { App } from './server.ts'
 
 let harness: Harness
 let open: App

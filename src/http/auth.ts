@@ -1,4 +1,4 @@
-import type { Db } from '../db.ts'
+import type { Db } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import { findHolder, type KeyHolder, modeOf } from '../partners/api-keys.ts'
 import type { Mode } from '../partners/partners.ts'

@@ -58,7 +58,7 @@ class Held {
 
   /** @throws Problem `ServiceUnavailable`, or `BadRequest` when the caller has hung up */
   growTo(bytes: number): void {
-    if (this.isReleased) throw problem('BadRequest', 'The caller has hung up')
+    if (this.isReleased) throw problem('BadRequest', 'The caller has disconnected')
     const before = this.bytes
     if (kindOf(before) === kindOf(bytes)) budgets[kindOf(bytes)].take(this.partnerId, bytes - before)
     else {

@@ -3,8 +3,10 @@ import net from 'node:net'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
-import { type App, createServer } from './server.ts'
-import { acceptUploads, UploadedFile } from './upload.ts'
+import { createServer } from './create-server.ts'
+import type { App } from './server.ts'
+import { acceptUploads } from './upload.ts'
+import { UploadedFile } from './uploaded-file.ts'
 
 let harness: Harness
 let app: App

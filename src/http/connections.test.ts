@@ -4,8 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
+import { createServer } from './create-server.ts'
 import { sendStaticFile, staticFile } from './docs/static-file.ts'
-import { type App, createServer } from './server.ts'
+import type { App } from './server.ts'
 
 const large = 8 * 1024 * 1024
 const limits = { checkEveryMs: 20, unsentMsMax: 300, connectionsMax: 3, refusedConnectionsMax: 2 }

@@ -1,20 +1,26 @@
-import type { Server } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 type Limits = {
   /** Connections that are served at the same time. */
   connectionsMax: number
-  /** Connections beyond that, each of which gets one refusal; what comes after them is closed at once. */
+  /** Connections beyond that, each of which gets one refusal. Further ones are closed at once. */
   refusedConnectionsMax: number
   /** Milliseconds that a client may leave an answer unread. */
   unsentMsMax: number
 }
 
-type Connection = { isRefused: boolean; bytesWritten: number; stalledSinceMs: number | undefined }
+type Connection = {
+  isRefused: boolean
+  bytesWritten: number
+  stalledSinceMs: number | undefined
+  /** The response to the latest request. */
+  response: ServerResponse | undefined
+}
 
 /**
  * Bounds what all clients together can make the process hold. An answer stays in memory until its client has read it, and
- * Node waits for that as long as the client takes a byte now and then.
+ * Node waits for a client that reads a byte now and then.
  */
 export class Connections {
   readonly #open = new Map<Socket, Connection>()
@@ -25,27 +31,39 @@ export class Connections {
     this.#limits = limits
     server.maxConnections = this.#openMax
     server.on('connection', socket => this.#accept(socket))
+    server.on('request', (request, response) => {
+      const connection = this.#open.get(request.socket)
+      if (connection !== undefined) connection.response = response
+    })
   }
 
   get #openMax(): number {
     return this.#limits.connectionsMax + this.#limits.refusedConnectionsMax
   }
 
-  /** Whether requests of this connection are refused, because there are too many others. */
+  /** Whether this connection is one too many, so that its requests are refused. */
   isRefused(socket: Socket): boolean {
     return this.#open.get(socket)?.isRefused ?? false
   }
 
+  /** The response to the connection's latest request, while it is not fully written. Earlier ones are written before it. */
+  unfinishedResponseOf(socket: Socket): ServerResponse | undefined {
+    const response = this.#open.get(socket)?.response
+    return response?.writableFinished ? undefined : response
+  }
+
   /**
-   * Closes the connections whose client leaves an answer unread.
+   * Closes the connections whose clients leave an answer unread.
    * @returns how many
    */
   sweep(): number {
     const nowMs = performance.now()
     let closed = 0
     for (const [socket, connection] of this.#open) {
+      // An idle connection must not keep its last request and response in memory.
+      if (connection.response?.writableFinished) connection.response = undefined
       const { bytesWritten } = socket
-      // A streamed answer writes on whenever the client has read; a whole one has to be read within the time.
+      // A streamed answer writes more whenever the client has read; a whole one has to be read within the limit.
       if (socket.writableLength === 0 || bytesWritten !== connection.bytesWritten) {
         connection.bytesWritten = bytesWritten
         connection.stalledSinceMs = undefined
@@ -60,14 +78,14 @@ export class Connections {
   }
 
   #accept(socket: Socket): void {
-    // Node's `maxConnections` does not count the connections that another listener has passed on.
+    // Node's `maxConnections` does not count connections that were handed over by another listener.
     if (this.#open.size >= this.#openMax) {
       socket.destroy()
       return
     }
     const isRefused = this.#served >= this.#limits.connectionsMax
     if (!isRefused) this.#served++
-    this.#open.set(socket, { isRefused, bytesWritten: 0, stalledSinceMs: undefined })
+    this.#open.set(socket, { isRefused, bytesWritten: 0, stalledSinceMs: undefined, response: undefined })
     socket.once('close', () => {
       this.#open.delete(socket)
       if (!isRefused) this.#served--

@@ -3,15 +3,16 @@ import net from 'node:net'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
-import { type Db, sql } from '../db.ts'
+import { type Reader, sql } from '../database/database.ts'
+import { createServer } from './create-server.ts'
 import { sendCsv } from './csv.ts'
-import { type App, createServer } from './server.ts'
+import type { App } from './server.ts'
 import { withIdempotency as withKey } from './with-idempotency.ts'
 
 let harness: Harness
 let app: App
 let port: number
-const sleep = (db: Db, seconds: number) => sql`select pg_sleep(${seconds})`.execute(db)
+const sleep = (db: Reader, seconds: number) => sql`select pg_sleep(${seconds})`.execute(db)
 
 beforeAll(async () => {
   harness = await startHarness()

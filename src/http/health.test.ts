@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startHarness } from '../../test/harness.ts'
-import { sql } from '../db.ts'
+import { sql } from '../database/database.ts'
 import { beat, listWorkers, signOff } from '../workers/heartbeats.ts'
 
 let harness: Awaited<ReturnType<typeof startHarness>>

@@ -1,10 +1,11 @@
 import { type TSchema, Type } from 'typebox'
-import type { Db } from '../db.ts'
+import type { Db } from '../database/database.ts'
+import { describeNewerSchema, readSchemaState } from '../database/migrations.ts'
 import { problem } from '../errors.ts'
-import { describeNewerSchema, readSchemaState } from '../migrations.ts'
 import { limits as heartbeatLimits, listWorkers } from '../workers/heartbeats.ts'
+import { createServer } from './create-server.ts'
 import { operation } from './operation.ts'
-import { type ApiContext, type App, createServer } from './server.ts'
+import type { ApiContext, App } from './server.ts'
 
 const tag = 'Service'
 const strict = { additionalProperties: false }
@@ -119,7 +120,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
 
 /** An app with nothing but the health probes, for a process that runs the worker alone. */
 export async function buildHealthApp(
-  edge: Omit<ApiContext, 'batchDb' | 'pool' | 'hasRail'>,
+  edge: Omit<ApiContext, 'batchDb' | 'withCopying' | 'hasRail'>,
   { isWorking }: { isWorking: () => boolean },
 ): Promise<App> {
   const app = createServer(edge)

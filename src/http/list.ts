@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { Page } from '../db.ts'
+import type { Page } from '../database/database.ts'
 
 /** The page of a list: how many entries to pass over, and how many to give. Both are echoed in the answer. */
 export const pageQuery = {

@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
+import { createServer } from './create-server.ts'
 import { listenOn } from './listening.ts'
-import { createServer } from './server.ts'
 
 let harness: Harness
 beforeAll(async () => {

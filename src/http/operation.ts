@@ -3,8 +3,8 @@ import { type TSchema, Type } from 'typebox'
 import { type ProblemName, problems } from '../errors.ts'
 import { exampleId, Id } from '../ids.ts'
 import { WireMoney } from '../money.ts'
+import { mediaTypes } from './file-kinds.ts'
 import { preferenceAppliedHeader, preferHeader } from './prefer.ts'
-import { mediaTypes } from './upload.ts'
 
 /** A CSV file as the document describes it. */
 type Csv = { description: string; example: string }

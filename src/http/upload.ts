@@ -1,82 +1,26 @@
-import { createHash, randomUUID } from 'node:crypto'
-import { type FileHandle, open, readdir, rm, unlink } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
 import { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { type Readable, Transform, type TransformCallback } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { type Problem, problem } from '../errors.ts'
 import { drain } from './bodies.ts'
 import { requireUtf8 } from './csv.ts'
+import { type FileKind, fileKindOf, mediaTypes, unsupportedKind, unsupportedMediaTypes } from './file-kinds.ts'
 import { FormFile, formBytesMax, notOneFile } from './form.ts'
 import type { App } from './server.ts'
-
-/** A body that came as a file, and lies on the disk, without a name, until the request is answered. */
-export class UploadedFile {
-  readonly kind: FileKind
-  readonly bytes: number
-  /** In hexadecimal digits. */
-  readonly sha256: string
-  private readonly handle: FileHandle
-  private borrowers = 0
-  private isAnswered = false
-
-  constructor(handle: FileHandle, { kind, bytes, sha256 }: { kind: FileKind; bytes: number; sha256: string }) {
-    this.handle = handle
-    this.kind = kind
-    this.bytes = bytes
-    this.sha256 = sha256
-  }
-
-  /**
-   * Lends the descriptor of the open file. It stays open until `work` has ended, also when the caller hangs up before: the
-   * next file that is opened may get its number.
-   */
-  async lend<T>(work: (fd: number) => Promise<T>): Promise<T> {
-    if (this.isAnswered) throw problem('BadRequest', 'The caller has hung up')
-    this.borrowers += 1
-    try {
-      return await work(this.handle.fd)
-    } finally {
-      this.borrowers -= 1
-      await this.closeUnused()
-    }
-  }
-
-  /** The request is answered, or its caller has hung up. */
-  async answered(): Promise<void> {
-    this.isAnswered = true
-    await this.closeUnused()
-  }
-
-  /** What makes two requests the same: the file, and not where it lies. */
-  toJSON(): { kind: FileKind; sha256: string } {
-    return { kind: this.kind, sha256: this.sha256 }
-  }
-
-  private async closeUnused(): Promise<void> {
-    // Closing it again does nothing.
-    if (this.isAnswered && this.borrowers === 0) await this.handle.close()
-  }
-}
-type FileKind = 'csv' | 'xlsx'
-
-export const mediaTypes = {
-  csv: 'text/csv',
-  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-  form: 'multipart/form-data',
-} as const
+import { openNameless, UploadedFile } from './uploaded-file.ts'
 
 const limits = {
-  /** A million members with an account each, and as much again. */
+  /** A million members with a bank account each, and as much again. */
   fileBytesMax: 100 * 1024 * 1024,
-  /** 100 MiB at a megabit and a half a second. */
+  /** 100 MiB at 1.5 Mbit/s. */
   arrivalMsMax: 10 * 60_000,
   /** A million rows are read and compared within a minute; on a slow and busy machine within several. */
   answerMsMax: 10 * 60_000,
-  /** Files that arrive at once, of all partners: each may fill its share of the disk. */
+  /** Files in arrival at once, of all partners: each may fill its share of the disk. */
   arrivingMax: 64,
-  /** Of one partner, whose jobs are done one after the other anyway. */
+  /** Files in arrival at once, of one partner, whose jobs run one after the other anyway. */
   arrivingOfOneMax: 3,
 }
 
@@ -84,11 +28,11 @@ type Accepted = { kinds: readonly FileKind[]; fileBytesMax: number }
 const anyFile: Accepted = { kinds: ['csv', 'xlsx'], fileBytesMax: limits.fileBytesMax }
 
 /**
- * Lets the routes of this scope take a file as their body: CSV or XLSX as it is, or as the one part of a form. It goes to
- * the disk as it comes, never whole into memory, and `request.body` is an `UploadedFile`.
+ * Lets the routes of this scope take a file as their body: CSV or XLSX as is, or as the only part of a form. It is streamed
+ * to disk, never whole in memory, and `request.body` is an `UploadedFile`.
  *
- * @param kinds those that are taken; with both of them, a form too
- * Answers 413 beyond `fileBytesMax`, 415 to another kind of file, and 400 to an empty one and to a form that is not one file.
+ * Answers 413 beyond `fileBytesMax`, 415 to another kind of file, and 400 to an empty file or a form that is not one file.
+ * @param kinds those that are accepted; with both of them, a form too
  */
 export function acceptUploads(scope: App, { kinds, fileBytesMax }: Accepted = anyFile): void {
   scope.addHook('onRoute', route => {
@@ -103,7 +47,7 @@ export function acceptUploads(scope: App, { kinds, fileBytesMax }: Accepted = an
     })
   })
   scope.addHook('preHandler', async request => {
-    // Nothing passes over the connection while a large file is dealt with; otherwise it would be taken for an idle one.
+    // Nothing crosses the connection while a large file is processed; without this it would be closed as idle.
     const { socket } = request.raw
     if (request.body instanceof UploadedFile && socket instanceof Socket) socket.setTimeout(limits.answerMsMax)
   })
@@ -120,8 +64,8 @@ export function acceptUploads(scope: App, { kinds, fileBytesMax }: Accepted = an
   scope.addContentTypeParser(mediaTypes.form, async (request: FastifyRequest, payload: Readable) => {
     return await receive(request, payload, fileBytesMax, incoming => openForm(request, payload, incoming))
   })
-  scope.addContentTypeParser(Object.keys(otherKinds), async (request: FastifyRequest) => {
-    throw kindRefused(request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase())
+  scope.addContentTypeParser(unsupportedMediaTypes, async (request: FastifyRequest) => {
+    throw unsupportedKind(request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase())
   })
 }
 
@@ -135,7 +79,7 @@ async function receive(
   begin: (incoming: IncomingFile) => void,
 ): Promise<UploadedFile> {
   const incoming = new IncomingFile(fileBytesMax)
-  // Hung up, or too slow: nothing more is worth reading.
+  // The caller has disconnected or is too slow: there is no rest to drain.
   let isBrokenOff = false
   const giveUp = (error: Error) => {
     isBrokenOff = true
@@ -146,12 +90,12 @@ async function receive(
   const partnerId = request.partner.id
   arriving.push(partnerId)
   try {
-    const mine = arriving.filter(each => each === partnerId)
-    if (arriving.length > limits.arrivingMax || mine.length > limits.arrivingOfOneMax) throw busy()
+    const ofPartner = arriving.filter(each => each === partnerId)
+    if (arriving.length > limits.arrivingMax || ofPartner.length > limits.arrivingOfOneMax) throw tooMany()
     if (payload.destroyed) throw problem('BadRequest', 'The body ended early')
     if (Number(request.headers['content-length']) > fileBytesMax + formBytesMax) throw tooLarge(fileBytesMax)
     handle = await openNameless()
-    // The caller may have hung up meanwhile.
+    // The caller may have disconnected meanwhile.
     if (incoming.errored) throw incoming.errored
     begin(incoming)
     await handle.writeFile(incoming)
@@ -165,7 +109,7 @@ async function receive(
     await handle?.close()
     payload.unpipe()
     if (!isBrokenOff) await drain(payload)
-    throw isFull(refusal) ? noRoom() : refusal
+    throw isOutOfRoom(refusal) ? noRoom() : refusal
   } finally {
     arriving.splice(arriving.indexOf(partnerId), 1)
     payload.off('error', giveUp)
@@ -175,54 +119,16 @@ async function receive(
 // The partner of each file that is arriving.
 const arriving: string[] = []
 
-function busy(): Problem {
-  return problem(
-    'ServiceUnavailable',
-    'Too many files are arriving already; try again in a moment',
-    {},
-    { 'retry-after': '5' },
-  )
+function openForm(request: FastifyRequest, payload: Readable, incoming: IncomingFile): void {
+  const form = new FormFile(request.headers['content-type'] ?? '', ({ mediaType, name }) => {
+    incoming.kind = fileKindOf(mediaType, name)
+    if (incoming.kind === undefined) throw unsupportedKind(mediaType, name)
+  })
+  form.on('error', error => incoming.destroy(error))
+  payload.pipe(form).pipe(incoming)
 }
 
-function isFull(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE'].includes((error as { code?: string }).code ?? '')
-}
-
-function noRoom(): Problem {
-  const message = 'The service has no room for the file at the moment; try again in a minute'
-  return problem('ServiceUnavailable', message, {}, { 'retry-after': '60' })
-}
-
-/**
- * Opens a file that has no name any more. It holds bank details, and whatever ends this process, a SIGKILL too, the
- * operating system frees it.
- */
-async function openNameless(): Promise<FileHandle> {
-  const file = path.join(tmpdir(), `${filePrefix}${randomUUID()}`)
-  const handle = await open(file, 'wx+', 0o600)
-  try {
-    await unlink(file)
-    return handle
-  } catch (error) {
-    await handle.close()
-    throw error
-  }
-}
-
-/**
- * Removes what earlier processes have left in the temporary folder, whatever its age. A live neighbour loses nothing: it
- * has opened its files, and never looks for them by name.
- */
-export async function removeLeftBehind(): Promise<void> {
-  for (const name of await readdir(tmpdir())) {
-    // Best effort: one may be another user's, or just being removed.
-    if (name.startsWith(filePrefix)) await rm(path.join(tmpdir(), name), { recursive: true }).catch(() => undefined)
-  }
-}
-
-const filePrefix = 'openwage-upload-'
-
-/** A file on its way to the disk: counted, hashed, and refused when it is too large. */
+/** Counts and hashes a file on its way to disk, and refuses one that is too large. */
 class IncomingFile extends Transform {
   kind: FileKind | undefined
   private bytes = 0
@@ -232,7 +138,7 @@ class IncomingFile extends Transform {
   constructor(bytesMax: number) {
     super()
     this.bytesMax = bytesMax
-    // Told by what writes it; before it is written, an error that nobody listens to would end the process.
+    // `writeFile` throws what goes wrong. Before it listens, an error without a listener would end the process.
     this.on('error', () => {})
   }
 
@@ -243,7 +149,7 @@ class IncomingFile extends Transform {
     else done(null, chunk)
   }
 
-  /** @throws Problem when nothing came */
+  /** @throws Problem `BodyValidation` if the file is empty or missing */
   uploaded(handle: FileHandle): UploadedFile {
     const { kind, bytes } = this
     if (kind === undefined) throw notOneFile()
@@ -252,38 +158,20 @@ class IncomingFile extends Transform {
   }
 }
 
-function openForm(request: FastifyRequest, payload: Readable, incoming: IncomingFile): void {
-  const form = new FormFile(request.headers['content-type'] ?? '', ({ mediaType, name }) => {
-    incoming.kind = kindOf(mediaType, name)
-    if (incoming.kind === undefined) throw kindRefused(mediaType, name)
-  })
-  form.on('error', error => incoming.destroy(error))
-  payload.pipe(form).pipe(incoming)
-}
-
-/** What a part of a form is, by its media type, or else by the ending of its name. */
-function kindOf(mediaType: string, name: string): FileKind | undefined {
-  const ending = path.extname(name).toLowerCase()
-  if (ending === '.xlsm') return undefined
-  if (mediaType === mediaTypes.csv) return 'csv'
-  if (mediaType === mediaTypes.xlsx) return 'xlsx'
-  if (mediaType === macroWorkbook) return undefined
-  // Browsers on Windows name a .csv file application/vnd.ms-excel.
-  if (ending === '.csv') return 'csv'
-  return ending === '.xlsx' ? 'xlsx' : undefined
-}
-
-const macroWorkbook = 'application/vnd.ms-excel.sheet.macroenabled.12'
-const otherKinds: Record<string, string> = {
-  [macroWorkbook]: 'A workbook with macros is not taken; save it as .xlsx or "CSV UTF-8"',
-  'application/vnd.ms-excel': 'An old Excel workbook (.xls) is not taken; save it as .xlsx or "CSV UTF-8"',
-}
-
-function kindRefused(mediaType = '', name = ''): Problem {
-  const known = otherKinds[/\.xlsm$/i.test(name) ? macroWorkbook : mediaType]
-  return problem('UnsupportedMediaType', known ?? 'The file must be CSV (.csv) or an Excel workbook (.xlsx)')
+function tooMany(): Problem {
+  const message = 'Too many files are being uploaded; nothing was done, try again in a moment'
+  return problem('ServiceUnavailable', message, {}, { 'retry-after': '5' })
 }
 
 function tooLarge(bytesMax: number): Problem {
   return problem('PayloadTooLarge', `The file must not exceed ${bytesMax} bytes`)
+}
+
+function isOutOfRoom(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE'].includes((error as { code?: string }).code ?? '')
+}
+
+function noRoom(): Problem {
+  const message = 'The service has no room for the file at the moment; try again in a minute'
+  return problem('ServiceUnavailable', message, {}, { 'retry-after': '60' })
 }

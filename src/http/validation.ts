@@ -1,25 +1,11 @@
-import { Ajv, type ErrorObject } from 'ajv'
-import formats from 'ajv-formats'
+import type { ErrorObject } from 'ajv'
 import type { FastifySchema } from 'fastify'
 import { type Issue, issue, type ProblemName, problemOf } from '../errors.ts'
-import { hasVisible, visibleFormat } from '../text.ts'
-import { timeFormats } from '../time.ts'
+import { ajv } from '../json-schema.ts'
+import { visibleFormat } from '../text.ts'
 import { LargeJson } from './large-json.ts'
 import { type Fault, faultsMax, textFault } from './strict-json.ts'
-import { UploadedFile } from './upload.ts'
-
-// Nothing is coerced, defaulted or removed. It stops at the first error, and looks at lengths before contents: that is all
-// the work that a good request, and a hostile one, can cause. `collect` finds the other errors, within limits.
-const ajv = new Ajv({
-  discriminator: true,
-  strict: false,
-  coerceTypes: false,
-  removeAdditional: false,
-  useDefaults: false,
-})
-formats.default(ajv)
-for (const [name, validate] of Object.entries(timeFormats)) ajv.addFormat(name, validate)
-ajv.addFormat(visibleFormat, hasVisible)
+import { UploadedFile } from './uploaded-file.ts'
 
 // An answer names as many; more are of no use to a person, and a hostile body has a hundred thousand.
 const issuesMax = faultsMax - 1

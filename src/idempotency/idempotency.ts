@@ -1,5 +1,6 @@
-import { cachedSql } from '../cached-sql.ts'
-import { type Db, isLockTimeout, type Reader, sql, type Tx } from '../db.ts'
+import { cachedSql } from '../database/cached-sql.ts'
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { isLockTimeout } from '../database/errors.ts'
 import { Problem, problem } from '../errors.ts'
 
 /** A request that its sender may repeat: its key, and what tells it from every other request. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
-import { sql, type Tx } from '../db.ts'
+import { sql, type Tx } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import { floatSums, floatsToFold, foldFloatChanges, post } from './ledger.ts'
 

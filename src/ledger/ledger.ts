@@ -1,11 +1,11 @@
 import type { RawBuilder } from 'kysely'
-import { cachedSql } from '../cached-sql.ts'
-import { type Reader, sql, type Tx } from '../db.ts'
+import { cachedSql } from '../database/cached-sql.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
 
 /**
- * The accounts of the books (docs/ledger.md). `earned_pay` is one per pay cycle and member; `member_available`,
+ * The accounts of the books (docs/internals/ledger.md). `earned_pay` is one per pay cycle and member; `member_available`,
  * `member_owed` and `carried` are one per member; the others are one per partner. All of them are per currency.
  */
 type Account =
@@ -33,7 +33,7 @@ export type Transfer = {
 /**
  * Transfers that belong together.
  * `movementId`: what they are about: a pay run, a withdrawal.
- * `reason`: why, in the words of docs/ledger.md: 'withdrawal.held'.
+ * `reason`: why, in the words of docs/internals/ledger.md: 'withdrawal.held'.
  */
 export type Movement = { partnerId: string; movementId: string; reason: string; transfers: Transfer[]; now: Date }
 

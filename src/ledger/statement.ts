@@ -1,4 +1,4 @@
-import { type Page, type Reader, sql } from '../db.ts'
+import { type Page, type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../money.ts'
 
 /** What a member can withdraw, and what a correction took beyond what was there; in minor units. */

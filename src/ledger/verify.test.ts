@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
-import { sql, type Tx } from '../db.ts'
+import { sql, type Tx } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'

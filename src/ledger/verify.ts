@@ -1,5 +1,5 @@
 import type { RawBuilder } from 'kysely'
-import { type Reader, sql } from '../db.ts'
+import { type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../money.ts'
 import { availableChange, floatChange, movesFloat, owedChange, pendingChange } from './ledger.ts'
 
@@ -70,7 +70,7 @@ function sums({ expected, found }: { expected: RawBuilder<unknown>; found: RawBu
      order by 1, 2 limit 1`
 }
 
-/** The rules of the books, by the words of docs/ledger.md. Each is one pass over its rows, however many there are. */
+/** The rules of the books, by the words of docs/internals/ledger.md. Each is one pass over its rows, however many there are. */
 const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagreement>> }[] = [
   {
     name: 'member balances',
@@ -94,7 +94,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
     name: 'moments',
     rule: 'every transfer is one of the moments that the books know',
     broken: sql<Disagreement>`
-      select t.partner_id, t.id as subject, 'a moment of docs/ledger.md' as expected,
+      select t.partner_id, t.id as subject, 'a moment of docs/internals/ledger.md' as expected,
              format('%s: %s to %s', t.reason, t.debit, t.credit) as found
         from ledger_transfers t
         left join (values ${sql.join(postingRules.map(moment => sql`(${sql.join(moment.map(word => sql.lit(word)))})`))})

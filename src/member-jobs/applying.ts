@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { sql, type Tx } from '../db.ts'
+import { sql, type Tx } from '../database/database.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import {

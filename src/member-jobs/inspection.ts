@@ -1,4 +1,4 @@
-import { type Reader, sql } from '../db.ts'
+import { type Reader, sql } from '../database/database.ts'
 import type { MemberJob } from './member-jobs.ts'
 import type { Plan } from './plan.ts'
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
-import { sql } from '../db.ts'
+import { sql } from '../database/database.ts'
 import { memberJobTasks } from './tasks.ts'
 
 vi.setConfig({ testTimeout: 60_000 })

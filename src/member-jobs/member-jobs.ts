@@ -1,4 +1,5 @@
-import { type CopyInto, type Db, type Page, type Reader, sql, type Tx } from '../db.ts'
+import type { CopyInto } from '../database/copy.ts'
+import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { type Decision, decideAll, type PartnerRules, type Wish, wavesOf } from '../members/changes.ts'

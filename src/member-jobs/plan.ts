@@ -1,8 +1,8 @@
-import { type Reader, sql, type Tx } from '../db.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import type { DB } from '../database/tables.ts'
 import { issuesMax, Problem } from '../errors.ts'
 import { type Decision, decideAll, lastInstructedAt, type PartnerRules, type Wish } from '../members/changes.ts'
 import type { Column, MemberUpdate } from '../members/schema.ts'
-import type { DB } from '../tables.ts'
 import type { Fault, Read } from './reading.ts'
 
 /** What a job does, in numbers of members. */

@@ -1,4 +1,4 @@
-import { type Page, type Reader, sql } from '../db.ts'
+import { type Page, type Reader, sql } from '../database/database.ts'
 import type { Action, StoredRow } from './plan.ts'
 
 /** What became of one row, one action, or one member who was not in the file; and the row, or the member, itself. */

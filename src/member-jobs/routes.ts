@@ -1,12 +1,13 @@
 import { type Static, Type } from 'typebox'
 import { csvLines } from '../csv.ts'
-import { type Db, sql, type Tx, withCopying } from '../db.ts'
+import { type Db, sql, type Tx } from '../database/database.ts'
 import { disconnectSignal } from '../http/body-timeouts.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
 import { pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
-import { acceptUploads, type UploadedFile } from '../http/upload.ts'
+import { acceptUploads } from '../http/upload.ts'
+import type { UploadedFile } from '../http/uploaded-file.ts'
 import { type Answer, read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { type Column, cellOf, columns } from '../members/schema.ts'
@@ -40,7 +41,7 @@ const created = {
 } as const
 const preview = { status: 200, description: 'With `dryRun=true`: what the job would do.', schema: Preview } as const
 
-export function memberJobRoutes(app: App, { db, pool }: ApiContext): void {
+export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void {
   app.post(
     '/v1/members/jobs',
     {
@@ -81,7 +82,7 @@ export function memberJobRoutes(app: App, { db, pool }: ApiContext): void {
             id,
             tag,
             summary,
-            description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has an issue for each of the first 1,000 and one that counts the rest, and nothing happens. What is done about a member after the file was sent is younger than the file, and stays. A file that is sent while another job has not ended is queued behind it (\`NotReady\`) and compared with the members when its turn comes; then it wins over every job that was sent before it. With 5 files queued, the next is a \`Conflict\`. See docs/members-in-files.md.`,
+            description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has an issue for each of the first 1,000 and one that counts the rest, and nothing happens. What is done about a member after the file was sent is younger than the file, and stays. A file that is sent while another job has not ended is queued behind it (\`NotReady\`) and compared with the members when its turn comes; then it wins over every job that was sent before it. With 5 files queued, the next is a \`Conflict\`. See docs/guides/import-members.md.`,
             query: FileQuery,
             fileBody: {
               description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows; of a workbook, 100,000 rows.`,
@@ -96,7 +97,7 @@ export function memberJobRoutes(app: App, { db, pool }: ApiContext): void {
           // Made by the scope's parser, and checked to be one.
           const uploaded = request.body as UploadedFile
           return await uploaded.lend(fd =>
-            withCopying(pool, (copyingDb, copyInto) =>
+            withCopying((copyingDb, copyInto) =>
               withIdempotency(copyingDb, request, reply, async tx => {
                 const { partner, now } = request
                 const query = request.query as Static<typeof FileQuery>

@@ -1,4 +1,4 @@
-import { isUniqueViolation, outageOutcome } from '../db.ts'
+import { isUniqueViolation, outageOutcome } from '../database/errors.ts'
 import { scheduleTask, type Tasks } from '../tasks.ts'
 import * as memberJobs from './member-jobs.ts'
 

@@ -1,4 +1,5 @@
-import { isUniqueViolation, sql, type Tx } from '../db.ts'
+import { sql, type Tx } from '../database/database.ts'
+import { isUniqueViolation } from '../database/errors.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import type { Currency } from '../money.ts'

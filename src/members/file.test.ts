@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
 import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness.ts'
-import { sql } from '../db.ts'
+import { sql } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { columns } from './schema.ts'
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type BankAccount, toColumns } from '../bank-accounts/rules.ts'
-import { brokenConstraint, type Reader, sql, type Tx } from '../db.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import { brokenConstraint } from '../database/errors.ts'
 import { Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'

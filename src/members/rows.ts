@@ -1,5 +1,5 @@
 import { fromColumns, toColumns } from '../bank-accounts/rules.ts'
-import type { Reader } from '../db.ts'
+import type { Reader } from '../database/database.ts'
 import { type Member, memberNotFound, type Profile } from './rules.ts'
 
 /** A profile as the columns of its row. */

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { type Db, isReadOnly, sql, type Tx } from '../db.ts'
+import { type Db, sql, type Tx } from '../database/database.ts'
+import { isReadOnly } from '../database/errors.ts'
 import { newId } from '../ids.ts'
 import type { Mode, Partner } from './partners.ts'
 

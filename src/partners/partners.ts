@@ -1,7 +1,7 @@
 import type { UpdateObject } from 'kysely'
-import { type Reader, sql, type Tx } from '../db.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import type { DB } from '../database/tables.ts'
 import { newId } from '../ids.ts'
-import type { DB } from '../tables.ts'
 import type { Day } from '../time.ts'
 
 /** A server, its database and its API keys all belong to one mode. */

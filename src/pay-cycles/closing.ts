@@ -1,4 +1,4 @@
-import { sql, type Tx } from '../db.ts'
+import { sql, type Tx } from '../database/database.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Currency } from '../money.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'

@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { euAccount, goodAccount, type Harness, locatedId, startHarness, type TestPartner } from '../../test/harness.ts'
-import { sql, type Tx } from '../db.ts'
+import { sql, type Tx } from '../database/database.ts'
 import { verify } from '../ledger/verify.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { makeAvailable } from '../pay-runs/pay-runs.ts'

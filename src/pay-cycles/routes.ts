@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { Reader } from '../db.ts'
+import type { Reader } from '../database/database.ts'
 import { csvHeaders, prefersCsv } from '../http/csv.ts'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
 import { operation } from '../http/operation.ts'

@@ -1,4 +1,4 @@
-import { outageOutcome } from '../db.ts'
+import { outageOutcome } from '../database/errors.ts'
 import type { Tasks } from '../tasks.ts'
 import * as closing from './closing.ts'
 import * as payCycles from './pay-cycles.ts'

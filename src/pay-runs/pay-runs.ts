@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Page, type Reader, sql, type Tx } from '../db.ts'
+import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'

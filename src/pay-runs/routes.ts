@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { Tx } from '../db.ts'
+import type { Tx } from '../database/database.ts'
 import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'

@@ -1,4 +1,4 @@
-import { outageOutcome } from '../db.ts'
+import { outageOutcome } from '../database/errors.ts'
 import type { Tasks } from '../tasks.ts'
 import * as payRuns from './pay-runs.ts'
 

@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
-import type { Reader } from '../db.ts'
+import type { Reader } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { verify } from '../ledger/verify.ts'
 import type { TaskContext } from '../tasks.ts'

@@ -1,4 +1,4 @@
-import type { Reader, Tx } from '../db.ts'
+import type { Reader, Tx } from '../database/database.ts'
 
 /** How far the reports of a rail have been read; null before the first. */
 export async function cursorOf(db: Reader, rail: string): Promise<string | null> {

@@ -1,12 +1,12 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
-import { type Db, sql } from '../db.ts'
+import { type Reader, sql } from '../database/database.ts'
 import type { Clock } from '../time.ts'
 import type { Outcome, Payment, Rail, Report } from './rail.ts'
 
-/** How the simulated bank treats a payment: docs/payouts.md. */
+/** How the simulated bank treats a payment: docs/reference/simulated-bank.md. */
 export type Behaviour = 'paid' | 'failed' | 'returned' | 'slow' | 'silent' | 'twice' | 'lost'
 
-// A change here is a change of docs/payouts.md: partners test against these values.
+// A change here is a change of docs/reference/simulated-bank.md: partners test against these values.
 const bySortCode: ReadonlyMap<string, Behaviour> = new Map([
   ['000001', 'failed'],
   ['000002', 'returned'],
@@ -62,7 +62,7 @@ const feedDelayMs = 2_000
  * an outside system; and it fails on purpose, as the account or the amount asks for.
  * @param callMsMax how long its silence is listened to
  */
-export function simulatedBank({ db, now, callMsMax = 2_000 }: { db: Db; now: Clock; callMsMax?: number }): Rail {
+export function simulatedBank({ db, now, callMsMax = 2_000 }: { db: Reader; now: Clock; callMsMax?: number }): Rail {
   return {
     name: 'simulated-bank',
     paymentsMax: 100,
@@ -116,7 +116,7 @@ function byAccount(account: BankAccount): Behaviour | undefined {
 type Received = { behaviour: Behaviour; submissions: number }
 
 // One statement: the bank never has a payment without knowing what becomes of it.
-async function receive(db: Db, payment: Payment, now: Date): Promise<Received> {
+async function receive(db: Reader, payment: Payment, now: Date): Promise<Received> {
   const { reference, amount } = payment
   const behaviour = behaviourFor(payment)
   const script = scripts[behaviour].map(({ afterMs, ...step }) => ({ ...step, at: new Date(now.getTime() + afterMs) }))
@@ -157,7 +157,7 @@ async function silence(signal: AbortSignal): Promise<never> {
 }
 
 // The latest report that has come true; a payment without one is on its way, and one that got lost is unknown.
-async function standing(db: Db, { references, now }: { references: string[]; now: Date }): Promise<Report[]> {
+async function standing(db: Reader, { references, now }: { references: string[]; now: Date }): Promise<Report[]> {
   const { rows } = await sql<Report>`
     select asked.reference, latest.reason,
            coalesce(latest.outcome, case when p.reference is null or (p.behaviour = 'lost' and p.submissions = 1)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { BankAccount } from '../bank-accounts/rules.ts'
-import type { Db, Reader, Tx } from '../db.ts'
+import type { Db, Reader, Tx } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import * as members from '../members/members.ts'
 import type { Currency, Money } from '../money.ts'

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
-import { sql } from '../db.ts'
+import { sql } from '../database/database.ts'
 import { verify } from '../ledger/verify.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'

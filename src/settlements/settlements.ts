@@ -1,4 +1,4 @@
-import { type Page, type Reader, sql, type Tx } from '../db.ts'
+import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'

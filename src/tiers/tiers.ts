@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Reader, sql, type Tx } from '../db.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Currency } from '../money.ts'
 import { type Tier, type TierTerms, termsFault } from './rules.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Reader } from '../db.ts'
+import type { Reader } from '../database/database.ts'
 import { memberNotFound } from '../members/rules.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Reader } from '../db.ts'
+import type { Reader } from '../database/database.ts'
 import { inWords } from '../money.ts'
 import { type FeeSteps, feeSteps, lowestAmount, type Tier } from '../tiers/rules.ts'
 import * as tiers from '../tiers/tiers.ts'

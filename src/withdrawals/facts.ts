@@ -1,6 +1,6 @@
 import { type AccountColumns, fromColumns } from '../bank-accounts/rules.ts'
-import { cachedSql } from '../cached-sql.ts'
-import { type Reader, sql } from '../db.ts'
+import { cachedSql } from '../database/cached-sql.ts'
+import { type Reader, sql } from '../database/database.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Tier } from '../tiers/rules.ts'
 import type { Facts, MemberFacts } from './rules.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
-import { sql } from '../db.ts'
+import { sql } from '../database/database.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
 import { countUnfinished, find, findEligibility, list } from './inspection.ts'
 import * as withdrawals from './withdrawals.ts'

@@ -1,4 +1,4 @@
-import { type Reader, sql } from '../db.ts'
+import { type Reader, sql } from '../database/database.ts'
 import { Problem } from '../errors.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import { readFacts } from './facts.ts'

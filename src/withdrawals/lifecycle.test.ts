@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { startHarness } from '../../test/harness.ts'
-import { sql } from '../db.ts'
+import { sql } from '../database/database.ts'
 import {
   canTransition,
   expectedAt,

@@ -1,4 +1,4 @@
-import type { Tx } from '../db.ts'
+import type { Tx } from '../database/database.ts'
 import { scheduleTask } from '../tasks.ts'
 
 /** Withdrawals that were held for the same time, the first and the last of which are due at these instants. */

@@ -1,6 +1,6 @@
 import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
-import { cachedSql } from '../cached-sql.ts'
-import { type Page, type Reader, sql, type Tx } from '../db.ts'
+import { cachedSql } from '../database/cached-sql.ts'
+import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'

@@ -1,4 +1,4 @@
-import { type Db, type Reader, sql } from '../db.ts'
+import { type Db, type Reader, sql } from '../database/database.ts'
 
 export const limits = {
   /** Several beats fit into the time after which a worker counts as gone, so that one lost beat raises no alarm. */

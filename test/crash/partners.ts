@@ -1,7 +1,7 @@
 import type { Shop } from './clients.ts'
 import { operate } from './program.ts'
 
-// What the simulated bank does with payments to these sort codes: docs/payouts.md. Nobody checks account numbers there.
+// What the simulated bank does with payments to these sort codes: docs/reference/simulated-bank.md. Nobody checks account numbers there.
 const accounts = [
   ...['089999 66374958', '107999 88837491', '202959 63748472', '871427 46238510', '872427 46238510'],
   ...['000001 00000001', '000002 00000002', '000003 00000003', '000005 00000005'],

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sql } from '../../src/db.ts'
+import { sql } from '../../src/database/database.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import { payCycleTasks } from '../../src/pay-cycles/tasks.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'

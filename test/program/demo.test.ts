@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterEach, expect, test, vi } from 'vitest'
-import { connect, type Db, sql } from '../../src/db.ts'
+import { connect } from '../../src/database/connect.ts'
+import { type Db, sql } from '../../src/database/database.ts'
 import * as float from '../../src/float/float.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import { listPartners } from '../../src/partners/partners.ts'

@@ -1,10 +1,19 @@
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test, vi } from 'vitest'
-import { baseEnvironment, type Environment, newDatabase, openwage, start, tamper, tidyUp } from './program.ts'
+import {
+  baseEnvironment,
+  type Environment,
+  newDatabase,
+  newDataDir,
+  openwage,
+  start,
+  tamper,
+  tidyUp,
+} from './program.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 afterEach(tidyUp)
@@ -148,6 +157,13 @@ test('status has an exit code for a script, and names each thing that needs atte
     expect(JSON.parse(told.stdout)).toEqual({ state: 'cannotTell', reason: expect.any(String) })
     expect(told.stdout).not.toContain('secret')
   }
+  const dataDir = newDataDir()
+  expect(await openwage(['status'], { OPENWAGE_DATA_DIR: dataDir })).toMatchObject({
+    code: 2,
+    stdout: `! There is no database in ${dataDir} yet: npm start creates one\n`,
+  })
+  expect(readdirSync(dataDir)).toEqual([])
+
   const database = await newDatabase()
   expect(await openwage(['status'], database)).toMatchObject({
     code: 1,

@@ -5,9 +5,9 @@ import { newDatabase, openwage, type Service, start, tidyUp } from './program.ts
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
-const guide = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8')
+const guide = readFileSync(new URL('../../docs/reference/errors.md', import.meta.url), 'utf8')
 
-test('the commands that docs/errors.md names provoke Forbidden and UnprocessableEntity in a sandbox, and undo it', async () => {
+test('the commands that docs/reference/errors.md names provoke Forbidden and UnprocessableEntity in a sandbox, and undo it', async () => {
   const database = await newDatabase()
   const service = await start(database)
   const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)

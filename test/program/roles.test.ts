@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, expect, test, vi } from 'vitest'
-import { compatibleWith } from '../../src/migrations.ts'
+import { compatibleWith } from '../../src/database/migrations.ts'
 import { newDatabase, openwage, start, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })

@@ -95,7 +95,7 @@ test('what stops a start is one sentence that names it', async () => {
       2,
       'openwage: PORT must be a whole number from 0 to 65535; DATABASE_URL must be like postgres://openwage@db.internal/openwage',
     ],
-    [2, 'openwage: OPENWAGE_MOD is not a setting; docs/operations/settings.md lists them'],
+    [2, 'openwage: OPENWAGE_MOD is not a setting; docs/reference/settings.md lists them'],
   ])
 })
 

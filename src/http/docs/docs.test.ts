@@ -11,7 +11,7 @@ import { acceptedEncoding } from './static-file.ts'
 
 const checkout = new URL('../../../', import.meta.url)
 const guides = readdirSync(new URL('docs/', checkout), { recursive: true, encoding: 'utf8' })
-  .filter(file => file.endsWith('.md'))
+  .filter(file => file.endsWith('.md') && file !== 'README.md')
   .sort()
 
 let harness: Harness
@@ -111,13 +111,16 @@ describe('the pages', () => {
   })
 })
 
-test.each(guides)('every link of docs/%s names a file of the repository, so that it works in its web view', file => {
-  const text = readFileSync(new URL(`docs/${file}`, checkout), 'utf8').replace(/```[\s\S]*?```/g, '')
-  const links = [...text.matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(match => match[1] ?? '')
-  for (const link of links.filter(each => !/^https?:/.test(each))) {
-    expect(existsSync(new URL(path.posix.join('docs', path.posix.dirname(file), link), checkout)), link).toBe(true)
-  }
-})
+test.each([...guides, 'README.md'])(
+  'every link of docs/%s names a file of the repository, so that it works in its web view',
+  file => {
+    const text = readFileSync(new URL(`docs/${file}`, checkout), 'utf8').replace(/```[\s\S]*?```/g, '')
+    const links = [...text.matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(match => match[1] ?? '')
+    for (const link of links.filter(each => !/^https?:/.test(each))) {
+      expect(existsSync(new URL(path.posix.join('docs', path.posix.dirname(file), link), checkout)), link).toBe(true)
+    }
+  },
+)
 
 describe('files', () => {
   test('scripts and style sheets are kept for ever under an address that has the hash of their content', async () => {
@@ -132,7 +135,7 @@ describe('files', () => {
   })
 
   test('pages and openapi.json are compressed, and sent again only when they have changed', async () => {
-    for (const address of ['/docs', '/docs/api', '/openapi.json']) {
+    for (const address of ['/docs', '/docs/reference/api', '/openapi.json']) {
       const plain = await get(address)
       expect(plain.headers).not.toHaveProperty('content-encoding')
       const brotli = await get(address, { 'accept-encoding': 'gzip, deflate, br' })
@@ -175,7 +178,7 @@ describe('where the documentation begins', () => {
     ])
   })
 
-  test.each(['/docs/', '/docs/nothing', '/docs/../package.json', '/docs/api.md', '/docs/assets/page.js'])(
+  test.each(['/docs/', '/docs/nothing', '/docs/../package.json', '/docs/reference/api.md', '/docs/assets/page.js'])(
     '%s is not found, in the contract’s shape',
     async address => {
       const answer = await get(address)
@@ -185,10 +188,10 @@ describe('where the documentation begins', () => {
 })
 
 test('with the documentation turned off there are no pages, and the OpenAPI document stays', async () => {
-  const { db, batchDb, pool, clock, mode } = harness
-  const edge = { db, batchDb, pool, log: pino({ level: 'silent' }), now: clock.now, mode, hasRail: true }
-  const app = await buildApp(edge, { hasDocs: false })
-  for (const url of ['/', '/docs', '/docs/api', '/docs/reference/getMembers']) {
+  const { db, batchDb, withCopying, clock, mode } = harness
+  const context = { db, batchDb, withCopying, log: pino({ level: 'silent' }), now: clock.now, mode, hasRail: true }
+  const app = await buildApp(context, { hasDocs: false })
+  for (const url of ['/', '/docs', '/docs/reference/api', '/docs/reference/getMembers']) {
     const answer = await app.inject({ url, headers: { accept: 'text/html' } })
     expect([url, answer.statusCode, answer.json().issues[0].code]).toEqual([url, 404, 'NotFound'])
   }
@@ -209,7 +212,7 @@ test('in live mode pages show requests and can send none', async () => {
 })
 
 describe('Markdown', () => {
-  const isGuide = (file: string) => ['api.md', 'operations/running.md', 'ledger.md'].includes(file)
+  const isGuide = (file: string) => ['reference/api.md', 'operations/running.md', 'ledger.md'].includes(file)
   const render = (text: string, file = 'api.md') => renderGuide(text, { file, isGuide }).text
 
   test('links between guides become addresses of their pages', () => {

@@ -8,17 +8,27 @@ const folder = new URL('../../../docs/', import.meta.url)
 /** @property file path below docs/, with forward slashes */
 export type Guide = { file: string; title: string }
 
-/** What a newcomer reads first; the others follow by title. */
-const first = ['api.md', 'errors.md', 'members-in-files.md', 'operations/running.md']
+/** The pages to read first, in this order; the others follow by title. */
+const first = [
+  'guides/integrate.md',
+  'guides/run-a-pay-cycle.md',
+  'guides/import-members.md',
+  'guides/go-live.md',
+  'reference/api.md',
+  'reference/errors.md',
+  'operations/running.md',
+  'operations/troubleshooting.md',
+  'internals/architecture.md',
+]
 
-/** Finds all guides: every Markdown file in docs/. */
+/** Finds all guides: every Markdown file in docs/, except the index, which the navigation of the pages replaces. */
 export function findGuides(): Guide[] {
   const guides = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map(name => name.replaceAll('\\', '/'))
-    .filter(name => name.endsWith('.md'))
+    .filter(name => name.endsWith('.md') && name !== 'README.md')
     .map(file => ({ file, title: titleOf(readFileSync(new URL(file, folder), 'utf8')) ?? file }))
   const rank = ({ file }: Guide) => (first.includes(file) ? first.indexOf(file) : first.length)
-  // Decisions are numbered, and read in that order.
+  // Decisions are listed by number.
   const key = ({ file, title }: Guide) => (file.startsWith('decisions/') ? file : title)
   return guides.sort((a, b) => rank(a) - rank(b) || (key(a) < key(b) ? -1 : 1))
 }

@@ -11,14 +11,17 @@ export type Site = {
   guides: Guide[]
   /** Addresses of the style sheet and the script. */
   assets: { style: string; script: string }
-  /** Whether pages may send requests. Not in live mode: no live key belongs into a browser. */
+  /** Whether pages may send requests. False in live mode: a live key does not belong in a browser. */
   canSend: boolean
 }
 
+/** The folders of docs/, in the order of the navigation. Partners rarely need the folded ones. */
 const guideGroups = [
-  { title: 'Guides', contains: (file: string) => !file.includes('/') },
-  { title: 'Running it', contains: (file: string) => file.startsWith('operations/') },
-  { title: 'Decisions', contains: (file: string) => file.startsWith('decisions/') },
+  { title: 'Guides', folder: 'guides/', isFolded: false },
+  { title: 'Reference', folder: 'reference/', isFolded: false },
+  { title: 'Operations', folder: 'operations/', isFolded: false },
+  { title: 'Internals', folder: 'internals/', isFolded: true },
+  { title: 'Decisions', folder: 'decisions/', isFolded: true },
 ]
 
 export function renderPage(site: Site, { title, address, content }: { title: string; address: string; content: Html }) {
@@ -62,12 +65,11 @@ function renderNavigation({ document, operations, guides }: Site, address: strin
   const link = (target: string, label: Html | string) =>
     html`<li><a href="${target}"${target === address ? html` aria-current="page"` : ''}>${label}</a></li>`
   return html`<ul>${link('/docs', 'Overview')}</ul>
-${guideGroups.map(({ title, contains }) => {
-  const group = guides.filter(({ file }) => contains(file))
+${guideGroups.map(({ title, folder, isFolded }) => {
+  const group = guides.filter(({ file }) => file.startsWith(folder))
   const list = html`<ul>${group.map(guide => link(guideAddress(guide.file), guide.title))}</ul>`
   if (group.length === 0) return ''
-  // Decisions are for maintainers.
-  if (title !== 'Decisions') return html`<h2>${title}</h2>${list}`
+  if (!isFolded) return html`<h2>${title}</h2>${list}`
   const isHere = group.some(({ file }) => guideAddress(file) === address)
   return html`<details${isHere ? html` open` : ''}><summary>${title}</summary>${list}</details>`
 })}

@@ -1,0 +1,68 @@
+import { CompiledQuery, type RawBuilder } from 'kysely'
+import { type Reader, sql } from './database.ts'
+
+/**
+ * Like `sql`, for the statements of the hot path: the text is compiled once, and later executions only collect the values.
+ * A part may be cached SQL itself, or a constant `sql` object. Each combination of parts has its own text.
+ */
+export function cachedSql<Row = unknown>(strings: TemplateStringsArray, ...values: unknown[]): CachedSql<Row> {
+  return new CachedSql(strings, values)
+}
+
+/** The parts that a statement consists of. Equal shapes have equal texts. */
+type Shape = (TemplateStringsArray | RawBuilder<unknown>)[]
+
+// By the outermost part. A statement with an optional part has two texts.
+const texts = new Map<TemplateStringsArray, { shape: Shape; text: string }[]>()
+
+// A statement with more variants has a part that is created for each execution, whose texts would fill the memory.
+const variantsMax = 8
+
+class CachedSql<Row> {
+  readonly #strings: TemplateStringsArray
+  readonly #values: unknown[]
+
+  constructor(strings: TemplateStringsArray, values: unknown[]) {
+    this.#strings = strings
+    this.#values = values
+  }
+
+  async execute(db: Reader): Promise<{ rows: Row[] }> {
+    const shape: Shape = []
+    const parameters: unknown[] = []
+    this.#collect(shape, parameters)
+    return await db.executeQuery<Row>(CompiledQuery.raw(this.#textOf(shape, db), parameters))
+  }
+
+  #collect(shape: Shape, parameters: unknown[]): void {
+    shape.push(this.#strings)
+    for (const value of this.#values) {
+      if (value instanceof CachedSql) value.#collect(shape, parameters)
+      else if (isSql(value)) shape.push(value)
+      else parameters.push(value)
+    }
+  }
+
+  #textOf(shape: Shape, db: Reader): string {
+    const variants = texts.get(this.#strings) ?? []
+    const known = variants.find(variant => isSame(variant.shape, shape))
+    if (known !== undefined) return known.text
+    if (variants.length === variantsMax)
+      throw new Error('A part of cached SQL is created for each execution; make it a constant')
+    const text = this.#toSql().compile(db).sql
+    texts.set(this.#strings, [...variants, { shape, text }])
+    return text
+  }
+
+  #toSql(): RawBuilder<unknown> {
+    return sql(this.#strings, ...this.#values.map(value => (value instanceof CachedSql ? value.#toSql() : value)))
+  }
+}
+
+function isSql(value: unknown): value is RawBuilder<unknown> {
+  return typeof value === 'object' && value !== null && 'isRawBuilder' in value
+}
+
+function isSame(one: Shape, other: Shape): boolean {
+  return one.length === other.length && one.every((part, index) => part === other[index])
+}

@@ -1,0 +1,100 @@
+import pg from 'pg'
+import type { Logger } from 'pino'
+import { copying, type WithCopying } from './copy.ts'
+import { type BatchDb, type Db, openKysely } from './database.ts'
+import { leasing, openPool } from './lease.ts'
+import { preparing } from './prepared.ts'
+
+export type Connection = string | { host: string; user: string; database: string }
+
+/** One database, over connections that are named by their purpose. */
+export type Databases = {
+  db: Db
+  batchDb: BatchDb
+  withCopying: WithCopying
+  /** The driver's pool below `db`: for migrations, the job queue and tests. */
+  pool: pg.Pool
+  close(): Promise<void>
+}
+
+// A wait that is longer than its limit is a fault, and ends as one instead of blocking others.
+const limits = {
+  // A lock is held for one short transaction; the contract lets a repeated key wait for two seconds.
+  lockMsMax: 2_000,
+  // The slowest statement, a first page over a million members, takes well under a second.
+  statementMsMax: 10_000,
+  // A transaction that is idle for this long belongs to a process that hangs.
+  idleInTransactionMsMax: 10_000,
+  connectMsMax: 5_000,
+}
+
+const batchLimits = {
+  // A batch must not wait for a lock, because all its commands would. Commands that hit one are retried in their partner's lane.
+  lockMsMax: 50,
+  // Two batches of each of the two kinds of commands, and as many of the reads that are as frequent.
+  connectionsMax: 8,
+  // A plan lives as long as its connection. One that was made while tables were empty must not live long.
+  planSecondsMax: 60,
+}
+
+/**
+ * Opens the pool for ordinary operations, and beside it the few connections of batches. Instants are returned as `Date`, days
+ * as text, `bigint` columns as bigint, and snake_case columns in camelCase.
+ * @param connectionsMax of the pool; every process has its own
+ */
+export function connect(
+  connection: Connection,
+  { log, connectionsMax = 20 }: { log: Logger; connectionsMax?: number },
+): Databases {
+  const options: pg.PoolConfig = {
+    ...(typeof connection === 'string' ? { connectionString: connection } : connection),
+    application_name: 'openwage',
+    max: connectionsMax,
+    connectionTimeoutMillis: limits.connectMsMax,
+    lock_timeout: limits.lockMsMax,
+    statement_timeout: limits.statementMsMax,
+    idle_in_transaction_session_timeout: limits.idleInTransactionMsMax,
+    types: { getTypeParser },
+  }
+  const pool = openPool(options, log)
+  const db = openKysely<Db>(leasing(pool))
+  const batchDb = openKysely<BatchDb>(preparing(openPool({ ...options, ...batchOptions }, log)))
+  const close = async () => {
+    await Promise.all([db.destroy(), batchDb.destroy()])
+  }
+  return { db, batchDb, withCopying: copying(pool), pool, close }
+}
+
+// Statements of batches are planned once per connection, for arrays of any length. A plan that was made while a table was
+// small would scan all of it later, so only plans over indexes are allowed. JIT would compile what the planner then takes for
+// expensive, which costs more than it saves.
+const planSettings = `
+  set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off;
+  set enable_mergejoin = off; set enable_bitmapscan = off; set jit = off`
+
+const batchOptions: pg.PoolConfig = {
+  max: batchLimits.connectionsMax,
+  maxLifetimeSeconds: batchLimits.planSecondsMax,
+  lock_timeout: batchLimits.lockMsMax,
+  pipeline: true,
+  // Not among the options of the connection, which those of a DATABASE_URL would replace.
+  onConnect: client => client.query(planSettings),
+}
+
+/** Opens a second, small pool to the same database for the job queue, which expects the driver's own types (`int8` as text). */
+export function openQueuePool(
+  pool: pg.Pool,
+  { log, connectionsMax }: { log: Logger; connectionsMax: number },
+): pg.Pool {
+  return openPool({ ...pool.options, max: connectionsMax, types: pg.types }, log)
+}
+
+const { builtins } = pg.types
+
+// By default the driver returns int8 as text, and a day as midnight in the local time zone.
+function getTypeParser(oid: number, format?: 'text' | 'binary') {
+  if (format === 'binary') return pg.types.getTypeParser(oid, format)
+  if (oid === builtins.INT8) return BigInt
+  if (oid === builtins.DATE) return (text: string) => text
+  return pg.types.getTypeParser(oid, 'text')
+}

@@ -1,0 +1,63 @@
+import {
+  CamelCasePlugin,
+  Kysely,
+  type PluginTransformQueryArgs,
+  type PluginTransformResultArgs,
+  PostgresDialect,
+  type PostgresPool,
+  type QueryResult,
+  type RootOperationNode,
+  sql,
+  type Transaction,
+  type UnknownRow,
+} from 'kysely'
+import type { DB } from './tables.ts'
+
+export { sql }
+
+declare const purpose: unique symbol
+type Database<Purpose extends string> = Kysely<DB> & { readonly [purpose]: Purpose }
+
+/** The database outside a transaction, for ordinary operations. Only routes and tasks hold it. */
+export type Db = Database<'ordinary operations'>
+
+/**
+ * The same database over the connections of batches: locks are waited for only briefly, statements are prepared, and plans use
+ * indexes only. The compiler accepts neither this for `Db` nor `Db` for this.
+ */
+export type BatchDb = Database<'batches'>
+
+/** One open transaction. Operations take it first and never open or keep one themselves. */
+export type Tx = Transaction<DB>
+
+/** What a statement runs on if it may run both inside and outside a transaction. */
+export type Reader = Kysely<DB>
+
+/** One page of a list: how many entries to skip, and how many to return. */
+export type Page = { skip: number; take: number }
+
+/** Opens Kysely over a pool. Columns are snake_case in the database and camelCase in the program. */
+export function openKysely<D extends Db | BatchDb>(pool: PostgresPool): D {
+  // The purpose exists only for the compiler.
+  return new Kysely<DB>({ dialect: new PostgresDialect({ pool }), plugins: [new ColumnNames()] }) as D
+}
+
+class ColumnNames extends CamelCasePlugin {
+  // `sql` texts are snake_case already, and may have thousands of parameters: walking them would be a waste.
+  override transformQuery(query: PluginTransformQueryArgs): RootOperationNode {
+    return query.node.kind === 'RawNode' ? query.node : super.transformQuery(query)
+  }
+
+  // All rows of a result have the same columns, so each name is converted once. Values are left alone.
+  override async transformResult({ result }: PluginTransformResultArgs): Promise<QueryResult<UnknownRow>> {
+    const [first] = result.rows
+    if (first === undefined) return result
+    const columns = Object.keys(first).map(column => ({ column, name: this.camelCase(column) }))
+    const renamed = (row: UnknownRow) => {
+      const named: UnknownRow = {}
+      for (const { column, name } of columns) named[name] = row[column]
+      return named
+    }
+    return { ...result, rows: result.rows.map(renamed) }
+  }
+}

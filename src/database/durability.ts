@@ -1,0 +1,22 @@
+import { type Reader, sql } from './database.ts'
+
+/**
+ * Rejects a server that could lose committed transactions.
+ * @throws with a sentence for the operator if a durability setting is off, or the server is older than 15
+ */
+export async function requireDurability(db: Reader): Promise<void> {
+  const { rows } = await sql<{ name: string; setting: string }>`
+    select name, setting from pg_settings
+     where name in ('fsync', 'full_page_writes', 'synchronous_commit', 'server_version_num')`.execute(db)
+  const setting = new Map(rows.map(row => [row.name, row.setting]))
+  if (Number(setting.get('server_version_num')) < 150_000) {
+    throw new Error('PostgreSQL is too old: Openwage needs version 15 or later')
+  }
+  for (const name of ['fsync', 'full_page_writes', 'synchronous_commit']) {
+    if (setting.get(name) === 'off') {
+      throw new Error(
+        `PostgreSQL runs with ${name} = off, so it could lose wages that were confirmed: turn it on and start again`,
+      )
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import pg from 'pg'
+
+/** The database could not be reached, or did not answer before the deadline of the request. */
+export class Unavailable extends Error {
+  readonly outcome: 'nothing-done' | 'unknown'
+
+  constructor(message: string, outcome: 'nothing-done' | 'unknown') {
+    super(message)
+    this.outcome = outcome
+  }
+}
+
+/**
+ * What a database error says about the transaction that it ended. `nothing-done`: the database was busy or could not be
+ * reached, and a retry is safe. `unknown`: the connection broke, perhaps during the commit. Undefined for any other error.
+ * Source: PostgreSQL error codes, classes 08, 25, 40, 53, 55 and 57; Node's network errors; the driver's own messages.
+ */
+export function outageOutcome(error: unknown): 'nothing-done' | 'unknown' | undefined {
+  if (error instanceof Unavailable) return error.outcome
+  if (error instanceof pg.DatabaseError) {
+    // 25006: the server is read-only. 25P03: the server ended the transaction because this process had stalled.
+    if (/^(25006|25P03|40|53|55P03|57014|57P03)/.test(error.code ?? '')) return 'nothing-done'
+    return /^(08|57P)/.test(error.code ?? '') ? 'unknown' : undefined
+  }
+  // A name with several addresses (`localhost`) gives an error that holds one for each.
+  const { code = '', message = '', syscall } = firstOf(error) as NodeJS.ErrnoException
+  if (syscall === 'connect' || syscall === 'getaddrinfo' || /^(ECONNREFUSED|ENOENT)$/.test(code)) return 'nothing-done'
+  if (/^timeout (exceeded when trying to connect|expired)|establishing an SSL connection/.test(message))
+    return 'nothing-done'
+  // Rolling back on a broken connection fails too, and hides what broke it.
+  const isBroken = /Connection terminated|not queryable|Client was closed|write EPIPE|read ECONNRESET/.test(message)
+  return isBroken || /^(ECONNRESET|EPIPE|ETIMEDOUT)$/.test(code) ? 'unknown' : undefined
+}
+
+function firstOf(error: unknown): unknown {
+  return error instanceof AggregateError ? error.errors[0] : error
+}
+
+/** Whether a lock was not available within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '55P03'
+}
+
+/** Whether the server accepts no writes: it was made read-only, or is a standby. */
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '25006'
+}
+
+/** Whether a row with the same unique key exists. */
+export function isUniqueViolation(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '23505'
+}
+
+/** The name of the violated constraint; undefined for any other error. */
+export function brokenConstraint(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError && error.code?.startsWith('23') ? error.constraint : undefined
+}

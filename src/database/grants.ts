@@ -1,0 +1,265 @@
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { type Reader, sql } from './database.ts'
+import type { DB } from './tables.ts'
+
+// The rights of each database role. The owner role runs migrations and nothing else, the app role runs the program, and the
+// read role is for operators who query the database.
+
+type Rights<Column extends string = string> = {
+  insert?: true
+  /** The columns that may be updated. A table without any is append-only and cannot be locked with `select … for update`. */
+  update?: readonly Column[]
+  delete?: true
+}
+
+/**
+ * The rights of the app role on each table, besides reading it. PostgreSQL refuses everything that is not listed. Add each
+ * table of a new migration, and each column that a new operation updates.
+ */
+export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] & string> } = {
+  apiKeys: { insert: true, update: ['revokedAt', 'lastUsedAt'] },
+  auditLog: { insert: true },
+  eventFeeds: { insert: true, update: ['lastPosition'] },
+  events: { insert: true, update: ['position'] },
+  floatLimits: { insert: true, update: ['floor', 'lowSince'], delete: true },
+  floatReferences: { insert: true },
+  // Claiming an expired record again rewrites it.
+  idempotencyKeys: {
+    insert: true,
+    update: ['fingerprint', 'operation', 'status', 'headers', 'body', 'resourceId', 'createdAt', 'expiresAt'],
+    delete: true,
+  },
+  installation: { insert: true },
+  ledgerBalances: { insert: true, update: ['available', 'owed', 'transferCount'] },
+  // The statement that adds a change to the total deletes the change.
+  ledgerFloatChanges: { insert: true, delete: true },
+  ledgerFloatTotals: { insert: true, update: ['floatBalance', 'pendingBalance'] },
+  ledgerTransfers: { insert: true },
+  memberJobRows: { insert: true, delete: true },
+  memberJobSteps: { insert: true, update: ['action', 'fault'], delete: true },
+  memberJobs: {
+    insert: true,
+    update: [
+      'status',
+      'invite',
+      'update',
+      'bringBack',
+      'offboard',
+      'unchanged',
+      'stepsDone',
+      'appliedThrough',
+      'reviewedAt',
+      'endedAt',
+      'forgottenAt',
+    ],
+  },
+  members: {
+    insert: true,
+    update: [
+      'status',
+      'email',
+      'firstName',
+      'lastName',
+      'phone',
+      'tier',
+      'workerId',
+      'accountHolder',
+      'sortCode',
+      'accountNumber',
+      'iban',
+      'enablePayroll',
+      'dob',
+      'gender',
+      'updatedAt',
+      'instructedAt',
+    ],
+  },
+  partners: {
+    insert: true,
+    update: [
+      'country',
+      'timeZone',
+      'autoActivate',
+      'graceMinutes',
+      'intentMinutes',
+      'holdSeconds',
+      'requestsPerSecond',
+      'requestsBurst',
+      'cycleSchedule',
+      'cycleAnchor',
+      'shortfallPolicy',
+      'offboardReviewPercent',
+      'paused',
+      'suspendedAt',
+    ],
+  },
+  payCycles: { insert: true, update: ['status', 'closedAt', 'settledAt'] },
+  payRunLines: { insert: true },
+  payRuns: { insert: true, update: ['payCycleId', 'status', 'availableAt', 'revertedAt'] },
+  railCursors: { insert: true, update: ['cursor', 'readAt'] },
+  schemaCompatibility: {},
+  settlementLines: { insert: true },
+  simulatedBankPayments: { insert: true, update: ['submissions'] },
+  simulatedBankReports: { insert: true },
+  stateEdges: {},
+  tierVersions: { insert: true },
+  tiers: { insert: true, update: ['version'] },
+  withdrawalIntents: { insert: true, update: ['status'] },
+  withdrawals: { insert: true, update: ['status', 'dueAt', 'attempts', 'reason', 'adjustedInCycleId'] },
+  workerHeartbeats: { insert: true, update: ['beatAt'], delete: true },
+}
+
+/** The database role of the program. */
+export type AppRole = {
+  name: string
+  /** Used only to create the role. */
+  password?: string | undefined
+}
+
+/**
+ * Grants the app role and the read role exactly the rights declared above, and revokes what an earlier version granted.
+ * Idempotent. Creates a missing role if the owner may create roles, and otherwise skips it.
+ * @param client a connection of the owner, after all migrations, that holds the lock of `migrate`, because PostgreSQL fails
+ *   concurrent grants on the same table
+ */
+export async function applyGrants(client: pg.ClientBase, app: AppRole): Promise<void> {
+  const session = await describeSession(client, app)
+  const statements = [
+    // A database created by PostgreSQL 14 lets every role create tables here.
+    ...(session.ownsSchema ? ['revoke create on schema public from public'] : []),
+    // The queue's tables have row-level security but no policies, so only the owner could read them. Grants control access instead.
+    ...session.securedTables.map(table => `alter table ${table} disable row level security`),
+    // An app role with the owner's rights needs no grants, and a revoke would take rights from the owner.
+    ...(session.isAppOwner ? [] : [...creation(app, session, session.hasApp), ...appGrants(app, session)]),
+    ...creation({ name: readRoleOf(session) }, session, session.hasRead),
+    ...readGrants(session),
+  ]
+  await client.query('begin')
+  try {
+    await client.query(`set local lock_timeout = '5s'`)
+    for (const statement of statements) await client.query(statement)
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}
+
+type Session = {
+  database: string
+  mayCreateRoles: boolean
+  ownsDatabase: boolean
+  ownsSchema: boolean
+  hasApp: boolean
+  isAppOwner: boolean
+  hasRead: boolean
+  queueTables: string[]
+  securedTables: string[]
+}
+
+async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Session> {
+  const { rows } = await client.query<Session>(
+    `select current_database() as database,
+            (select rolcreaterole or rolsuper from pg_roles where rolname = current_user) as "mayCreateRoles",
+            (select pg_has_role(datdba, 'usage') from pg_database where datname = current_database()) as "ownsDatabase",
+            (select pg_has_role(nspowner, 'usage') from pg_namespace where nspname = 'public') as "ownsSchema",
+            exists (select from pg_roles where rolname = $1) as "hasApp",
+            coalesce((select pg_has_role(oid, current_user, 'usage') from pg_roles where rolname = $1), false) as "isAppOwner",
+            exists (select from pg_roles where rolname = current_database() || '_read') as "hasRead",
+            coalesce(array_agg(table_name), '{}') as "queueTables",
+            coalesce(array_agg(table_name) filter (where is_secured), '{}') as "securedTables"
+       from (select format('%I.%I', nspname, relname) as table_name, relrowsecurity as is_secured
+               from pg_class c join pg_namespace n on n.oid = c.relnamespace
+              where nspname = 'graphile_worker' and relkind in ('r', 'v')) queue`,
+    [app.name],
+  )
+  const [session] = rows
+  if (session === undefined) throw new Error('PostgreSQL returned no session details')
+  return session
+}
+
+const readRoleOf = ({ database }: Session) => `${database}_read`
+
+function creation({ name, password }: AppRole, { mayCreateRoles }: Session, exists: boolean): string[] {
+  if (exists || !mayCreateRoles) return []
+  const secret = password === undefined ? '' : ` password ${pg.escapeLiteral(scramVerifier(password))}`
+  return [`create role ${pg.escapeIdentifier(name)} login${secret}`]
+}
+
+// All tables of the program, and the list of migrations.
+const tables = Object.keys(appRights).map(snakeCase)
+const readable = [...tables, 'kysely_migration'].map(table => `public.${table}`)
+
+function appGrants({ name }: AppRole, session: Session): string[] {
+  if (!session.hasApp && !session.mayCreateRoles) return []
+  const role = pg.escapeIdentifier(name)
+  return [
+    ...baseGrants(role, session, 'connect, temporary'),
+    ...Object.entries<Rights>(appRights).flatMap(([table, rights]) => {
+      const columns = rights.update?.map(snakeCase).join(', ')
+      const granted = [rights.insert && 'insert', columns && `update (${columns})`, rights.delete && 'delete']
+      return granted.filter(Boolean).map(right => `grant ${right} on public.${snakeCase(table)} to ${role}`)
+    }),
+    `grant execute on function public.analyze_tables(text[]) to ${role}`,
+    // The queue library writes all of its own tables except the list of its migrations.
+    ...session.queueTables
+      .filter(table => table !== 'graphile_worker.migrations')
+      .map(table => `grant insert, update, delete on ${table} to ${role}`),
+    `grant execute on all functions in schema graphile_worker to ${role}`,
+  ]
+}
+
+function readGrants(session: Session): string[] {
+  if (!session.hasRead && !session.mayCreateRoles) return []
+  return baseGrants(pg.escapeIdentifier(readRoleOf(session)), session, 'connect')
+}
+
+function baseGrants(role: string, { database, ownsDatabase, queueTables }: Session, onDatabase: string): string[] {
+  const all = [...readable, ...queueTables].join(', ')
+  return [
+    ...(ownsDatabase ? [`grant ${onDatabase} on database ${pg.escapeIdentifier(database)} to ${role}`] : []),
+    `grant usage on schema public, graphile_worker to ${role}`,
+    `revoke all on ${all} from ${role}`,
+    `grant select on ${all} to ${role}`,
+  ]
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+}
+
+// A password in a statement could end up in the server's log, so only the verifier that PostgreSQL stores is sent.
+// Source: RFC 5803, and "pg_authid" in PostgreSQL's documentation.
+function scramVerifier(password: string): string {
+  const salt = randomBytes(16)
+  const iterations = 4096
+  const salted = pbkdf2Sync(password.normalize('NFKC'), salt, iterations, 32, 'sha256')
+  const keyed = (text: string) => createHmac('sha256', salted).update(text).digest()
+  const stored = createHash('sha256').update(keyed('Client Key')).digest('base64')
+  return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${stored}:${keyed('Server Key').toString('base64')}`
+}
+
+/**
+ * Describes, for the operator, what an SQL injection or a leaked DATABASE_URL could do beyond what the program needs.
+ * Returns undefined if the program's role has no excess rights.
+ */
+export async function describeExcess(db: Reader): Promise<string | undefined> {
+  const { rows } = await sql<{ role: string; isSuperuser: boolean; isOwner: boolean; reachesOut: boolean }>`
+    select rolname::text as role, rolsuper as is_superuser,
+           (select pg_has_role(relowner, 'usage') from pg_class where oid = 'public.ledger_transfers'::regclass) as is_owner,
+           pg_has_role('pg_execute_server_program', 'usage') or pg_has_role('pg_read_server_files', 'usage')
+             or pg_has_role('pg_write_server_files', 'usage') as reaches_out
+      from pg_roles where rolname = current_user`.execute(db)
+  const [found] = rows
+  if (found === undefined) return undefined
+  const excess = [
+    ...(found.isOwner ? ['change the schema, disable its triggers and rewrite the ledger'] : []),
+    ...(found.isSuperuser || found.reachesOut ? ['read files and run programs on the database server'] : []),
+  ]
+  if (excess.length === 0) return undefined
+  return (
+    `The program's database role ${found.role} can ${excess.join(', and ')}; ` +
+    'give the program its own role, see "Database roles" in docs/operations/running.md'
+  )
+}

@@ -1,0 +1,130 @@
+import { Duplex } from 'node:stream'
+import type { PostgresPool } from 'kysely'
+import pg from 'pg'
+import type { Logger } from 'pino'
+import { Deadline } from '../deadline.ts'
+import { Unavailable } from './errors.ts'
+
+const limits = {
+  // A request does not wait longer for a connection: by then its caller had better retry.
+  requestConnectMsMax: 2_000,
+  // 0.2 s of reads on two cores. Further requests are refused at once, while their callers still have time to retry.
+  requestsWaitingMax: 512,
+}
+
+export type Lease = {
+  client: pg.PoolClient
+  query(text: string | pg.QueryConfig, values?: readonly unknown[]): Promise<pg.QueryResult>
+  release(discard?: boolean): void
+}
+
+/**
+ * Takes a connection from the pool for as long as the current deadline allows. If the deadline passes first, the connection is
+ * destroyed: a server that does not answer cannot be asked to cancel either.
+ * @throws Unavailable if no connection is free in time; later, from `query`, if the answer does not come in time
+ */
+export async function lease(pool: pg.Pool): Promise<Lease> {
+  const deadline = Deadline.current
+  const client = await acquire(pool, deadline)
+  // Decides the outcome if the connection is destroyed: an open transaction is rolled back, unless its commit was on the way.
+  let isInTransaction = false
+  let cutOff: Unavailable | undefined
+  const timer =
+    deadline &&
+    setTimeout(() => {
+      cutOff = new Unavailable('the database did not answer in time', isInTransaction ? 'nothing-done' : 'unknown')
+      destroy(client)
+    }, deadline.leftMs)
+  return {
+    client,
+    async query(text, values) {
+      if (text === 'begin') isInTransaction = true
+      else if (text === 'commit') isInTransaction = false
+      try {
+        return await client.query(text as string, values as unknown[])
+      } catch (error) {
+        throw cutOff ?? error
+      }
+    },
+    release(discard) {
+      clearTimeout(timer)
+      client.release(discard || cutOff !== undefined)
+    },
+  }
+}
+
+async function acquire(pool: pg.Pool, deadline: Deadline | undefined): Promise<pg.PoolClient> {
+  if (deadline === undefined) return await pool.connect()
+  if (deadline.isSheddable && pool.waitingCount >= limits.requestsWaitingMax) {
+    throw new Unavailable('too many requests wait for a database connection', 'nothing-done')
+  }
+  const connecting = pool.connect()
+  // An idle connection is handed over in the next tick.
+  if (pool.idleCount >= pool.waitingCount && pool.idleCount > 0) return await connecting
+  return await new Promise((resolve, reject) => {
+    let isLate = false
+    const late = () => {
+      isLate = true
+      reject(new Unavailable('no database connection was free in time', 'nothing-done'))
+    }
+    const timer = setTimeout(late, Math.min(limits.requestConnectMsMax, deadline.leftMs))
+    connecting.then(
+      client => {
+        clearTimeout(timer)
+        if (isLate) client.release()
+        else resolve(client)
+      },
+      error => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    )
+  })
+}
+
+// Ending the client would wait for answers that do not come.
+function destroy(client: pg.PoolClient): void {
+  destroyed.add(client)
+  socketOf(client).destroy()
+}
+
+/**
+ * The driver has no call that closes a connection without waiting for the server, so that its socket is destroyed. The socket
+ * is in the driver's types but not in its manual: `openPool` calls this for every new connection, so that a driver without
+ * it fails at the first connection, and not when a deadline passes.
+ */
+function socketOf({ connection }: pg.ClientBase & { connection?: { stream?: unknown } }): Duplex {
+  if (connection?.stream instanceof Duplex) return connection.stream
+  throw new Error('pg no longer has client.connection.stream: find another way to destroy a connection')
+}
+
+// Connections whose loss is not logged: the caller that cut them off knows.
+const destroyed = new WeakSet<pg.ClientBase>()
+
+/** Opens a pool whose lost connections are logged. Without a listener, losing one would end the process. */
+export function openPool(options: pg.PoolConfig, log: Logger): pg.Pool {
+  const pool = new pg.Pool(options)
+  // The pool repeats what the client of an idle connection has emitted.
+  pool.on('error', () => undefined)
+  pool.on('connect', client => {
+    socketOf(client)
+    client.on('error', error => {
+      if (!pool.ending && !destroyed.has(client)) log.warn({ err: error }, 'lost a database connection')
+    })
+  })
+  return pool
+}
+
+/** Gives Kysely connections that end with the deadline of the request. */
+export function leasing(pool: pg.Pool): PostgresPool {
+  return {
+    options: pool.options,
+    connect: async () => forKysely(await lease(pool)),
+    end: () => pool.end(),
+  }
+}
+
+/** Kysely's type of `query` has a second form, for cursors, which is not used here. */
+export function forKysely({ query, release }: Pick<Lease, 'query' | 'release'>) {
+  return { query, release } as never
+}

@@ -1,0 +1,52 @@
+import type { PostgresPool } from 'kysely'
+import type pg from 'pg'
+import { forKysely, type Lease, lease } from './lease.ts'
+
+/**
+ * Gives Kysely connections on which every statement with parameters is prepared: the driver prepares a text that has a name.
+ * A `begin` is not awaited; it fails together with the statement that follows it.
+ */
+export function preparing(pool: pg.Pool): PostgresPool {
+  const names = new Map<string, string>()
+  const nameOf = (text: string) => {
+    const name = names.get(text) ?? `batch_${names.size}`
+    names.set(text, name)
+    return name
+  }
+  return {
+    options: pool.options,
+    async connect() {
+      const leased = await lease(pool)
+      const send = (text: string, values: readonly unknown[]) =>
+        values.length === 0
+          ? leased.query(text)
+          : leased.query({ name: nameOf(text), text, values: values.map(parameterOf) })
+      let begun: Promise<unknown> | undefined
+      const query = async (text: string, values: readonly unknown[]) => {
+        const answering = send(text, values)
+        if (text === 'begin') {
+          begun = answering
+          begun.catch(() => undefined)
+          return { command: 'BEGIN', rows: [] }
+        }
+        const [answer] = await Promise.all([answering, begun])
+        begun = undefined
+        return answer
+      }
+      return forKysely({ query: query as Lease['query'], release: leased.release })
+    },
+    end: () => pool.end(),
+  }
+}
+
+// Writes a list as PostgreSQL reads it. The driver does so too, at three times the cost, because it checks each element for
+// every type. Lists of objects are left to it.
+function parameterOf(value: unknown): unknown {
+  if (!Array.isArray(value) || value.some(each => typeof each === 'object' && each !== null)) return value
+  return `{${value.map(elementOf).join(',')}}`
+}
+
+function elementOf(value: unknown): string {
+  if (typeof value !== 'string') return String(value ?? 'null')
+  return /["\\]/.test(value) ? `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : `"${value}"`
+}

@@ -1,0 +1,338 @@
+// Generated from the migrations by `npm run generate`. Do not edit.
+import type { Generated } from 'kysely'
+import type { Currency } from '../money.ts'
+
+export type DB = {
+  apiKeys: {
+    partnerId: string
+    id: string
+    mode: 'live' | 'sandbox'
+    hash: Buffer
+    hint: string
+    scopes: string[]
+    createdAt: Date
+    expiresAt: Date | null
+    revokedAt: Date | null
+    lastUsedAt: Date | null
+  }
+  auditLog: {
+    partnerId: string
+    id: string
+    at: Date
+    actorKind: 'api_key' | 'cli' | 'worker'
+    actor: string
+    action: string
+    resourceKind: Generated<string>
+    resourceId: string
+    details: unknown
+    address: string | null
+    requestId: string | null
+  }
+  eventFeeds: {
+    partnerId: string
+    lastPosition: bigint
+  }
+  events: {
+    partnerId: string
+    id: string
+    type: string
+    resourceId: string
+    sequence: number
+    data: unknown
+    createdAt: Date
+    position: bigint | null
+  }
+  floatLimits: {
+    partnerId: string
+    currency: Currency
+    floor: bigint
+    lowSince: Date | null
+  }
+  floatReferences: {
+    partnerId: string
+    reference: string
+    direction: 'fund' | 'withdraw'
+    currency: Currency
+    amount: bigint
+    movementId: string
+    createdAt: Date
+  }
+  idempotencyKeys: {
+    partnerId: string
+    key: string
+    fingerprint: Buffer
+    operation: string
+    status: number | null
+    headers: unknown
+    body: string | null
+    resourceId: string | null
+    createdAt: Date
+    expiresAt: Date
+  }
+  installation: {
+    one: Generated<boolean>
+    mode: 'live' | 'sandbox'
+    createdAt: Date
+  }
+  ledgerBalances: {
+    partnerId: string
+    memberId: string
+    currency: Currency
+    available: Generated<bigint>
+    owed: Generated<bigint>
+    transferCount: Generated<bigint>
+  }
+  ledgerFloatChanges: {
+    partnerId: string
+    currency: Currency
+    id: string
+    floatChange: bigint
+    pendingChange: bigint
+  }
+  ledgerFloatTotals: {
+    partnerId: string
+    currency: Currency
+    floatBalance: bigint
+    pendingBalance: bigint
+  }
+  ledgerTransfers: {
+    partnerId: string
+    id: string
+    movementId: string
+    reason: string
+    debit: string
+    credit: string
+    amount: bigint
+    currency: Currency
+    memberId: string | null
+    payCycleId: string | null
+    createdAt: Date
+    memberSequence: bigint | null
+  }
+  memberJobRows: {
+    partnerId: string
+    jobId: string
+    row: number
+    newMemberId: string
+    email: string
+    firstName: string
+    lastName: string
+    phone: string | null
+    tier: string
+    workerId: string | null
+    accountHolder: string | null
+    sortCode: string | null
+    accountNumber: string | null
+    iban: string | null
+    dob: string | null
+    gender: 'Female' | 'Male' | 'NonBinary' | null
+    enablePayroll: boolean | null
+    faults: string | null
+  }
+  memberJobSteps: {
+    partnerId: string
+    jobId: string
+    step: number
+    action: 'BringBack' | 'Invite' | 'Offboard' | 'Unchanged' | 'Update'
+    memberId: string
+    wish: unknown
+    fault: string | null
+  }
+  memberJobs: {
+    partnerId: string
+    id: string
+    kind: 'actions' | 'file'
+    columns: string[]
+    removesAccounts: boolean
+    rowTo: number
+    status: 'AwaitingReview' | 'Completed' | 'NotReady' | 'Processing' | 'Rejected'
+    invite: number
+    update: number
+    bringBack: number
+    offboard: number
+    unchanged: number
+    stepsDone: Generated<number>
+    appliedThrough: Generated<number>
+    createdAt: Date
+    reviewedAt: Date | null
+    endedAt: Date | null
+    forgottenAt: Date | null
+    offboardMax: number | null
+  }
+  members: {
+    partnerId: string
+    id: string
+    status: 'active' | 'inactive' | 'invited'
+    email: string
+    firstName: string
+    lastName: string
+    phone: string | null
+    tier: string
+    workerId: string | null
+    accountHolder: string | null
+    sortCode: string | null
+    accountNumber: string | null
+    iban: string | null
+    enablePayroll: boolean
+    dob: string | null
+    gender: 'Female' | 'Male' | 'NonBinary' | null
+    createdAt: Date
+    updatedAt: Date
+    instructedAt: Date | null
+  }
+  partners: {
+    id: string
+    name: string
+    country: string
+    timeZone: string
+    autoActivate: Generated<boolean>
+    graceMinutes: Generated<number>
+    intentMinutes: Generated<number>
+    requestsPerSecond: Generated<number>
+    requestsBurst: Generated<number>
+    paused: Generated<boolean>
+    suspendedAt: Date | null
+    createdAt: Date
+    holdSeconds: Generated<number>
+    cycleSchedule: Generated<'four_weekly' | 'monthly' | 'semi_monthly' | 'two_weekly' | 'weekly'>
+    cycleAnchor: Generated<string>
+    shortfallPolicy: Generated<'carry' | 'write_off'>
+    offboardReviewPercent: Generated<number>
+  }
+  payCycles: {
+    partnerId: string
+    id: string
+    startDate: string
+    endDate: string
+    status: 'Closed' | 'Open'
+    createdAt: Date
+    closedAt: Date | null
+    settledAt: Date | null
+  }
+  payRunLines: {
+    partnerId: string
+    payRunId: string
+    line: number
+    memberId: string
+    amount: bigint
+    currency: Currency
+  }
+  payRuns: {
+    partnerId: string
+    id: string
+    payCycleId: string
+    status: 'Available' | 'Reverted' | 'Scheduled'
+    scheduledFor: Date
+    availableAt: Date | null
+    createdAt: Date
+    revertedAt: Date | null
+  }
+  railCursors: {
+    rail: string
+    cursor: string
+    readAt: Date
+  }
+  schemaCompatibility: {
+    migration: string
+    compatibleWith: string
+  }
+  settlementLines: {
+    partnerId: string
+    payCycleId: string
+    memberId: string
+    currency: Currency
+    deducted: bigint
+    taken: bigint
+    outcome: 'matched' | 'over' | 'short' | 'unknown'
+    carried: Generated<bigint>
+    writtenOff: Generated<bigint>
+  }
+  simulatedBankPayments: {
+    reference: string
+    behaviour: string
+    amount: bigint
+    currency: Currency
+    submissions: Generated<number>
+    receivedAt: Date
+  }
+  simulatedBankReports: {
+    sequence: Generated<bigint>
+    reference: string
+    outcome: 'failed' | 'paid' | 'returned'
+    reason: string | null
+    reportedAt: Date
+  }
+  stateEdges: {
+    entity: string
+    fromState: string
+    toState: string
+  }
+  tierVersions: {
+    partnerId: string
+    tier: string
+    version: number
+    feeFixed: bigint
+    feeBps: number
+    feeMin: bigint | null
+    feeMax: bigint | null
+    feePayer: 'employer' | 'member'
+    lowerLimit: bigint
+    upperLimit: bigint
+    withdrawalsPerDay: number | null
+    withdrawalsPerCycle: number | null
+    createdAt: Date
+  }
+  tiers: {
+    partnerId: string
+    name: string
+    currency: Currency
+    version: number
+    createdAt: Date
+  }
+  withdrawalIntents: {
+    partnerId: string
+    id: string
+    memberId: string
+    payCycleId: string
+    status: 'cancelled' | 'completed' | 'expired' | 'pending'
+    currency: Currency
+    amount: bigint
+    net: bigint
+    fee: bigint
+    employerFee: bigint
+    tier: string
+    tierVersion: number
+    accountHolder: string
+    sortCode: string | null
+    accountNumber: string | null
+    iban: string | null
+    createdAt: Date
+    expiresAt: Date
+  }
+  withdrawals: {
+    partnerId: string
+    id: string
+    withdrawalIntentId: string
+    memberId: string
+    payCycleId: string
+    status: 'cancelled' | 'failed' | 'held' | 'paid' | 'returned' | 'submitted'
+    currency: Currency
+    amount: bigint
+    net: bigint
+    fee: bigint
+    employerFee: bigint
+    createdAt: Date
+    dueAt: Date | null
+    attempts: Generated<number>
+    reason: string | null
+    adjustedInCycleId: string | null
+    balanceAfter: bigint
+  }
+  workerHeartbeats: {
+    workerId: string
+    host: string
+    processId: number
+    startedAt: Date
+    beatAt: Date
+  }
+}

@@ -1,0 +1,49 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Db } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import type { KeyHolder, Scope } from '../partners/api-keys.ts'
+import type { Mode } from '../partners/partners.ts'
+import type { Clock } from '../time.ts'
+import { authenticator } from './auth.ts'
+import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+
+export type Admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined) => Promise<void>
+
+/**
+ * Admits a request: identifies the partner by the API key, then checks the rate limit, then the permission.
+ * @throws Problem `ApiKeyRefused`, `RateLimitExceeded`, `Forbidden`
+ */
+export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock }): Admit {
+  const authenticate = authenticator(db, { mode, now })
+  const rateLimiter = new RateLimiter()
+  return async (request, reply, scope) => {
+    const holder = await authenticate(request.headers['x-api-key'], () => request.ip)
+    const { partner } = holder
+    request.partner = partner
+    request.keyId = holder.keyId
+    const limit = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
+    const { allowed, remaining, retryAfterSeconds } = rateLimiter.take(partner.id, limit, request.now)
+    reply.headers(rateLimitHeaders(limit, remaining))
+    if (!allowed) {
+      const headers = { 'retry-after': String(retryAfterSeconds) }
+      throw problem('RateLimitExceeded', `More than ${limit.perSecond} requests a second; slow down`, {}, headers)
+    }
+    requirePermission(holder, scope)
+  }
+}
+
+function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' | undefined): void {
+  if (partner.suspendedAt !== null)
+    throw problem('Forbidden', 'The partner is suspended; contact the operator of this service')
+  if (scope !== undefined && scope !== 'any' && !scopes.has(scope))
+    throw problem('Forbidden', `The API key lacks the scope ${scope}`)
+}
+
+/** Whether the request needs a key: its route does, or it is a 404 below a version, which must not reveal what exists. */
+export function needsKey(request: FastifyRequest, scope: Scope | 'any' | undefined): boolean {
+  return scope !== undefined || (request.is404 && isVersioned(request.url))
+}
+
+export function isVersioned(url: string): boolean {
+  return /^\/v[0-9]+(\/|\?|$)/.test(url)
+}

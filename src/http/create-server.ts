@@ -1,0 +1,264 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import { Deadline } from '../deadline.ts'
+import { type Problem, problem } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { admission, isVersioned, needsKey } from './admission.ts'
+import { limits as bodyLimits, expectBody, readBody } from './bodies.ts'
+import { BodyTimeouts, disconnectSignal } from './body-timeouts.ts'
+import { Connections } from './connections.ts'
+import { requireUtf8 } from './csv.ts'
+import { answerError } from './error-answers.ts'
+import { LargeJson } from './large-json.ts'
+import { MethodTable } from './method-table.ts'
+import { RawReplies } from './raw-replies.ts'
+import {
+  commonHeaders,
+  readIdempotencyKey,
+  requestIdOf,
+  requireHost,
+  requirePlainEncoding,
+  setDeprecation,
+} from './request-headers.ts'
+import type { ApiContext, App } from './server.ts'
+import { parseStrictJson, refusalOf } from './strict-json.ts'
+import { UnavailabilityLog } from './unavailability-log.ts'
+import { compileValidation } from './validation.ts'
+import { fingerprintStart } from './with-idempotency.ts'
+
+const limits = {
+  // A member with every field set is a few kilobytes. Operations that take lists have limits of their own.
+  bodyBytesMax: bodyLimits.smallBytesMax,
+  headerBytesMax: 16 * 1024,
+  // 2 MB arrive in this time even at 1 Mbit/s.
+  arrivalMsMax: 15_000,
+  // Nearly all answers take a hundredth of it. Clients retry after that, so waiting longer would only build up a backlog.
+  answerMsMax: 5_000,
+  // More than any route allows its body: applies only to what never becomes a request.
+  requestMsMax: 11 * 60_000,
+  headersMsMax: 10_000,
+  // A stop may take nine seconds; the rest is for the requests whose bodies have arrived.
+  closingArrivalMsMax: 4_000,
+  // How often slow bodies and connections are looked for.
+  checkEveryMs: 1_000,
+  idleConnectionMsMax: 60_000,
+  keepAliveMsMax: 72_000,
+  // Each is a file descriptor, some 20 KB, and up to one unread answer.
+  connectionsMax: 4_096,
+  // Enough to tell one second's clients why they are refused, and when to come back.
+  refusedConnectionsMax: 512,
+  // A large list is 0.5 MB, which arrives in this time at 17 KB/s.
+  unsentMsMax: 30_000,
+}
+
+type Overrides = Partial<
+  Pick<
+    typeof limits,
+    'arrivalMsMax' | 'closingArrivalMsMax' | 'checkEveryMs' | 'connectionsMax' | 'refusedConnectionsMax' | 'unsentMsMax'
+  >
+>
+
+/**
+ * Assembles the HTTP server without its operations: authentication, rate limit, strict reading and validation of requests,
+ * and one shape for all errors.
+ */
+export function createServer(
+  { db, log, now, mode, trustedProxies = '' }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'hasRail'>,
+  overrides: Overrides = {},
+): App {
+  const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {
+    ...limits,
+    ...overrides,
+  }
+  const app: App = Fastify({
+    loggerInstance: log,
+    // `onResponse` below writes one line per request, without the query.
+    logController: new LogController({ disableRequestLogging: true }),
+    // Our lines name their request themselves; a child logger per request would cost as much as its line.
+    childLoggerFactory: logger => logger,
+    // While the server closes, requests on open connections are still answered; Fastify's 503 has a shape of its own.
+    return503OnClosing: false,
+    bodyLimit: limits.bodyBytesMax,
+    requestTimeout: limits.requestMsMax,
+    connectionTimeout: limits.idleConnectionMsMax,
+    keepAliveTimeout: limits.keepAliveMsMax,
+    exposeHeadRoutes: false,
+    trustProxy: trustedProxies === '' ? false : trustedProxies,
+    // Whatever fits into the request line is for the schema to judge.
+    routerOptions: { maxParamLength: limits.headerBytesMax, ignoreTrailingSlash: false },
+    genReqId: request => requestIdOf(request.headers['x-request-id']) ?? newId('request', now()),
+    clientErrorHandler: (error, socket) => rawReplies.refuse(socket, error),
+    frameworkErrors: (error, request, reply) => {
+      void refuseUrl(error, request as FastifyRequest, reply as FastifyReply)
+    },
+    http: {
+      maxHeaderSize: limits.headerBytesMax,
+      headersTimeout: limits.headersMsMax,
+      connectionsCheckingInterval: checkEveryMs,
+      // Node would answer a missing Host with an empty body; `requireHost` answers in our shape.
+      requireHostHeader: false,
+    },
+  }).withTypeProvider<TypeBoxTypeProvider>()
+
+  const admit = admission({ db, mode, now })
+  const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
+  const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
+  const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
+  const unavailabilityLog = new UnavailabilityLog(log)
+  const methodTable = new MethodTable()
+
+  // Fastify would stop at the first of path, query and body; `validate` reports all issues. Answers are plain JSON.
+  app.setValidatorCompiler(() => () => true)
+  app.setSerializerCompiler(() => JSON.stringify)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', readJson)
+
+  app.server.on('connect', (_request, socket) => rawReplies.refuseConnect(socket as Socket))
+  // Node would answer an unknown `Expect` with an empty 417. Like any other unknown header, it is ignored.
+  app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    app.server.emit('request', request, response)
+  })
+
+  app.decorate('isDraining', false)
+  app.decorateRequest('now')
+  app.decorateRequest('deadline')
+  app.decorateRequest('partner')
+  app.decorateRequest('keyId')
+  app.decorateRequest('idempotencyKey')
+  app.decorateRequest('bodyFaults')
+  app.decorateRequest('fingerprint')
+
+  const sweeping = setInterval(() => {
+    bodyTimeouts.sweep()
+    const count = connections.sweep()
+    if (count > 0) log.info({ count }, 'connections closed: their clients did not read the answer')
+  }, checkEveryMs).unref()
+  app.addHook('preClose', async () => bodyTimeouts.closeWithin(closingArrivalMsMax))
+  app.addHook('onClose', () => {
+    clearInterval(sweeping)
+    unavailabilityLog.close()
+  })
+
+  app.addHook('onRoute', route => {
+    if (route.schema?.operationId !== undefined)
+      route.config = { ...route.config, validate: compileValidation(route.schema) }
+    methodTable.add(route)
+  })
+
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { answerMsMax: ms = limits.answerMsMax, isNeverShed = false } = request.routeOptions.config
+    request.deadline = new Deadline({ ms, isSheddable: !isNeverShed })
+    request.deadline.run(done)
+  })
+
+  app.addHook('onRequest', async (request, reply) => {
+    bodyTimeouts.expect(request, reply)
+    expectBody(request, reply)
+    request.now = now()
+    request.bodyFaults = []
+    reply.headers(commonHeaders(request.id))
+    if (app.isDraining) reply.header('connection', 'close')
+    if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
+    // Read once: Fastify builds the object on each access.
+    const { deprecated, scope } = request.routeOptions.config
+    if (deprecated !== undefined) setDeprecation(reply, deprecated)
+    if (needsKey(request, scope)) await admit(request, reply, scope)
+    requireHost(request)
+    // Before the body is read, which would be wasted.
+    if (request.is404) throw methodTable.refusalOf(request)
+    requirePlainEncoding(request)
+  })
+
+  // The deadline pauses while the body arrives: that time is the caller's. The body's events come from the socket, outside
+  // the deadline's async context, so that it is entered again below.
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    request.deadline.pause()
+    done(rawReplies.bodyRefusalOf(request.raw))
+  })
+  app.addHook('preValidation', (request, _reply, done) => request.deadline.run(done))
+
+  app.addHook('preValidation', async (request, reply) => {
+    bodyTimeouts.arrived(request)
+    request.idempotencyKey = readIdempotencyKey(request)
+    const { params, query, body, bodyFaults } = request
+    const { validate } = request.routeOptions.config
+    if (validate === undefined) return
+    const start = (query: unknown) => fingerprintStart(request, query)
+    const validated = await validate({
+      params,
+      query,
+      body,
+      bodyFaults,
+      disconnectSignal: () => disconnectSignal(reply),
+      fingerprintStart: request.idempotencyKey === undefined ? undefined : start,
+    })
+    request.query = validated.query
+    request.body = validated.body
+    request.fingerprint = validated.fingerprint
+  })
+
+  // Never reached, since `onRequest` refuses first; without it Fastify would register a handler of its own.
+  app.setNotFoundHandler(async request => {
+    throw methodTable.refusalOf(request)
+  })
+
+  app.setErrorHandler((error, request, reply) => answerError(error, request, reply, unavailabilityLog))
+
+  app.addHook('onResponse', async (request, reply) => {
+    log.info(
+      {
+        requestId: request.id,
+        method: request.method,
+        // The pattern, not the path: queries hold e-mail addresses.
+        route: request.routeOptions.url ?? 'unknown',
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+        partnerId: request.partner?.id,
+        // Lets an operator find and block the sender of forged keys.
+        address: request.partner === undefined && [401, 429].includes(reply.statusCode) ? request.ip : undefined,
+      },
+      'request',
+    )
+  })
+
+  return app
+
+  // The router refuses a malformed URL before any hook has run. The API key is checked first even so.
+  async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    request.now = now()
+    bodyTimeouts.expect(request, reply)
+    let refusal = error
+    if (isVersioned(request.url)) {
+      const deadline = new Deadline({ ms: limits.answerMsMax })
+      try {
+        await deadline.run(() => admit(request, reply, undefined))
+      } catch (refused) {
+        refusal = refused
+      }
+    }
+    answerError(refusal, request, reply, unavailabilityLog)
+  }
+}
+
+function tooManyConnections(): Problem {
+  const headers = { 'retry-after': '1', connection: 'close' }
+  return problem('ServiceUnavailable', 'Too many connections are open; nothing was done, try again', {}, headers)
+}
+
+async function readJson(request: FastifyRequest, payload: Readable): Promise<unknown> {
+  requireUtf8(request)
+  const bytes = await readBody(request, payload)
+  // A request without a body may still name its media type. Whether a body is required is for the schema.
+  if (bytes.length === 0) return undefined
+  if (bytes.length > bodyLimits.smallBytesMax) return new LargeJson(bytes)
+  try {
+    const { value, faults } = parseStrictJson(bytes)
+    request.bodyFaults = faults
+    return value
+  } catch (error) {
+    throw problem('BadRequest', refusalOf(error))
+  }
+}

@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, open, readdir, rm, unlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { problem } from '../errors.ts'
+import type { FileKind } from './file-kinds.ts'
+
+/** A request body that arrived as a file. It is on disk, without a name, until the request is answered. */
+export class UploadedFile {
+  readonly kind: FileKind
+  readonly bytes: number
+  /** In hexadecimal digits. */
+  readonly sha256: string
+  private readonly handle: FileHandle
+  private borrowers = 0
+  private isAnswered = false
+
+  constructor(handle: FileHandle, { kind, bytes, sha256 }: { kind: FileKind; bytes: number; sha256: string }) {
+    this.handle = handle
+    this.kind = kind
+    this.bytes = bytes
+    this.sha256 = sha256
+  }
+
+  /**
+   * Lends the descriptor of the open file. It stays open until `work` has ended, even if the caller disconnects first: a
+   * closed descriptor's number is reused by the next file that is opened.
+   */
+  async lend<T>(work: (fd: number) => Promise<T>): Promise<T> {
+    if (this.isAnswered) throw problem('BadRequest', 'The caller has disconnected')
+    this.borrowers += 1
+    try {
+      return await work(this.handle.fd)
+    } finally {
+      this.borrowers -= 1
+      await this.closeUnused()
+    }
+  }
+
+  /** Call it when the request is answered, or its caller has disconnected. */
+  async answered(): Promise<void> {
+    this.isAnswered = true
+    await this.closeUnused()
+  }
+
+  /** Makes the fingerprint of a request depend on the file's content, not on where it is stored. */
+  toJSON(): { kind: FileKind; sha256: string } {
+    return { kind: this.kind, sha256: this.sha256 }
+  }
+
+  private async closeUnused(): Promise<void> {
+    // Idempotent: a closed handle is not closed again.
+    if (this.isAnswered && this.borrowers === 0) await this.handle.close()
+  }
+}
+
+/**
+ * Opens a file and unlinks it at once. It holds bank details, and however this process ends, by SIGKILL too, the operating
+ * system frees it.
+ */
+export async function openNameless(): Promise<FileHandle> {
+  const file = path.join(tmpdir(), `${filePrefix}${randomUUID()}`)
+  const handle = await open(file, 'wx+', 0o600)
+  try {
+    await unlink(file)
+    return handle
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+/**
+ * Removes files that earlier processes left in the temporary folder, whatever their age. Safe beside running processes: they
+ * have opened their files and never look for them by name.
+ */
+export async function removeLeftBehind(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    // Best effort: it may belong to another user, or be gone already.
+    if (name.startsWith(filePrefix)) await rm(path.join(tmpdir(), name), { recursive: true }).catch(() => undefined)
+  }
+}
+
+const filePrefix = 'openwage-upload-'

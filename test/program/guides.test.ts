@@ -1,0 +1,85 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { baseEnvironment, newDatabase, openwage, type Service, start, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const checkout = fileURLToPath(new URL('../..', import.meta.url))
+
+// One sandbox for all guides: none relies on what another leaves.
+let database: Awaited<ReturnType<typeof newDatabase>>
+let service: Service
+beforeAll(async () => {
+  database = await newDatabase()
+  service = await start(database)
+  const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
+  // Without a hold the bank's answer need not be waited for.
+  await openwage(['partner', 'set', partner.id, '--hold-seconds', '0'], database)
+})
+afterAll(tidyUp)
+
+test('"Integrate in ten minutes" works as written: a paid withdrawal, a failed one, a refusal', async () => {
+  const printed = await follow('guides/integrate.md')
+  for (const type of ['withdrawal.submitted', 'withdrawal.paid', 'withdrawal.failed'])
+    expect(printed).toContain(`"type":"${type}"`)
+  // What the guide says of Ada's money, and nothing else refused.
+  expect(printed).toContain('{"available":{"amount":40000,"currency":"GBP"}')
+  expect(codesIn(printed)).toEqual(['AmountAboveUpperLimit'])
+})
+
+test('"Run payroll’s side of a cycle" works as written: a pay run, its reversal, the deductions, a short settlement', async () => {
+  const printed = await follow('guides/run-a-pay-cycle.md')
+  expect(printed).toContain('{"status":"Available"}')
+  expect(printed).toContain('"status":"Reverted"')
+  expect(printed).toContain('member_id,worker_id,email,amount,currency,amount_decimal')
+  expect(printed).toContain('"matched":9,"short":1,"over":0,"unknown":0')
+  expect(printed).toContain('"carried":{"amount":2000,"currency":"GBP"}')
+  expect(codesIn(printed)).toEqual([])
+})
+
+test('"Import members" works as written: the exported list changes nothing', async () => {
+  const printed = await follow('guides/import-members.md')
+  expect(printed).toMatch(/"plan":\{"invite":0,"update":0,"bringBack":0,"offboard":0,"unchanged":2\d\}/)
+  expect(printed).toContain('"progress":{"type":"Completed"')
+  expect(codesIn(printed)).toEqual([])
+})
+
+/** Runs the commands of a guide in one shell, as its reader does. */
+async function follow(guide: string): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  const script = `${substitutes}\n${commandsOf(await readFile(path.join(checkout, 'docs', guide), 'utf8'))}`
+  const variables = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+  try {
+    const env = { ...baseEnvironment, ...database, ...variables }
+    const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', script], { cwd: folder, env })
+    expect(stderr).toBe('')
+    return stdout
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+// Without the reader's part: starting the sandbox, and setting the two variables.
+function commandsOf(guide: string): string {
+  return [...guide.matchAll(/^ *```sh\n([\s\S]*?)^ *```/gm)]
+    .map(([, block = '']) => block)
+    .filter(block => !block.includes('npm install'))
+    .map(block => block.replace(/^export OPENWAGE_URL=.*\n/m, ''))
+    .join('\n')
+}
+
+// Waits for the event that a guide's pause is for, not for the time.
+const substitutes = `
+npx() { shift; "${process.execPath}" "${checkout}/cli/openwage.ts" "$@"; }
+sleep() {
+  until api "/v1/events?after=$LAST" | grep -qE '"withdrawal.(paid|failed)"'; do command sleep 0.1; done
+}`
+
+function codesIn(printed: string): string[] {
+  return [...printed.matchAll(/"code":"(\w+)"/g)].map(([, code = '']) => code)
+}

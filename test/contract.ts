@@ -29,8 +29,8 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
 const validators = new Map<string, ValidateFunction>()
 
 /**
- * Checks an answer against what openapi.json promises: the headers of every answer, and for an operation of the document a
- * declared status with exactly the declared body.
+ * Checks an answer against openapi.json: common headers and, for a documented operation, a declared status with exactly the
+ * declared body.
  */
 export function verifyAnswer(method: string, path: string, answer: Answer): void {
   assertEveryAnswer(answer)
@@ -38,7 +38,7 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
   const candidates = operations.filter(known => known.method === method && known.pattern.test(bare))
   const found = candidates.find(candidate => candidate.literal) ?? candidates[0]
   if (found === undefined) {
-    assert(answer.status >= 400, `${method} ${path} is in no document, and yet answered ${answer.status}`)
+    assert(answer.status >= 400, `${method} ${path} is not in openapi.json, but answered ${answer.status}`)
     return
   }
   const { operationId, responses } = found.operation
@@ -47,13 +47,13 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
     `${operationId} answered ${answer.status}, which openapi.json does not declare: ${answer.text}`,
   )
   if (isCsv(answer)) {
-    assert(responses[answer.status]?.content?.['text/csv'], `${operationId} declares no CSV`)
+    assert(responses[answer.status]?.content?.['text/csv'], `${operationId} declares no CSV body`)
     return
   }
-  // Of two shapes the first is the published one, and the fuller one only comes with its header.
+  // Of two shapes, the first is the published one. The fuller one comes only with its header.
   const hasTwoShapes = responses[answer.status]?.headers?.['preference-applied'] !== undefined
   const isFuller = answer.headers['preference-applied'] !== undefined
-  assert(hasTwoShapes || !isFuller, `${operationId} declares no fuller shape`)
+  assert(hasTwoShapes || !isFuller, `${operationId} declares no fuller representation`)
   const key = `${operationId} ${answer.status}${isFuller ? ' in full' : ''}`
   let validate = validators.get(key)
   if (validate === undefined) {

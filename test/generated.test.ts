@@ -17,16 +17,16 @@ test.each([
   'docs/reference/events.md',
   'docs/reference/settings.md',
   'src/database/tables.ts',
-])('%s is what the code and the migrations say (else: npm run generate)', file => {
+])('%s is up to date with the code and migrations (otherwise run npm run generate)', file => {
   expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(String(files[file]))
 })
 
-test('the Excel template is what its script makes (else: npm run generate)', () => {
+test('the Excel template is up to date with its script (otherwise run npm run generate)', () => {
   const committed = readFileSync(new URL('../src/members/template.xlsx', import.meta.url))
   expect(committed.equals(files['src/members/template.xlsx'] ?? Buffer.of())).toBe(true)
 })
 
-test('no generated file is forgotten here', () => {
+test('this test covers every generated file', () => {
   expect(Object.keys(files).sort()).toEqual([
     'docs/reference/errors.md',
     'docs/reference/events.md',
@@ -37,7 +37,7 @@ test('no generated file is forgotten here', () => {
   ])
 })
 
-test('the service answers the document that is committed', async () => {
+test('the service serves the committed openapi.json', async () => {
   const { statusCode, body, headers } = await harness.app.inject('/openapi.json')
   expect(statusCode).toBe(200)
   expect(headers['content-type']).toBe('application/json; charset=utf-8')

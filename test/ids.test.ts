@@ -6,7 +6,7 @@ type Parameter = { in: string; name: string; schema: { pattern?: string } }
 type Document = { paths: Record<string, Record<string, { operationId: string; parameters?: Parameter[] }>> }
 const document: Document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
 
-/** Every operation that names a resource in its path, with the prefix of its id. */
+/** Every operation with a resource id in its path, with the prefix of the id. */
 const byPath = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).flatMap(([method, { operationId, parameters = [] }]) =>
     parameters.flatMap(({ in: where, name, schema }) => {
@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test('the document has the operations that this is about', () => {
+test('openapi.json contains the operations under test', () => {
   expect(byPath.length).toBeGreaterThanOrEqual(20)
   expect(new Set(byPath.map(({ prefix }) => prefix))).toEqual(new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_']))
 })
@@ -42,7 +42,7 @@ describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix
   }
 
   test.each(['123', '', 'ÄÖ ☃/../x', "' or 1=1; --", '01KAH4PZC5E4R8V2M6T0X9Y3BD', 'x'.repeat(200)])(
-    `${prefix}%s names nothing, which is the 404 of its kind`,
+    `unknown id ${prefix}%s is the 404 of its resource`,
     async rest => {
       const { status, body } = await call(prefix + rest)
       expect(status).toBe(404)
@@ -58,17 +58,17 @@ describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix
     ` ${prefix}123`,
     `${prefix}\0`,
     prefix + 'x'.repeat(256),
-  ])('refuses %j as a validation issue', async id => {
+  ])('rejects %j as a validation issue', async id => {
     const { status, body } = await call(id)
     expect([status, body.issues[0].code, body.issues[0].path]).toEqual([400, 'PathValidation', name])
   })
 })
 
-describe('an id that names nothing', () => {
+describe('an unknown id', () => {
   const codesOf = (answer: { body: { issues: { code: string }[] } }) => answer.body.issues.map(({ code }) => code)
   const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 
-  test('in a body that needs it is the 404 of its kind', async () => {
+  test('in a body is the 404 of its resource', async () => {
     const intent = { memberId: 'mem_123', amount: gbp(5_000) }
     expect((await harness.call('POST', '/v1/pay/withdrawals/intent', { body: intent })).body.issues).toEqual([
       { code: 'MemberNotFound', message: expect.any(String), memberId: 'mem_123' },
@@ -80,7 +80,7 @@ describe('an id that names nothing', () => {
     expect([wrong.status, codesOf(wrong)]).toEqual([400, ['BodyValidation']])
   })
 
-  test('in one of many lines is the issue of that line', async () => {
+  test('in one of many lines is an issue of that line', async () => {
     const payDetails = [{ memberId: 'mem_123', money: gbp(100) }]
     expect((await harness.call('POST', '/v1/pay/run', { body: { payDetails } })).body.issues).toEqual([
       { code: 'MemberNotEligible', message: expect.any(String), memberId: 'mem_123' },
@@ -95,7 +95,7 @@ describe('an id that names nothing', () => {
     ])
   })
 
-  test('in a filter finds nothing', async () => {
+  test('in a filter matches nothing', async () => {
     expect((await harness.call('GET', '/v1/members?memberIds=mem_123&memberIds=mem_')).body.members).toEqual([])
     for (const filter of ['memberId=mem_123', 'payCycleId=pc_123']) {
       expect((await harness.call('GET', `/v1/pay/withdrawals?${filter}`)).body.withdrawals).toEqual([])
@@ -104,7 +104,7 @@ describe('an id that names nothing', () => {
     expect(codesOf(await harness.call('GET', '/v1/members?memberIds=wi_123'))).toEqual(['QueryValidation'])
   })
 
-  test('as the place to read events from is NotFound', async () => {
+  test('as the position in the event feed is NotFound', async () => {
     const answer = await harness.call('GET', '/v1/events?after=evt_123')
     expect([answer.status, codesOf(answer)]).toEqual([404, ['NotFound']])
   })
@@ -114,11 +114,11 @@ const lists = Object.entries(document.paths).flatMap(([path, { get }]) =>
   get?.parameters?.some(({ in: where, name }) => where === 'query' && name === 'take') ? [path] : [],
 )
 
-test('the document has the lists that this is about', () => {
+test('openapi.json contains the lists under test', () => {
   expect(lists.length).toBeGreaterThanOrEqual(10)
 })
 
-test.each(lists)('%s gives pages of up to 1,000 entries, and refuses larger ones', async path => {
+test.each(lists)('%s returns pages of up to 1,000 entries and refuses larger ones', async path => {
   const url = path
     .replace('{memberId}', await harness.addMember())
     .replace('{payCycleId}', harness.payCycle.id)
@@ -127,7 +127,7 @@ test.each(lists)('%s gives pages of up to 1,000 entries, and refuses larger ones
     await harness.call('GET', `${url}?take=1000`),
     await harness.call('GET', `${url}?take=1001`),
   ]
-  // What is not settled, or no job, has no page; its size is judged before.
+  // An unsettled cycle and an unknown job have no page, but the page size is validated first.
   if (largest.status !== 404) expect([largest.status, largest.body.take]).toEqual([200, 1_000])
   expect([larger.status, larger.body.issues[0].path]).toEqual([400, 'take'])
 })

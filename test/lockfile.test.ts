@@ -7,12 +7,12 @@ const { packages } = JSON.parse(readFileSync(new URL('../package-lock.json', imp
   packages: Record<string, Package>
 }
 
-// npm ci of npm 11 refuses a lock without them, on every platform.
-test('the lockfile holds every optional package, also those of other platforms', () => {
+// Without them, npm ci of npm 11 refuses the lockfile on every platform.
+test('the lockfile contains every optional package, including those of other platforms', () => {
   const optional = Object.entries(packages).flatMap(([folder, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies).map(name => ({ folder, name })),
   )
-  // Node and PostgreSQL for four platforms each, and the tools: an empty list would prove nothing.
+  // Node and PostgreSQL for four platforms each, plus the tools: an empty list would prove nothing.
   expect(optional.length).toBeGreaterThan(50)
   expect(optional.filter(({ folder, name }) => !isLocked(folder, name))).toEqual([])
 })
@@ -23,7 +23,7 @@ test('every locked package has a version and a checksum', () => {
   expect(installed.filter(([, { version, integrity }]) => !version || !integrity)).toEqual([])
 })
 
-/** Looks where Node looks: in the package's own node_modules, then in each one above. */
+/** Resolves a package like Node: in the package's own node_modules, then in each parent. */
 function isLocked(folder: string, name: string): boolean {
   const prefix = folder === '' ? '' : `${folder}/`
   if (`${prefix}node_modules/${name}` in packages) return true

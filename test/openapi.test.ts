@@ -14,7 +14,7 @@ function discriminatedIn(value: unknown): Discriminated[] {
   return 'discriminator' in value ? [value as Discriminated, ...inside] : inside
 }
 
-test('every discriminator leads from each value to the one schema that has it', () => {
+test('every discriminator maps each value to the one schema with that value', () => {
   const found = discriminatedIn(document)
   expect(found.length).toBeGreaterThanOrEqual(2)
   for (const { discriminator, oneOf } of found) {

@@ -1,31 +1,32 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Payment, type Rail, type Report, within } from '../src/payouts/rail.ts'
 
-/** A rail as the suite needs it: with ways to make it do what a real one does by itself. */
+/** A rail with the controls that the suite needs to trigger what a real rail does on its own. */
 export type RailUnderTest = {
   rail: Rail
-  /** A new payment, with a reference of its own, that the rail will treat so. */
-  payment(destiny: 'paid' | 'failed' | 'returned'): Payment
-  /** Lets so much time go by that the rail has told everything about every payment. */
+  /** Creates a payment with a unique reference that the rail will end with this outcome. */
+  payment(outcome: 'paid' | 'failed' | 'returned'): Payment
+  /** Advances time until the rail has reported the final outcome of every payment. */
   letTimeGoBy(): Promise<void>
-  /** How many payments the rail has really executed for a reference, told from outside the rail. */
+  /** Counts the payments actually executed for a reference, observed from outside the rail. */
   executed(reference: string): Promise<number>
   stop(): Promise<void>
 }
 
-/** What every rail promises, whatever it is made of. */
+/** The contract of every rail, whatever its implementation. */
 export function railConformance(name: string, make: () => Promise<RailUnderTest>): void {
   describe(`the rail ${name}`, () => {
-    let it: RailUnderTest
+    let subject: RailUnderTest
     beforeAll(async () => {
-      it = await make()
+      subject = await make()
     })
-    afterAll(() => it.stop())
+    afterAll(() => subject.stop())
 
-    const submit = (payments: Payment[]) => within(it.rail.callMsMax, signal => it.rail.submit(payments, signal))
-    const ask = (references: string[]) => within(it.rail.callMsMax, signal => it.rail.ask(references, signal))
+    const submit = (payments: Payment[]) =>
+      within(subject.rail.callMsMax, signal => subject.rail.submit(payments, signal))
+    const ask = (references: string[]) => within(subject.rail.callMsMax, signal => subject.rail.ask(references, signal))
     const read = (after: string | null, countMax = 100) =>
-      within(it.rail.callMsMax, signal => it.rail.reports(after, countMax, signal))
+      within(subject.rail.callMsMax, signal => subject.rail.reports(after, countMax, signal))
     const outcomeOf = async ({ reference }: Payment) => (await ask([reference]))[0]?.outcome
 
     async function readAll(after: string | null, countMax: number): Promise<{ all: Report[]; cursor: string | null }> {
@@ -39,75 +40,77 @@ export function railConformance(name: string, make: () => Promise<RailUnderTest>
       }
     }
 
-    test('names itself and its limits', () => {
-      expect(it.rail.name).toMatch(/^[a-z0-9-]{1,60}$/)
-      expect(it.rail.paymentsMax).toBeGreaterThanOrEqual(1)
-      expect(it.rail.callMsMax).toBeGreaterThanOrEqual(1)
-      expect(it.rail.callMsMax).toBeLessThanOrEqual(25_000)
+    test('declares its name and limits', () => {
+      expect(subject.rail.name).toMatch(/^[a-z0-9-]{1,60}$/)
+      expect(subject.rail.paymentsMax).toBeGreaterThanOrEqual(1)
+      expect(subject.rail.callMsMax).toBeGreaterThanOrEqual(1)
+      expect(subject.rail.callMsMax).toBeLessThanOrEqual(25_000)
     })
 
-    test('pays what it is given, and says so in the end', async () => {
-      const payment = it.payment('paid')
+    test('executes a payment and eventually reports it as paid', async () => {
+      const payment = subject.payment('paid')
       const [report] = await submit([payment])
       expect(report?.reference).toBe(payment.reference)
       expect(['pending', 'paid']).toContain(report?.outcome)
-      await it.letTimeGoBy()
+      await subject.letTimeGoBy()
       expect(await outcomeOf(payment)).toBe('paid')
-      expect(await it.executed(payment.reference)).toBe(1)
+      expect(await subject.executed(payment.reference)).toBe(1)
     })
 
-    test('takes as many payments at once as it says, and tells them apart', async () => {
-      const many = Array.from({ length: it.rail.paymentsMax }, (_, n) => it.payment(n % 2 === 0 ? 'paid' : 'failed'))
+    test('accepts its declared maximum of payments at once and keeps them apart', async () => {
+      const many = Array.from({ length: subject.rail.paymentsMax }, (_, n) =>
+        subject.payment(n % 2 === 0 ? 'paid' : 'failed'),
+      )
       const references = many.map(({ reference }) => reference)
       const answered = (await submit(many)).map(({ reference }) => reference)
       expect(references).toEqual(expect.arrayContaining(answered))
-      await it.letTimeGoBy()
+      await subject.letTimeGoBy()
       const reports = new Map((await ask(references)).map(({ reference, outcome }) => [reference, outcome]))
       expect(references.map(reference => reports.get(reference))).toEqual(
         many.map((_, n) => (n % 2 === 0 ? 'paid' : 'failed')),
       )
     })
 
-    test('a payment that is submitted again, and again at once, stays one payment', async () => {
-      const payment = it.payment('paid')
+    test('executes a payment once, even if it is resubmitted or submitted concurrently', async () => {
+      const payment = subject.payment('paid')
       await submit([payment])
       await submit([payment])
       await Promise.all(Array.from({ length: 20 }, () => submit([payment])))
-      await it.letTimeGoBy()
+      await subject.letTimeGoBy()
       await submit([payment])
       expect(await outcomeOf(payment)).toBe('paid')
-      expect(await it.executed(payment.reference)).toBe(1)
+      expect(await subject.executed(payment.reference)).toBe(1)
     })
 
-    test('refuses a reference that comes back with another amount', async () => {
-      const payment = it.payment('paid')
+    test('refuses a known reference with a different amount', async () => {
+      const payment = subject.payment('paid')
       await submit([payment])
       const { amount, currency } = payment.amount
       await expect(submit([{ ...payment, amount: { amount: amount + 1n, currency } }])).rejects.toThrow()
-      expect(await it.executed(payment.reference)).toBe(1)
+      expect(await subject.executed(payment.reference)).toBe(1)
     })
 
-    test('says of what it was never given that it is unknown', async () => {
-      const { reference } = it.payment('paid')
+    test('reports a payment that it never received as unknown', async () => {
+      const { reference } = subject.payment('paid')
       expect(await ask([reference])).toEqual([{ reference, outcome: 'unknown', reason: null }])
-      expect(await it.executed(reference)).toBe(0)
+      expect(await subject.executed(reference)).toBe(0)
     })
 
-    test('says why a payment failed, and never executes it', async () => {
-      const payment = it.payment('failed')
+    test('reports why a payment failed and never executes it', async () => {
+      const payment = subject.payment('failed')
       await submit([payment])
-      await it.letTimeGoBy()
+      await subject.letTimeGoBy()
       const [report] = await ask([payment.reference])
       expect(report).toEqual({ reference: payment.reference, outcome: 'failed', reason: expect.stringMatching(/./) })
       expect(report?.reason?.length).toBeLessThanOrEqual(140)
-      expect(await it.executed(payment.reference)).toBe(0)
+      expect(await subject.executed(payment.reference)).toBe(0)
     })
 
-    test('reports that a payment was paid and then returned, in this order, and why', async () => {
+    test('reports a returned payment as paid, then as returned with a reason', async () => {
       const { cursor: before } = await readAll(null, 100)
-      const payment = it.payment('returned')
+      const payment = subject.payment('returned')
       await submit([payment])
-      await it.letTimeGoBy()
+      await subject.letTimeGoBy()
       const { all } = await readAll(before, 100)
       const own = all.filter(({ reference }) => reference === payment.reference)
       expect(own.map(({ outcome }) => outcome)).toEqual(['paid', 'returned'])
@@ -115,10 +118,10 @@ export function railConformance(name: string, make: () => Promise<RailUnderTest>
       expect(await outcomeOf(payment)).toBe('returned')
     })
 
-    test('its reports can be read in pages of any size, and again from any place', async () => {
-      const payments = Array.from({ length: 5 }, () => it.payment('paid'))
+    test('reports can be read in pages of any size, and again from any cursor', async () => {
+      const payments = Array.from({ length: 5 }, () => subject.payment('paid'))
       for (const payment of payments) await submit([payment])
-      await it.letTimeGoBy()
+      await subject.letTimeGoBy()
       const whole = await readAll(null, 1_000)
       expect(whole.all.map(({ reference }) => reference)).toEqual(
         expect.arrayContaining(payments.map(({ reference }) => reference)),

@@ -9,7 +9,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 
 const introduction = `On-demand pay: members see what they have earned and withdraw some of it before payday.
 
-Every request needs the header \`x-api-key\`. Send \`x-idempotency-key\` with whatever you may have to repeat: for 7 days the same key with the same request gets the first answer again, without a second effect.
+Every request needs the header \`x-api-key\`. Send \`x-idempotency-key\` with every request that you may have to retry: for 7 days, the same key with the same request returns the first answer again, without a second effect.
 
 Every refusal is \`{ "issues": [ { "code", "message", … } ] }\`. Branch on \`code\`; \`GET /v1/errors\` lists them all.`
 
@@ -29,17 +29,17 @@ export async function documentation(app: App): Promise<() => object> {
       },
       servers: [{ url: '/', description: 'This server' }],
       tags: [
-        { name: 'Withdrawals', description: 'Quote a withdrawal, confirm it, and see what became of it.' },
-        { name: 'Members', description: 'The people who are paid, and their tiers.' },
+        { name: 'Withdrawals', description: 'Quote a withdrawal, complete it and follow its status.' },
+        { name: 'Members', description: 'The workers who can withdraw earned pay, and their tiers.' },
         {
           name: 'Member jobs',
           description:
-            'Many members at once, by actions or by a file that is the complete list. To fill in: [members-template.xlsx](/members-template.xlsx), [members-template.csv](/members-template.csv).',
+            'Change many members at once, by a list of actions or by a file with the complete list of members. Templates: [members-template.xlsx](/members-template.xlsx), [members-template.csv](/members-template.csv).',
         },
-        { name: 'Pay runs', description: 'What members have earned.' },
+        { name: 'Pay runs', description: 'Earned pay that members can withdraw.' },
         { name: 'Pay cycles', description: 'The days that one payday settles.' },
-        { name: 'Events', description: 'Everything that happened, in an order in which nothing is missed.' },
-        { name: 'Service', description: 'The service about itself.' },
+        { name: 'Events', description: 'A complete, ordered feed of all state changes.' },
+        { name: 'Service', description: 'Health, error codes and idempotency keys.' },
       ],
       components: {
         securitySchemes: {

@@ -21,7 +21,7 @@ const Ok = Type.Literal('ok')
 const Readiness = Type.Object(
   {
     status: Type.Union([Ok, Type.Literal('warning')], {
-      description: 'The worst of the checks. A warning does not make the process unready.',
+      description: 'The worst result of the checks. A warning does not make the process unready.',
     }),
     checks: Type.Object(
       { database: check(Ok), migrations: check(Ok), worker: check(Type.Union([Ok, Type.Literal('warning')])) },
@@ -71,7 +71,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
         tag,
         summary: 'Can the process serve requests?',
         description:
-          'Checks the database and its migrations. 503 means: send requests elsewhere, and try again. That no worker has been alive for a minute is a warning in a 200, since the API can still serve.',
+          'Checks the database and its migrations. If the answer is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the answer is 200 with a warning, because the API can still serve requests.',
         public: true,
         success: { status: 200, description: 'The process can serve requests.', schema: Readiness },
         problems: ['ServiceUnavailable'],

@@ -1,13 +1,18 @@
 import { type Static, Type } from 'typebox'
 import type { Page } from '../database/database.ts'
 
-/** The page of a list: how many entries to pass over, and how many to give. Both are echoed in the answer. */
+/** The page of a list: how many entries to skip and to return. The answer echoes both. */
 export const pageQuery = {
   skip: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 1_000_000_000, default: 0, description: 'Entries to pass over.' }),
+    Type.Integer({ minimum: 0, maximum: 1_000_000_000, default: 0, description: 'Number of entries to skip.' }),
   ),
   take: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 1_000, default: 50, description: 'Entries to give, 1 to 1,000.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000,
+      default: 50,
+      description: 'Maximum number of entries to return, 1 to 1,000.',
+    }),
   ),
 }
 
@@ -17,9 +22,9 @@ export function pageOf({ skip = 0, take = 50 }: Static<typeof PageQuery>): Page 
   return { skip, take }
 }
 
-/** What a list's answer says about its page. */
+/** The page fields in the answer of a list. */
 export const pageFields = {
-  skip: Type.Integer({ minimum: 0, description: 'Entries passed over.' }),
-  take: Type.Integer({ minimum: 1, description: 'Largest number of entries in this answer.' }),
+  skip: Type.Integer({ minimum: 0, description: 'Number of skipped entries.' }),
+  take: Type.Integer({ minimum: 1, description: 'Maximum number of entries in this answer.' }),
 }
-export const totalField = { total: Type.Integer({ minimum: 0, description: 'Entries in the whole list.' }) }
+export const totalField = { total: Type.Integer({ minimum: 0, description: 'Number of entries in the whole list.' }) }

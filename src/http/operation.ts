@@ -161,40 +161,44 @@ const IdempotencyHeader = Type.Object({
     Type.String({
       pattern: idempotencyKeyPattern,
       description:
-        'Makes a repetition harmless: for 7 days the same key with the same request gets the first answer again, without a second effect. 1 to 1,024 characters; spaces are allowed inside.',
+        'Makes the request safe to retry: for 7 days, the same key with the same request returns the first answer again, without a second effect. 1 to 1,024 characters; spaces are allowed inside.',
       examples: ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11'],
     }),
   ),
 })
 
 const answerHeaders = {
-  'x-request-id': Type.String({ description: 'Names this request in our log; quote it to support.' }),
+  'x-request-id': Type.String({ description: 'Identifies this request in the log. Quote it to support.' }),
   'ratelimit-policy': Type.String({ description: 'The quota: `q` requests in `w` seconds.' }),
   ratelimit: Type.String({
-    description: 'What is left of the quota (`r`), and in how many seconds it is whole again (`t`).',
+    description: 'The remaining quota (`r`), and the seconds until it is full again (`t`).',
   }),
 }
 
 const replayedHeader = {
-  'idempotency-replayed': Type.String({ description: '`true` when this answer was given before, to the same key.' }),
+  'idempotency-replayed': Type.String({
+    description: '`true` if this is the stored answer to an earlier request with the same key.',
+  }),
 }
-const retryHeader = { 'retry-after': Type.String({ description: 'Seconds to wait, where that is known.' }) }
+const retryHeader = { 'retry-after': Type.String({ description: 'Seconds to wait before a retry, if known.' }) }
 const deprecationHeaders = {
-  deprecation: Type.String({ description: 'Since when it is deprecated: `@` and seconds since 1970 (RFC 9745).' }),
-  sunset: Type.String({ description: 'When it will be removed (RFC 8594).' }),
-  link: Type.String({ description: 'What takes over.' }),
+  deprecation: Type.String({
+    description: 'When the operation was deprecated: `@` and seconds since 1970 (RFC 9745).',
+  }),
+  sunset: Type.String({ description: 'When the operation will be removed (RFC 8594).' }),
+  link: Type.String({ description: 'The operation that replaces this one.' }),
 }
 
 const extraFields: Record<string, { schema: TSchema; example: unknown }> = {
   path: {
-    schema: Type.String({ description: 'Header name, or the way to the field in dots.' }),
+    schema: Type.String({ description: 'Name of the header or parameter, or path of the field with dots.' }),
     example: 'amount.currency',
   },
   memberId: { schema: Id('member'), example: exampleId('member') },
   lowerLimit: { schema: WireMoney, example: { amount: 1000, currency: 'GBP' } },
   upperLimit: { schema: WireMoney, example: { amount: 20000, currency: 'GBP' } },
   email: { schema: Type.String(), example: 'sam.okafor@example.com' },
-  row: { schema: Type.String({ description: 'Row of the file; the header is row "1".' }), example: '17' },
+  row: { schema: Type.String({ description: 'Row of the file. The header is row "1".' }), example: '17' },
 }
 
 const examplePaths: Partial<Record<ProblemName, string>> = {
@@ -211,7 +215,7 @@ function issueSchema(name: ProblemName): TSchema {
   return Type.Object(
     {
       code: Type.Literal(code),
-      message: Type.String({ description: 'For a developer and the log; it may change. Branch on `code`.' }),
+      message: Type.String({ description: 'For developers and logs. It may change, so branch on `code`.' }),
       ...Object.fromEntries(extra.map(field => [field, extraFields[field]?.schema ?? Type.String()])),
     },
     { title: `${code}Issue`, additionalProperties: false },

@@ -5,24 +5,24 @@ import * as payRuns from '../pay-runs/pay-runs.ts'
 import * as payCycles from './pay-cycles.ts'
 import { cycleAfter } from './rules.ts'
 
-// Few enough for statements well below a second; a cycle of a million members is closed in some hundred of them.
+// Keeps each statement well below a second; closing a cycle of a million members takes a few hundred of them.
 const membersMax = 5_000
 
 /**
- * Closes a partner's open cycle when its last day is over, and opens the next one, in one transaction: what members did
- * not withdraw goes back to the cycle's earned pay, so that what remains there are the deductions, for good. Pay runs that
- * still wait for their grace period move to the next cycle.
+ * Closes a partner's open cycle once its last day is over, and opens the next one in the same transaction. Money that was not
+ * withdrawn returns to the cycle's earned pay, which then equals the final deductions. Scheduled pay runs move to the next
+ * cycle.
  *
- * Nothing that moves pay can be half way through: pay runs and money that is given back hold the cycle open, and a
- * withdrawal that is being completed holds its member, whom we wait for. It either counts in this cycle, or finds the
- * cycle closed. Twice is safe: a cycle is closed only while it is open and over, under its row's lock.
- * @returns the cycle that closed and the one that opened; undefined when the open one is not over
+ * No operation that moves pay can be half done: pay runs and refunds hold a share lock on the cycle, and completing a
+ * withdrawal locks its member, which closing waits for. Such a withdrawal either counts in this cycle or finds it closed.
+ * Idempotent: a cycle is closed only while it is open and over, under its row lock.
+ * @returns the closed and the newly opened cycle; undefined if the open cycle is not over
  */
 export async function closeIfOver(
   tx: Tx,
   { partnerId, now }: { partnerId: string; now: Date },
 ): Promise<{ closed: payCycles.PayCycle; opened: payCycles.PayCycle } | undefined> {
-  // Those that hold the cycle open may overlap for longer than others wait for a lock.
+  // Overlapping holders of the cycle's share lock can outlast the usual lock timeout.
   await sql`set local lock_timeout = '30s'`.execute(tx)
   const cycle = await payCycles.lockOpen(tx, partnerId)
   const { timeZone, schedule } = await payCycles.readTerms(tx, partnerId)
@@ -34,8 +34,8 @@ export async function closeIfOver(
   return { closed, opened }
 }
 
-// Members in id order, as everybody locks them. Whoever has nothing now cannot have something before we are done: all
-// that could raise it holds the cycle open.
+// Locks members in id order, like every other operation. A member without an available balance cannot get one before the
+// cycle closes: everything that could raise it needs the share lock on the cycle.
 async function release(
   tx: Tx,
   { partnerId, payCycleId, now }: { partnerId: string; payCycleId: string; now: Date },
@@ -43,7 +43,7 @@ async function release(
   let memberIds: string[] = []
   do {
     memberIds = await lockMembersAfter(tx, { partnerId, after: memberIds.at(-1) ?? '' })
-    // Read after the locks: a withdrawal that we waited for has taken its share.
+    // Must follow the locks, so that it sees the withdrawals that it waited for.
     const { rows } = await sql<{ memberId: string; currency: Currency; amount: bigint }>`
       select member_id, currency, available as amount from ledger_balances
        where partner_id = ${partnerId} and member_id = any(${memberIds}) and available > 0

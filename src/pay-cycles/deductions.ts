@@ -3,14 +3,14 @@ import type { Currency } from '../money.ts'
 import type { PayCycle } from './pay-cycles.ts'
 
 /**
- * What payroll takes from a member's pay for a cycle, in minor units: what they withdrew, with fees, and what was carried
- * over to them. Negative when payroll has to give something back. Never zero.
+ * What payroll has to deduct from a member's pay for a cycle, in minor units: withdrawals including fees, and amounts carried
+ * over. Negative if payroll has to give money back. Never zero.
  */
 export type Deduction = { memberId: string; currency: Currency; amount: bigint }
 
 type OfCycle = { partnerId: string; cycle: Pick<PayCycle, 'id' | 'status'> }
 
-/** By member, and by currency for one whose currency has changed. Provisional while the cycle is open. */
+/** Lists deductions by member, and by currency if a member's currency has changed. Provisional while the cycle is open. */
 export async function list(db: Reader, { page, ...of }: OfCycle & { page: Page }): Promise<Deduction[]> {
   const { rows } = await sql<Deduction>`
     select member_id, currency, amount from ${deductionsOf(of)} d
@@ -26,7 +26,7 @@ export async function count(db: Reader, of: OfCycle): Promise<number> {
 
 export type DeductionWithWorker = Deduction & { workerId: string | null; email: string }
 
-/** The whole list, in pieces of whole members, so that no statement grows with it. */
+/** Yields the whole list in chunks that never split a member, so that the size of a statement is bounded. */
 export async function* listAll(db: Reader, of: OfCycle): AsyncGenerator<DeductionWithWorker[]> {
   let after = ''
   for (;;) {
@@ -42,12 +42,12 @@ export async function* listAll(db: Reader, of: OfCycle): AsyncGenerator<Deductio
   }
 }
 
-// Each piece sums up all that comes after it, so a piece is large; a statement of this many still takes about a second.
+// Each chunk sums up all following members, so chunks are large. A statement of this size still takes about a second.
 const pieceMax = 50_000
 
 /**
- * Debits less credits of the cycle's earned pay, without the settlement that brings it to zero. While the cycle is open,
- * what is available is in it still: closing would take it out.
+ * Debits minus credits of the cycle's earned pay, excluding the settlement that brings it to zero. While the cycle is open,
+ * available balances are subtracted, as closing will do.
  */
 function deductionsOf({ partnerId, cycle }: OfCycle, after = ''): ReturnType<typeof sql> {
   return sql`(

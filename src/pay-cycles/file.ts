@@ -5,13 +5,13 @@ import type { DeductionWithWorker } from './deductions.ts'
 
 const columns = ['member_id', 'worker_id', 'email', 'amount', 'currency', 'amount_decimal'] as const
 
-/** The first line of the file. */
+/** The header of the deductions file. */
 export const deductionsHeader = csv([columns])
 
 /**
- * Deductions as lines of a file for payroll and for spreadsheets: no cell that a partner has written is taken for a
- * formula. The amount stands there twice, in minor units for programs and in decimals for people. The same file, with the
- * amounts that were really taken, is a settlement.
+ * Formats deductions as lines of a file for payroll and spreadsheets. Text from the partner is escaped, so that no cell is
+ * read as a formula. Each line has the amount in minor units and in decimals. With the amounts that payroll really took, the
+ * same file is a settlement.
  */
 export function deductionLines(deductions: DeductionWithWorker[]): string {
   return csv(
@@ -26,7 +26,7 @@ export function deductionLines(deductions: DeductionWithWorker[]): string {
   )
 }
 
-// Ours, and a number: its minus sign begins no formula.
+// A number that we format: its minus sign does not start a formula.
 class Decimal {
   readonly text: string
   constructor(text: string) {

@@ -24,17 +24,17 @@ const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 const unknownCycle = 'pc_01kah4pzc5e4r8v2m6t0x9y3bd'
 const codes = (answer: { body: { issues: { code: string }[] } }) => answer.body.issues.map(issue => issue.code)
 
-/** A partner of its own, on the 10th of March. */
+/** Adds a partner, on 10 March. */
 async function partner(name: string, settings: PartnerSettings = {}): Promise<TestPartner> {
   harness.clock.set(march)
   return await harness.addPartner(name, settings)
 }
 
-async function run(job: 'close-pay-cycles' | 'make-pay-runs-available'): Promise<void> {
+async function run(task: 'close-pay-cycles' | 'make-pay-runs-available'): Promise<void> {
   const { db, clock } = harness
-  const step = { ...payCycleTasks, ...payRunTasks }[job]
-  if (step === undefined) throw new Error(`There is no job ${job}`)
-  await step({ db, now: clock.now, log: pino({ level: 'silent' }) })
+  const perform = { ...payCycleTasks, ...payRunTasks }[task]
+  if (perform === undefined) throw new Error(`There is no task ${task}`)
+  await perform({ db, now: clock.now, log: pino({ level: 'silent' }) })
 }
 
 const close = () => run('close-pay-cycles')
@@ -85,7 +85,7 @@ async function expectBooksToAgree(): Promise<void> {
   expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
 }
 
-/** The bank takes and pays all withdrawals that are held. */
+/** Submits all held withdrawals and has the bank pay them. */
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
   await harness.db.transaction().execute(async tx => {
@@ -99,7 +99,7 @@ async function payOut(): Promise<void> {
   })
 }
 
-/** Waits until `count` sessions of this database wait for a lock of another one. */
+/** Waits until `count` sessions of this database wait for a lock. */
 async function whenWaiting(count = 1): Promise<void> {
   for (;;) {
     const { rows } = await sql<{ waiting: number }>`
@@ -109,19 +109,19 @@ async function whenWaiting(count = 1): Promise<void> {
   }
 }
 
-/** Does some work in a transaction, and leaves it open until told. */
+/** Does some work in a transaction and keeps it open until `commit` is called. */
 async function holding(work: (tx: Tx) => Promise<unknown>): Promise<{ commit(): Promise<void> }> {
   const started = Promise.withResolvers<void>()
-  const told = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
   const done = harness.db.transaction().execute(async tx => {
     await work(tx)
     started.resolve()
-    await told.promise
+    await released.promise
   })
   await Promise.race([started.promise, done])
   return {
     async commit() {
-      told.resolve()
+      released.resolve()
       await done
     },
   }
@@ -133,24 +133,24 @@ describe('the first cycle', () => {
     [{ cycleAnchor: '2026-01-25' }, '2026-02-25', '2026-03-24'],
     [{ cycleSchedule: 'weekly', cycleAnchor: '2026-03-02' }, '2026-03-09', '2026-03-15'],
     [{ cycleSchedule: 'semi_monthly' }, '2026-03-01', '2026-03-15'],
-  ])('with %o it is %s to %s', async (settings, startDate, endDate) => {
+  ])('with %o is %s to %s', async (settings, startDate, endDate) => {
     const { payCycle } = await partner('First', settings)
     expect(payCycle).toMatchObject({ startDate, endDate, status: 'Open' })
   })
 
-  test('is that of the partner’s day, not of ours', async () => {
+  test('contains today in the partner’s time zone, not the server’s', async () => {
     harness.clock.set(new Date('2026-03-31T23:30:00Z'))
     const { payCycle } = await harness.addPartner('Auckland', { timeZone: 'Pacific/Auckland' })
     expect(payCycle.startDate).toBe('2026-04-01')
   })
 
-  test('the database refuses a month that begins on a 30th', async () => {
+  test('the database refuses a monthly schedule that starts on a 30th', async () => {
     await expect(harness.addPartner('Odd', { cycleAnchor: '2026-01-30' })).rejects.toMatchObject({
       constraint: 'monthly_anchor_is_in_every_month',
     })
   })
 
-  test('the worker is woken when the last day is over where the partner is', async () => {
+  test('is closed by a task scheduled for the end of its last day in the partner’s time zone', async () => {
     const { rows: before } = await sql<{ count: number }>`select count(*)::integer from graphile_worker.jobs`.execute(
       harness.db,
     )
@@ -165,7 +165,7 @@ describe('the first cycle', () => {
 })
 
 describe('closing', () => {
-  test('releases what was not withdrawn, fixes the deductions, and opens the next cycle the day after', async () => {
+  test('releases what was not withdrawn, makes the deductions final and opens the next cycle the day after', async () => {
     const { key, payCycle, partner: mine } = await partner('Closing')
     const [drew, drewNothing] = [
       await harness.addMember({ key, available: 12_000 }),
@@ -191,9 +191,9 @@ describe('closing', () => {
     await expectBooksToAgree()
   })
 
-  test('waits for the end of the last day where the partner is, summer time included', async () => {
+  test('waits for the end of the last day in the partner’s time zone, including summer time', async () => {
     const { key } = await partner('London')
-    // In London it is an hour later already.
+    // London is already an hour ahead.
     harness.clock.set(new Date('2026-03-31T22:59:59.999Z'))
     await close()
     expect(await cyclesOf(key)).toHaveLength(1)
@@ -202,7 +202,7 @@ describe('closing', () => {
     expect(await cyclesOf(key)).toHaveLength(2)
   })
 
-  test('after a standstill closes one cycle after the other until today’s is open, and running again changes nothing', async () => {
+  test('after downtime, closes every overdue cycle until today’s is open, and running again changes nothing', async () => {
     const { key, partner: mine } = await partner('Standstill', { cycleSchedule: 'weekly', cycleAnchor: '2026-03-02' })
     const memberId = await harness.addMember({ key, available: 12_000 })
     await withdraw(key, memberId)
@@ -224,7 +224,7 @@ describe('closing', () => {
     expect(await eventsOf(mine.id)).toHaveLength(9)
   })
 
-  test('follows a schedule that has changed meanwhile, without gap or overlap', async () => {
+  test('follows a changed schedule without a gap or overlap', async () => {
     const { key, partner: mine } = await partner('Changing')
     await harness.db
       .updateTable('partners')
@@ -241,7 +241,7 @@ describe('closing', () => {
     ])
   })
 
-  test('moves a pay run that still waits for its grace period to the next cycle', async () => {
+  test('moves a scheduled pay run to the next cycle', async () => {
     const { key } = await partner('Grace', { graceMinutes: 60 })
     const memberId = await harness.addMember({ key })
     harness.clock.set(new Date('2026-03-31T22:30:00Z'))
@@ -258,14 +258,14 @@ describe('closing', () => {
     await expectBooksToAgree()
   })
 
-  test('leaves what a member owes, and their next pay repays it', async () => {
+  test('keeps what a member owes, and the next pay repays it', async () => {
     const { key, payCycle } = await partner('Owing')
     const memberId = await harness.addMember({ key, available: 10_000 })
     await withdraw(key, memberId, 8_000)
     await pay(key, [[memberId, -5_000]])
     harness.clock.set(april)
     await close()
-    // Earned 5,000 and withdrew 8,000: payroll takes all that was earned, and 3,000 of the next pay.
+    // Earned 5,000 and withdrew 8,000: payroll deducts the 5,000 earned now and 3,000 in the next cycle.
     expect(await deductionsOf(key, payCycle.id)).toEqual([{ memberId, total: gbp(5_000) }])
     await pay(key, [[memberId, 10_000]])
     const { body } = await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key })
@@ -274,7 +274,7 @@ describe('closing', () => {
     expect(await deductionsOf(key, next.id)).toEqual([{ memberId, total: gbp(3_000) }])
   })
 
-  test('many members are closed in several statements, and none is left out', async () => {
+  test('covers every one of many members, across several statements', async () => {
     const { key, payCycle, partner: mine } = await partner('Many')
     const first = await harness.addMember({ key })
     await sql`
@@ -306,8 +306,8 @@ describe('closing', () => {
   })
 })
 
-describe('closing at the very moment of', () => {
-  test('a completion that came first: it counts in the cycle that closes', async () => {
+describe('closing, concurrent with', () => {
+  test('a completion that came first: it counts in the closing cycle', async () => {
     const { key, payCycle, partner: mine } = await partner('Completion first')
     const memberId = await harness.addMember({ key, available: 12_000 })
     const intentId = await intentOf(key, memberId)
@@ -322,7 +322,7 @@ describe('closing at the very moment of', () => {
     await expectBooksToAgree()
   })
 
-  test('a completion that has only begun: it does not wait for closing while closing waits for it', async () => {
+  test('a completion that has locked its member: the two do not deadlock', async () => {
     const { key, payCycle, partner: mine } = await partner('Completion begun')
     const memberId = await harness.addMember({ key, available: 12_000 })
     const intentId = await intentOf(key, memberId)
@@ -359,7 +359,7 @@ describe('closing at the very moment of', () => {
   })
 
   test.each(['cancel', 'upload', 'make available', 'revert'] as const)(
-    'a step that came second waits, and goes into the next cycle where it can: %s',
+    'an operation that came second waits, then goes into the next cycle if it can: %s',
     async step => {
       const {
         key,
@@ -393,7 +393,7 @@ describe('closing at the very moment of', () => {
       switch (step) {
         case 'cancel':
           expect(status).toBeLessThan(300)
-          // The closed cycle keeps its deduction; the money is an adjustment of the next.
+          // The closed cycle keeps its deduction; the refund is an adjustment in the next one.
           expect([before, after, available]).toEqual([
             [{ memberId, total: gbp(5_000) }],
             [{ memberId, total: gbp(-5_000) }],
@@ -415,7 +415,7 @@ describe('closing at the very moment of', () => {
     },
   )
 
-  test('everything at once: each penny of pay is available, withdrawn or released, and in the cycle that it says', async () => {
+  test('all operations together: every penny is accounted for, in the right cycle', async () => {
     const { key, partner: mine } = await partner('Everything', {
       cycleSchedule: 'weekly',
       cycleAnchor: '2026-03-02',
@@ -442,7 +442,7 @@ describe('closing at the very moment of', () => {
       for (const answer of answers) if (answer !== undefined) expect([200, 201, 409, 422, 503]).toContain(answer.status)
       await close()
       closings++
-      // Those whose cycle was released before their pay came have something again.
+      // Tops up members whose balance was released before their pay arrived.
       await pay(
         key,
         memberIds.map(memberId => [memberId, 10_000]),
@@ -450,8 +450,8 @@ describe('closing at the very moment of', () => {
     }
     await expectBooksToAgree()
     expect(await cyclesOf(key)).toHaveLength(closings + 1)
-    // In every cycle the deduction of a member is what they withdrew in it and did not get back in it, less what they got
-    // back in it of an earlier cycle.
+    // In every cycle, a member's deduction is what was withdrawn and not refunded in it, minus refunds in it of withdrawals
+    // of an earlier cycle.
     const { rows } = await sql<{ memberId: string; payCycleId: string; earned: bigint; explained: bigint }>`
       with earned as (
         select member_id, pay_cycle_id, sum(case when debit = 'earned_pay' then amount else -amount end) as amount
@@ -500,7 +500,7 @@ describe('closing at the very moment of', () => {
 })
 
 describe('reading deductions', () => {
-  test('while the cycle is open they are provisional: what is available is none of them', async () => {
+  test('deductions of an open cycle are provisional and exclude available balances', async () => {
     const { key, payCycle } = await partner('Provisional')
     const memberId = await harness.addMember({ key, available: 12_000 })
     await harness.addMember({ key, available: 12_000 })
@@ -509,7 +509,7 @@ describe('reading deductions', () => {
     expect(await deductionsOf(key, payCycle.id)).toEqual([{ memberId, total: gbp(5_000) }])
   })
 
-  test('they include the member’s fee, and not the employer’s', async () => {
+  test('deductions include the member’s fee but not the employer’s', async () => {
     const { key, payCycle } = await partner('Fees')
     const members = [
       await harness.addMember({ key, available: 9_000, tier: 'Bronze' }),
@@ -520,7 +520,7 @@ describe('reading deductions', () => {
     expect(await deductionsOf(key, payCycle.id)).toEqual(expected)
   })
 
-  test('a member whose currency has changed has one in each', async () => {
+  test('a member whose currency has changed has one deduction per currency', async () => {
     const { key, payCycle } = await partner('Currencies')
     const memberId = await harness.addMember({ key, available: 5_000 })
     await withdraw(key, memberId)
@@ -543,7 +543,7 @@ describe('reading deductions', () => {
     ])
   })
 
-  test('come in pages, ordered by member', async () => {
+  test('deductions come in pages, ordered by member', async () => {
     const { key, payCycle } = await partner('Pages')
     const members: string[] = []
     for (let count = 0; count < 5; count++) {
@@ -559,7 +559,7 @@ describe('reading deductions', () => {
     expect(ids).toEqual(members.toSorted())
   })
 
-  test('as a file they are whole, and safe in a spreadsheet', async () => {
+  test('the file is complete and safe to open in a spreadsheet', async () => {
     const { key, payCycle } = await partner('File')
     const memberIds: string[] = []
     for (const [index, workerId] of ['=HYPERLINK("http://x")', '+44', '-1+1', '@sum', 'a,"b"', '007'].entries()) {
@@ -595,7 +595,7 @@ describe('reading deductions', () => {
     )
   })
 
-  test('as a file a negative one is a number, not a formula', async () => {
+  test('a negative deduction in the file is a number, not a formula', async () => {
     const { key } = await partner('Negative')
     const memberId = await harness.addMember({ key, available: 5_000 })
     const withdrawalId = await withdraw(key, memberId, 1_250)
@@ -623,7 +623,7 @@ describe('reading deductions', () => {
     expect(headers['content-type']).toMatch(isFile ? /^text\/csv/ : /^application\/json/)
   })
 
-  test('with an idempotency key the same file comes again', async () => {
+  test('the same idempotency key returns the same file', async () => {
     const path = `/v1/pay/cycles/${harness.payCycle.id}/deductions`
     const headers = { accept: 'text/csv', 'x-idempotency-key': 'deductions-as-a-file' }
     const [first, again] = [await harness.call('GET', path, { headers }), await harness.call('GET', path, { headers })]
@@ -632,7 +632,7 @@ describe('reading deductions', () => {
     expect(again.text).toBe(first.text)
   })
 
-  test('another partner’s cycle is not there, as one that does not exist; a wrong id or query is refused', async () => {
+  test('another partner’s cycle is the same 404 as an unknown one; an invalid id or query is refused', async () => {
     const path = (id: string) => `/v1/pay/cycles/${id}/deductions`
     const foreign = await harness.call('GET', path(harness.other.payCycle.id))
     const missing = await harness.call('GET', path(unknownCycle))

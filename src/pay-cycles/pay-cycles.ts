@@ -8,18 +8,18 @@ import { cycleOf, type Schedule, type Span } from './rules.ts'
 
 export type PayCycleStatus = 'Open' | 'Closed'
 
-/** The days, both included, whose earnings one payday settles. */
+/** The days that one payday settles, first and last included. */
 export type PayCycle = { id: string; startDate: Day; endDate: Day; status: PayCycleStatus }
 
 const columns = ['id', 'startDate', 'endDate', 'status'] as const
 
-/** Opens a partner's first cycle: the one of the partner's schedule that today is in, in the partner's time zone. */
+/** Opens a partner's first cycle: the cycle of the schedule that contains today, in the partner's time zone. */
 export async function openFirst(tx: Tx, { partner, now }: { partner: { id: string }; now: Date }): Promise<PayCycle> {
   const { timeZone, schedule } = await readTerms(tx, partner.id)
   return await open(tx, { partnerId: partner.id, timeZone, span: cycleOf(schedule, dayIn(timeZone, now)), now })
 }
 
-/** By what a partner's cycles follow each other, as it stands now. */
+/** Reads a partner's current time zone and cycle schedule. */
 export async function readTerms(db: Reader, partnerId: string): Promise<{ timeZone: string; schedule: Schedule }> {
   const { timeZone, every, anchor } = await db
     .selectFrom('partners')
@@ -29,7 +29,7 @@ export async function readTerms(db: Reader, partnerId: string): Promise<{ timeZo
   return { timeZone, schedule: { every, anchor } }
 }
 
-/** Opens a cycle, and has the worker close it when its last day is over. No other may be open. */
+/** Opens a cycle and schedules its closing for when its last day is over. No other cycle may be open. */
 export async function open(
   tx: Tx,
   { partnerId, timeZone, span, now }: { partnerId: string; timeZone: string; span: Span; now: Date },
@@ -40,16 +40,16 @@ export async function open(
     .values({ ...cycle, partnerId, createdAt: now })
     .execute()
   await scheduleTask(tx, { task: 'close-pay-cycles', at: startOfDay(timeZone, addDays(cycle.endDate, 1)) })
-  await appendEvent(tx, 'opened', { partnerId, cycle, now })
+  await emitEvent(tx, 'opened', { partnerId, cycle, now })
   return cycle
 }
 
-/** Whether the last day of a cycle is over where the partner is. */
+/** Whether the last day of a cycle is over in the partner's time zone. */
 export function isOver(cycle: Span, { timeZone, now }: { timeZone: string; now: Date }): boolean {
   return cycle.endDate < dayIn(timeZone, now)
 }
 
-/** Closes a cycle whose row the caller holds, and whose money is booked already (closing.ts). */
+/** Marks a cycle as closed. The caller has locked its row and booked its money (closing.ts). */
 export async function markClosed(
   tx: Tx,
   { partnerId, cycle, now }: { partnerId: string; cycle: PayCycle; now: Date },
@@ -61,13 +61,13 @@ export async function markClosed(
     .where('partnerId', '=', partnerId)
     .where('id', '=', cycle.id)
     .execute()
-  await appendEvent(tx, 'closed', { partnerId, cycle: closed, now })
+  await emitEvent(tx, 'closed', { partnerId, cycle: closed, now })
   return closed
 }
 
 /**
- * Settles a closed cycle, whose row is held from here on: of two settlements at once the second one waits, and is refused.
- * @throws Problem `Conflict` when it is settled already
+ * Marks a closed cycle as settled, and locks its row: of two concurrent settlements, the second waits and is refused.
+ * @throws Problem `Conflict` if the cycle is already settled
  */
 export async function markSettled(
   tx: Tx,
@@ -81,11 +81,11 @@ export async function markSettled(
     .where('settledAt', 'is', null)
     .executeTakeFirst()
   if (settled.numUpdatedRows === 0n) {
-    throw problem('Conflict', 'The pay cycle is settled already; correct a mistake with the next cycle’s settlement')
+    throw problem('Conflict', 'The pay cycle is already settled; correct mistakes in the next cycle’s settlement')
   }
 }
 
-/** The open cycle, if there is one. */
+/** Finds the open cycle. */
 export async function findOpen(db: Reader, partnerId: string): Promise<PayCycle | undefined> {
   return await db
     .selectFrom('payCycles')
@@ -96,9 +96,9 @@ export async function findOpen(db: Reader, partnerId: string): Promise<PayCycle 
 }
 
 /**
- * The open cycle, which stays open until the transaction ends: closing waits, and we wait for one that is closing. The
- * first lock of every operation that moves pay, before members and pay runs. Completing a withdrawal needs no such hold,
- * since closing takes every member's lock before it counts.
+ * Takes a share lock on the open cycle, so that it cannot close before the transaction ends. Waits for a closing in
+ * progress. It is the first lock of every operation that moves pay, before members and pay runs. Completing a withdrawal
+ * does not need it, since closing locks every member before it sums up.
  */
 export async function holdOpen(tx: Tx, partnerId: string): Promise<PayCycle | undefined> {
   const held = await tx
@@ -109,23 +109,23 @@ export async function holdOpen(tx: Tx, partnerId: string): Promise<PayCycle | un
     .forShare()
     .executeTakeFirst()
   if (held !== undefined) return held
-  // The row that we waited for has closed; the one that has opened with it could not be seen yet.
+  // The awaited row has closed, and the query's snapshot could not include its successor yet.
   return (await findOpen(tx, partnerId)) === undefined ? undefined : await holdOpen(tx, partnerId)
 }
 
-/** The open cycle, held against everybody who holds it open; undefined when there is none, or it has closed meanwhile. */
+/** Locks the open cycle exclusively against `holdOpen`. Returns undefined if there is none or it has closed in the meantime. */
 export async function lockOpen(tx: Tx, partnerId: string): Promise<PayCycle | undefined> {
   return await tx
     .selectFrom('payCycles')
     .select(columns)
     .where('partnerId', '=', partnerId)
     .where('status', '=', 'Open')
-    // Not `for update`: completing a withdrawal refers to the cycle, and would wait for us while we wait for its member.
+    // Not `for update`: completing a withdrawal references the cycle and locks its member, so it would deadlock with closing.
     .forNoKeyUpdate()
     .executeTakeFirst()
 }
 
-/** The partners whose open cycle is over, longest first. */
+/** Finds the partners whose open cycle is over, the longest overdue first. */
 export async function findOver(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<string[]> {
   const { rows } = await sql<{ partnerId: string }>`
     select c.partner_id from pay_cycles c join partners p on p.id = c.partner_id
@@ -135,7 +135,7 @@ export async function findOver(db: Reader, { now, countMax }: { now: Date; count
   return rows.map(row => row.partnerId)
 }
 
-/** @throws Problem `NotFound`, also for another partner's cycle */
+/** @throws Problem `NotFound`, including for another partner's cycle */
 export async function find(
   db: Reader,
   { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
@@ -150,7 +150,7 @@ export async function find(
   return cycle
 }
 
-/** Newest first. */
+/** Lists pay cycles, newest first. */
 export async function list(
   db: Reader,
   { partnerId, statuses, page }: { partnerId: string; statuses: PayCycleStatus[]; page: Page },
@@ -169,15 +169,15 @@ export async function list(
   return { payCycles, total }
 }
 
-async function appendEvent(
+async function emitEvent(
   tx: Tx,
-  step: 'opened' | 'closed',
+  transition: 'opened' | 'closed',
   { partnerId, cycle, now }: { partnerId: string; cycle: PayCycle; now: Date },
 ): Promise<void> {
   const { id, startDate, endDate } = cycle
   await events.emit(tx, {
     partnerId,
-    type: `pay_cycle.${step}`,
+    type: `pay_cycle.${transition}`,
     resourceId: id,
     data: { payCycleId: id, startDate, endDate },
     now,

@@ -22,7 +22,7 @@ describe('the cycle of a day', () => {
     expect(cycleOf({ every, anchor }, day)).toEqual({ startDate, endDate })
   })
 
-  test('a month is never anchored on a day that not every month has', () => {
+  test('a monthly schedule cannot be anchored on a day that not every month has', () => {
     expect(() => cycleOf({ every: 'monthly', anchor: '2026-01-29' }, '2026-02-10')).toThrow('from 1 to 28')
   })
 })
@@ -33,7 +33,7 @@ const schedule = fc.record({
   anchor: day.filter(anchor => anchor.slice(8) <= '28'),
 })
 
-test('every day is in exactly one cycle: that of each of its days is the same one', () => {
+test('every day is in exactly one cycle', () => {
   fc.assert(
     fc.property(schedule, day, (each, today) => {
       const cycle = cycleOf(each, today)
@@ -47,7 +47,7 @@ test('every day is in exactly one cycle: that of each of its days is the same on
   )
 })
 
-test('over years cycles lie end to end, without gap or overlap, as the schedule has them', () => {
+test('cycles follow the schedule for years without a gap or overlap', () => {
   fc.assert(
     fc.property(schedule, day, (each, first) => {
       let cycle = cycleOf(each, first)
@@ -63,7 +63,7 @@ test('over years cycles lie end to end, without gap or overlap, as the schedule 
   )
 })
 
-test('when the schedule changes, the next cycle begins the day after and ends where the new schedule says', () => {
+test('after a change of schedule, the next cycle starts the day after and ends as newly scheduled', () => {
   fc.assert(
     fc.property(schedule, schedule, day, (before, after, today) => {
       const cycle = cycleOf(before, today)
@@ -79,21 +79,21 @@ describe('the first instant of a day', () => {
   test.each([
     ['Europe/London', '2026-03-10', '2026-03-10T00:00:00.000Z'],
     ['Europe/London', '2026-07-01', '2026-06-30T23:00:00.000Z'],
-    // The nights in which the clocks change.
+    // Nights when the clocks change.
     ['Europe/London', '2026-03-30', '2026-03-29T23:00:00.000Z'],
     ['Europe/London', '2026-10-26', '2026-10-26T00:00:00.000Z'],
     ['America/Los_Angeles', '2026-03-08', '2026-03-08T08:00:00.000Z'],
     ['Pacific/Kiritimati', '2026-03-10', '2026-03-09T10:00:00.000Z'],
     ['Pacific/Niue', '2026-03-10', '2026-03-10T11:00:00.000Z'],
-    // There was no 00:00: clocks went from 24:00 straight to 01:00.
+    // There was no 00:00: clocks went from 23:59 to 01:00.
     ['America/Sao_Paulo', '2018-11-04', '2018-11-04T03:00:00.000Z'],
-    // There was no such day at all.
+    // The day was skipped.
     ['Pacific/Apia', '2011-12-30', '2011-12-30T10:00:00.000Z'],
-  ])('in %s %s begins at %s', (timeZone, today, instant) => {
+  ])('in %s, %s starts at %s', (timeZone, today, instant) => {
     expect(startOfDay(timeZone, today).toISOString()).toBe(instant)
   })
 
-  test('is in the day, and the millisecond before is not', () => {
+  test('is in that day, and the millisecond before is not', () => {
     const timeZone = fc.constantFrom(
       'Europe/London',
       'America/New_York',

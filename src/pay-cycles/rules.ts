@@ -2,22 +2,22 @@ import { type Problem, problem } from '../errors.ts'
 import type { CycleSchedule } from '../partners/partners.ts'
 import { addDays, type Day, daysBetween } from '../time.ts'
 
-/** How a partner's pay cycles follow each other. */
+/** The schedule of a partner's pay cycles. */
 export type Schedule = {
   every: CycleSchedule
   /**
-   * A day on which some cycle starts. Of `monthly` only its day of the month counts (1 is the calendar month);
-   * `semi_monthly` needs none: its cycles are the 1st to the 15th, and the 16th to the end of the month.
+   * A day on which a cycle starts. For `monthly`, only the day of the month counts (1 means calendar months). Ignored for
+   * `semi_monthly`, whose cycles are the 1st to the 15th, and the 16th to the end of the month.
    */
   anchor: Day
 }
 
-/** First and last day of a cycle, both included. */
+/** First and last day of a cycle, inclusive. */
 export type Span = { startDate: Day; endDate: Day }
 
 /**
- * The cycle of the schedule that a day is in. The cycles of one schedule lie end to end: every day is in exactly one.
- * @throws when a monthly schedule is anchored on a 29th, 30th or 31st, which not every month has
+ * Returns the cycle that contains a day. The cycles of a schedule are contiguous: every day is in exactly one.
+ * @throws if a monthly schedule is anchored on the 29th, 30th or 31st, which not every month has
  */
 export function cycleOf({ every, anchor }: Schedule, day: Day): Span {
   switch (every) {
@@ -33,7 +33,8 @@ export function cycleOf({ every, anchor }: Schedule, day: Day): Span {
         : { startDate: inMonth(day, '16'), endDate: addDays(inMonth(monthAfter(day), '01'), -1) }
     case 'monthly': {
       const dayOfMonth = anchor.slice(8)
-      if (dayOfMonth > '28') throw new Error(`A monthly pay cycle starts on a day from 1 to 28, not on ${dayOfMonth}`)
+      if (dayOfMonth > '28')
+        throw new Error(`A monthly pay cycle must start on a day from 1 to 28, not on ${dayOfMonth}`)
       const month = day.slice(8) >= dayOfMonth ? day : monthBefore(day)
       return { startDate: inMonth(month, dayOfMonth), endDate: addDays(inMonth(monthAfter(month), dayOfMonth), -1) }
     }
@@ -43,8 +44,8 @@ export function cycleOf({ every, anchor }: Schedule, day: Day): Span {
 }
 
 /**
- * The cycle that follows: it starts the day after, and ends where the schedule says. When the schedule has changed
- * meanwhile, the first cycle of the new one is shorter, so that there is neither a gap nor an overlap.
+ * Returns the next cycle: it starts the day after the previous one and ends as scheduled. After a change of schedule, the
+ * first cycle is shorter, so that there is neither a gap nor an overlap.
  */
 export function cycleAfter(schedule: Schedule, previous: Span): Span {
   const startDate = addDays(previous.endDate, 1)
@@ -52,7 +53,7 @@ export function cycleAfter(schedule: Schedule, previous: Span): Span {
 }
 
 function spanOf(days: number, anchor: Day, day: Day): Span {
-  // Rounded down, also for days before the anchor.
+  // Rounds down, including for days before the anchor.
   const startDate = addDays(anchor, Math.floor(daysBetween(anchor, day) / days) * days)
   return { startDate, endDate: addDays(startDate, days - 1) }
 }
@@ -61,7 +62,7 @@ function inMonth(month: Day, dayOfMonth: string): Day {
   return `${month.slice(0, 7)}-${dayOfMonth}`
 }
 
-// The 1st plus 31 days is in the next month, and the 1st less one day in the one before, whatever the month.
+// In any month, the 1st plus 31 days falls in the next month, and the day before the 1st in the previous one.
 function monthAfter(day: Day): Day {
   return addDays(inMonth(day, '01'), 31)
 }
@@ -70,7 +71,7 @@ function monthBefore(day: Day): Day {
   return addDays(inMonth(day, '01'), -1)
 }
 
-/** The refusal of whatever needs an open pay cycle, while there is none. */
+/** The refusal of an operation that needs an open pay cycle. */
 export function noOpenCycle(): Problem {
-  return problem('UnprocessableEntity', 'There is no open pay cycle; try again when the next one has opened')
+  return problem('UnprocessableEntity', 'No pay cycle is open; try again when the next one has opened')
 }

@@ -3,12 +3,12 @@ import type { Tasks } from '../tasks.ts'
 import * as closing from './closing.ts'
 import * as payCycles from './pay-cycles.ts'
 
-// One turn of the worker; many partners' months end at the same midnight.
+// Per run of the task. High, because the months of many partners end at the same midnight.
 const partnersMax = 10_000
 
 export const payCycleTasks = {
-  // One transaction per cycle. After a standstill of days one cycle after the other is closed, until today's is open.
-  // Twice is safe: a cycle is closed only while it is open and over, under its row's lock.
+  // One transaction per cycle. After days of downtime, closes overdue cycles one by one until today's is open. Safe to run
+  // twice: a cycle is closed only while it is open and over, under its row lock.
   async 'close-pay-cycles'({ db, now, log }) {
     const failures: unknown[] = []
     for (const partnerId of await payCycles.findOver(db, { now: now(), countMax: partnersMax })) {
@@ -21,7 +21,7 @@ export const payCycleTasks = {
           }
         } while (turn !== undefined)
       } catch (error) {
-        // One partner's trouble must not keep the others' cycles open. A busy one has its turn in the next round.
+        // One partner's failure must not keep other cycles open. A locked cycle is retried in the next run.
         log.warn({ err: error, partnerId }, 'pay cycle not closed yet')
         if (outageOutcome(error) === undefined) failures.push(error)
       }

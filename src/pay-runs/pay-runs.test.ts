@@ -51,7 +51,7 @@ async function withdraw(memberId: string, amount: number, key = harness.key): Pr
   if (completed.status !== 201) throw new Error(completed.text)
 }
 
-/** The bank takes and pays all withdrawals that are held. */
+/** Submits all held withdrawals and has the bank pay them. */
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
   await harness.db.transaction().execute(async tx => {
@@ -89,7 +89,7 @@ const typesOf = async (id: string) =>
   )
 
 describe('reverting', () => {
-  test('before it is available moves nothing, and it never becomes available', async () => {
+  test('a scheduled pay run moves no money, and it never becomes available', async () => {
     const mine = await harness.addPartner('Grace', { graceMinutes: 10 })
     const memberId = await harness.addMember({ key: mine.key })
     const payRun = await pay([[memberId, 5_000]], mine.key)
@@ -111,7 +111,7 @@ describe('reverting', () => {
     await expectBooksToAgree()
   })
 
-  test('after it is available takes back what is there, and the rest is owed and taken from the next pay', async () => {
+  test('an available pay run takes back what is left; the rest is owed and deducted from the next pay', async () => {
     const [drew, kept] = [await harness.addMember(), await harness.addMember()]
     const payRun = await pay([
       [drew, 10_000],
@@ -128,7 +128,7 @@ describe('reverting', () => {
     await expectBooksToAgree()
   })
 
-  test('again is the same answer, and moves nothing', async () => {
+  test('is idempotent: a second revert gives the same answer and moves nothing', async () => {
     const memberId = await harness.addMember()
     const payRun = await pay([[memberId, 5_000]])
     const first = await revert(idOf(payRun))
@@ -139,7 +139,7 @@ describe('reverting', () => {
     expect(await typesOf(idOf(payRun))).toHaveLength(3)
   })
 
-  test('many times at once is once', async () => {
+  test('concurrent reverts take effect once', async () => {
     const memberId = await harness.addMember()
     const payRun = await pay([[memberId, 5_000]])
     await pay([[memberId, 20_000]])
@@ -148,7 +148,7 @@ describe('reverting', () => {
     expect(await balance(memberId)).toEqual({ available: 20_000, owed: 0 })
   })
 
-  test('with the same idempotency key is replayed', async () => {
+  test('replays the answer for the same idempotency key', async () => {
     const memberId = await harness.addMember()
     const payRun = await pay([[memberId, 5_000]])
     const headers = { 'x-idempotency-key': 'revert-once' }
@@ -159,11 +159,11 @@ describe('reverting', () => {
     expect((await revert(idOf(other), { headers })).status).toBe(422)
   })
 
-  test('reverts the money that it gave, whatever the member is paid in by now', async () => {
+  test('takes back the original currency, even if the member’s currency has changed', async () => {
     const memberId = await harness.addMember()
     const payRun = await pay([[memberId, 5_000]])
     await withdraw(memberId, 5_000)
-    // Nothing of theirs is left in pounds.
+    // The member has no money left in pounds.
     await payOut()
     const changed = await harness.call('PATCH', `/v1/members/${memberId}`, {
       body: { tier: 'Silver EU', accountDetails: euAccount },
@@ -175,7 +175,7 @@ describe('reverting', () => {
     expect(await balance(memberId)).toEqual({ available: 0, owed: 5_000 })
   })
 
-  test('negative lines come back too, also for members who have left', async () => {
+  test('reverses negative lines too, even for offboarded members', async () => {
     const memberId = await harness.addMember({ available: 1_000 })
     const payRun = await pay([
       [memberId, 500],
@@ -187,7 +187,7 @@ describe('reverting', () => {
     expect(await balance(memberId)).toEqual({ available: 1_000, owed: 0 })
   })
 
-  test('unwinds whatever a pay run did, when nothing came between', { timeout: 60_000 }, async () => {
+  test('restores every balance if nothing else happened since the pay run', { timeout: 60_000 }, async () => {
     const members = await Promise.all([harness.addMember({ available: 300 }), harness.addMember({ available: 50 })])
     const before = await Promise.all(members.map(memberId => balance(memberId)))
     const line = fc.tuple(
@@ -216,7 +216,7 @@ describe('reverting', () => {
     expect((await get(idOf(payRun), { key: mine.key })).body.status).toBe('Available')
   })
 
-  test('another partner’s pay run is not there, as one that does not exist', async () => {
+  test('another partner’s pay run is the same 404 as one that does not exist', async () => {
     const memberId = await harness.addMember()
     const payRun = await pay([[memberId, 5_000]])
     const { key } = harness.other
@@ -230,7 +230,7 @@ describe('reverting', () => {
     expect((await get(idOf(payRun))).body.status).toBe('Available')
   })
 
-  test('needs a key that may write', async () => {
+  test('requires a key with write scope', async () => {
     const { secret } = await harness.addKey(['pay:read'])
     expect((await revert(unknownPayRun, { key: secret })).status).toBe(403)
     expect((await get(unknownPayRun, { key: secret })).status).toBe(404)
@@ -238,7 +238,7 @@ describe('reverting', () => {
 })
 
 describe('reading', () => {
-  test('a pay run has its times, the number of its lines and their totals', async () => {
+  test('a pay run shows its timestamps, line count and totals', async () => {
     const [a, b] = [await harness.addMember(), await harness.addMember({ tier: 'Silver EU', account: euAccount })]
     const payRun = await pay([
       [a, 5_000],
@@ -258,7 +258,7 @@ describe('reading', () => {
     expect((await get(idOf(payRun))).body).toEqual({ ...details, status: 'Reverted', revertedAt, totals })
   })
 
-  test('they are listed newest first, in pages, by status and cycle', async () => {
+  test('pay runs are listed newest first, in pages, filtered by status and cycle', async () => {
     const mine = await harness.addPartner('Listing')
     const { key } = mine
     const memberId = await harness.addMember({ key })
@@ -290,7 +290,7 @@ describe('reading', () => {
 })
 
 describe('becoming available', () => {
-  test('happens when the grace period is over, once, and not before', async () => {
+  test('happens exactly once, when the grace period is over', async () => {
     const mine = await harness.addPartner('On time', { graceMinutes: 10 })
     const memberId = await harness.addMember({ key: mine.key })
     const payRun = await pay([[memberId, 5_000]], mine.key)
@@ -303,7 +303,7 @@ describe('becoming available', () => {
     expect(await typesOf(idOf(payRun))).toEqual(['pay_run.scheduled', 'pay_run.available'])
   })
 
-  test('at the moment at which it is reverted, is one or the other', async () => {
+  test('concurrent with a revert, leaves no money behind', async () => {
     const mine = await harness.addPartner('Racing', { graceMinutes: 1 })
     const memberId = await harness.addMember({ key: mine.key })
     const ids: string[] = []
@@ -316,7 +316,7 @@ describe('becoming available', () => {
     await expectBooksToAgree()
   })
 
-  test('a pay run whose total no number can hold is refused', async () => {
+  test('a pay run whose total exceeds the largest safe number is refused', async () => {
     const memberId = await harness.addMember()
     const answer = await pay([
       [memberId, 9_007_199_254_740_991],
@@ -328,7 +328,7 @@ describe('becoming available', () => {
 })
 
 describe('uploading', () => {
-  test('answers one closed shape by status, and leads to the rest by location', async () => {
+  test('answers one closed shape per status, with the location of the pay run', async () => {
     const mine = await harness.addPartner('Shapes', { graceMinutes: 10 })
     const [scheduled, available] = [
       await pay([[await harness.addMember({ key: mine.key }), 100]], mine.key),
@@ -341,14 +341,14 @@ describe('uploading', () => {
     const found = await harness.call('GET', scheduled.headers.location ?? '', { key: mine.key })
     expect(found.body).toMatchObject({ id: idOf(scheduled), status: 'Scheduled', scheduledFor })
 
-    // The check of every answer in these tests would notice a property of another shape.
+    // The check of every answer in these tests rejects a property of another shape.
     for (const body of [{ status: 'Available', scheduledFor }, { status: 'Scheduled' }, { status: 'Reverted' }]) {
       const text = JSON.stringify(body)
       expect(() => verifyAnswer('POST', '/v1/pay/run', { ...available, body, text })).toThrow(/not as declared/)
     }
   })
 
-  test('is replayed byte for byte under its idempotency key, with its location and its first status', async () => {
+  test('is replayed byte for byte for its idempotency key, with its location and original status', async () => {
     const mine = await harness.addPartner('Replayed', { graceMinutes: 10 })
     const payDetails = [{ memberId: await harness.addMember({ key: mine.key }), money: gbp(100) }]
     const upload = () =>
@@ -366,7 +366,7 @@ describe('uploading', () => {
     expect((await get(idOf(first), { key: mine.key })).body.status).toBe('Available')
   })
 
-  test('names every line at fault, and takes in nothing', async () => {
+  test('names every invalid line and stores nothing', async () => {
     const memberId = await harness.addMember()
     const inactive = await harness.addMember()
     await harness.call('DELETE', `/v1/members/${inactive}`)
@@ -391,7 +391,7 @@ describe('uploading', () => {
     expect((await harness.call('GET', '/v1/pay/runs')).body.total).toBe(before)
   })
 
-  test('takes lines of zero, which move nothing and are counted as lines', async () => {
+  test('accepts zero lines, which move nothing but count as lines', async () => {
     const mine = await harness.addPartner('Zeros', { graceMinutes: 10 })
     const [paid, unpaid] = [await harness.addMember({ key: mine.key }), await harness.addMember({ key: mine.key })]
     const payRun = await pay(
@@ -403,7 +403,7 @@ describe('uploading', () => {
       mine.key,
     )
     expect(payRun.status).toBe(201)
-    // Nothing of theirs is on its way, so that they may move to another currency.
+    // The member has no pending money, so that the currency may change.
     const moved = await harness.call('PATCH', `/v1/members/${unpaid}`, { key: mine.key, body: { tier: 'Silver EU' } })
     expect(moved.status).toBe(200)
     harness.clock.advance({ minutes: 10 })
@@ -418,7 +418,7 @@ describe('uploading', () => {
     await expectBooksToAgree()
   })
 
-  test('takes an empty list, which is a pay run of no lines', async () => {
+  test('accepts an empty list as a pay run without lines', async () => {
     const payRun = await pay([])
     expect(payRun.status).toBe(201)
     expect((await get(idOf(payRun))).body).toMatchObject({ status: 'Available', lineCount: 0, totals: [] })
@@ -426,7 +426,7 @@ describe('uploading', () => {
     await expectBooksToAgree()
   })
 
-  test('takes 100,000 lines with room for white space, and no more', { timeout: 120_000 }, async () => {
+  test('accepts 100,000 lines with generous white space, and no more', { timeout: 120_000 }, async () => {
     const mine = await harness.addPartner('Large', { graceMinutes: 10 })
     const memberIds = await addMembers(mine, 1_000)
     const payDetails = Array.from({ length: 100_000 }, (_, index) => ({
@@ -445,17 +445,17 @@ describe('uploading', () => {
       body: { payDetails: [...payDetails, payDetails[0]] },
     })
     expect([codes(more), more.body.issues[0].path]).toEqual([['BodyValidation'], 'payDetails'])
-    // The tests that follow would make it available with theirs.
+    // Otherwise later tests would make it available with their own pay runs.
     expect((await revert(idOf(payRun), { key: mine.key })).status).toBe(200)
   })
 
-  test('books a large pay run line by line, in order, however many statements that takes', {
+  test('books a large pay run in line order, across several statements', {
     timeout: 60_000,
   }, async () => {
     const mine = await harness.addPartner('Pieces')
     const memberIds = await addMembers(mine, 6_000)
     const [first = ''] = memberIds
-    // The last line takes back more than the first gave, and the rest is owed.
+    // The last line takes back more than the first one paid, and the rest is owed.
     const payRun = await pay([...memberIds.map((id): [string, number] => [id, 100]), [first, -150]], mine.key)
     expect((await get(idOf(payRun), { key: mine.key })).body).toMatchObject({
       lineCount: 6_001,
@@ -468,7 +468,7 @@ describe('uploading', () => {
     await expectBooksToAgree()
   })
 
-  test('never gives a member more than a number on the wire can hold, in one pay run or in several', async () => {
+  test('never raises a balance above the largest number on the wire, in one pay run or several', async () => {
     const memberId = await harness.addMember()
     const most = Number.MAX_SAFE_INTEGER
     expect(
@@ -485,14 +485,14 @@ describe('uploading', () => {
     expect((await pay([[memberId, -most]])).status).toBe(201)
   })
 
-  test('and a move to another currency at the same moment are done one after the other, never both', async () => {
+  test('concurrent with a change of currency, exactly one of the two succeeds', async () => {
     for (let round = 0; round < 10; round++) {
       const memberId = await harness.addMember()
       const [paid, moved] = await Promise.all([
         pay([[memberId, 500]]),
         harness.call('PATCH', `/v1/members/${memberId}`, { body: { tier: 'Silver EU' } }),
       ])
-      // Paid first, and the move waits until the money is gone; or moved first, and the pay is in the wrong currency.
+      // Either the pay comes first and blocks the change, or the change comes first and the pay has the wrong currency.
       expect([
         [201, 400],
         [400, 200],
@@ -500,7 +500,7 @@ describe('uploading', () => {
     }
   })
 
-  test('and a change of the same member at the same moment both succeed', async () => {
+  test('concurrent with another change of the member, both succeed', async () => {
     const memberId = await harness.addMember()
     for (let round = 0; round < 10; round++) {
       const answers = await Promise.all([
@@ -511,7 +511,7 @@ describe('uploading', () => {
     }
   })
 
-  test('of one that cannot be booked does not hold up another’s pay', async () => {
+  test('a pay run that cannot be booked does not delay another partner’s pay', async () => {
     const [stuck, fine] = [
       await harness.addPartner('Stuck', { graceMinutes: 10 }),
       await harness.addPartner('Fine', { graceMinutes: 10 }),
@@ -519,7 +519,7 @@ describe('uploading', () => {
     const memberIds = [await harness.addMember({ key: stuck.key }), await harness.addMember({ key: fine.key })] as const
     await pay([[memberIds[0], 100]], stuck.key)
     await pay([[memberIds[1], 100]], fine.key)
-    // As if the books could not take it: the balance has no room left.
+    // Makes booking fail: the balance has no room left.
     await harness.db
       .insertInto('ledgerBalances')
       .values({
@@ -541,7 +541,7 @@ describe('uploading', () => {
   })
 })
 
-test('a pay run with thousands of faults is refused with a thousand issues and a closing one', async () => {
+test('a pay run with thousands of invalid lines is refused with a thousand issues and a closing one', async () => {
   const memberId = await harness.addMember()
   const count = 2_000
   const unknown = await pay(Array.from({ length: count }, () => [newId('member', harness.clock.now()), 100]))

@@ -18,10 +18,11 @@ export type PayRun = { id: string; payCycleId: string; status: PayRunStatus; sch
 const columns = ['id', 'payCycleId', 'status', 'scheduledFor'] as const
 
 /**
- * Takes in what members have earned. The pay run waits for the partner's grace period, in which it can be taken back,
- * and then becomes available; without a grace period it is available at once.
- * @throws Problem `UnprocessableEntity` without an open cycle, `BodyValidation` for a line in another currency than its
- * member's or for more than a number can hold, `MemberNotEligible` (400) with one issue per unknown or inactive member; nothing is done then
+ * Creates a pay run. It becomes available after the partner's grace period, or at once without one; until then no money has
+ * moved.
+ * @throws Problem, with nothing done: `UnprocessableEntity` without an open cycle; `BodyValidation` for a line in another
+ * currency than its member's, or for more than a number can hold; `MemberNotEligible` (400) with one issue per unknown or
+ * inactive member
  */
 export async function create(
   tx: Tx,
@@ -49,7 +50,7 @@ export async function create(
     .values({ ...payRun, partnerId, createdAt: now })
     .execute()
   await insertLines(tx, { partnerId, payRunId: payRun.id, lines })
-  await appendEvent(tx, 'scheduled', { partnerId, payRun, now })
+  await emitEvent(tx, 'scheduled', { partnerId, payRun, now })
   if (payRun.scheduledFor > now) {
     await scheduleTask(tx, { task: 'make-pay-runs-available', at: payRun.scheduledFor })
     return payRun
@@ -58,8 +59,8 @@ export async function create(
 }
 
 /**
- * Makes a scheduled pay run's money available. Twice is safe: only a scheduled one is acted on. Without an open cycle it
- * stays scheduled.
+ * Makes the money of a scheduled pay run available. Idempotent: a pay run in any other status is left alone. Without an
+ * open cycle it stays scheduled.
  * @throws Problem `NotFound`
  */
 export async function makeAvailable(
@@ -78,15 +79,15 @@ export async function makeAvailable(
     .where('partnerId', '=', partnerId)
     .where('id', '=', payRunId)
     .execute()
-  await appendEvent(tx, 'available', { partnerId, payRun: available, now })
+  await emitEvent(tx, 'available', { partnerId, payRun: available, now })
   return available
 }
 
 /**
- * Takes a pay run back. Before it is available nothing is booked; after, the opposite of every line, as a correction would
- * be: what members have withdrawn of it already is owed, and taken from their next pay. Reverting it again changes nothing.
- * @returns the pay run as it is now, and whether it was reverted before
- * @throws Problem `NotFound`, `Conflict` once its pay cycle has closed
+ * Reverts a pay run. Nothing is booked if it is still scheduled. If it is available, the reverse of every line is booked like
+ * a correction: what members have already withdrawn is owed, and deducted from their next pay. Idempotent.
+ * @returns the pay run, and whether it was already reverted
+ * @throws Problem `NotFound`; `Conflict` once its pay cycle has closed
  */
 export async function revert(
   tx: Tx,
@@ -96,10 +97,7 @@ export async function revert(
   const payRun = await lock(tx, { partnerId, payRunId })
   if (payRun.status === 'Reverted') return { ...payRun, isRepeated: true }
   if (payRun.payCycleId !== cycle?.id) {
-    throw problem(
-      'Conflict',
-      'The pay cycle of the pay run has closed; correct it with negative lines in a new pay run',
-    )
+    throw problem('Conflict', 'The pay run’s pay cycle has closed; correct it with negative lines in a new pay run')
   }
   if (payRun.status === 'Available') {
     const lines = opposite(await readLines(tx, { partnerId, payRunId }))
@@ -112,11 +110,11 @@ export async function revert(
     .where('partnerId', '=', partnerId)
     .where('id', '=', payRunId)
     .execute()
-  await appendEvent(tx, 'reverted', { partnerId, payRun: reverted, now })
+  await emitEvent(tx, 'reverted', { partnerId, payRun: reverted, now })
   return { ...reverted, isRepeated: false }
 }
 
-/** Moves the pay runs that still wait for their grace period to the cycle that follows. The caller holds both cycles. */
+/** Moves the scheduled pay runs of a closing cycle to the next one. The caller has locked both cycles. */
 export async function moveScheduled(
   tx: Tx,
   { partnerId, from, to }: { partnerId: string; from: string; to: string },
@@ -135,11 +133,11 @@ export type PayRunDetails = PayRun & {
   availableAt: Date | null
   revertedAt: Date | null
   lineCount: number
-  /** What its lines add up to, one entry per currency. */
+  /** Sum of the lines, one entry per currency. */
   totals: Money[]
 }
 
-/** @throws Problem `NotFound`, also for another partner's pay run */
+/** @throws Problem `NotFound`, including for another partner's pay run */
 export async function find(
   db: Reader,
   { partnerId, payRunId }: { partnerId: string; payRunId: string },
@@ -164,7 +162,7 @@ export async function find(
 
 export type Filter = { statuses?: PayRunStatus[]; payCycleId?: string }
 
-/** Newest first. */
+/** Lists pay runs, newest first. */
 export async function list(
   db: Reader,
   { partnerId, filter, page }: { partnerId: string; filter: Filter; page: Page },
@@ -186,14 +184,14 @@ export async function list(
   return { payRuns, total }
 }
 
-/** The scheduled pay runs whose grace period is over, oldest first. */
+/** Finds the scheduled pay runs whose grace period is over, oldest first. */
 export async function findDue(
   db: Reader,
   { now, countMax }: { now: Date; countMax: number },
 ): Promise<{ partnerId: string; payRunId: string }[]> {
   return await db
     .selectFrom('payRuns as r')
-    // One that has no open cycle to go into would be due for ever, and keep others from their turn.
+    // A pay run without an open cycle would stay due forever and starve the others.
     .innerJoin('payCycles as c', join =>
       join.onRef('c.partnerId', '=', 'r.partnerId').onRef('c.id', '=', 'r.payCycleId').on('c.status', '=', 'Open'),
     )
@@ -205,7 +203,7 @@ export async function findDue(
     .execute()
 }
 
-/** When money last became available in a cycle; null when it has not yet. */
+/** Returns when money last became available in a cycle; null if it has not yet. */
 export async function lastAvailableAt(
   db: Reader,
   { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
@@ -247,11 +245,11 @@ async function insertLines(
   }
 }
 
-// Statements of well below a second each, which cost the main thread a few milliseconds: one for a whole pay run of 100,000
-// lines would exceed the statement timeout, and hold others up.
+// Keeps each statement well below a second, and its cost on the main thread to a few milliseconds. A single statement for
+// 100,000 lines would exceed the statement timeout and delay other requests.
 const linesPerStatement = 2_000
 
-/** The lines by ranges of their members, in ascending order; those of one member stay in theirs. */
+/** Splits the lines into ascending member ranges; the lines of a member keep their order. */
 async function rangesOf(lines: Line[]): Promise<PlacedLine[][]> {
   const placed = await mapInSlices(lines, (line, at) => ({ ...line, at }))
   return await byMemberRange(placed, { sizeAbout: linesPerStatement })
@@ -311,8 +309,8 @@ function notFound(): Problem {
   return problem('NotFound', 'There is no such pay run')
 }
 
-// The members in id order, so that two pay runs, or a pay run and a withdrawal, never wait for each other in a circle; and
-// before the lines name them, whose foreign keys would else hold the members weakly first.
+// Locks members in id order, so that two pay runs, or a pay run and a withdrawal, cannot deadlock. Must run before the lines
+// are inserted: their foreign keys would take a weaker lock on the members first.
 async function lockPayees(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }): Promise<Payees> {
   const { rows } = await sql<{ id: string; status: 'invited' | 'active' | 'inactive'; currency: Currency }>`
     select m.id, m.status, t.currency
@@ -323,7 +321,7 @@ async function lockPayees(tx: Tx, { partnerId, lines }: { partnerId: string; lin
   return new Map(rows.map(row => [row.id, row]))
 }
 
-// The caller holds the members.
+// The caller has locked the members.
 async function readBalances(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }) {
   const { rows } = await sql<{ memberId: string; currency: Currency; available: bigint; owed: bigint }>`
     select member_id, currency, available, owed from ledger_balances
@@ -335,14 +333,14 @@ function memberIdsOf(lines: Line[]): string[] {
   return [...new Set(lines.map(line => line.memberId))]
 }
 
-async function appendEvent(
+async function emitEvent(
   tx: Tx,
-  step: 'scheduled' | 'available' | 'reverted',
+  transition: 'scheduled' | 'available' | 'reverted',
   { partnerId, payRun, now }: { partnerId: string; payRun: PayRun; now: Date },
 ): Promise<void> {
   await events.emit(tx, {
     partnerId,
-    type: `pay_run.${step}`,
+    type: `pay_run.${transition}`,
     resourceId: payRun.id,
     data: { payRunId: payRun.id, payCycleId: payRun.payCycleId, status: payRun.status },
     now,

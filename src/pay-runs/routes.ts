@@ -15,11 +15,11 @@ const Status = Type.Enum(['Scheduled', 'Available', 'Reverted'], { type: 'string
 const instant = { format: 'date-time', examples: ['2026-03-10T09:10:00.000Z'] }
 const InstantOrNull = (description: string) => Type.Union([Type.String(instant), Type.Null()], { description })
 
-// As many members as the largest partners pay in one go; more come in several pay runs.
+// The largest partners pay this many members at once; more take several pay runs.
 const linesMax = 100_000
-// All of them, at up to 160 bytes each. Written without white space a line has about 90.
+// All lines, at up to 160 bytes each. Without white space, a line has about 90.
 const bodyBytesMax = 16 * 1024 * 1024
-// The largest body over a line of 2 Mbit/s.
+// The largest body over a 2 Mbit/s connection.
 const arrivalMsMax = 70_000
 
 const NewPayRun = Type.Object(
@@ -48,7 +48,7 @@ const AvailablePayRun = Type.Object(
   { title: 'AvailablePayRun', ...strict },
 )
 
-/** What `POST /v1/pay/run` answers: existing clients know one closed shape per status, so nothing may be added to one. */
+/** The answer of `POST /v1/pay/run`. Existing clients expect one closed shape per status, so no field may be added. */
 const PayRunCreated = Type.Unsafe<Static<typeof ScheduledPayRun | typeof AvailablePayRun>>({
   title: 'PayRunCreated',
   type: 'object',
@@ -222,13 +222,13 @@ function createdBody({ status, scheduledFor }: payRuns.PayRun): Static<typeof Pa
     case 'Available':
       return { status }
     case 'Reverted':
-      throw new Error('A pay run was reverted as it was created')
+      throw new Error('A new pay run cannot be reverted')
     default:
       return status satisfies never
   }
 }
 
-/** What the audit log says of a pay run: how much for how many lines, since the lines themselves are kept with it. */
+/** Returns the audit details of a pay run: totals and line count only, since the lines are kept with the pay run. */
 async function detailsOf(tx: Tx, { partnerId, payRun }: { partnerId: string; payRun: payRuns.PayRun }) {
   const { status, payCycleId, lineCount, totals } = await payRuns.find(tx, { partnerId, payRunId: payRun.id })
   return { status, payCycleId, lineCount, totals: totals.map(toWire) }

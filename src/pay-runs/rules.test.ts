@@ -14,7 +14,7 @@ test('pay becomes available', () => {
   expect(book([line(100n)])).toEqual(['earned_pay > member_available 100'])
 })
 
-test('what is owed from an earlier correction is taken first', () => {
+test('pay first repays what the member owes from an earlier correction', () => {
   expect(book([line(100n)], { available: 0n, owed: 30n })).toEqual([
     'earned_pay > member_owed 30',
     'earned_pay > member_available 70',
@@ -22,7 +22,7 @@ test('what is owed from an earlier correction is taken first', () => {
   expect(book([line(20n)], { available: 0n, owed: 30n })).toEqual(['earned_pay > member_owed 20'])
 })
 
-test('a correction takes what is there, and the rest is owed', () => {
+test('a correction reduces the available balance, and the rest is owed', () => {
   expect(book([line(-40n)], { available: 100n, owed: 0n })).toEqual(['member_available > earned_pay 40'])
   expect(book([line(-140n)], { available: 100n, owed: 0n })).toEqual([
     'member_available > earned_pay 100',
@@ -31,7 +31,7 @@ test('a correction takes what is there, and the rest is owed', () => {
   expect(book([line(-10n)])).toEqual(['member_owed > earned_pay 10'])
 })
 
-test('the lines of one member see each other, in order', () => {
+test('the lines of a member are booked in order, each on the balance after the previous one', () => {
   expect(book([line(100n), line(-150n), line(80n)])).toEqual([
     'earned_pay > member_available 100',
     'member_available > earned_pay 100',
@@ -41,7 +41,7 @@ test('the lines of one member see each other, in order', () => {
   ])
 })
 
-test('whatever the lines, nothing falls below zero and available less owed moves by exactly their sum', () => {
+test('no balance falls below zero, and available minus owed changes by exactly the sum of the lines', () => {
   const lines = fc.array(
     fc.record({
       memberId: fc.constantFrom('mem_a', 'mem_b'),

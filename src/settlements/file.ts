@@ -4,15 +4,15 @@ import { type Cell, FileFault, type Row } from '../imports/rows.ts'
 import { amountMax, type Currency, decimalsOf } from '../money.ts'
 import type { Fault, Taken } from './rules.ts'
 
-/** As many members as payroll can settle at once; more would keep the others waiting for too long. */
+/** Lines per settlement; more would make other requests wait too long. */
 export const linesMax = 250_000
 
 const required = ['member_id', 'amount', 'currency'] as const
-// The file of deductions may come back as it went out, with other amounts.
+// The other columns of the deductions file, so that the same file can be sent back with the amounts replaced.
 const ignored = ['worker_id', 'email', 'amount_decimal']
 type Column = (typeof required)[number]
 
-/** What is wrong with a file: as many faults as an answer names and one more, and how many there are beyond. */
+/** The errors of a file: one more than an answer can list, and the number of the others. */
 export type FileRead = { faults: Fault[]; faultsMore: number }
 
 /**
@@ -44,7 +44,7 @@ export async function readSettlement(
         }
         isTooLong = ++count > linesMax
         if (isTooLong) {
-          addFault({ at: row, message: `a settlement has at most ${linesMax} lines` })
+          addFault({ at: row, message: `too many lines; a settlement can have at most ${linesMax}` })
           break
         }
         const line = fault ?? readLine(cells, columns)
@@ -54,7 +54,7 @@ export async function readSettlement(
       await take(taken)
       if (isTooLong) break
     }
-    if (count === 0) addFault({ at: 1, message: 'there is no line below the header' })
+    if (count === 0) addFault({ at: 1, message: 'the file has no lines below the header' })
   } catch (error) {
     if (!(error instanceof FileFault)) throw error
     addFault({ at: error.row, message: error.message })
@@ -94,16 +94,16 @@ function bare(name: string): string {
   return name.toLowerCase().replace(/[\s_-]/g, '')
 }
 
-/** @returns the line, or all that is wrong with it in one sentence */
+/** @returns the line, or all its errors in one message */
 function readLine(cells: Cell[], columns: ReadonlyMap<Column, number>): Omit<Taken, 'at'> | string {
   const cell = (column: Column) => textOf(cells[columns.get(column) ?? -1])
   const memberId = cell('member_id')
   const amount = readAmount(cell('amount'))
   const currency = cell('currency')
   const wrong = [
-    isIdOf('member', memberId) ? undefined : 'member_id must begin with mem_',
+    isIdOf('member', memberId) ? undefined : 'member_id must start with mem_',
     amount === undefined ? 'amount must be a whole number of minor units, such as 1250' : undefined,
-    isCurrency(currency) ? undefined : 'currency must be one of the listed codes, such as GBP',
+    isCurrency(currency) ? undefined : 'currency must be an ISO 4217 code, such as GBP',
   ].filter(message => message !== undefined)
   if (wrong.length > 0 || amount === undefined || !isCurrency(currency)) return wrong.join('; ')
   return { memberId, amount, currency }

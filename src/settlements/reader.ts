@@ -3,7 +3,7 @@ import { serveReads } from '../reader-threads.ts'
 import { type FileRead, readSettlement } from './file.ts'
 import type { Taken } from './rules.ts'
 
-// A thread of its own: reads a settlement file, and checks every line by itself.
+// Runs in a worker thread: reads a settlement file and checks each line on its own.
 serveReads<{ fd: number }, Taken[], FileRead>(
   async ({ fd }, send) => await readSettlement(readRows({ fd, kind: 'csv' }), send),
   { batchesAhead: 2 },

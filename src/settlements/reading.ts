@@ -2,7 +2,7 @@ import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import type { FileRead } from './file.ts'
 import type { Fault, Taken } from './rules.ts'
 
-// 250,000 lines take three seconds; a file that stands still for twenty never ends.
+// 250,000 lines take three seconds. A read without progress for twenty seconds has hung.
 const threads = new ReaderThreads<{ fd: number }, Taken[], FileRead>(new URL('./reader.ts', import.meta.url), {
   threadsMax: 2,
   waitMsMax: 10_000,
@@ -10,14 +10,14 @@ const threads = new ReaderThreads<{ fd: number }, Taken[], FileRead>(new URL('./
   silenceMsMax: 20_000,
 })
 
-// Of a file only a batch of lines is held.
+// Only a batch of lines is in memory at a time.
 const heapMbMax = 128
 
 /**
- * Reads a settlement file in a thread of its own.
- * @param fd of the open file
- * @param signal of a caller who has hung up
- * @returns every line that can be read, and what is wrong with the others
+ * Reads a settlement file in a worker thread.
+ * @param fd the descriptor of the open file
+ * @param signal aborts the read when the client disconnects
+ * @returns the readable lines, and the errors of the others
  */
 export async function readFile(
   fd: number,
@@ -39,6 +39,10 @@ export async function readFile(
     return { taken, ...found }
   } catch (error) {
     if (!(error instanceof ReaderExhausted)) throw error
-    return { taken: [], faults: [{ at: 1, message: 'the file is too intricate to be read' }], faultsMore: 0 }
+    return {
+      taken: [],
+      faults: [{ at: 1, message: 'reading the file takes too much memory; save it again as a plain CSV file' }],
+      faultsMore: 0,
+    }
   }
 }

@@ -33,27 +33,27 @@ describe('comparing', () => {
     ['exactly the deduction is matched', 100n, 100n, ['matched', 0n, 0n]],
     ['less is short, and carried', 100n, 60n, ['short', 40n, 0n]],
     ['nothing is short', 100n, 0n, ['short', 100n, 0n]],
-    ['a member who is not mentioned took nothing', 100n, null, ['short', 100n, 0n]],
-    ['more is over, and given back in the next cycle', 100n, 130n, ['over', -30n, 0n]],
-    ['what was to be given back was given back', -100n, -100n, ['matched', 0n, 0n]],
+    ['no line means that nothing was taken', 100n, null, ['short', 100n, 0n]],
+    ['more is over, and carried to be given back', 100n, 130n, ['over', -30n, 0n]],
+    ['a negative deduction given back exactly is matched', -100n, -100n, ['matched', 0n, 0n]],
     ['less given back than due is over', -100n, -60n, ['over', -40n, 0n]],
     ['more given back than due is short', -100n, -130n, ['short', 30n, 0n]],
   ])('%s', (_, deducted, taken, expected) => {
     expect(compare(deducted, taken)).toEqual(expected)
   })
 
-  test('what is missing is written off where the partner says so, and what is too much never', () => {
+  test('a shortfall is written off if that is the policy; an excess never is', () => {
     expect(compare(100n, 60n, 'write_off')).toEqual(['short', 0n, 40n])
     expect(compare(100n, 130n, 'write_off')).toEqual(['over', -30n, 0n])
   })
 
-  test('what was taken from a member without a deduction is given back', () => {
+  test('an amount taken from a member without a deduction is given back', () => {
     const line = only(settle([took('mem_b', 25n)], { deductions: [], policy: 'write_off' }))
     expect(line).toMatchObject({ outcome: 'unknown', deducted: 0n, taken: 25n, carried: -25n, writtenOff: 0n })
   })
 })
 
-describe('faults', () => {
+describe('errors in lines', () => {
   const about = {
     deductions: [deduction('mem_a', 100n), deduction('mem_b', -50n), deduction('mem_c', 10n, 'EUR')],
     currencyOf: new Map<string, Currency>([
@@ -64,19 +64,23 @@ describe('faults', () => {
     ]),
   }
   test.each<[string, Taken[], string[]]>([
-    ['nothing is wrong with good lines', [took('mem_a', 100n), took('mem_b', -50n), took('mem_d', 1n, 'EUR')], []],
-    ['a stranger', [took('mem_x', 100n)], ['0 memberId']],
-    ['another currency than the deduction’s', [took('mem_a', 100n, 'EUR')], ['0 currency']],
-    ['the currency of now, where the deduction is in an earlier one', [took('mem_c', 10n)], ['0 currency']],
-    ['the earlier currency is right', [took('mem_c', 10n, 'EUR')], []],
-    ['another currency than the member is paid in', [took('mem_d', 1n)], ['0 currency']],
+    ['valid lines have none', [took('mem_a', 100n), took('mem_b', -50n), took('mem_d', 1n, 'EUR')], []],
+    ['an unknown member', [took('mem_x', 100n)], ['0 memberId']],
+    ['a currency other than the deduction’s', [took('mem_a', 100n, 'EUR')], ['0 currency']],
+    ['the current currency, for a deduction in an earlier one', [took('mem_c', 10n)], ['0 currency']],
+    ['the earlier currency is valid', [took('mem_c', 10n, 'EUR')], []],
+    ['a currency other than the member’s', [took('mem_d', 1n)], ['0 currency']],
     [
-      'negative without a negative deduction',
+      'a negative amount without a negative deduction',
       [took('mem_a', -1n), took('mem_d', -1n, 'EUR', 1)],
       ['0 amount', '1 amount'],
     ],
-    ['a member twice', [took('mem_a', 60n), took('mem_a', 40n, 'GBP', 1)], ['1 memberId']],
-    ['more than a number can hold', [took('mem_a', 9_007_199_254_740_991n), took('mem_b', 1n, 'GBP', 1)], ['1 amount']],
+    ['a duplicate member', [took('mem_a', 60n), took('mem_a', 40n, 'GBP', 1)], ['1 memberId']],
+    [
+      'a total above the largest safe number',
+      [took('mem_a', 9_007_199_254_740_991n), took('mem_b', 1n, 'GBP', 1)],
+      ['1 amount'],
+    ],
   ])('%s', (_, taken, expected) => {
     expect(taken.flatMap(lineCheck({ ...about, totals: new Map() })).map(({ at, field }) => `${at} ${field}`)).toEqual(
       expected,
@@ -84,7 +88,7 @@ describe('faults', () => {
   })
 })
 
-test('whatever was taken, the member’s earned pay of the cycle becomes zero, and nothing stays carried', () => {
+test('settling always brings earned pay of the cycle and the carried account to zero', () => {
   const members = ['mem_a', 'mem_b', 'mem_c', 'mem_d']
   const amounts = fc.array(fc.option(fc.bigInt({ min: -200n, max: 200n }).filter(amount => amount !== 0n)), {
     minLength: 4,

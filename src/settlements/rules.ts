@@ -2,13 +2,13 @@ import type { Transfer } from '../ledger/ledger.ts'
 import { amountMax, type Currency, type Money } from '../money.ts'
 import type { ShortfallPolicy } from '../partners/partners.ts'
 
-/** What payroll says it took from one member; `at` is where it says so: the index in the body, or the row of the file. */
+/** The amount that payroll reports to have taken from a member. `at` is the index in the body, or the row of the file. */
 export type Taken = Money & { memberId: string; at: number }
 
-/** What was to be taken from one member. */
+/** The amount that payroll should have taken from a member. */
 export type Deduction = Money & { memberId: string }
 
-/** `short`: payroll took less than the deduction; `over`: more; `unknown`: from a member who had none. */
+/** `short`: payroll took less than the deduction; `over`: more; `unknown`: the member had no deduction. */
 export type Outcome = 'matched' | 'short' | 'over' | 'unknown'
 
 export type Line = {
@@ -17,19 +17,19 @@ export type Line = {
   deducted: bigint
   taken: bigint
   outcome: Outcome
-  /** Positive: still to be taken, in the next cycle; negative: to be given back there. */
+  /** Positive: to be taken in the next cycle. Negative: to be given back in it. */
   carried: bigint
   writtenOff: bigint
 }
 
-/** Something in a settlement that cannot be; `field` is the part of the line that it is about, if it is about one. */
+/** An error in a settlement; `field` is the field of the line, if the error concerns one. */
 export type Fault = { at: number; field?: 'memberId' | 'amount' | 'currency'; message: string }
 
 /**
- * What is wrong with a line of a settlement, one after the other. Nothing may be booked while there is something.
- * @param deductions of all members whose lines are checked
- * @param currencyOf the members of this partner, with the currency that they are paid in now
- * @param totals what lines add up to; those that are checked are added
+ * Returns a function that checks the lines of a settlement one by one. If any line has an error, nothing may be booked.
+ * @param deductions the deductions of all members whose lines are checked
+ * @param currencyOf the current currency of each of the partner's members
+ * @param totals the sums so far, per currency; each checked line is added
  */
 export function lineCheck({
   deductions,
@@ -51,7 +51,7 @@ export function lineCheck({
     return [
       ...(inItself === undefined ? [] : [{ at, ...inItself }]),
       ...(isRepeated
-        ? [{ at, field: 'memberId' as const, message: 'the member stands on an earlier line already' }]
+        ? [{ at, field: 'memberId' as const, message: 'duplicate of an earlier line for the same member and currency' }]
         : []),
     ]
   }
@@ -62,24 +62,24 @@ export function lineCheck({
     if (memberCurrency === undefined) return { field: 'memberId', message: 'there is no such member' }
     const deduction = deducted.get(keyOf(line))
     if (deduction === undefined && (withDeduction.has(memberId) || currency !== memberCurrency)) {
-      return { field: 'currency', message: `the member has no deduction in ${currency}, and is not paid in it` }
+      return { field: 'currency', message: `the member has no deduction in ${currency}; check the currency` }
     }
     if (amount < 0n && (deduction ?? 0n) >= 0n) {
-      return { field: 'amount', message: 'may be negative only where the deduction is' }
+      return { field: 'amount', message: 'amount must not be negative unless the deduction is' }
     }
     const total = (totals.get(currency) ?? 0n) + (amount < 0n ? -amount : amount)
     totals.set(currency, total)
     if (total > BigInt(amountMax)) {
-      return { field: 'amount', message: `brings the ${currency} of the settlement above ${amountMax}` }
+      return { field: 'amount', message: `amount raises the settlement’s total in ${currency} above ${amountMax}` }
     }
     return undefined
   }
 }
 
 /**
- * Compares what was to be taken with what was. A member whom the settlement does not mention took nothing. What is missing
- * is carried to the next cycle or written off, as the partner has decided; what is too much is always given back there.
- * @returns one line per deduction and per further member of the settlement; for each one
+ * Compares deductions with what payroll took. Payroll took nothing from a member without a line. A shortfall is carried to
+ * the next cycle or written off, depending on the partner's policy; an excess is always given back in the next cycle.
+ * @returns one line per deduction, and one per other member in the settlement; in each,
  * deducted = taken + carried + writtenOff
  */
 export function settle(
@@ -109,8 +109,8 @@ function lineOf(
 }
 
 /**
- * What a line books: all that brings the member's earned pay of the settled cycle to zero, and what goes on from there to
- * the open cycle.
+ * Returns the transfers of a line: they bring the member's earned pay of the settled cycle to zero, and carry the rest to the
+ * open cycle.
  */
 export function transfersOf(
   { memberId, currency, taken, carried, writtenOff }: Line,
@@ -127,7 +127,7 @@ export function transfersOf(
   ]
 }
 
-// A negative amount goes the other way round; nothing is nothing.
+// Swaps debit and credit of a negative amount, and drops a zero amount.
 function signed(transfer: Transfer): Transfer[] {
   const { debit, credit, amount } = transfer
   if (amount === 0n) return []

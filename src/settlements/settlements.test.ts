@@ -21,7 +21,7 @@ const csv = { 'content-type': 'text/csv' }
 
 type Settled = TestPartner & { memberIds: string[] }
 
-/** A partner whose March has closed: each member has withdrawn what is given (zero: nothing, but was paid). */
+/** Adds a partner with a closed March cycle, in which each member withdrew the given amount (zero: paid, but no withdrawal). */
 async function closedCycle(withdrawn: number[], settings: PartnerSettings = {}): Promise<Settled> {
   harness.clock.set(march)
   const mine = await harness.addPartner('Closed', settings)
@@ -84,7 +84,7 @@ async function balanceOf(partnerId: string, account: string): Promise<bigint> {
   return rows[0]?.balance ?? 0n
 }
 
-async function expectNothingDone(mine: TestPartner): Promise<void> {
+async function expectNothingBooked(mine: TestPartner): Promise<void> {
   expect((await read(mine)).status).toBe(404)
   expect(await balanceOf(mine.partner.id, 'float')).toBe(0n)
 }
@@ -94,9 +94,9 @@ async function expectBooksToAgree(): Promise<void> {
 }
 
 describe('settling', () => {
-  test('compares what was taken with the deductions, carries what is missing or too much, and leaves no earned pay', async () => {
+  test('compares the report with the deductions, carries each difference and leaves no earned pay', async () => {
     const mine = await closedCycle([5_000, 3_000, 2_000, 1_000, 0])
-    const [matched, short, over, silent, unknown] = mine.memberIds
+    const [matched, short, over, unreported, unknown] = mine.memberIds
     const before = await deductionsOf(mine.key, mine.payCycle.id)
     const created = await settle(mine, [
       { memberId: unknown, taken: gbp(250) },
@@ -129,7 +129,7 @@ describe('settling', () => {
       line(matched, 'matched', 5_000, 5_000, 0),
       line(short, 'short', 3_000, 1_900, 1_100),
       line(over, 'over', 2_000, 2_400, -400),
-      line(silent, 'short', 1_000, 0, 1_000),
+      line(unreported, 'short', 1_000, 0, 1_000),
       line(unknown, 'unknown', 0, 250, -250),
     ].toSorted((a, b) => ((a.memberId ?? '') < (b.memberId ?? '') ? -1 : 1))
     expect((await read(mine)).body).toEqual({ ...summary, lines, total: 5, skip: 0, take: 50 })
@@ -143,7 +143,7 @@ describe('settling', () => {
     expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
     expect(await balanceOf(mine.partner.id, 'carried')).toBe(0n)
     expect(await balanceOf(mine.partner.id, 'float')).toBe(9_550n)
-    // What was deducted stays told; what is carried stands in the open cycle.
+    // The deductions of the settled cycle stay readable; the carried amounts are deductions of the open cycle.
     expect(await deductionsOf(mine.key, mine.payCycle.id)).toEqual(before)
     const next = await openCycle(mine.key)
     const carried = lines
@@ -153,7 +153,7 @@ describe('settling', () => {
     await expectBooksToAgree()
   })
 
-  test('writes off what is missing where the partner says so, and still gives back what is too much', async () => {
+  test('writes off a shortfall if that is the policy, and still gives back an excess', async () => {
     const mine = await closedCycle([5_000, 3_000], { shortfallPolicy: 'write_off' })
     const [short, over] = mine.memberIds
     const { body } = await settle(mine, [
@@ -167,7 +167,7 @@ describe('settling', () => {
     await expectBooksToAgree()
   })
 
-  test('what was carried is a deduction of the next cycle, and settled there; a negative one by a negative amount', async () => {
+  test('a carried amount is settled in the next cycle; a negative one by a negative amount', async () => {
     const mine = await closedCycle([5_000, 3_000])
     const [short, over] = mine.memberIds
     await settle(mine, [
@@ -198,7 +198,7 @@ describe('settling', () => {
     await expectBooksToAgree()
   })
 
-  test('writes one event', async () => {
+  test('emits one event', async () => {
     const mine = await closedCycle([5_000])
     await settle(mine, [])
     const events = await harness.db
@@ -216,13 +216,13 @@ describe('settling', () => {
     })
   })
 
-  test('a cycle without deductions is settled by an empty list', async () => {
+  test('an empty list settles a cycle without deductions', async () => {
     const mine = await closedCycle([0])
     expect((await settle(mine, [])).body).toMatchObject({ matched: 0, short: 0, over: 0, unknown: 0, totals: [] })
     expect((await read(mine)).body).toMatchObject({ lines: [], total: 0 })
   })
 
-  test('is done once: the same key is replayed, another request is refused', async () => {
+  test('happens once: the same idempotency key is replayed, another request is refused', async () => {
     const mine = await closedCycle([5_000])
     const [memberId] = mine.memberIds
     const headers = { 'x-idempotency-key': 'settle' }
@@ -235,7 +235,7 @@ describe('settling', () => {
     expect(await balanceOf(mine.partner.id, 'float')).toBe(5_000n)
   })
 
-  test('many at once is one', async () => {
+  test('only one of several concurrent settlements succeeds', async () => {
     const mine = await closedCycle([5_000])
     const [memberId] = mine.memberIds
     const answers = await Promise.all(Array.from({ length: 6 }, () => settle(mine, [{ memberId, taken: gbp(5_000) }])))
@@ -243,7 +243,7 @@ describe('settling', () => {
     expect(await balanceOf(mine.partner.id, 'float')).toBe(5_000n)
   })
 
-  test('while the next cycle closes, carries into whichever is open then', async () => {
+  test('concurrent with closing the next cycle, carries to whichever cycle is open', async () => {
     for (let round = 0; round < 4; round++) {
       const mine = await closedCycle([5_000, 4_000])
       const next = await openCycle(mine.key)
@@ -259,7 +259,7 @@ describe('settling', () => {
     await expectBooksToAgree()
   })
 
-  test('a late cancel or return after it becomes an adjustment, and the settlement stays', async () => {
+  test('a later cancellation becomes an adjustment and leaves the settlement unchanged', async () => {
     harness.clock.set(march)
     const mine = await harness.addPartner('Late')
     const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
@@ -275,7 +275,7 @@ describe('settling', () => {
 })
 
 describe('as a file', () => {
-  test('the deductions, sent back as they came, match', async () => {
+  test('the unchanged deductions file settles every deduction as matched', async () => {
     const mine = await closedCycle([5_000, 3_000])
     const file = await harness.call('GET', `/v1/pay/cycles/${mine.payCycle.id}/deductions`, {
       key: mine.key,
@@ -286,7 +286,7 @@ describe('as a file', () => {
     expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
   })
 
-  test('may have a byte order mark, semicolons, and its character set in the media type', async () => {
+  test('may have a byte order mark, semicolons and a charset parameter', async () => {
     const mine = await closedCycle([5_000])
     const { status, body } = await settleFile(
       mine,
@@ -303,7 +303,7 @@ describe('as a file', () => {
   const header = 'member_id,amount,currency\n'
   test.each<Bad>([
     [
-      'no column that is known',
+      'no known column',
       () => 'x\n',
       [
         [
@@ -314,32 +314,32 @@ describe('as a file', () => {
     ],
     ['a missing column', ([a]) => `member_id,currency\n${a},GBP\n`, [['1', /^Row 1: the column amount is missing$/]]],
     ['an unknown column', ([a]) => `member_id,amount,currency,note\n${a},1,GBP,x\n`, [['1', /"note" is not known/]]],
-    ['no lines', () => header, [['1', /no line below/]]],
+    ['no lines', () => header, [['1', /no lines below/]]],
     ['an unknown member', ([a]) => `${header}${a},1,GBP\n${unknownMember},1,GBP\n`, [['3', /no such member/]]],
     ['another partner’s member', (_, foreign) => `${header}${foreign},1,GBP\n`, [['2', /no such member/]]],
     ['a wrong currency', ([a]) => `${header}${a},1,EUR\n`, [['2', /no deduction in EUR/]]],
-    ['a member twice', ([a, b]) => `${header}${a},1,GBP\n${b},1,GBP\n${a},2,GBP\n`, [['4', /earlier line/]]],
+    ['a duplicate member', ([a, b]) => `${header}${a},1,GBP\n${b},1,GBP\n${a},2,GBP\n`, [['4', /earlier line/]]],
     [
-      'not whole',
+      'a fractional amount',
       ([a, b]) => `${header}${a},1.5,GBP\n${b},1e3,GBP\n`,
       [
         ['2', /whole number/],
         ['3', /whole number/],
       ],
     ],
-    ['negative', ([a]) => `${header}${a},-1,GBP\n`, [['2', /negative only where/]]],
+    ['a negative amount', ([a]) => `${header}${a},-1,GBP\n`, [['2', /must not be negative/]]],
     ['a broken quote', ([a, b]) => `${header}${a},1,GBP\n"${b},1,GBP\n`, [['3', /quote is opened .* never closed/]]],
     [
-      'everything at once, in the order of rows, one issue per row',
+      'all kinds of errors, in row order, one issue per row',
       ([a, b], foreign) => `${header}${foreign},1,GBP\n${a},x,GBP\n\n${b},1\n${b},1,GBP\n${b},-2,GBP\n`,
       [
         ['2', /no such member/],
         ['3', /whole number/],
         ['5', /2 cells/],
-        ['7', /negative only.*; .*earlier line/],
+        ['7', /must not be negative.*; .*earlier line/],
       ],
     ],
-  ])('%s: every fault is named with its row, and nothing is booked', async (_, file, expected) => {
+  ])('%s: every error names its row, and nothing is booked', async (_, file, expected) => {
     const mine = await closedCycle([5_000, 3_000])
     const foreign = await harness.addMember({ key: harness.other.key })
     const { status, body } = await settleFile(mine, file(mine.memberIds, foreign))
@@ -347,10 +347,10 @@ describe('as a file', () => {
     const issues: { code: string; row: string; message: string }[] = body.issues
     expect(issues.map(({ code, row }) => [code, row])).toEqual(expected.map(([row]) => ['FileContent', row]))
     for (const [index, [, message]] of expected.entries()) expect(issues[index]?.message).toMatch(message)
-    await expectNothingDone(mine)
+    await expectNothingBooked(mine)
   })
 
-  test('of very many faults a thousand are named, and how many more there are', async () => {
+  test('a file with very many errors lists a thousand and counts the rest', async () => {
     const mine = await closedCycle([5_000])
     const { status, body } = await settleFile(mine, header + `${unknownMember},x,GBP\n`.repeat(1_500))
     expect(status).toBe(400)
@@ -358,12 +358,12 @@ describe('as a file', () => {
     expect(body.issues[1_000]).toEqual({
       code: 'FileContent',
       row: '1002',
-      message: 'From here on 500 more are at fault; mend these first',
+      message: '500 more errors from here on; fix the others first',
     })
-    await expectNothingDone(mine)
+    await expectNothingBooked(mine)
   })
 
-  test('must be UTF-8, not too large, and neither compressed nor a spreadsheet', async () => {
+  test('is refused if it is not UTF-8, too large, compressed or a spreadsheet', async () => {
     const mine = await closedCycle([5_000])
     expect((await settleFile(mine, Buffer.from([0x6d, 0xff, 0xfe]))).status).toBe(400)
     expect((await settleFile(mine, header, { 'content-type': 'text/csv; charset=iso-8859-1' })).status).toBe(415)
@@ -371,19 +371,15 @@ describe('as a file', () => {
     expect((await settleFile(mine, header, { 'content-type': 'application/vnd.ms-excel' })).status).toBe(415)
     const large = await settleFile(mine, Buffer.alloc(32 * 1024 * 1024 + 1, 'a'))
     expect([large.status, large.body.issues[0].message]).toEqual([413, 'The file must not exceed 33554432 bytes'])
-    await expectNothingDone(mine)
+    await expectNothingBooked(mine)
   })
 
   test.each([
     ['a header of commas', ','.repeat(32 * 1024 * 1024), /more than 1000 cells/],
-    [
-      'commas below the header',
-      `${header}${`${','.repeat(999)}\n`.repeat(32_000)}`,
-      /there is no line below|too intricate/,
-    ],
-    ['rows of one cell', `${header}${'x\n'.repeat(16_000_000)}`, /has 1 cells/],
+    ['commas below the header', `${header}${`${','.repeat(999)}\n`.repeat(32_000)}`, /no lines below|too much memory/],
+    ['one-cell rows', `${header}${'x\n'.repeat(16_000_000)}`, /has 1 cells/],
     ['a quote that is never closed', `${header}"${'x'.repeat(32_000_000)}`, /longer than 524288/],
-  ])('%s, 32 MiB of it, is refused without holding others up', async (_, file, message) => {
+  ])('32 MiB of %s is refused without blocking the event loop', async (_, file, message) => {
     const mine = await closedCycle([5_000])
     const histogram = monitorEventLoopDelay({ resolution: 5 })
     histogram.enable()
@@ -391,12 +387,12 @@ describe('as a file', () => {
     histogram.disable()
     expect([status, body.issues[0].message]).toEqual([400, expect.stringMatching(message)])
     expect(body.issues.length).toBeLessThanOrEqual(1_001)
-    // Generous, since the machine is shared: on the main thread it was 56 s.
+    // Generous, since test machines are shared. On the main thread it took 56 s.
     expect(histogram.max / 1e6).toBeLessThan(1_000)
-    await expectNothingDone(mine)
+    await expectNothingBooked(mine)
   })
 
-  test('is taken nowhere else', async () => {
+  test('is accepted by no other operation', async () => {
     for (const other of ['/v1/pay/run', '/v1/members', '/v1/pay/withdrawals/intent']) {
       expect((await harness.call('POST', other, { raw: header, headers: csv })).status).toBe(415)
     }
@@ -404,7 +400,7 @@ describe('as a file', () => {
 })
 
 describe('as JSON', () => {
-  test('every fault is named with its path, and nothing is booked', async () => {
+  test('every error names its path, and nothing is booked', async () => {
     const mine = await closedCycle([5_000, 3_000])
     const [a, b] = mine.memberIds
     const foreign = await harness.addMember({ key: harness.other.key })
@@ -424,7 +420,7 @@ describe('as JSON', () => {
       'BodyValidation deductions.4.memberId',
       'BodyValidation deductions.5.taken.amount',
     ])
-    await expectNothingDone(mine)
+    await expectNothingBooked(mine)
   })
 
   test.each([
@@ -447,7 +443,7 @@ describe('as JSON', () => {
   })
 })
 
-describe('is refused', () => {
+describe('settling is refused', () => {
   test('while the cycle is open', async () => {
     for (const answer of [await settle(harness, []), await settleFile(harness, 'x')]) {
       expect([answer.status, answer.body.issues[0].code]).toEqual([409, 'Conflict'])
@@ -455,7 +451,7 @@ describe('is refused', () => {
     expect((await read(harness)).status).toBe(404)
   })
 
-  test('for another partner’s cycle, as for one that does not exist', async () => {
+  test('for another partner’s cycle, with the same 404 as for an unknown one', async () => {
     const mine = await closedCycle([5_000])
     const [foreign, missing] = [
       await settle({ ...mine, key: harness.key }, []),
@@ -467,7 +463,7 @@ describe('is refused', () => {
     expect((await read(mine)).status).toBe(200)
   })
 
-  test('without a key that may write', async () => {
+  test('without a key with write scope', async () => {
     const { secret } = await harness.addKey(['pay:read'])
     expect((await settle({ ...harness, key: secret }, [])).status).toBe(403)
     expect((await harness.call('GET', path(unknownCycle), { key: null })).status).toBe(401)
@@ -478,7 +474,7 @@ describe('is refused', () => {
   })
 })
 
-test('ten thousand lines are settled whole', async () => {
+test('ten thousand lines are settled completely', async () => {
   harness.clock.set(march)
   const mine = await harness.addPartner('Large')
   const partnerId = mine.partner.id
@@ -488,9 +484,9 @@ test('ten thousand lines are settled whole', async () => {
     select partner_id, 'mem_' || lpad(n::text, 26, '0'), 'invited', n || '@large.example', first_name, last_name, tier,
            enable_payroll, created_at, updated_at
       from members, generate_series(1, 10000) n where partner_id = ${partnerId} and id = ${first}`.execute(harness.db)
-  // Otherwise the keys of ten thousand rows are checked by a plan for a small table.
+  // Otherwise the foreign keys of ten thousand rows are checked with a plan for a small table.
   await sql`analyze members`.execute(harness.ownerDb)
-  // As if each had withdrawn ten pounds of a pay run: what is settled is what the books say.
+  // Books a withdrawal of ten pounds per member directly; the settlement only reads the ledger.
   await sql`
     insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, member_sequence)
     select ${partnerId}, 'tr_' || lpad(n::text, 26, '0'), 'pr_large', 'test', 'earned_pay', 'carried', 1000, 'GBP',
@@ -512,5 +508,4 @@ test('ten thousand lines are settled whole', async () => {
   expect(status).toBe(201)
   expect(body).toMatchObject({ matched: 8_000, short: 1_000, over: 1_000, unknown: 0 })
   expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
-  // Generous, since the machine is shared; a line at a time would take minutes.
 })

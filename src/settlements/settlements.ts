@@ -12,9 +12,8 @@ import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { type Fault, type Line, lineCheck, type Outcome, settle, type Taken, transfersOf } from './rules.ts'
 
 /**
- * What payroll says: the lines that could be read, and what is wrong with the others; `faultsMore` counts the faults that
- * are not named. `naming` says where a fault is, in
- * the terms of what came: rows of a file, or paths of a body.
+ * Payroll's report of actual deductions: the readable lines, and the errors of the others. `faultsMore` counts errors beyond
+ * those listed. `naming` locates an error in the input: a row of a file, or a path of a body.
  */
 export type PayrollReport = { taken: Taken[]; faults: Fault[]; faultsMore?: number; naming: Naming }
 export type Naming = { problem: ProblemName; placeOf(fault: Fault): Record<string, string> }
@@ -25,22 +24,22 @@ export type Summary = Record<Outcome, number> & {
   totals: { currency: Currency; deducted: bigint; taken: bigint; carried: bigint; writtenOff: bigint }[]
 }
 
-// Few enough for statements well below a second, and for what they cost on the main thread.
+// Keeps each statement well below a second, and its cost on the main thread low.
 const linesPerStatement = 2_000
-// Beyond it faults are only counted: those of the first thousand rows need not be among the ones that are named then.
+// Further errors are only counted. The errors named may then not be those of the first thousand rows.
 const faultsMax = 20_000
 
 /**
- * Settles a closed cycle with what payroll really took, once: afterwards the cycle's earned pay is zero for every member.
- * @throws Problem `NotFound`; `Conflict` while the cycle is open or when it is settled; `UnprocessableEntity` without an
- * open cycle to carry to; and every fault of the lines at once. Nothing is booked then.
+ * Settles a closed cycle with what payroll really took. Afterwards, the cycle's earned pay is zero for every member.
+ * @throws Problem, with nothing booked: `NotFound`; `Conflict` if the cycle is open or already settled;
+ * `UnprocessableEntity` without an open cycle to carry to; or all errors of the lines at once
  */
 export async function create(
   tx: Tx,
   { partnerId, payCycleId, report, now }: { partnerId: string; payCycleId: string; report: PayrollReport; now: Date },
 ): Promise<Summary> {
   const cycle = await payCycles.find(tx, { partnerId, payCycleId })
-  if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is open still; settle it when it has closed')
+  if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is still open; settle it once it has closed')
   const next = await payCycles.holdOpen(tx, partnerId)
   await payCycles.markSettled(tx, { partnerId, cycle, now })
   if (next === undefined) throw noOpenCycle()
@@ -58,17 +57,17 @@ export async function create(
   return summary
 }
 
-/** @throws Problem `NotFound`, also when the cycle is not settled */
+/** @throws Problem `NotFound`, including if the cycle is not settled */
 export async function find(
   db: Reader,
   { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
 ): Promise<Summary> {
   const { settledAt } = await payCycles.find(db, { partnerId, payCycleId })
-  if (settledAt === null) throw problem('NotFound', 'The pay cycle is not settled yet')
+  if (settledAt === null) throw problem('NotFound', 'The pay cycle has not been settled yet')
   return await summarise(db, { partnerId, payCycleId, settledAt })
 }
 
-/** By member, and by currency for one whose currency has changed. */
+/** Lists lines by member, and by currency if a member's currency has changed. */
 export async function listLines(
   db: Reader,
   { partnerId, payCycleId, page }: { partnerId: string; payCycleId: string; page: Page },
@@ -85,7 +84,7 @@ export async function listLines(
     .execute()
 }
 
-/** @returns all lines in the order of their members, in groups of whole members */
+/** @returns all lines in member order, in groups that never split a member */
 async function compare(
   tx: Tx,
   { partnerId, cycle, report }: { partnerId: string; cycle: payCycles.PayCycle; report: PayrollReport },
@@ -111,7 +110,7 @@ async function compare(
   return await mapInSlices(groups, ({ taken, deductions }) => inMemberOrder(settle(taken, { deductions, policy })))
 }
 
-// What a settlement decides about a member is decided by that member's lines and deductions alone.
+// A member's settlement depends only on that member's lines and deductions, so each group can be decided on its own.
 async function groupsByMember(taken: Taken[], deducted: deductions.Deduction[]) {
   const all: ({ memberId: string; line: Taken } | { memberId: string; deduction: deductions.Deduction })[] = []
   for (const line of taken) all.push({ memberId: line.memberId, line })
@@ -123,7 +122,7 @@ async function groupsByMember(taken: Taken[], deducted: deductions.Deduction[]) 
   }))
 }
 
-// Every fault, up to a thousand places; one issue per place.
+// One issue per place (row or path), for up to a thousand places.
 function refusalOf(faults: Fault[], { naming: { problem: name, placeOf }, faultsMore = 0 }: PayrollReport): Problem {
   const messages = new Map<string, { place: Record<string, string>; messages: string[] }>()
   for (const fault of faults.toSorted((a, b) => a.at - b.at)) {
@@ -134,18 +133,16 @@ function refusalOf(faults: Fault[], { naming: { problem: name, placeOf }, faults
     messages.set(key, entry)
   }
   const all = [...messages.values()]
-  const issues = all
-    .slice(0, issuesMax)
-    .map(({ place, messages }) => issue(name, inOneSentence(place, messages), place))
+  const issues = all.slice(0, issuesMax).map(({ place, messages }) => issue(name, messageOf(place, messages), place))
   const rest = all[issuesMax]
   if (rest === undefined) return new Problem(name, issues)
   return new Problem(name, [
     ...issues,
-    issue(name, `From here on ${all.length - issuesMax + faultsMore} more are at fault; mend these first`, rest.place),
+    issue(name, `${all.length - issuesMax + faultsMore} more errors from here on; fix the others first`, rest.place),
   ])
 }
 
-function inOneSentence(place: Record<string, string>, messages: string[]): string {
+function messageOf(place: Record<string, string>, messages: string[]): string {
   const where = Object.entries(place).map(([name, value]) => (name === 'row' ? `Row ${value}` : value))
   return `${where.join()}: ${messages.join('; ')}`
 }
@@ -169,7 +166,7 @@ async function readPolicy(db: Reader, partnerId: string): Promise<ShortfallPolic
   return shortfallPolicy
 }
 
-// So that two that lock several members never wait for each other in a circle.
+// Prevents deadlocks between operations that lock several members.
 function inMemberOrder(lines: Line[]): Line[] {
   return lines.toSorted((a, b) => (a.memberId < b.memberId ? -1 : a.memberId > b.memberId ? 1 : 0))
 }

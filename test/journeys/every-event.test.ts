@@ -19,7 +19,7 @@ afterAll(() => harness.stop())
 
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 
-test('every type of the catalogue is emitted, reads as openapi.json declares it, and has Money as Money', async () => {
+test('every event type is emitted in its declared shape, with amounts as Money', async () => {
   const { clock, db } = harness
   const { key, partner, payCycle } = await harness.addPartner('Acme', { graceMinutes: 10, autoActivate: false })
   const partnerId = partner.id
@@ -70,11 +70,11 @@ test('every type of the catalogue is emitted, reads as openapi.json declares it,
   await db.transaction().execute(async tx => {
     const now = clock.now()
     await withdrawals.submitDue(tx, { now, countMax: 100, nextPollAt: backOffFrom(now) })
-    const hear = (withdrawalId: string, outcome: 'failed' | 'paid' | 'returned') =>
+    const report = (withdrawalId: string, outcome: 'failed' | 'paid' | 'returned') =>
       withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now })
-    await hear(failed, 'failed')
-    await hear(returned, 'paid')
-    await hear(returned, 'returned')
+    await report(failed, 'failed')
+    await report(returned, 'paid')
+    await report(returned, 'returned')
   })
 
   const file = 'email,first_name,last_name,phone,tier\r\nben@example.com,Ben,Okafor,,Bronze\r\n'
@@ -93,7 +93,7 @@ test('every type of the catalogue is emitted, reads as openapi.json declares it,
   await work()
   await call('POST', `/v1/pay/cycles/${payCycle.id}/settlement`, { body: { deductions: [] } })
 
-  // Every answer is checked against openapi.json, so each event is of exactly one of the declared shapes.
+  // The harness checks every answer against openapi.json, so each event has exactly one of the declared shapes.
   const { events, hasMore } = (await call('GET', `/v1/events?take=1000${start === null ? '' : `&after=${start}`}`)).body
   expect(hasMore).toBe(false)
   expect(new Set(events.map((event: { type: string }) => event.type))).toEqual(new Set(eventTypes))

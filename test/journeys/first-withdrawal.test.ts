@@ -7,7 +7,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test('a member who is paid sees the balance, gets a quote, and withdraws', async () => {
+test('a member with earned pay sees the balance, gets a quote and withdraws', async () => {
   const { call, clock, payCycle } = harness
   const invited = await call('POST', '/v1/members', {
     body: {

@@ -17,7 +17,7 @@ afterAll(() => harness.stop())
 
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 
-test('two pay cycles, from the first pay run to the second settlement, and every penny is explained', async () => {
+test('two pay cycles, from the first pay run to the second settlement, account for every penny', async () => {
   const { clock, db, addPartner } = harness
   clock.set(new Date('2026-03-05T09:00:00Z'))
   const mine = await addPartner('Acme', { graceMinutes: 10, holdSeconds: 30 })
@@ -40,10 +40,10 @@ test('two pay cycles, from the first pay run to the second settlement, and every
     }
     return (await call('POST', '/v1/members', { body })).body.memberId as string
   }
-  // Bronze pays its own fee of 0.50 and 1 %; Gold's is the employer's.
+  // Bronze members pay a fee of 0.50 plus 1 %. For Gold, the employer pays the fee.
   const ann = await invite('ann', 'Bronze')
   const bob = await invite('bob', 'Gold')
-  // The simulated bank pays this account, and gets the money back later.
+  // The simulated bank pays this account, then returns the money later.
   const cat = await invite('cat', 'Gold', { accountHolder: 'Cat Doe', sortCode: '000002', accountNumber: '12345678' })
   const names: Record<string, string> = { [ann]: 'ann', [bob]: 'bob', [cat]: 'cat' }
 
@@ -73,7 +73,7 @@ test('two pay cycles, from the first pay run to the second settlement, and every
     return Object.fromEntries(all)
   }
 
-  // March. Pay comes, is corrected, and one pay run is taken back before it is available.
+  // March: members are paid, a pay run is corrected, and another is reverted before it is available.
   await pay([
     [ann, 60_000],
     [bob, 40_000],
@@ -90,8 +90,8 @@ test('two pay cycles, from the first pay run to the second settlement, and every
 
   const first = await withdraw(ann, 20_000)
   const second = await withdraw(bob, 15_000)
-  const regretted = await withdraw(bob, 10_000)
-  expect((await call('POST', `${regretted}/cancel`)).status).toBeLessThan(300)
+  const cancelled = await withdraw(bob, 10_000)
+  expect((await call('POST', `${cancelled}/cancel`)).status).toBeLessThan(300)
   clock.set(new Date('2026-03-31T22:50:00Z'))
   const late = await withdraw(cat, 8_000)
   clock.advance({ seconds: 40 })
@@ -100,7 +100,7 @@ test('two pay cycles, from the first pay run to the second settlement, and every
   const [march] = await cycles()
   expect(await deductions(march.id)).toEqual({ ann: 20_000, bob: 15_000, cat: 8_000 })
 
-  // Midnight in London: the worker closes March and opens April; the return comes after it.
+  // Midnight in London: the worker closes March and opens April. The return arrives afterwards.
   clock.set(new Date('2026-03-31T23:00:00Z'))
   await payCycleTasks['close-pay-cycles']({ db, now: clock.now, log: pino({ level: 'silent' }) })
   const [april, closed] = await cycles()
@@ -112,7 +112,7 @@ test('two pay cycles, from the first pay run to the second settlement, and every
   expect(await deductions(april.id)).toEqual({ cat: -8_000 })
   expect(await available(cat)).toBe(8_000)
 
-  // Payroll took what it could: too little from Ann, too much from Bob.
+  // Payroll took too little from Ann and too much from Bob.
   const settlement = await call('POST', `/v1/pay/cycles/${march.id}/settlement`, {
     body: {
       deductions: [
@@ -128,7 +128,7 @@ test('two pay cycles, from the first pay run to the second settlement, and every
   })
   expect(await deductions(april.id)).toEqual({ ann: 1_500, bob: -300, cat: -8_000 })
 
-  // April. Bob's pay is taken back after he has withdrawn of it: he owes, until his next pay.
+  // April: Bob's pay run is reverted after he has withdrawn from it, so he owes the money until his next pay.
   clock.set(new Date('2026-04-10T09:00:00Z'))
   const reverted = await pay([[bob, 12_000]])
   await pay([[ann, 50_000]])
@@ -145,7 +145,7 @@ test('two pay cycles, from the first pay run to the second settlement, and every
   clock.advance({ minutes: 1 })
   await work()
 
-  // Nobody runs the worker until the 3rd of May.
+  // The worker does not run again until 3 May.
   clock.set(new Date('2026-05-03T09:00:00Z'))
   await work()
   const [may, aprilClosed] = await cycles()
@@ -164,15 +164,15 @@ test('two pay cycles, from the first pay run to the second settlement, and every
   expect(settled.body).toMatchObject({ matched: 3, short: 0, over: 0, unknown: 0 })
   expect(await deductions(may.id)).toEqual({})
 
-  // Every penny: what payroll took is what members received and what they paid for it.
+  // Every penny: what payroll took equals what members received plus their fees.
   const { rows } = await sql<{ account: string; balance: bigint }>`
     select account, sum(amount)::bigint as balance
       from (select debit as account, amount from ledger_transfers where partner_id = ${mine.partner.id}
              union all
             select credit, -amount from ledger_transfers where partner_id = ${mine.partner.id}) sides
      group by account having sum(amount) <> 0 order by account`.execute(db)
-  // Payroll took 41,800 and 7,200. Ann received 19,750 and 4,900 and paid fees of 250 and 100; Bob received 15,000 and 9,000,
-  // and the employer paid a fee of 50 for each of his. Of what Bob cancelled and Cat's bank sent back nothing remains.
+  // Payroll took 41,800 and 7,200. Ann received 19,750 and 4,900 and paid fees of 250 and 100. Bob received 15,000 and 9,000,
+  // with an employer fee of 50 each. Bob's cancelled withdrawal and Cat's returned one leave nothing behind.
   expect(rows).toEqual([
     { account: 'fees', balance: -450n },
     { account: 'float', balance: 350n },

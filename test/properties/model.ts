@@ -1,15 +1,15 @@
 /**
- * What the contract says about the life of the money, as plainly as it can be said: a few maps in memory, no database, and
- * no code of the program. Instants are milliseconds since 1970, amounts minor units.
+ * A reference model of the contract's money rules: a few maps in memory, no database, and no code of the program. Instants
+ * are milliseconds since 1970, amounts are in minor units.
  *
- * It knows no books. A deduction is what a member took out of a cycle; the books must come to the same by their own way.
+ * It has no ledger. A deduction is what a member took out of a cycle; the ledger must independently arrive at the same.
  */
 
 export type Currency = 'GBP' | 'EUR'
 export type TierName = 'Bronze' | 'Gold' | 'Daily' | 'Silver EU'
 export type AccountName = 'A' | 'B' | 'failing' | 'none'
 export type Outcome = 'paid' | 'failed' | 'returned'
-/** What the bank answers when it is handed payments, or asked about them; 'silent' is a call that fails. */
+/** The bank's answer when it is sent payments or polled about them; 'silent' is a failed call. */
 export type BankAnswer = Outcome | 'pending' | 'unknown' | 'silent'
 
 export type Terms = {
@@ -30,15 +30,15 @@ export type Settings = {
   holdSeconds: number
   autoActivate: boolean
   shortfallPolicy: 'carry' | 'write_off'
-  /** A zone that never changes its clocks, so that a day here is 24 hours. */
+  /** A time zone without clock changes, so that every day has 24 hours. */
   timeZone: { name: string; offsetMinutes: number }
-  /** Of a pay cycle; the first day of one is 2024-01-01. */
+  /** Length of a pay cycle. One cycle starts on 2024-01-01. */
   cycleDays: 7 | 14
 }
 
 export type Line = { member: string; amount: bigint; currency: Currency }
 
-/** One thing that is done to the program and to the model. Members, intents and so on are m0, i0, w0, r0, c0 in order. */
+/** One step, performed by both the program and the model. Members, intents, … are named m0, i0, w0, r0, c0 in order of creation. */
 export type Step =
   | { do: 'upload pay run'; lines: Line[] }
   | { do: 'revert pay run'; run: string }
@@ -46,16 +46,16 @@ export type Step =
   | { do: 'complete intent'; intent: string }
   | { do: 'cancel intent'; intent: string }
   | { do: 'cancel withdrawal'; withdrawal: string }
-  | { do: 'hear bank'; withdrawal: string; outcome: Outcome }
+  | { do: 'report payout'; withdrawal: string; outcome: Outcome }
   | { do: 'settle'; cycle: string; lines: Line[] }
   | { do: 'set terms'; tier: TierName; terms: Terms }
   | { do: 'change tier'; member: string; tier: TierName }
   | { do: 'change account'; member: string; account: AccountName }
-  | { do: 'remove member'; member: string }
-  | { do: 'bring back member'; member: string }
+  | { do: 'offboard member'; member: string }
+  | { do: 'reinstate member'; member: string }
   | { do: 'activate member'; member: string }
   | { do: 'fund float'; amount: bigint; currency: Currency }
-  | { do: 'take from float'; amount: bigint; currency: Currency }
+  | { do: 'withdraw from float'; amount: bigint; currency: Currency }
   | { do: 'set floor'; floor: bigint | null; currency: Currency }
   | { do: 'pause' }
   | { do: 'resume' }
@@ -63,7 +63,7 @@ export type Step =
   | { do: 'make pay runs available' }
   | { do: 'expire intents' }
   | { do: 'submit withdrawals'; answer: BankAnswer }
-  | { do: 'ask about withdrawals'; answer: BankAnswer }
+  | { do: 'poll withdrawals'; answer: BankAnswer }
   | { do: 'close cycles' }
   | { do: 'watch floats' }
   | { do: 'read balance'; member: string }
@@ -106,7 +106,7 @@ type Run = {
 type Cycle = { firstDay: number; status: 'Open' | 'Closed'; settled: boolean }
 type Settled = { deducted: bigint; taken: bigint; outcome: string; carried: bigint; writtenOff: bigint }
 
-/** A refusal: status, code, and what the code promises beside the message. */
+/** A refusal: status, code and the extra fields of the code. */
 class Refusal {
   readonly answer: string
   constructor(...answer: string[]) {
@@ -131,7 +131,7 @@ export class Model {
   readonly #deductions = new Sums<string>()
   readonly #settled = new Map<string, Settled>()
   readonly #accounts = new Sums<'float' | 'pending' | 'fees' | 'employer fees' | 'funding' | 'written off'>()
-  readonly #floors = new Map<Currency, { floor: bigint; isNotedLow: boolean }>()
+  readonly #floors = new Map<Currency, { floor: bigint; isAlerted: boolean }>()
   readonly #bank = new Map<string, string>()
   readonly #events = new Map<string, number>()
   readonly #past: { at: number; balances: Map<string, bigint> }[] = []
@@ -151,7 +151,7 @@ export class Model {
     this.#openCycle(anchorDay + Math.floor((this.#dayOf(now) - anchorDay) / cycleDays) * cycleDays)
   }
 
-  /** What the program must answer: 'ok' and what the answer says, or the refusal. */
+  /** Returns the answer expected of the program: 'ok' and the content of the answer, or the refusal. */
   apply(step: Step): string {
     try {
       return `ok ${this.#perform(step) ?? ''}`.trim()
@@ -163,7 +163,7 @@ export class Model {
     }
   }
 
-  /** Everything that is to be seen in the program, by name. What is zero is left out. */
+  /** Returns the expected observable state of the program, by name. Zero amounts are omitted. */
   state(): Map<string, string> {
     const seen = new Map<string, string>()
     const see = (key: string, ...words: (string | bigint | number | boolean)[]) => seen.set(key, words.join(' '))
@@ -184,7 +184,7 @@ export class Model {
     for (const [key, { deducted, taken, outcome, carried, writtenOff }] of this.#settled) {
       see(`settlement ${key}`, deducted, taken, outcome, carried, writtenOff)
     }
-    for (const [currency, { floor, isNotedLow }] of this.#floors) see(`floor ${currency}`, floor, isNotedLow)
+    for (const [currency, { floor, isAlerted }] of this.#floors) see(`floor ${currency}`, floor, isAlerted)
     for (const [key, amount] of this.#balances.entries()) see(`balance ${key}`, amount)
     for (const [key, amount] of this.#accounts.entries()) see(`account ${key}`, amount)
     for (const [key, amount] of this.#earned()) see(`earned ${key}`, amount)
@@ -205,7 +205,7 @@ export class Model {
     return last(this.cycles)
   }
 
-  /** When the day after a cycle's last begins. */
+  /** Returns when a cycle is over: at the start of the day after its last day. */
   endOf(cycle: string): number {
     return (this.#cycle(cycle).firstDay + this.settings.cycleDays) * dayMs - this.#offsetMs
   }
@@ -240,8 +240,8 @@ export class Model {
         return this.#cancelIntent(step.intent)
       case 'cancel withdrawal':
         return this.#cancelWithdrawal(step.withdrawal)
-      case 'hear bank':
-        return this.#hear(step)
+      case 'report payout':
+        return this.#reportPayout(step)
       case 'settle':
         return this.#settle(step)
       case 'set terms':
@@ -251,16 +251,16 @@ export class Model {
         return this.#changeTier(step)
       case 'change account':
         return this.#changeAccount(step)
-      case 'remove member':
-        return this.#removeMember(step.member)
-      case 'bring back member':
-        return this.#bringBack(step.member)
+      case 'offboard member':
+        return this.#offboard(step.member)
+      case 'reinstate member':
+        return this.#reinstate(step.member)
       case 'activate member':
         return this.#activate(step.member)
       case 'fund float':
         this.#move(step, 1n)
         return
-      case 'take from float':
+      case 'withdraw from float':
         if (step.amount > this.#free(step.currency)) throw new Refusal('422', 'UnprocessableEntity')
         this.#move(step, -1n)
         return
@@ -283,14 +283,14 @@ export class Model {
       case 'submit withdrawals':
         this.#submit(step.answer)
         return
-      case 'ask about withdrawals':
-        this.#ask(step.answer)
+      case 'poll withdrawals':
+        this.#poll(step.answer)
         return
       case 'close cycles':
         while (this.now >= this.endOf(this.openCycle())) this.#close()
         return
       case 'watch floats':
-        for (const currency of this.#floors.keys()) this.#noteFloat(currency)
+        for (const currency of this.#floors.keys()) this.#updateLowAlert(currency)
         return
       case 'read balance':
         return this.#readBalance(step.member)
@@ -305,7 +305,7 @@ export class Model {
     }
   }
 
-  // Pay runs. Available is never below zero: what a correction cannot take is owed, and taken from the next pay first.
+  // Pay runs. The available balance is never below zero: the rest of a correction is owed, and the next pay repays it first.
 
   #upload(lines: Line[]): string {
     const isPaid = (member: string) => (this.members.get(member)?.status ?? 'inactive') !== 'inactive'
@@ -321,7 +321,7 @@ export class Model {
     const name = `r${this.runs.size}`
     const run: Run = { status: 'Scheduled', cycle: this.openCycle(), lines, scheduledFor, availableAt: 0 }
     this.runs.set(name, run)
-    this.#happens('pay_run.scheduled', name)
+    this.#emit('pay_run.scheduled', name)
     if (this.settings.graceMinutes === 0) this.#makeAvailable(name, run)
     return name
   }
@@ -336,7 +336,7 @@ export class Model {
   #makeAvailable(name: string, run: Run): void {
     for (const line of run.lines) this.#pay(line)
     Object.assign(run, { status: 'Available', availableAt: this.now })
-    this.#happens('pay_run.available', name)
+    this.#emit('pay_run.available', name)
   }
 
   #revert(name: string): string {
@@ -348,19 +348,19 @@ export class Model {
       for (const line of run.lines.toReversed()) this.#pay({ ...line, amount: -line.amount })
     }
     run.status = 'Reverted'
-    this.#happens('pay_run.reverted', name)
+    this.#emit('pay_run.reverted', name)
     return 'Reverted'
   }
 
   #pay({ member, currency, amount }: Line): void {
     const balance = (name: keyof Balance) => this.#balances.of(name, member, currency)
     if (amount > 0n) {
-      const repaid = least(amount, balance('owed'))
+      const repaid = min(amount, balance('owed'))
       this.#balances.add(-repaid, 'owed', member, currency)
       this.#balances.add(amount - repaid, 'available', member, currency)
       this.#deductions.add(repaid, this.openCycle(), member, currency)
     } else {
-      const taken = least(-amount, balance('available'))
+      const taken = min(-amount, balance('available'))
       this.#balances.add(-taken, 'available', member, currency)
       this.#balances.add(-amount - taken, 'owed', member, currency)
       this.#deductions.add(amount + taken, this.openCycle(), member, currency)
@@ -383,11 +383,11 @@ export class Model {
       ...{ net: amount - memberFee, fee: memberFee, employerFee: fee - memberFee, account: member.account },
       expiresAt: this.now + this.settings.intentMinutes * minuteMs,
     })
-    this.#happens('intent.created', intent)
+    this.#emit('intent.created', intent)
     return intent
   }
 
-  // Everything that keeps a member from withdrawing, in the order of the table of errors.
+  // All reasons to refuse a withdrawal, in the order of the table of errors.
   #refuse(name: string, amount: bigint): void {
     const { status, account } = this.#member(name)
     const currency = this.currencyOf(name)
@@ -395,13 +395,13 @@ export class Model {
     if (this.#isPaused || this.#isLow(currency)) throw new Refusal('422', 'UnprocessableEntity', 'after 300')
     const ineligible = new Refusal('422', 'MemberNotEligible', name)
     if (status !== 'active') throw ineligible
-    const standing = [...this.withdrawals.values()].filter(
+    const counted = [...this.withdrawals.values()].filter(
       withdrawal =>
         this.#quoted(withdrawal.intent).member === name && ['held', 'submitted', 'paid'].includes(withdrawal.status),
     )
-    const today = standing.filter(({ createdAt }) => this.#dayOf(createdAt) === this.#dayOf(this.now))
+    const today = counted.filter(({ createdAt }) => this.#dayOf(createdAt) === this.#dayOf(this.now))
     if (today.length >= (terms.withdrawalsPerDay ?? Infinity)) throw ineligible
-    const thisCycle = standing.filter(({ intent }) => this.#quoted(intent).cycle === this.openCycle())
+    const thisCycle = counted.filter(({ intent }) => this.#quoted(intent).cycle === this.openCycle())
     if (thisCycle.length >= (terms.withdrawalsPerCycle ?? Infinity)) throw ineligible
     if (account === 'none' || account === 'failing') throw new Refusal('422', 'BankAccountInvalid')
     const lower = lowestAmount(terms)
@@ -438,9 +438,9 @@ export class Model {
     this.#accounts.add(net, 'pending', currency)
     this.#accounts.add(fee + employerFee, 'fees', currency)
     this.#accounts.add(employerFee, 'employer fees', currency)
-    this.#happens('intent.completed', name)
-    this.#happens('withdrawal.held', withdrawal)
-    if (this.#isLow(currency)) this.#noteFloat(currency)
+    this.#emit('intent.completed', name)
+    this.#emit('withdrawal.held', withdrawal)
+    if (this.#isLow(currency)) this.#updateLowAlert(currency)
     return withdrawal
   }
 
@@ -451,7 +451,7 @@ export class Model {
     if (status === 'cancelled') return 'cancelled'
     if (status !== 'pending') throw new Refusal('409', 'Conflict')
     intent.status = 'cancelled'
-    this.#happens('intent.cancelled', name)
+    this.#emit('intent.cancelled', name)
     return 'cancelled'
   }
 
@@ -459,7 +459,7 @@ export class Model {
     for (const [name, intent] of this.intents) {
       if (intent.status === this.#statusNow(intent)) continue
       intent.status = 'expired'
-      this.#happens('intent.expired', name)
+      this.#emit('intent.expired', name)
     }
   }
 
@@ -472,57 +472,57 @@ export class Model {
     if (withdrawal === undefined) throw new Refusal('404', 'NotFound')
     if (withdrawal.status === 'cancelled') return
     if (withdrawal.status !== 'held') throw new Refusal('409', 'Conflict')
-    this.#arrive(name, 'cancelled')
+    this.#transition(name, 'cancelled')
   }
 
   #submit(answer: BankAnswer): void {
     const due = [...this.withdrawals].filter(([, { status, dueAt }]) => status === 'held' && dueAt <= this.now)
-    for (const [name] of due) this.#arrive(name, 'submitted')
-    for (const [name] of due) this.#handOver(name, answer)
+    for (const [name] of due) this.#transition(name, 'submitted')
+    for (const [name] of due) this.#submitToBank(name, answer)
   }
 
-  // The clock has gone on by more than the longest wait, so that every submitted withdrawal is asked about.
-  #ask(answer: BankAnswer): void {
+  // The clock has advanced by more than the longest wait, so that every submitted withdrawal is polled.
+  #poll(answer: BankAnswer): void {
     for (const [name, { status }] of this.withdrawals) {
       if (status !== 'submitted') continue
-      // What the bank does not have it is given again, and then it has it.
-      if (answer === 'unknown') this.#handOver(name, 'pending')
-      else this.#tell(name, answer)
+      // A payment unknown to the bank is submitted again, this time successfully.
+      if (answer === 'unknown') this.#submitToBank(name, 'pending')
+      else this.#applyAnswer(name, answer)
     }
   }
 
-  #handOver(name: string, answer: BankAnswer): void {
+  #submitToBank(name: string, answer: BankAnswer): void {
     if (answer === 'silent' || answer === 'unknown') return
     const { net, currency } = this.#quoted(this.#withdrawal(name).intent)
     this.#bank.set(name, `${net} ${currency}`)
-    this.#tell(name, answer)
+    this.#applyAnswer(name, answer)
   }
 
-  #tell(withdrawal: string, answer: BankAnswer): void {
+  #applyAnswer(withdrawal: string, answer: BankAnswer): void {
     if (answer === 'paid' || answer === 'failed' || answer === 'returned') {
-      this.#hear({ withdrawal, outcome: answer })
+      this.#reportPayout({ withdrawal, outcome: answer })
     }
   }
 
-  #hear({ withdrawal: name, outcome }: { withdrawal: string; outcome: Outcome }): string {
+  #reportPayout({ withdrawal: name, outcome }: { withdrawal: string; outcome: Outcome }): string {
     const withdrawal = this.withdrawals.get(name)
     if (withdrawal === undefined) throw new Refusal('404', 'NotFound')
     const { status } = withdrawal
-    // What a bank returns it has paid before, told or not.
-    if (status === 'submitted' && outcome === 'returned') this.#arrive(name, 'paid')
+    // A returned payment has been paid before, even if the bank never reported that.
+    if (status === 'submitted' && outcome === 'returned') this.#transition(name, 'paid')
     const isNews = withdrawal.status === 'submitted' || (withdrawal.status === 'paid' && outcome === 'returned')
-    if (isNews) this.#arrive(name, outcome)
+    if (isNews) this.#transition(name, outcome)
     if (isNews) return 'changed'
     const isKnown = status === outcome || (status === 'returned' && outcome === 'paid')
     return isKnown ? 'known' : 'contradiction'
   }
 
-  // Takes one edge of a withdrawal's life, which has been found to be there.
-  #arrive(name: string, to: Withdrawal['status']): void {
+  // Performs a transition that the caller has checked to be allowed.
+  #transition(name: string, to: Withdrawal['status']): void {
     const withdrawal = this.#withdrawal(name)
     const { member, currency, cycle, amount, net, fee, employerFee } = this.#quoted(withdrawal.intent)
     withdrawal.status = to
-    this.#happens(`withdrawal.${to}`, name)
+    this.#emit(`withdrawal.${to}`, name)
     if (to === 'submitted') return
     if (to === 'returned') this.#accounts.add(net, 'float', currency)
     else this.#accounts.add(-net, 'pending', currency)
@@ -543,7 +543,7 @@ export class Model {
   #openCycle(firstDay: number): void {
     const name = `c${this.cycles.size}`
     this.cycles.set(name, { firstDay, status: 'Open', settled: false })
-    this.#happens('pay_cycle.opened', name)
+    this.#emit('pay_cycle.opened', name)
   }
 
   #close(): void {
@@ -555,7 +555,7 @@ export class Model {
       }
     }
     this.#cycle(closing).status = 'Closed'
-    this.#happens('pay_cycle.closed', closing)
+    this.#emit('pay_cycle.closed', closing)
     this.#openCycle(firstDay + this.settings.cycleDays)
     for (const run of this.runs.values()) {
       if (run.status === 'Scheduled' && run.cycle === closing) run.cycle = this.openCycle()
@@ -566,8 +566,8 @@ export class Model {
     const cycle = this.cycles.get(name)
     if (cycle === undefined) throw new Refusal('404', 'NotFound')
     if (cycle.status === 'Open' || cycle.settled) throw new Refusal('409', 'Conflict')
-    const faulty = this.#faultsOf(name, lines)
-    if (faulty.length > 0) throw new Refusal('400', faulty.map(at => `BodyValidation ${at}`).join(', '))
+    const invalid = this.#invalidLinesOf(name, lines)
+    if (invalid.length > 0) throw new Refusal('400', invalid.map(at => `BodyValidation ${at}`).join(', '))
     const deductions = this.deductions(name)
     const unknown = lines
       .filter(line => !deductions.some(each => isSame(each, line)))
@@ -576,24 +576,24 @@ export class Model {
       const taken = lines.find(line => isSame(line, { member, currency }))?.amount ?? 0n
       const missing = deducted - taken
       const writtenOff = missing > 0n && this.settings.shortfallPolicy === 'write_off' ? missing : 0n
-      const told = deducted === 0n ? 'unknown' : missing === 0n ? 'matched' : missing > 0n ? 'short' : 'over'
+      const outcome = deducted === 0n ? 'unknown' : missing === 0n ? 'matched' : missing > 0n ? 'short' : 'over'
       this.#settled.set(`${name} ${member} ${currency}`, {
-        ...{ deducted, taken, outcome: told, carried: missing - writtenOff, writtenOff },
+        ...{ deducted, taken, outcome, carried: missing - writtenOff, writtenOff },
       })
       this.#accounts.add(taken, 'float', currency)
       this.#accounts.add(writtenOff, 'written off', currency)
       this.#deductions.add(missing - writtenOff, this.openCycle(), member, currency)
     }
     cycle.settled = true
-    this.#happens('pay_cycle.settled', name)
-    const told = [...this.#settled].filter(([key]) => key.startsWith(`${name} `)).map(([, { outcome }]) => outcome)
+    this.#emit('pay_cycle.settled', name)
+    const outcomes = [...this.#settled].filter(([key]) => key.startsWith(`${name} `)).map(([, { outcome }]) => outcome)
     return ['matched', 'short', 'over', 'unknown']
-      .map(outcome => `${outcome} ${told.filter(each => each === outcome).length}`)
+      .map(outcome => `${outcome} ${outcomes.filter(each => each === outcome).length}`)
       .join(' ')
   }
 
-  // The places of the lines that cannot be.
-  #faultsOf(cycle: string, lines: Line[]): number[] {
+  // Returns the indexes of the invalid lines.
+  #invalidLinesOf(cycle: string, lines: Line[]): number[] {
     return lines.flatMap((line, at) => {
       const { member, currency, amount } = line
       const isMember = this.members.has(member)
@@ -606,7 +606,7 @@ export class Model {
     })
   }
 
-  // The books' own account of a cycle: nothing is left of it once it is settled, and what is available is not taken yet.
+  // The ledger's earned pay per cycle: zero once the cycle is settled, and still including available balances.
   #earned(): [string, bigint][] {
     const earned = new Sums<string>()
     for (const [key, amount] of this.#deductions.entries()) {
@@ -625,7 +625,7 @@ export class Model {
   #changeTier({ member: name, tier }: { member: string; tier: TierName }): undefined {
     const member = this.#member(name)
     const currency = currencyOf[member.tier]
-    const isTied =
+    const hasMoney =
       this.#balances.of('available', name, currency) > 0n ||
       this.#balances.of('owed', name, currency) > 0n ||
       [...this.runs.values()].some(
@@ -637,36 +637,36 @@ export class Model {
         const quoted = this.#quoted(intent)
         return ['held', 'submitted'].includes(status) && quoted.member === name && quoted.currency === currency
       })
-    if (currencyOf[tier] !== currency && isTied) throw new Refusal('400', 'InvalidUpdateMemberPayload', name)
-    if (tier !== member.tier) this.#happens('member.updated', name)
+    if (currencyOf[tier] !== currency && hasMoney) throw new Refusal('400', 'InvalidUpdateMemberPayload', name)
+    if (tier !== member.tier) this.#emit('member.updated', name)
     member.tier = tier
   }
 
   #changeAccount({ member: name, account }: { member: string; account: AccountName }): undefined {
     const member = this.#member(name)
-    // A failing account is given by the sandbox, without a word.
-    if (account !== member.account && account !== 'failing') this.#happens('member.updated', name)
+    // The sandbox sets a failing account without an event.
+    if (account !== member.account && account !== 'failing') this.#emit('member.updated', name)
     member.account = account
   }
 
-  #removeMember(name: string): undefined {
+  #offboard(name: string): undefined {
     const member = this.#member(name)
-    if (member.status !== 'inactive') this.#happens('member.removed', name)
+    if (member.status !== 'inactive') this.#emit('member.removed', name)
     member.status = 'inactive'
   }
 
-  #bringBack(name: string): undefined {
+  #reinstate(name: string): undefined {
     const member = this.#member(name)
     if (member.status !== 'inactive') return
-    this.#happens('member.reinstated', name)
-    if (this.settings.autoActivate) this.#happens('member.activated', name)
+    this.#emit('member.reinstated', name)
+    if (this.settings.autoActivate) this.#emit('member.activated', name)
     member.status = this.settings.autoActivate ? 'active' : 'invited'
   }
 
   #activate(name: string): undefined {
     const member = this.#member(name)
     if (member.status === 'inactive') throw new Refusal('409', 'Conflict')
-    if (member.status === 'invited') this.#happens('member.activated', name)
+    if (member.status === 'invited') this.#emit('member.activated', name)
     member.status = 'active'
   }
 
@@ -675,7 +675,7 @@ export class Model {
   #move({ amount, currency }: { amount: bigint; currency: Currency }, sign: 1n | -1n): void {
     this.#accounts.add(sign * amount, 'float', currency)
     this.#accounts.add(sign * amount, 'funding', currency)
-    this.#noteFloat(currency)
+    this.#updateLowAlert(currency)
   }
 
   #setFloor({ floor, currency }: { floor: bigint | null; currency: Currency }): undefined {
@@ -683,21 +683,21 @@ export class Model {
       this.#floors.delete(currency)
       return
     }
-    this.#floors.set(currency, { floor, isNotedLow: this.#floors.get(currency)?.isNotedLow ?? false })
-    this.#noteFloat(currency)
+    this.#floors.set(currency, { floor, isAlerted: this.#floors.get(currency)?.isAlerted ?? false })
+    this.#updateLowAlert(currency)
   }
 
-  #noteFloat(currency: Currency): void {
-    const watch = this.#floors.get(currency)
-    if (watch === undefined) return
+  #updateLowAlert(currency: Currency): void {
+    const limit = this.#floors.get(currency)
+    if (limit === undefined) return
     const isLow = this.#isLow(currency)
-    if (isLow && !watch.isNotedLow) this.#happens('float.low', 'partner')
-    watch.isNotedLow = isLow
+    if (isLow && !limit.isAlerted) this.#emit('float.low', 'partner')
+    limit.isAlerted = isLow
   }
 
   #isLow(currency: Currency): boolean {
-    const watch = this.#floors.get(currency)
-    return watch !== undefined && this.#free(currency) < watch.floor
+    const limit = this.#floors.get(currency)
+    return limit !== undefined && this.#free(currency) < limit.floor
   }
 
   #free(currency: Currency): bigint {
@@ -722,12 +722,12 @@ export class Model {
     return `available ${then('available')} owed ${then('owed')}`
   }
 
-  /** The instants of the steps so far. */
+  /** Returns the instants of the steps so far. */
   instants(): number[] {
     return this.#past.map(({ at }) => at)
   }
 
-  #happens(type: string, resource: string): void {
+  #emit(type: string, resource: string): void {
     const key = `${type} ${resource}`
     this.#events.set(key, (this.#events.get(key) ?? 0) + 1)
   }
@@ -761,7 +761,7 @@ export class Model {
   }
 }
 
-/** Amounts by name. What comes to zero is forgotten. */
+/** Sums by name. A sum of zero is removed. */
 class Sums<First extends string> {
   readonly #amounts = new Map<string, bigint>()
 
@@ -792,7 +792,7 @@ function feeOf({ feeFixed, feeBps, feeMin, feeMax }: Terms, amount: bigint): big
   return fee
 }
 
-// From the lower limit on, the first amount that leaves something after the fee.
+// The first amount from the lower limit up that leaves something after the fee.
 function lowestAmount(terms: Terms): bigint {
   let amount = terms.lowerLimit
   while (terms.feePayer === 'member' && feeOf(terms, amount) >= amount) amount += 1n
@@ -807,7 +807,7 @@ function dayText(day: number): string {
   return new Date(day * dayMs).toISOString().slice(0, 10)
 }
 
-export function least(a: bigint, b: bigint): bigint {
+export function min(a: bigint, b: bigint): bigint {
   return a < b ? a : b
 }
 
@@ -816,6 +816,6 @@ function last(named: ReadonlyMap<string, unknown>): string {
 }
 
 function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('The model has lost something')
+  if (value === undefined) throw new Error('The model lost track of an entity')
   return value
 }

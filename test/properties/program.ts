@@ -53,14 +53,14 @@ const log = pino({ level: 'silent' })
 type Base = { partner: Partner; memberIds: string[] }
 
 /**
- * The program on a real database, spoken to in the words of the model. What it is told it does by the same operations and
- * steps of the worker that serve requests, each in transactions of its own that are committed.
+ * The program on a real database, driven in terms of the model. Each step runs the operations and tasks that serve
+ * production, in its own committed transactions.
  */
 export class Program {
   now = new Date(0)
   readonly #db: Db
   readonly #pool: pg.Pool
-  readonly #emptier: ReturnType<typeof connect>
+  readonly #cleaner: ReturnType<typeof connect>
   readonly #resetting: string
   readonly #vacuuming: string
   readonly #bases: Map<string, Base>
@@ -72,7 +72,7 @@ export class Program {
   #ids = new Map<string, string>()
   #counts = new Map<string, number>()
 
-  /** Empties the harness's database, and puts in one partner with its members for each of the settings. */
+  /** Empties the harness's database and adds one partner with members per entry of `all`. */
   static async start(
     { host, user, superuser, database }: Harness,
     {
@@ -82,41 +82,41 @@ export class Program {
       now,
     }: { all: Record<string, Settings>; terms: Record<TierName, Terms>; tiers: TierName[]; now: Date },
   ): Promise<Program> {
-    // One connection, so that what is set for it holds.
+    // A single connection, so that its session settings apply to every statement.
     const { db, pool } = connect({ host, user, database }, { log, connectionsMax: 1 })
     pool.on('connect', planOnce)
-    // Emptying append-only tables is beyond the rights of the program, which runs with no others than its own.
-    const emptier = connect({ host, user: superuser, database }, { log, connectionsMax: 1 })
-    // What a crash of PostgreSQL leaves is another test's question; waiting for the disk would take half the time.
+    // The program runs with its own role only, which may not delete from append-only tables.
+    const cleaner = connect({ host, user: superuser, database }, { log, connectionsMax: 1 })
+    // Durability is tested elsewhere; waiting for the disk would take half the time.
     await pool.query('set synchronous_commit = off; set plan_cache_mode = force_generic_plan')
-    await emptier.pool.query('set synchronous_commit = off')
+    await cleaner.pool.query('set synchronous_commit = off')
     const { rows } = await pool.query<{ name: string }>(
       `select format('%I.%I', schemaname, tablename) as name from pg_tables
         where (schemaname = 'public' and tablename <> all('{installation,state_edges,kysely_migration,kysely_migration_lock}'))
            or (schemaname, tablename) = ('graphile_worker', '_private_jobs')`,
     )
-    const emptying = rows.map(({ name }) => `delete from ${name};`).join('\n')
-    await emptier.pool.query(asReplica(emptying))
+    const deletion = rows.map(({ name }) => `delete from ${name};`).join('\n')
+    await cleaner.pool.query(asReplica(deletion))
     const bases = new Map<string, Base>()
     for (const [name, settings] of Object.entries(all)) {
       bases.set(name, await db.transaction().execute(tx => addPartner(tx, { name, settings, terms, tiers, now })))
     }
     const kept = ['partners', 'tiers', 'tier_versions', 'members', 'pay_cycles', 'events']
-    await emptier.pool.query(
+    await cleaner.pool.query(
       `create schema base; ${kept.map(name => `create table base.${name} as table ${name};`).join(' ')}`,
     )
-    const putBack = kept.map(name => `insert into ${name} table base.${name};`).join('\n')
+    const restoration = kept.map(name => `insert into ${name} table base.${name};`).join('\n')
     const vacuuming = `vacuum ${rows.map(({ name }) => name).join(', ')}`
-    return new Program({ db, pool, emptier }, { resetting: asReplica(`${emptying}\n${putBack}`), vacuuming, bases })
+    return new Program({ db, pool, cleaner }, { resetting: asReplica(`${deletion}\n${restoration}`), vacuuming, bases })
   }
 
   private constructor(
-    { db, pool, emptier }: { db: Db; pool: pg.Pool; emptier: ReturnType<typeof connect> },
+    { db, pool, cleaner }: { db: Db; pool: pg.Pool; cleaner: ReturnType<typeof connect> },
     { resetting, vacuuming, bases }: { resetting: string; vacuuming: string; bases: Map<string, Base> },
   ) {
     this.#db = db
     this.#pool = pool
-    this.#emptier = emptier
+    this.#cleaner = cleaner
     this.#resetting = resetting
     this.#vacuuming = vacuuming
     this.#bases = bases
@@ -130,30 +130,30 @@ export class Program {
     }
   }
 
-  /** Makes everything as it was at the start, for one run of the partner of this name. */
+  /** Restores the initial state, for a run with the partner of this name. */
   async reset(name: string): Promise<void> {
-    await this.#emptier.pool.query(this.#resetting)
+    await this.#cleaner.pool.query(this.#resetting)
     this.#base = known(this.#bases.get(name))
     this.#names = new Map(Object.entries(accounts).map(([key, account]) => [account?.accountNumber ?? 'null', key]))
     this.#ids = new Map()
     this.#counts = new Map()
     this.#bank.clear()
-    this.#isAsked.clear()
+    this.#polled.clear()
     this.#name('partner', this.#base.partner.id)
     for (const [at, memberId] of this.#base.memberIds.entries()) this.#name(`m${at}`, memberId)
   }
 
   async stop(): Promise<void> {
     await this.#db.destroy()
-    await this.#emptier.close()
+    await this.#cleaner.close()
   }
 
-  /** Gives the space back that many runs have left behind. */
+  /** Vacuums the tables after many runs. */
   async tidy(): Promise<void> {
-    await this.#emptier.pool.query(this.#vacuuming)
+    await this.#cleaner.pool.query(this.#vacuuming)
   }
 
-  /** @returns 'ok' and what the answer says, or the refusal; in the words of the model */
+  /** @returns 'ok' and the content of the answer, or the refusal, in terms of the model */
   async perform(step: Step): Promise<string> {
     try {
       return `ok ${(await this.#perform(step)) ?? ''}`.trim()
@@ -165,26 +165,26 @@ export class Program {
     }
   }
 
-  /** Everything that the model knows too, under the same names. */
+  /** Returns the observable state, under the names of the model. */
   async state(): Promise<Map<string, string>> {
     const { rows } = await this.#pool.query<ObservedRow>(everything, [this.#base.partner.id])
-    // The program names what it makes by ids; cycles are the only things that it makes unasked.
+    // Cycles are created without a step, so their ids get names here, in order of start date.
     const cycles = rows.filter(({ kind }) => kind === 'cycle')
     for (const [at, { id }] of cycles.sort((a, b) => (a.words[0] ?? '').localeCompare(b.words[0] ?? '')).entries()) {
       this.#name(`c${at}`, id)
     }
     const named = (word: string | null) => this.#names.get(`${word}`) ?? word ?? 'none'
-    const seen = new Map(
+    const observed = new Map(
       rows.map(({ kind, id, more, words }) => [
         [kind, ...[id, ...more].filter(each => each !== '').map(named)].join(' '),
         words.map(named).join(' '),
       ]),
     )
-    for (const [reference, payment] of this.#bank) seen.set(`payment ${named(reference)}`, payment)
-    return seen
+    for (const [reference, payment] of this.#bank) observed.set(`payment ${named(reference)}`, payment)
+    return observed
   }
 
-  /** What the books find wrong with themselves. */
+  /** Returns what `ledger verify` finds wrong. */
   async disagreements(): Promise<string[]> {
     const checks = await this.#db
       .transaction()
@@ -231,9 +231,15 @@ export class Program {
         await this.#within(tx => withdrawals.cancel(tx, { partnerId, withdrawalId, now }))
         return
       }
-      case 'hear bank': {
-        const heard = { partnerId, withdrawalId: this.#id(step.withdrawal), outcome: step.outcome, reason: null, now }
-        const { result } = await this.#within(tx => withdrawals.applyBankReport(tx, heard))
+      case 'report payout': {
+        const bankReport = {
+          partnerId,
+          withdrawalId: this.#id(step.withdrawal),
+          outcome: step.outcome,
+          reason: null,
+          now,
+        }
+        const { result } = await this.#within(tx => withdrawals.applyBankReport(tx, bankReport))
         return result
       }
       case 'settle': {
@@ -260,10 +266,10 @@ export class Program {
       case 'change account':
         await this.#changeAccount(this.#id(step.member), step.account)
         return
-      case 'remove member':
+      case 'offboard member':
         await this.#within(tx => members.remove(tx, { partner, memberId: this.#id(step.member), now }))
         return
-      case 'bring back member': {
+      case 'reinstate member': {
         const {
           id: memberId,
           status: _status,
@@ -280,7 +286,7 @@ export class Program {
         await this.#within(tx => members.activate(tx, { partner, memberId: this.#id(step.member), now }))
         return
       case 'fund float':
-      case 'take from float': {
+      case 'withdraw from float': {
         const { amount, currency } = step
         const move = step.do === 'fund float' ? float.fund : float.withdraw
         await this.#within(tx => move(tx, { partnerId, amount: { amount, currency }, now }))
@@ -309,7 +315,7 @@ export class Program {
       case 'submit withdrawals':
         this.#answer = step.answer
         return await this.#work('submit-withdrawals')
-      case 'ask about withdrawals':
+      case 'poll withdrawals':
         this.#answer = step.answer
         return await this.#work('ask-about-withdrawals')
       case 'close cycles':
@@ -363,10 +369,14 @@ export class Program {
       ...{ partnerId: this.#base.partner.id, memberId: this.#id(member), currency },
       ...{ asOf: new Date(asOf), page: { skip: 0, take: 1_000 } },
     })
-    const standings = [opening, closing, ...lines.map(line => line.after)]
-    const negative = standings.find(({ available, owed }) => available < 0n || owed < 0n)
-    assert.equal(negative, undefined, `a statement passes through ${negative?.available} and ${negative?.owed}`)
-    assert.deepEqual(opening, { available: 0n, owed: 0n }, 'a whole statement begins with nothing')
+    const balances = [opening, closing, ...lines.map(line => line.after)]
+    const negative = balances.find(({ available, owed }) => available < 0n || owed < 0n)
+    assert.equal(
+      negative,
+      undefined,
+      `a statement shows a negative balance: available ${negative?.available}, owed ${negative?.owed}`,
+    )
+    assert.deepEqual(opening, { available: 0n, owed: 0n }, 'a whole statement starts at zero')
     return `available ${closing.available} owed ${closing.owed}`
   }
 
@@ -379,35 +389,39 @@ export class Program {
     await known(this.#tasks[task])(context)
   }
 
-  // A bank that says what the step wants, and that holds us to one payment per reference.
+  // A bank that answers as the step demands, and asserts that a reference always has the same payment.
   #rail(): Rail {
-    const says = (reference: string): Report[] => {
-      if (this.#answer === 'silent') throw new Error('The bank does not answer')
+    const reportsOf = (reference: string): Report[] => {
+      if (this.#answer === 'silent') throw new Error('The bank does not respond')
       return [{ reference, outcome: this.#answer, reason: null }]
     }
     return {
       name: 'scripted',
-      // One turn takes all: how many a silent bank leaves for the next round is no question of money.
+      // High enough for all payments in one call: batching to the bank is not under test here.
       paymentsMax: 1_000,
       callMsMax: 20_000,
       submit: async payments =>
         payments.flatMap(({ reference, amount: { amount, currency } }) => {
-          // What it did not know it is given again, and then it has it.
-          if (this.#answer === 'unknown' && !this.#isAsked.delete(reference)) return []
-          const report = says(reference)
+          // A payment that the bank does not know is submitted again, this time successfully.
+          if (this.#answer === 'unknown' && !this.#polled.delete(reference)) return []
+          const report = reportsOf(reference)
           const payment = `${amount} ${currency}`
-          assert.equal(this.#bank.get(reference) ?? payment, payment, 'a payment is repeated with another amount')
+          assert.equal(
+            this.#bank.get(reference) ?? payment,
+            payment,
+            'a payment was resubmitted with a different amount',
+          )
           this.#bank.set(reference, payment)
           return report.map(each => ({ ...each, outcome: each.outcome === 'unknown' ? 'pending' : each.outcome }))
         }),
       ask: async references => {
-        for (const reference of references) this.#isAsked.add(reference)
-        return references.flatMap(says)
+        for (const reference of references) this.#polled.add(reference)
+        return references.flatMap(reportsOf)
       },
       reports: async () => ({ reports: [], cursor: null }),
     }
   }
-  readonly #isAsked = new Set<string>()
+  readonly #polled = new Set<string>()
 
   #lines(lines: Line[]): { memberId: string; amount: bigint; currency: Line['currency'] }[] {
     return lines.map(({ member, ...money }) => ({ memberId: this.#id(member), ...money }))
@@ -419,7 +433,7 @@ export class Program {
     return extra === undefined ? code : `${code} ${this.#names.get(String(extra)) ?? extra}`
   }
 
-  // A name that stands for nothing has an id all the same: one that nobody has.
+  // An unknown name gets a new id that no entity has.
   #id(name: string): string {
     const id = this.#ids.get(name)
     if (id !== undefined) return id
@@ -473,12 +487,12 @@ async function addPartner(
     await setTier(tx, { partnerId: partner.id, name: tier, currency, terms: each, now })
   }
   const memberIds = tiers.map(() => newId('member', now)).sort()
-  const everybody = { partnerId: partner.id, status: 'invited', firstName: 'Sam', lastName: 'Okafor' } as const
+  const common = { partnerId: partner.id, status: 'invited', firstName: 'Sam', lastName: 'Okafor' } as const
   await tx
     .insertInto('members')
     .values(
       tiers.map((tier, at) => ({
-        ...{ ...everybody, ...accounts.A, id: memberIds[at] ?? '', tier, email: `m${at}@example.com` },
+        ...{ ...common, ...accounts.A, id: memberIds[at] ?? '', tier, email: `m${at}@example.com` },
         ...{ enablePayroll: true, createdAt: now, updatedAt: now },
       })),
     )
@@ -489,7 +503,7 @@ async function addPartner(
 
 type ObservedRow = { kind: string; id: string; more: string[]; words: (string | null)[] }
 
-// One statement for everything, since it runs after every step.
+// A single statement, since it runs after every step.
 const everything = `
     select 'paused' as kind, '' as id, '{}'::text[] as more, array[paused::text] as words
       from partners where id = $1
@@ -539,7 +553,7 @@ const everything = `
     select 'event', type, array[resource_id], array[count(*)::text]
       from events where partner_id = $1 group by type, resource_id`
 
-// A few dozen different statements are run some hundred thousand times: planning them each time would take most of it.
+// A few dozen different statements run hundreds of thousands of times; planning each time would dominate the run time.
 function planOnce(client: pg.PoolClient): void {
   const names = new Map<string, string>()
   const query = client.query.bind(client) as (...args: unknown[]) => unknown
@@ -554,7 +568,7 @@ function planOnce(client: pg.PoolClient): void {
   })
 }
 
-// Append-only tables are emptied between two runs of a test and never otherwise.
+// Bypasses the append-only triggers. Only for emptying tables between test runs.
 function asReplica(statements: string): string {
   return `begin; set local session_replication_role = replica; ${statements} commit;`
 }

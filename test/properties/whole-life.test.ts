@@ -5,19 +5,19 @@ import {
   type BankAnswer,
   type Currency,
   type Line,
-  least,
   Model,
+  min,
   type Settings,
   type Step,
   type TierName,
 } from './model.ts'
 import { Program } from './program.ts'
 
-// PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and _PATH, as a failure prints them, to see it again.
+// PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
 const runs = Number(PROPERTY_RUNS ?? 2_000)
 const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
-// Ten times what a run takes, and time to shrink one that fails.
+// Ten times the usual duration of a run, plus time to shrink a failure.
 const timeoutMs = 120_000 + runs * 250
 
 const startAt = new Date('2026-03-10T09:00:00.000Z')
@@ -32,7 +32,7 @@ const partners = {
     ...{ timeZone: { name: 'Asia/Kolkata', offsetMinutes: 330 }, cycleDays: 7 },
   },
   slow: {
-    // Grace and quotes that last into the next cycle, and no hold at all.
+    // Grace periods and quotes that reach into the next cycle, and no hold.
     ...{ graceMinutes: 5 * 1_440, intentMinutes: 1_440, holdSeconds: 0, autoActivate: true, shortfallPolicy: 'carry' },
     ...{ timeZone: { name: 'America/Phoenix', offsetMinutes: -420 }, cycleDays: 14 },
   },
@@ -42,7 +42,7 @@ const daily = { ...silver, withdrawalsPerDay: 1, withdrawalsPerCycle: 2 }
 const tierTerms = { Bronze: bronze, Gold: gold, Daily: daily, 'Silver EU': silver }
 const otherTerms = [
   ...[bronze, silver, gold, daily],
-  // The fee, not the lower limit, says what the least amount is.
+  // The fee, not the lower limit, determines the smallest amount.
   { ...bronze, feeFixed: 99n, feeBps: 9_000, feeMin: null, feeMax: null, lowerLimit: 1n },
   { ...bronze, feeFixed: 0n, feeBps: 0, feeMin: null, feeMax: null, lowerLimit: 1n, upperLimit: 10_000_000_000n },
   { ...gold, feeBps: 333, feeMax: 700n, withdrawalsPerCycle: 1 },
@@ -63,7 +63,7 @@ afterAll(async () => {
 })
 
 test(
-  `in ${runs} lives of any order and length the program and the model agree after every step, and the books verify`,
+  `the program and the model agree after every step of ${runs} random command sequences, and the ledger verifies`,
   async () => {
     const details = await fc.check(property(partners), {
       ...{ numRuns: runs, seed },
@@ -71,14 +71,16 @@ test(
     })
     if (!details.failed) return
     const { counterexample, counterexamplePath, errorInstance, numRuns } = details
-    const again = `PROPERTY_SEED=${seed} PROPERTY_PATH=${counterexamplePath} npx vitest run test/properties`
+    const reproduction = `PROPERTY_SEED=${seed} PROPERTY_PATH=${counterexamplePath} npx vitest run test/properties`
     const found = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)
-    expect.fail(`${found}\n\nafter ${numRuns} runs, from ${fc.stringify(counterexample)}; to see it again:\n${again}`)
+    expect.fail(
+      `${found}\n\nafter ${numRuns} runs, from ${fc.stringify(counterexample)}; to reproduce it:\n${reproduction}`,
+    )
   },
   timeoutMs,
 )
 
-test('a belief that is wrong is found, and the life that shows it is shrunk to the few commands that it takes', async () => {
+test('a wrong rule in the model is detected, and the counterexample is shrunk to a few commands', async () => {
   const { plain } = partners
   const details = await fc.check(property({ plain }, { ...plain, shortfallPolicy: 'write_off' }), {
     numRuns: 500,
@@ -86,18 +88,18 @@ test('a belief that is wrong is found, and the life that shows it is shrunk to t
   })
   expect(details.failed).toBe(true)
   expect(String(details.errorInstance)).toMatch(/settlement c\d m\d GBP: the model says/)
-  // Pay, a withdrawal and a payday that does not take it all; two commands when the withdrawal brings its pay along.
+  // A pay run, a withdrawal and a payday that takes too little; two commands if the withdrawal includes its pay run.
   expect(details.counterexample?.[1].length).toBeLessThanOrEqual(4)
 }, 120_000)
 
-function property(known: Partial<typeof partners>, believed?: Settings) {
+function property(known: Partial<typeof partners>, assumed?: Settings) {
   return fc.asyncProperty(
     fc.constantFrom(...(Object.keys(known) as (keyof typeof partners)[])),
-    // Without a bias to what is small: a life of pennies is refused from one end to the other.
+    // Without a bias to small values: a sequence of tiny amounts is refused from start to end.
     fc.noBias(fc.oneof({ weight: 3, arbitrary: commands(10) }, { weight: 1, arbitrary: commands(25) })),
     async (name, commands) => {
       if (++runCount % 50 === 0) await program.tidy()
-      await live(name, commands, believed ?? partners[name])
+      await runCommands(name, commands, assumed ?? partners[name])
     },
   )
 }
@@ -106,10 +108,10 @@ function commands(countMax: number) {
   return fc.array(command(), { minLength: 1, maxLength: countMax, size: 'max' })
 }
 
-async function live(name: keyof typeof partners, commands: Command[], settings: Settings): Promise<void> {
+async function runCommands(name: keyof typeof partners, commands: Command[], settings: Settings): Promise<void> {
   const model = new Model({ settings, terms: tierTerms, tiers, now: startAt.getTime() })
   await program.reset(name)
-  const told: string[] = []
+  const log: string[] = []
   const compare = async () => {
     const [expected, found] = [model.state(), await program.state()]
     const differences = new Set([...expected.keys(), ...found.keys()])
@@ -120,38 +122,39 @@ async function live(name: keyof typeof partners, commands: Command[], settings: 
       )
     const negative = found.entries().filter(([key, value]) => neverNegative.test(key) && value.startsWith('-'))
     const wrong = [...differences, ...negative.map(([key, value]) => `${key} is ${value}`)]
-    if (wrong.length > 0) throw new Error(`${wrong.join('\n')}\n\nafter\n${told.join('\n')}`)
+    if (wrong.length > 0) throw new Error(`${wrong.join('\n')}\n\nafter\n${log.join('\n')}`)
   }
   await compare()
   for (const command of commands) {
     for (const step of stepsOf(command, model)) {
-      // No two steps at once, so that what is due is due in one order only.
+      // Each step has its own instant, so that due work has one order.
       model.now += 1
       program.now = new Date(model.now)
-      told.push(`${program.now.toISOString()} ${fc.stringify(step)}`)
+      log.push(`${program.now.toISOString()} ${fc.stringify(step)}`)
       const expected = model.apply(step)
       const answer = await program.perform(step).catch(error => {
-        throw new Error(`${error}\n\nafter\n${told.join('\n')}`, { cause: error })
+        throw new Error(`${error}\n\nafter\n${log.join('\n')}`, { cause: error })
       })
-      told.push(`  ${answer}`)
+      log.push(`  ${answer}`)
       if (answer !== expected) {
-        throw new Error(`the model says ${expected}, the program ${answer}\n\nafter\n${told.join('\n')}`)
+        throw new Error(`the model says ${expected}, the program ${answer}\n\nafter\n${log.join('\n')}`)
       }
       await compare()
     }
   }
   const disagreements = await program.disagreements()
-  if (disagreements.length > 0) throw new Error(`${disagreements.join('\n')}\n\nafter\n${told.join('\n')}`)
+  if (disagreements.length > 0) throw new Error(`${disagreements.join('\n')}\n\nafter\n${log.join('\n')}`)
 }
 
 const neverNegative = /^(balance|payment|account (pending|fees|employer fees|written off))/
 
-// What is done, before it is known what there is: the newest, the one before it; all of what is available, a penny more.
+// Commands are generated before any entity exists, so they refer to entities and amounts relatively: the newest intent, the
+// one before it, the whole available balance plus a penny.
 
 type Amount = { of: 'fitting' | 'available' | 'lower' | 'upper' | 'number'; plus: bigint }
 type Instant = 'pay run' | 'submission' | 'expiry' | 'cycle' | 'three cycles' | 'day' | 'minute'
 type Taken = 'all' | 'less' | 'more' | 'nothing' | 'not mentioned' | 'the opposite'
-type Fault = 'none' | 'stranger' | 'twice' | 'negative' | 'foreign'
+type Fault = 'none' | 'unknown member' | 'duplicate' | 'negative' | 'wrong currency'
 type Settlement = { taken: Taken[]; unknown: bigint; fault: Fault }
 
 type Command =
@@ -169,7 +172,7 @@ type Command =
   | { do: 'revert'; run: number }
   | { do: 'tier'; member: number; tier: TierName }
   | { do: 'account'; member: number; account: 'A' | 'B' | 'failing' | 'none' }
-  | { do: 'remove member' | 'bring back member' | 'activate member'; member: number }
+  | { do: 'offboard member' | 'reinstate member' | 'activate member'; member: number }
   | { do: 'terms'; tier: TierName; terms: number }
   | { do: 'float'; by: bigint; currency: Currency }
   | { do: 'floor'; floor: bigint | null; currency: Currency }
@@ -204,7 +207,7 @@ function command(): fc.Arbitrary<Command> {
     taken: fc.array(is<Taken>('all', 'less', 'more', 'nothing', 'not mentioned', 'the opposite'), { maxLength: 4 }),
     unknown: fc.constantFrom(0n, 0n, 0n, 700n),
     fault: rarely(4).chain(isFaulty =>
-      isFaulty ? is<Fault>('stranger', 'twice', 'negative', 'foreign') : fc.constant<Fault>('none'),
+      isFaulty ? is<Fault>('unknown member', 'duplicate', 'negative', 'wrong currency') : fc.constant<Fault>('none'),
     ),
   }
   const tier = is<TierName>('Bronze', 'Gold', 'Daily', 'Silver EU')
@@ -241,7 +244,7 @@ function command(): fc.Arbitrary<Command> {
     [5, fc.record({ do: is('revert'), run: which })],
     [2, fc.record({ do: is('tier'), member, tier })],
     [2, fc.record({ do: is('account'), member, account: is('A', 'A', 'B', 'failing', 'none') })],
-    [2, fc.record({ do: is('remove member', 'bring back member', 'activate member'), member })],
+    [2, fc.record({ do: is('offboard member', 'reinstate member', 'activate member'), member })],
     [2, fc.record({ do: is('terms'), tier, terms: fc.nat({ max: otherTerms.length - 1 }) })],
     [3, fc.record({ do: is('float'), by: fc.constantFrom(90_000n, 10_000n, -10_000n, -1_000n), currency })],
     [1, fc.record({ do: is('floor'), floor: fc.constantFrom(null, 0n, 5_000n), currency })],
@@ -251,7 +254,7 @@ function command(): fc.Arbitrary<Command> {
   return fc.oneof(...weighted.map(([weight, arbitrary]) => ({ weight, arbitrary })))
 }
 
-/** What a command comes to, step by step; each step is done before the next is asked for. */
+/** Expands a command into steps; each step is performed before the next is generated. */
 function* stepsOf(command: Command, model: Model): Generator<Step> {
   switch (command.do) {
     case 'pay': {
@@ -287,9 +290,9 @@ function* stepsOf(command: Command, model: Model): Generator<Step> {
       yield { do: 'submit withdrawals', answer: command.answer }
       break
     case 'ask':
-      // Nothing waits longer than an hour for its next question.
+      // No withdrawal waits longer than an hour for its next poll.
       model.now += 61 * 60_000
-      yield { do: 'ask about withdrawals', answer: command.answer }
+      yield { do: 'poll withdrawals', answer: command.answer }
       break
     case 'bank': {
       if (![...model.withdrawals].some(isIn('submitted', 'paid'))) {
@@ -298,7 +301,7 @@ function* stepsOf(command: Command, model: Model): Generator<Step> {
         yield { do: 'submit withdrawals', answer: 'pending' }
       }
       const withdrawal = choose(model.withdrawals, isIn('submitted', 'paid'), command.withdrawal, 'w')
-      yield { do: 'hear bank', withdrawal, outcome: command.outcome }
+      yield { do: 'report payout', withdrawal, outcome: command.outcome }
       break
     }
     case 'wait':
@@ -325,8 +328,8 @@ function* stepsOf(command: Command, model: Model): Generator<Step> {
     case 'account':
       yield { do: 'change account', member: `m${command.member}`, account: command.account }
       break
-    case 'remove member':
-    case 'bring back member':
+    case 'offboard member':
+    case 'reinstate member':
     case 'activate member':
       yield { do: command.do, member: `m${command.member}` }
       break
@@ -337,7 +340,7 @@ function* stepsOf(command: Command, model: Model): Generator<Step> {
     }
     case 'float': {
       const { by, currency } = command
-      yield by > 0n ? { do: 'fund float', amount: by, currency } : { do: 'take from float', amount: -by, currency }
+      yield by > 0n ? { do: 'fund float', amount: by, currency } : { do: 'withdraw from float', amount: -by, currency }
       break
     }
     case 'floor':
@@ -356,7 +359,7 @@ function* stepsOf(command: Command, model: Model): Generator<Step> {
   }
 }
 
-// A withdrawal, by somebody who can; and pay for it, when nobody can.
+// Withdraws for a member with a sufficient balance, after a pay run if there is none.
 function* withdrawing(
   model: Model,
   { member: at, amount }: { member: number; amount: Amount } = { member: 0, amount: { of: 'fitting', plus: 5_000n } },
@@ -383,7 +386,7 @@ function intentOf(
 ): Step {
   const member = `m${at}`
   const [available, lower, upper] = [model.available(member), model.lowerLimit(member), model.upperLimit(member)]
-  const spread = least(available, upper) - lower
+  const spread = min(available, upper) - lower
   const fitting = spread > 0n ? lower + (plus % (spread + 1n)) : lower
   const amount = { fitting, available: available + plus, lower: lower + plus, upper: upper + plus, number: plus }[of]
   return { do: 'create intent', member, amount, currency: currencyFor(model, member, isForeign) }
@@ -400,10 +403,10 @@ function settlementOf(model: Model, { cycle: which, taken, unknown, fault }: Set
     lines.push({ member: without, currency: model.currencyOf(without), amount: unknown })
   }
   const [first] = lines
-  if (fault === 'stranger') lines.push({ member: 'm9', currency: 'GBP', amount: 100n })
-  if (fault === 'twice' && first !== undefined) lines.push(first)
+  if (fault === 'unknown member') lines.push({ member: 'm9', currency: 'GBP', amount: 100n })
+  if (fault === 'duplicate' && first !== undefined) lines.push(first)
   if (fault === 'negative') lines.push({ member: without ?? 'm0', currency: 'GBP', amount: -1n })
-  if (fault === 'foreign') lines.push({ member: 'm1', currency: 'EUR', amount: 100n })
+  if (fault === 'wrong currency') lines.push({ member: 'm1', currency: 'EUR', amount: 100n })
   return { do: 'settle', cycle, lines }
 }
 
@@ -460,8 +463,8 @@ function isIn(...statuses: string[]) {
 }
 
 /**
- * The newest that is of the kind wanted, or the one before it and so on; now and then any, or a name that nothing has. So
- * is it when there are none.
+ * Chooses the newest matching entity, the one before it and so on; sometimes any entity, or the name of none. Returns the
+ * name of none if there is no entity.
  */
 function choose<T>(
   named: ReadonlyMap<string, T>,

@@ -1,15 +1,15 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { euAccount, goodAccount, type Harness, locatedId, startHarness, type TestPartner } from '../../test/harness.ts'
+import { verify } from '../audit/verify.ts'
+import { closeIfOver } from '../closing/closing.ts'
+import { closingTasks } from '../closing/tasks.ts'
 import { sql, type Tx } from '../database/database.ts'
-import { verify } from '../ledger/verify.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { makeAvailable } from '../pay-runs/pay-runs.ts'
 import { payRunTasks } from '../pay-runs/tasks.ts'
 import { complete as completeIn } from '../withdrawals/completing.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
-import { closeIfOver } from './closing.ts'
-import { payCycleTasks } from './tasks.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -31,7 +31,7 @@ async function partner(name: string, settings: PartnerSettings = {}): Promise<Te
 
 async function run(job: 'close-pay-cycles' | 'make-pay-runs-available'): Promise<void> {
   const { db, clock } = harness
-  const step = { ...payCycleTasks, ...payRunTasks }[job]
+  const step = { ...closingTasks, ...payRunTasks }[job]
   if (step === undefined) throw new Error(`There is no job ${job}`)
   await step({ db, now: clock.now, log: pino({ level: 'silent' }) })
 }

@@ -1,14 +1,14 @@
 import { outageOutcome } from '../database/errors.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import type { Tasks } from '../tasks.ts'
 import * as closing from './closing.ts'
-import * as payCycles from './pay-cycles.ts'
 
-// One turn of the worker; many partners' months end at the same midnight.
+// Per run of the task. Many partners' months end at the same midnight.
 const partnersMax = 10_000
 
-export const payCycleTasks = {
-  // One transaction per cycle. After a standstill of days one cycle after the other is closed, until today's is open.
-  // Twice is safe: a cycle is closed only while it is open and over, under its row's lock.
+export const closingTasks = {
+  // One transaction per cycle. After an outage of days the cycles are closed one by one, until today's is open. Idempotent,
+  // as `closeIfOver` is.
   async 'close-pay-cycles'({ db, now, log }) {
     const failures: unknown[] = []
     for (const partnerId of await payCycles.findOver(db, { now: now(), countMax: partnersMax })) {
@@ -21,7 +21,7 @@ export const payCycleTasks = {
           }
         } while (turn !== undefined)
       } catch (error) {
-        // One partner's trouble must not keep the others' cycles open. A busy one has its turn in the next round.
+        // One partner's failure must not keep the others' cycles open. A busy partner is retried in the next run.
         log.warn({ err: error, partnerId }, 'pay cycle not closed yet')
         if (outageOutcome(error) === undefined) failures.push(error)
       }

@@ -1,28 +1,29 @@
 import { sql, type Tx } from '../database/database.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { lockMembers } from '../members/locks.ts'
 import type { Currency } from '../money.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { cycleAfter } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
-import * as payCycles from './pay-cycles.ts'
-import { cycleAfter } from './rules.ts'
 
-// Few enough for statements well below a second; a cycle of a million members is closed in some hundred of them.
+// A statement over this many members takes well below a second. A cycle of a million members takes 200 of them.
 const membersMax = 5_000
 
 /**
- * Closes a partner's open cycle when its last day is over, and opens the next one, in one transaction: what members did
- * not withdraw goes back to the cycle's earned pay, so that what remains there are the deductions, for good. Pay runs that
- * still wait for their grace period move to the next cycle.
+ * Closes a partner's open cycle once its last day is over, and opens the next one, in one transaction. Pay that was not
+ * withdrawn returns to the cycle's earned pay, whose balance is then final: the deductions. Pay runs in their grace period
+ * move to the next cycle.
  *
- * Nothing that moves pay can be half way through: pay runs and money that is given back hold the cycle open, and a
- * withdrawal that is being completed holds its member, whom we wait for. It either counts in this cycle, or finds the
- * cycle closed. Twice is safe: a cycle is closed only while it is open and over, under its row's lock.
- * @returns the cycle that closed and the one that opened; undefined when the open one is not over
+ * No movement of pay can be half done: pay runs and refunds lock the cycle for share, and a withdrawal that is being completed
+ * holds its member's lock. It either counts in this cycle, or finds the cycle closed. Idempotent: a cycle is closed only while
+ * it is open and over, under its row's lock.
+ * @returns the cycle that was closed and the one that was opened; undefined if the open one is not over
  */
 export async function closeIfOver(
   tx: Tx,
   { partnerId, now }: { partnerId: string; now: Date },
 ): Promise<{ closed: payCycles.PayCycle; opened: payCycles.PayCycle } | undefined> {
-  // Those that hold the cycle open may overlap for longer than others wait for a lock.
+  // Transactions that lock the cycle for share may overlap for longer than the ordinary lock timeout.
   await sql`set local lock_timeout = '30s'`.execute(tx)
   const cycle = await payCycles.lockOpen(tx, partnerId)
   const { timeZone, schedule } = await payCycles.readTerms(tx, partnerId)
@@ -34,8 +35,7 @@ export async function closeIfOver(
   return { closed, opened }
 }
 
-// Members in id order, as everybody locks them. Whoever has nothing now cannot have something before we are done: all
-// that could raise it holds the cycle open.
+// A member without available pay cannot gain any before the end: everything that could add to it locks the cycle for share.
 async function release(
   tx: Tx,
   { partnerId, payCycleId, now }: { partnerId: string; payCycleId: string; now: Date },
@@ -43,7 +43,7 @@ async function release(
   let memberIds: string[] = []
   do {
     memberIds = await lockMembersAfter(tx, { partnerId, after: memberIds.at(-1) ?? '' })
-    // Read after the locks: a withdrawal that we waited for has taken its share.
+    // Read after the locks: a withdrawal that held one has changed the balance.
     const { rows } = await sql<{ memberId: string; currency: Currency; amount: bigint }>`
       select member_id, currency, available as amount from ledger_balances
        where partner_id = ${partnerId} and member_id = any(${memberIds}) and available > 0
@@ -60,12 +60,9 @@ async function release(
 
 async function lockMembersAfter(tx: Tx, { partnerId, after }: { partnerId: string; after: string }): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
-    with next as materialized (
-      select distinct member_id as id from ledger_balances
-       where partner_id = ${partnerId} and member_id > ${after} and available > 0
-       order by member_id limit ${membersMax}
-    )
-    select id from members where partner_id = ${partnerId} and id in (select id from next)
-     order by id for no key update of members`.execute(tx)
-  return rows.map(row => row.id)
+    select distinct member_id as id from ledger_balances
+     where partner_id = ${partnerId} and member_id > ${after} and available > 0
+     order by member_id limit ${membersMax}`.execute(tx)
+  const members = await lockMembers(tx, { partnerId, memberIds: rows.map(row => row.id) })
+  return members.map(member => member.id)
 }

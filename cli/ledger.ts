@@ -1,6 +1,6 @@
 import { Command } from 'commander'
+import { totals, verify } from '../src/audit/verify.ts'
 import { sql } from '../src/database/database.ts'
-import { totals, verify } from '../src/ledger/verify.ts'
 import { toWire } from '../src/money.ts'
 import { examples } from './help.ts'
 import { print } from './print.ts'

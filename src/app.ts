@@ -5,12 +5,12 @@ import { documentation } from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
 import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
-import { ledgerRoutes } from './ledger/routes.ts'
 import { memberJobRoutes } from './member-jobs/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
+import { statementRoutes } from './statements/routes.ts'
 import { tierRoutes } from './tiers/routes.ts'
 import { withdrawalRoutes } from './withdrawals/routes.ts'
 
@@ -29,7 +29,7 @@ export async function buildApp(context: ApiContext, { hasDocs = true }: { hasDoc
   payRunRoutes(app, context)
   payCycleRoutes(app, context)
   settlementRoutes(app, context)
-  ledgerRoutes(app, context)
+  statementRoutes(app, context)
   eventRoutes(app, context)
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)

@@ -3,13 +3,13 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
+import { closingTasks } from './closing/tasks.ts'
 import { openQueuePool } from './database/connect.ts'
 import { eventTasks } from './events/tasks.ts'
 import { floatTasks } from './float/tasks.ts'
 import { idempotencyTasks } from './idempotency/tasks.ts'
 import { ledgerTasks } from './ledger/tasks.ts'
 import { memberJobTasks } from './member-jobs/tasks.ts'
-import { payCycleTasks } from './pay-cycles/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
 import type { Rail } from './payouts/rail.ts'
 import { payoutTasks } from './payouts/tasks.ts'
@@ -20,7 +20,7 @@ import { beat, limits as heartbeatLimits, signOff } from './workers/heartbeats.t
 const tasks = {
   ...payRunTasks,
   ...memberJobTasks,
-  ...payCycleTasks,
+  ...closingTasks,
   ...withdrawalTasks,
   ...idempotencyTasks,
   ...ledgerTasks,

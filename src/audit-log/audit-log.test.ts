@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
 import { memberJobTasks } from '../member-jobs/tasks.ts'
-import { closeIfOver } from '../pay-cycles/closing.ts'
 import { type Action, differences, list } from './audit-log.ts'
 
 let harness: Harness

@@ -1,16 +1,16 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { euAccount, goodAccount, type Harness, locatedId, startHarness, type TestPartner } from '../../test/harness.ts'
+import { verify } from '../audit/verify.ts'
+import { closeIfOver } from '../closing/closing.ts'
+import { closingTasks } from '../closing/tasks.ts'
 import { sql, type Tx } from '../database/database.ts'
-import { verify } from '../ledger/verify.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { makeAvailable } from '../pay-runs/pay-runs.ts'
 import { payRunTasks } from '../pay-runs/tasks.ts'
 import { backOffFrom } from '../payouts/rules.ts'
 import { complete as completeIn } from '../withdrawals/completions.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
-import { closeIfOver } from './closing.ts'
-import { payCycleTasks } from './tasks.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -32,7 +32,7 @@ async function partner(name: string, settings: PartnerSettings = {}): Promise<Te
 
 async function run(task: 'close-pay-cycles' | 'make-pay-runs-available'): Promise<void> {
   const { db, clock } = harness
-  const perform = { ...payCycleTasks, ...payRunTasks }[task]
+  const perform = { ...closingTasks, ...payRunTasks }[task]
   if (perform === undefined) throw new Error(`There is no task ${task}`)
   await perform({ db, now: clock.now, log: pino({ level: 'silent' }) })
 }

@@ -5,6 +5,7 @@ import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { byMemberRange } from '../member-ranges.ts'
+import { lockMembers } from '../members/locks.ts'
 import type { Currency, Money } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
@@ -312,13 +313,8 @@ function notFound(): Problem {
 // Locks members in id order, so that two pay runs, or a pay run and a withdrawal, cannot deadlock. Must run before the lines
 // are inserted: their foreign keys would take a weaker lock on the members first.
 async function lockPayees(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }): Promise<Payees> {
-  const { rows } = await sql<{ id: string; status: 'invited' | 'active' | 'inactive'; currency: Currency }>`
-    select m.id, m.status, t.currency
-      from members m join tiers t on t.partner_id = m.partner_id and t.name = m.tier
-     where m.partner_id = ${partnerId} and m.id = any(${memberIdsOf(lines)})
-     order by m.id
-       for no key update of m`.execute(tx)
-  return new Map(rows.map(row => [row.id, row]))
+  const members = await lockMembers(tx, { partnerId, memberIds: memberIdsOf(lines) })
+  return new Map(members.map(member => [member.id, member]))
 }
 
 // The caller has locked the members.

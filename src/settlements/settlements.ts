@@ -3,6 +3,7 @@ import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { byMemberRange } from '../member-ranges.ts'
+import { currenciesOf, lockMembers } from '../members/locks.ts'
 import type { Currency } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import type { ShortfallPolicy } from '../partners/partners.ts'
@@ -97,7 +98,7 @@ async function compare(
   const totals = new Map<Currency, bigint>()
   for (const { taken, deductions } of groups) {
     const memberIds = [...new Set(taken.map(line => line.memberId))]
-    const check = lineCheck({ deductions, currencyOf: await readCurrencies(tx, { partnerId, memberIds }), totals })
+    const check = lineCheck({ deductions, currencyOf: await currenciesOf(tx, { partnerId, memberIds }), totals })
     await mapInSlices(taken, line => {
       for (const fault of check(line)) {
         if (faults.length < faultsMax) faults.push(fault)
@@ -147,16 +148,6 @@ function messageOf(place: Record<string, string>, messages: string[]): string {
   return `${where.join()}: ${messages.join('; ')}`
 }
 
-async function readCurrencies(
-  db: Reader,
-  { partnerId, memberIds }: { partnerId: string; memberIds: string[] },
-): Promise<Map<string, Currency>> {
-  const { rows } = await sql<{ id: string; currency: Currency }>`
-    select m.id, t.currency from members m join tiers t on t.partner_id = m.partner_id and t.name = m.tier
-     where m.partner_id = ${partnerId} and m.id = any(${memberIds})`.execute(db)
-  return new Map(rows.map(row => [row.id, row.currency]))
-}
-
 async function readPolicy(db: Reader, partnerId: string): Promise<ShortfallPolicy> {
   const { shortfallPolicy } = await db
     .selectFrom('partners')
@@ -189,9 +180,7 @@ async function book(
 ): Promise<void> {
   const column = <K extends keyof Line>(name: K) => lines.map(line => line[name])
   const memberIds = column('memberId')
-  await sql`
-    select from members where partner_id = ${partnerId} and id = any(${memberIds})
-     order by id for no key update`.execute(tx)
+  await lockMembers(tx, { partnerId, memberIds })
   await ledger.post(tx, {
     partnerId,
     movementId: cycle.id,

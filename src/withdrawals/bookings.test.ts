@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { postingRules } from '../ledger/verify.ts'
+import { postingRules } from '../audit/verify.ts'
 import { transfersOnEntering } from './bookings.ts'
 import { returnsFunds, statuses, type WithdrawalStatus } from './lifecycle.ts'
 

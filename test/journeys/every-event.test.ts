@@ -1,9 +1,9 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { closingTasks } from '../../src/closing/tasks.ts'
 import { eventTypes } from '../../src/events/catalogue.ts'
 import * as float from '../../src/float/float.ts'
 import { memberJobTasks } from '../../src/member-jobs/tasks.ts'
-import { payCycleTasks } from '../../src/pay-cycles/tasks.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import { backOffFrom } from '../../src/payouts/rules.ts'
 import type { Tasks } from '../../src/tasks.ts'
@@ -29,7 +29,7 @@ test('every event type is emitted in its declared shape, with amounts as Money',
     return answer
   }
   const work = async () => {
-    const tasks: Partial<Tasks> = { ...payRunTasks, ...payCycleTasks, ...withdrawalTasks, ...memberJobTasks }
+    const tasks: Partial<Tasks> = { ...payRunTasks, ...closingTasks, ...withdrawalTasks, ...memberJobTasks }
     for (const task of Object.values(tasks)) await task({ db, now: clock.now, log: pino({ level: 'silent' }) })
   }
   const { lastEventId: start } = (await call('GET', '/v1/events?from=now')).body

@@ -1,8 +1,8 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { verify } from '../../src/audit/verify.ts'
+import { closingTasks } from '../../src/closing/tasks.ts'
 import { sql } from '../../src/database/database.ts'
-import { verify } from '../../src/ledger/verify.ts'
-import { payCycleTasks } from '../../src/pay-cycles/tasks.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import { simulatedBank } from '../../src/payouts/simulated-bank.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
@@ -24,7 +24,7 @@ test('two pay cycles, from the first pay run to the second settlement, account f
   const { key } = mine
   const call = (method: string, path: string, options = {}) => harness.call(method, path, { key, ...options })
   const bank = simulatedBank({ db, now: clock.now })
-  const tasks: Partial<Tasks> = { ...payRunTasks, ...payCycleTasks, ...payoutTasks(bank) }
+  const tasks: Partial<Tasks> = { ...payRunTasks, ...closingTasks, ...payoutTasks(bank) }
   const work = async () => {
     for (const task of Object.values(tasks)) await task({ db, now: clock.now, log: pino({ level: 'silent' }) })
   }
@@ -102,7 +102,7 @@ test('two pay cycles, from the first pay run to the second settlement, account f
 
   // Midnight in London: the worker closes March and opens April. The return arrives afterwards.
   clock.set(new Date('2026-03-31T23:00:00Z'))
-  await payCycleTasks['close-pay-cycles']({ db, now: clock.now, log: pino({ level: 'silent' }) })
+  await closingTasks['close-pay-cycles']({ db, now: clock.now, log: pino({ level: 'silent' }) })
   const [april, closed] = await cycles()
   expect([closed.id, closed.status, april.startDate]).toEqual([march.id, 'Closed', '2026-04-01'])
   clock.advance({ minutes: 10 })

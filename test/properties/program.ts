@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
 import pino from 'pino'
+import { verify } from '../../src/audit/verify.ts'
+import { closingTasks } from '../../src/closing/tasks.ts'
 import { connect } from '../../src/database/connect.ts'
 import type { Db, Tx } from '../../src/database/database.ts'
 import { type Issue, Problem } from '../../src/errors.ts'
@@ -8,18 +10,16 @@ import * as float from '../../src/float/float.ts'
 import { floatTasks } from '../../src/float/tasks.ts'
 import { type IdKind, newId } from '../../src/ids.ts'
 import { floatsToFold, foldFloatChanges } from '../../src/ledger/ledger.ts'
-import { readStatement } from '../../src/ledger/statement.ts'
-import { verify } from '../../src/ledger/verify.ts'
 import * as members from '../../src/members/members.ts'
 import { createPartner, type Partner, pausePartner, resumePartner } from '../../src/partners/partners.ts'
 import * as deductions from '../../src/pay-cycles/deductions.ts'
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
-import { payCycleTasks } from '../../src/pay-cycles/tasks.ts'
 import * as payRuns from '../../src/pay-runs/pay-runs.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import type { Rail, Report } from '../../src/payouts/rail.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import * as settlements from '../../src/settlements/settlements.ts'
+import { readStatement } from '../../src/statements/statement.ts'
 import type { TaskContext, TaskName, Tasks } from '../../src/tasks.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { readBalance } from '../../src/withdrawals/balance.ts'
@@ -123,7 +123,7 @@ export class Program {
     this.#base = known(bases.values().next().value)
     this.#tasks = {
       ...payRunTasks,
-      ...payCycleTasks,
+      ...closingTasks,
       ...withdrawalTasks,
       ...floatTasks,
       ...payoutTasks(this.#rail()),

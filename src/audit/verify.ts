@@ -1,7 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import { type Reader, sql } from '../database/database.ts'
+import { availableChange, floatChange, movesFloat, owedChange, pendingChange } from '../ledger/ledger.ts'
 import type { Currency } from '../money.ts'
-import { availableChange, floatChange, movesFloat, owedChange, pendingChange } from './ledger.ts'
 
 /** One rule of the books that was recomputed from the rows; `disagreement` is the first row that breaks it. */
 export type Check = { name: string; rule: string; disagreement: Disagreement | null }

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { closeIfOver } from '../closing/closing.ts'
 import { sql, type Tx } from '../database/database.ts'
 import * as float from '../float/float.ts'
-import { closeIfOver } from '../pay-cycles/closing.ts'
+import { foldFloatChanges } from '../ledger/ledger.ts'
 import { backOffFrom } from '../payouts/rules.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
-import { foldFloatChanges } from './ledger.ts'
 import { verify } from './verify.ts'
 
 let harness: Harness

@@ -54,7 +54,7 @@ const MemberStatement = Type.Object(
   { title: 'MemberStatement', ...strict },
 )
 
-export function ledgerRoutes(app: App, { db }: ApiContext): void {
+export function statementRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/v1/pay/members/:memberId/statement',
     {

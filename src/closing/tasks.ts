@@ -1,12 +1,12 @@
 import { outageOutcome } from '../database/errors.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import type { Tasks } from '../tasks.ts'
 import * as closing from './closing.ts'
-import * as payCycles from './pay-cycles.ts'
 
 // Per run of the task. High, because the months of many partners end at the same midnight.
 const partnersMax = 10_000
 
-export const payCycleTasks = {
+export const closingTasks = {
   // One transaction per cycle. After days of downtime, closes overdue cycles one by one until today's is open. Safe to run
   // twice: a cycle is closed only while it is open and over, under its row lock.
   async 'close-pay-cycles'({ db, now, log }) {

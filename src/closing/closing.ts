@@ -1,9 +1,10 @@
 import { sql, type Tx } from '../database/database.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { lockMembers } from '../members/locks.ts'
 import type { Currency } from '../money.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { cycleAfter } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
-import * as payCycles from './pay-cycles.ts'
-import { cycleAfter } from './rules.ts'
 
 // Keeps each statement well below a second; closing a cycle of a million members takes a few hundred of them.
 const membersMax = 5_000
@@ -60,12 +61,9 @@ async function release(
 
 async function lockMembersAfter(tx: Tx, { partnerId, after }: { partnerId: string; after: string }): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
-    with next as materialized (
-      select distinct member_id as id from ledger_balances
-       where partner_id = ${partnerId} and member_id > ${after} and available > 0
-       order by member_id limit ${membersMax}
-    )
-    select id from members where partner_id = ${partnerId} and id in (select id from next)
-     order by id for no key update of members`.execute(tx)
-  return rows.map(row => row.id)
+    select distinct member_id as id from ledger_balances
+     where partner_id = ${partnerId} and member_id > ${after} and available > 0
+     order by member_id limit ${membersMax}`.execute(tx)
+  const members = await lockMembers(tx, { partnerId, memberIds: rows.map(row => row.id) })
+  return members.map(member => member.id)
 }

@@ -1,9 +1,10 @@
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
-import { Batches, busy, type Lanes, type Outcome } from './batch.ts'
+import { Batches, busy, type Outcome } from './batch.ts'
 import { outageOutcome, type Unavailable } from './database/errors.ts'
 import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
+import type { Lanes } from './lanes.ts'
 
 // Each test brings its own function that runs batches; none of them reaches a database.
 

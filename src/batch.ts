@@ -1,6 +1,7 @@
 import { isLockTimeout, isUniqueViolation, outageOutcome, Unavailable } from './database/errors.ts'
 import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
+import type { Lanes } from './lanes.ts'
 
 /** The outcome of a command whose rows are locked by another transaction. It is retried in its partner's own lane. */
 export const busy = Symbol('busy')
@@ -15,12 +16,6 @@ export type Outcome<Result> = Result | Problem | typeof busy
  * @throws if the batch was rolled back
  */
 export type RunBatch<Command, Result> = (commands: Command[], context: { waits: boolean }) => Promise<Outcome<Result>[]>
-
-/**
- * `shared`: one lane for all partners, so a batch may hold commands of several. `partner`: a lane per partner, so that every
- * statement of a batch concerns one partner and a distributed PostgreSQL can route it to one node.
- */
-export type Lanes = 'shared' | 'partner'
 
 const limits = {
   // Beyond this, longer statements cost more than the saved round trips.

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import type { Logger } from 'pino'
-import type { Lanes } from '../batch.ts'
+import type { Lanes } from '../lanes.ts'
 import { copying, type WithCopying } from './copy.ts'
 import { type BatchDb, type Db, openKysely } from './database.ts'
 import { leasing, openPool } from './lease.ts'

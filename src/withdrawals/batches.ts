@@ -1,6 +1,7 @@
-import { Batches, type Lanes } from '../batch.ts'
+import { Batches } from '../batch.ts'
 import type { BatchDb, Db } from '../database/database.ts'
 import type { Replay } from '../idempotency/idempotency.ts'
+import type { Lanes } from '../lanes.ts'
 import { type Completed, type Completion, completeAll } from './completions.ts'
 import * as intents from './intents.ts'
 import type { Intent } from './rules.ts'

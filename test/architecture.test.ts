@@ -175,6 +175,7 @@ function isFrontDoor(file: string): boolean {
     name === folderOf(file) ||
     [
       'rules',
+      'fields',
       'schema',
       'api-keys',
       'intents',

@@ -12,6 +12,7 @@ import {
   wavesOf,
   writeAll,
 } from '../members/changes.ts'
+import { absentValues, columnSpecs } from '../members/fields.ts'
 import { type Action, actionOf, type FileTerms, faultOf, type Kind, planOfActions, readWishes } from './plan.ts'
 
 /** A job that is to be applied, locked. It was sent when it was created. */
@@ -80,6 +81,15 @@ async function take(
   ]
 }
 
+// What a new member is when the row does not say.
+const newProfileColumns = sql.join(
+  columnSpecs.map(({ name, field, emptyCell }) => {
+    const column = sql.raw(name)
+    if (emptyCell !== 'keeps') return column
+    return sql`coalesce(${column}, ${sql.lit(absentValues[field as keyof typeof absentValues])}) as ${column}`
+  }),
+)
+
 // New members of a file have been judged when it was read, so that they go from table to table.
 async function invite(
   tx: Tx,
@@ -87,8 +97,7 @@ async function invite(
 ): Promise<Outcome[]> {
   if (steps.length === 0) return []
   const source = sql`
-    select new_member_id as id, email, first_name, last_name, phone, tier, worker_id, account_holder, sort_code,
-           account_number, iban, coalesce(enable_payroll, true) as enable_payroll, dob, gender
+    select new_member_id as id, ${newProfileColumns}
       from member_job_rows
      where partner_id = ${job.partnerId} and job_id = ${job.jobId}
        and row = any(${steps.map(({ step }) => step)}::integer[])`

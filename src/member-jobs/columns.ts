@@ -1,13 +1,17 @@
 import { Ajv } from 'ajv'
 import formats from 'ajv-formats'
-import { BankAccountEU, BankAccountUK } from '../bank-accounts/schema.ts'
 import type { Cell } from '../imports/rows.ts'
-import { type Column, columns, NewMember } from '../members/schema.ts'
+import { byColumn, type Column, columnSpecs, columns } from '../members/fields.ts'
+import type { NewMember } from '../members/schema.ts'
 import { hasVisible, visibleFormat } from '../text.ts'
 
-const required: Column[] = ['email', 'first_name', 'last_name', 'phone', 'tier']
+// A list without phones would remove them all.
+const required: Column[] = [
+  ...columnSpecs.flatMap(({ name, emptyCell }) => (emptyCell === 'refused' || name === 'phone' ? [name] : [])),
+]
 const ukAccount: Column[] = ['sort_code', 'account_number', 'account_holder']
 const euAccount: Column[] = ['iban', 'account_holder']
+const accountColumns = [...ukAccount, ...euAccount]
 // What our own files say beside: a file with the outcome added may come back.
 const added = ['row', 'member_id', 'status', 'action', 'outcome', 'message']
 
@@ -44,47 +48,48 @@ function plain(name: string): string {
   return name.toLowerCase().replace(/[\s_-]/g, '')
 }
 
-/** A row in the words of the API. Empty cells are left out, but for `enablePayroll`: null where it is not said. */
-export type RowRead = { body: NewMember; enablePayroll: boolean | null }
+/** A row as the API would take it: empty cells are null, and fields with a default are left out where they are not said. */
+export type RowRead = { body: NewMember }
 
 /** Reads a row. @returns what it says, or everything that is wrong with its cells, each with its column */
 export function readRow(cells: Cell[], header: Header): RowRead | string[] {
   const faults: string[] = []
-  const text: Partial<Record<Column, string>> = {}
+  const faulty = new Set<Column>()
+  const addFault = (column: Column, message: string) => {
+    faulty.add(column)
+    faults.push(`${column}: ${message}`)
+  }
+  const values: Partial<Record<Column, unknown>> = {}
   for (let index = 0; index < header.length; index++) {
     const column = header[index]
     if (column == null) continue
     if (column === 'action') {
-      // A file of results that comes back as it is would bring back everybody whom it says to be gone.
-      if (cells[index] === 'Offboard') faults.push('action: whoever was offboarded is in no list; take the row out')
+      // Sent back as it is, a file of results would bring back everyone it reports as offboarded.
+      if (cells[index] === 'Offboard') faults.push('action: offboarded members are not part of a list; remove the row')
       continue
     }
     const read = readCell(cells[index] ?? null, column)
-    if (typeof read === 'string') {
-      if (read !== '') text[column] = read
-    } else faults.push(`${column}: ${read.fault}`)
+    if (typeof read === 'object') addFault(column, read.fault)
+    else if (read !== '') values[column] = read
   }
   // A cell that cannot be read is not an empty one.
-  const isAccountRead = ![...ukAccount, ...euAccount].some(column =>
-    faults.some(fault => fault.startsWith(`${column}:`)),
-  )
-  const body = bodyOf(text)
-  for (const column of required) {
-    if (text[column] === undefined && column !== 'phone' && !faults.some(fault => fault.startsWith(`${column}:`)))
-      faults.push(`${column}: is empty`)
+  const isAccountRead = !accountColumns.some(column => faulty.has(column))
+  for (const { name, emptyCell } of columnSpecs) {
+    if (emptyCell === 'refused' && values[name] === undefined && !faulty.has(name)) addFault(name, 'is empty')
+    const { parse, isValid, message } = checks[name]
+    const text = values[name]
+    if (text === undefined) continue
+    const value = parse === undefined ? text : parse(text as string)
+    if (isValid(value)) values[name] = value
+    else addFault(name, message)
   }
-  for (const { column, isValid, message } of checks) {
-    const value = body[column]
-    if (value !== undefined && !isValid(value)) faults.push(`${column}: ${message}`)
-  }
-  if (isAccountRead) faults.push(...accountFaults(text))
-  if (faults.length > 0) return faults
-  // Every column has been checked by the schema of its field.
-  return { body: toBody(text, body) as NewMember, enablePayroll: (body.enable_payroll as boolean | undefined) ?? null }
+  if (isAccountRead) faults.push(...accountFaults(values))
+  return faults.length > 0 ? faults : { body: bodyOf(values) }
 }
 
+/** @returns the text of a cell, '' for an empty one */
 function readCell(cell: Cell, column: Column): string | { fault: string } {
-  // A blank around a cell is no part of what it says.
+  // Leading and trailing spaces are not part of a value.
   if (typeof cell === 'string') {
     const text = cell.trim()
     if (text.includes('\0') || !text.isWellFormed()) return { fault: 'holds a character that is none; type it again' }
@@ -92,40 +97,29 @@ function readCell(cell: Cell, column: Column): string | { fault: string } {
   }
   if (cell === null) return ''
   if (typeof cell === 'boolean') return String(cell)
+  const { sqlType, digits } = checks[column]
   if (typeof cell === 'object') {
-    return column === 'dob' ? cell.day : { fault: 'the cell is a date; format the column as text and type it again' }
+    return sqlType === 'date' ? cell.day : { fault: 'the cell is a date; format the column as text and type it again' }
   }
-  const digits = String(cell)
-  const length = { sort_code: 6, account_number: 8 }[column as string]
+  const number = String(cell)
   // With all its digits nothing can have been lost.
-  if (length !== undefined && digits.length === length) return digits
-  if (['sort_code', 'account_number', 'worker_id', 'phone'].includes(column)) {
+  if (number.length === digits) return number
+  if (digits !== undefined) {
     return {
-      fault: `the cell is a number (${digits.slice(0, 20)}), which loses leading zeros; format the column as text and type it again`,
+      fault: `the cell is a number (${number.slice(0, 20)}), which loses leading zeros; format the column as text and type it again`,
     }
   }
-  if (column === 'dob')
-    return { fault: `the cell is a number; format the column as a date, or type it like 1990-06-24` }
-  return digits
+  if (sqlType === 'date') {
+    return { fault: 'the cell is a number; format the column as a date, or type it like 1990-06-24' }
+  }
+  return number
 }
 
 const formulaErrors = /^#(N\/A|REF!|VALUE!|DIV\/0!|NAME\?|NUM!|NULL!|SPILL!|CALC!)$/
 
-// What a column says, as the field of the API takes it.
-function bodyOf(text: Partial<Record<Column, string>>): Partial<Record<Column, unknown>> {
-  const payroll = text.enable_payroll?.toLowerCase()
-  const gender = text.gender?.toLowerCase().replace(/[\s-]/g, '')
-  return {
-    ...text,
-    ...(gender === undefined ? {} : { gender: genders.find(each => each.toLowerCase() === gender) ?? text.gender }),
-    ...(payroll === undefined ? {} : { enable_payroll: booleans[payroll] ?? payroll }),
-  }
-}
+type Values = Partial<Record<Column, unknown>>
 
-const genders = ['Female', 'Male', 'NonBinary']
-const booleans: Record<string, boolean> = { true: true, false: false, yes: true, no: false }
-
-function accountFaults({ sort_code, account_number, account_holder, iban }: Partial<Record<Column, string>>): string[] {
+function accountFaults({ sort_code, account_number, account_holder, iban }: Values): string[] {
   const hasUk = sort_code !== undefined || account_number !== undefined
   if (hasUk && iban !== undefined) return ['iban: an account has a sort code and a number, or an iban, not both']
   return [
@@ -140,54 +134,29 @@ function accountFaults({ sort_code, account_number, account_holder, iban }: Part
   ]
 }
 
-function toBody(
-  text: Partial<Record<Column, string>>,
-  { gender, enable_payroll: enablePayroll }: Partial<Record<Column, unknown>>,
-) {
-  const { email, first_name: firstName, last_name: lastName, tier, phone, worker_id: workerId, dob } = text
-  const { sort_code: sortCode, account_number: accountNumber, account_holder: accountHolder, iban } = text
-  const accountDetails =
-    iban !== undefined
-      ? { accountHolder, iban }
-      : sortCode !== undefined
-        ? { accountHolder, sortCode, accountNumber }
-        : null
-  return {
-    ...{ email, firstName, lastName, tier, phone: phone ?? null, workerId: workerId ?? null },
-    ...{ accountDetails, dob: dob ?? null, gender: gender ?? null },
-    ...(enablePayroll === undefined ? {} : { enablePayroll }),
+// Every value has been checked by the schema of its column.
+function bodyOf(values: Values): NewMember {
+  const body: Record<string, unknown> = { accountDetails: accountOf(values) }
+  for (const { name, key, field, emptyCell } of columnSpecs) {
+    if (field === 'accountDetails') continue
+    const value = values[name]
+    if (value !== undefined) body[key] = value
+    else if (emptyCell === 'removes') body[key] = null
   }
+  return body as NewMember
+}
+
+function accountOf({
+  sort_code: sortCode,
+  account_number: accountNumber,
+  account_holder: accountHolder,
+  iban,
+}: Values) {
+  if (iban !== undefined) return { accountHolder, iban }
+  return sortCode === undefined ? null : { accountHolder, sortCode, accountNumber }
 }
 
 const ajv = new Ajv({ strict: false, coerceTypes: false })
 formats.default(ajv)
 ajv.addFormat(visibleFormat, hasVisible)
-const { properties: fields } = NewMember
-const schemas: Record<Column, { schema: object; message: string }> = {
-  email: { schema: fields.email, message: 'is not an e-mail address, like sam.okafor@example.com' },
-  first_name: { schema: fields.firstName, message: 'must be one line of at most 100 characters, one of them visible' },
-  last_name: { schema: fields.lastName, message: 'must be one line of at most 100 characters, one of them visible' },
-  phone: { schema: fields.phone, message: 'is not a phone number, like +447700900123' },
-  tier: { schema: fields.tier, message: 'is longer than the name of a tier can be' },
-  worker_id: { schema: fields.workerId, message: 'must be one line of at most 100 characters, one of them visible' },
-  sort_code: { schema: BankAccountUK.properties.sortCode, message: 'must be 6 digits, like 089999' },
-  account_number: { schema: BankAccountUK.properties.accountNumber, message: 'must be 8 digits, like 66374958' },
-  account_holder: {
-    schema: BankAccountUK.properties.accountHolder,
-    message: 'must be one line of at most 140 characters, one of them visible',
-  },
-  iban: { schema: BankAccountEU.properties.iban, message: 'is not an IBAN, like DE89370400440532013000' },
-  dob: { schema: fields.dob, message: 'is not a day that exists, from 1900 on, written like 1990-06-24' },
-  gender: { schema: fields.gender, message: `must be one of ${genders.join(', ')}` },
-  enable_payroll: { schema: fields.enablePayroll, message: 'must be true or false' },
-}
-const checks = columns.map(column => {
-  const { schema, message } = schemas[column]
-  const isValid = ajv.compile(schema)
-  // The database knows no year 0.
-  return {
-    column,
-    isValid: column === 'dob' ? (day: unknown) => isValid(day) && String(day) >= '1900' : isValid,
-    message,
-  }
-})
+const checks = byColumn(({ schema, ...spec }) => ({ ...spec, isValid: ajv.compile<unknown>(schema) }))

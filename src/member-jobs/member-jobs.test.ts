@@ -956,7 +956,7 @@ describe('a file of results', () => {
       headers: accept,
     })
     expect(faultsOf(await upload(partner, text))).toEqual([
-      '3: action: whoever was offboarded is in no list; take the row out',
+      '3: action: offboarded members are not part of a list; remove the row',
     ])
     const without = text.split('\r\n').filter(line => !line.includes('Offboard'))
     await apply(partner, without.join('\r\n'))

@@ -3,11 +3,12 @@ import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.
 import { newId } from '../ids.ts'
 import { wake } from '../jobs.ts'
 import { type Decision, decideAll, type PartnerRules, type Wish, wavesOf } from '../members/changes.ts'
-import { type Column, columns } from '../members/schema.ts'
+import { type Column, columns } from '../members/fields.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
 import { applySome, end, type Job, tell, wavesMax } from './applying.ts'
+import { copyStatement } from './copy.ts'
 import {
   type Action,
   actionOf,
@@ -572,10 +573,6 @@ function faulty(read: Read, planned: { faults: Fault[]; faultsMore: number } = {
 function noSuchJob(): Problem {
   return problem('NotFound', 'There is no such job')
 }
-
-const copyStatement = `copy member_job_rows (
-  partner_id, job_id, row, new_member_id, email, first_name, last_name, phone, tier, worker_id, account_holder, sort_code,
-  account_number, iban, dob, gender, enable_payroll, faults) from stdin`
 
 function select(db: Reader, partnerId: string) {
   return db

@@ -1,7 +1,10 @@
+import { fromColumns } from '../bank-accounts/rules.ts'
 import { type Executor, sql, type Tx } from '../db.ts'
 import { issuesMax, Problem } from '../errors.ts'
 import { type Decision, decideAll, lastInstructedAt, type PartnerRules, type Wish } from '../members/changes.ts'
-import type { Column, MemberUpdate } from '../members/schema.ts'
+import { type Column, type ColumnKey, columnSpecs } from '../members/fields.ts'
+import { profileColumns } from '../members/rows.ts'
+import type { MemberUpdate } from '../members/schema.ts'
 import type { DB } from '../tables.ts'
 import type { Fault, Read } from './reading.ts'
 
@@ -164,8 +167,7 @@ export async function readWishes(
   places: { row: number; memberId: string }[],
 ): Promise<Wish[]> {
   const { rows } = await sql<PlacedRow>`
-    select r.row, r.email, r.first_name, r.last_name, r.phone, r.tier, r.worker_id, r.account_holder, r.sort_code,
-           r.account_number, r.iban, r.dob, r.gender, r.enable_payroll, p.member_id, m.iban is not null as has_iban
+    select r.row, ${profileColumns('r')}, p.member_id, m.iban is not null as has_iban
       from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
              with ordinality as p (row, member_id, place)
       join member_job_rows r on r.partner_id = ${partnerId} and r.job_id = ${jobId} and r.row = p.row
@@ -183,27 +185,24 @@ export type StoredRow = Omit<DB['memberJobRows'], 'partnerId' | 'jobId' | 'newMe
 /** With the member that it is, and whether that one is paid by IBAN. */
 type PlacedRow = StoredRow & { memberId: string; hasIban: boolean }
 
-// A column that is absent changes nothing, an empty cell removes; but an account only where the file says that it does, and
-// only one of the kind that its columns could hold. There is no empty `enable_payroll`.
+// A column that is absent changes nothing. An empty cell removes, or keeps what cannot be null. An account is removed only if
+// the file is said to do so, and only one of the kind that its columns can hold.
 function updateOf(
-  { email, firstName, lastName, tier, accountHolder, sortCode, accountNumber, iban, hasIban, ...row }: PlacedRow,
+  { hasIban, accountHolder, sortCode, accountNumber, iban, ...row }: PlacedRow,
   { columns, removesAccounts }: Pick<FileTerms, 'columns' | 'removesAccounts'>,
 ): MemberUpdate {
-  const has = (column: Column) => columns.includes(column)
-  const removes = removesAccounts && has(hasIban ? 'iban' : 'sort_code')
-  return {
-    ...{ email, firstName, lastName, tier },
-    ...(has('phone') ? { phone: row.phone } : {}),
-    ...(has('worker_id') ? { workerId: row.workerId } : {}),
-    ...(has('dob') ? { dob: row.dob } : {}),
-    ...(has('gender') ? { gender: row.gender } : {}),
-    ...(row.enablePayroll === null ? {} : { enablePayroll: row.enablePayroll }),
-    ...(accountHolder !== null && iban !== null ? { accountDetails: { accountHolder, iban } } : {}),
-    ...(accountHolder !== null && sortCode !== null && accountNumber !== null
-      ? { accountDetails: { accountHolder, sortCode, accountNumber } }
-      : {}),
-    ...(accountHolder === null && removes ? { accountDetails: null } : {}),
+  const update: Record<string, unknown> = {}
+  for (const { name, key, field, emptyCell } of columnSpecs) {
+    if (field === 'accountDetails' || !columns.includes(name)) continue
+    const value = (row as Partial<typeof row & Record<ColumnKey, unknown>>)[key] ?? null
+    if (value !== null || emptyCell === 'removes') update[key] = value
   }
+  const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
+  if (account !== null || (removesAccounts && columns.includes(hasIban ? 'iban' : 'sort_code'))) {
+    update.accountDetails = account
+  }
+  // Every value was checked by the schema of its column when the file was read.
+  return update as MemberUpdate
 }
 
 // Finds the member of each row, and in the same statement who is in none. A member that was invited or changed by a later
@@ -245,24 +244,18 @@ async function match(
   return rows[0] ?? { membersBefore: 0, offboard: 0 }
 }
 
-// Whether the row says nothing that the member, e, is not already: what `updateOf` and the rules would find, for rows by the
-// million. Whoever this lets through is decided by them.
+// Whether each cell of the row is what the member, e, has already. It only saves deciding rows by the million: a row that
+// fails it is decided by the rules, which may still find that nothing changes.
 function isSame({ columns, removesAccounts }: FileTerms) {
-  const same = (column: string) => sql`e.${sql.raw(column)} is not distinct from r.${sql.raw(column)}`
-  const has = (column: Column) => columns.includes(column)
-  const kept = sql`(e.account_holder is null or not ${removesAccounts}::boolean
-                    or not (case when e.iban is null then ${has('sort_code')}::boolean else ${has('iban')}::boolean end))`
+  const compared = columnSpecs.filter(({ name }) => name !== 'email' && columns.includes(name))
   return sql.join(
-    [
-      // A blank at the end, which the API takes and a file loses, is no change.
-      sql`btrim(e.first_name) = r.first_name and btrim(e.last_name) = r.last_name`,
-      same('tier'),
-      ...(['phone', 'worker_id', 'dob', 'gender'] as const).filter(has).map(same),
-      sql`e.enable_payroll = coalesce(r.enable_payroll, e.enable_payroll)`,
-      sql`case when r.account_holder is null then ${kept}
-          else (e.account_holder, e.sort_code, e.account_number, e.iban)
-               is not distinct from (r.account_holder, r.sort_code, r.account_number, r.iban) end`,
-    ],
+    compared.map(({ name, field, emptyCell }) => {
+      const keeps = emptyCell === 'keeps' || (field === 'accountDetails' && !removesAccounts)
+      const [has, says] = [sql.raw(`e.${name}`), sql.raw(`r.${name}`)]
+      return keeps
+        ? sql`(${says} is null or ${has} is not distinct from ${says})`
+        : sql`${has} is not distinct from ${says}`
+    }),
     sql` and `,
   )
 }

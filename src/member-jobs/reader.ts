@@ -1,10 +1,13 @@
-import { toColumns } from '../bank-accounts/rules.ts'
 import { issuesMax } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { FileFault, readRows } from '../imports/rows.ts'
+import { columnSpecs } from '../members/fields.ts'
+import { columnsOf } from '../members/rows.ts'
 import { settleNew } from '../members/rules.ts'
+import type { NewMember } from '../members/schema.ts'
 import { serveReads } from '../reader-threads.ts'
 import { type Header, type RowRead, readHeader, readRow } from './columns.ts'
+import { type CopiedRow, copiedColumns } from './copy.ts'
 import type { Fault, Read, Reading } from './reading.ts'
 import { Seen } from './seen.ts'
 
@@ -68,21 +71,29 @@ function copyLines(
 ): (row: number, read: RowRead) => string | string[] {
   const currencies = new Map(tiers)
   const facts = { country, today, tierNames: tiers.map(([name]) => name) }
-  return (row, { body, enablePayroll }) => {
+  return (row, { body }) => {
     const { profile, faults } = settleNew(body, { ...facts, tierCurrency: currencies.get(body.tier) })
     // Nobody has a tier already that does not exist.
     if (!currencies.has(body.tier)) return faults
-    const { email, firstName, lastName, phone, tier, workerId, accountDetails, dob, gender } = profile
-    const { accountHolder, sortCode, accountNumber, iban } = toColumns(accountDetails)
-    seen.email.add(email.toLowerCase())
-    if (workerId !== null) seen.worker_id.add(workerId)
-    const cells = [
-      ...[partnerId, jobId, row, newId('member', now), email, firstName, lastName, phone, tier, workerId],
-      ...[accountHolder, sortCode, accountNumber, iban, dob, gender, enablePayroll],
-      faults.length === 0 ? null : faults.join('; '),
-    ]
-    return `${cells.map(escaped).join('\t')}\n`
+    seen.email.add(profile.email.toLowerCase())
+    if (profile.workerId !== null) seen.worker_id.add(profile.workerId)
+    const copied: CopiedRow = {
+      ...columnsOf(profile),
+      // What the row does not say is not the default, if it is about a member who has it otherwise.
+      ...absentIn(body),
+      partnerId,
+      jobId,
+      row,
+      newMemberId: newId('member', now),
+      faults: faults.length === 0 ? null : faults.join('; '),
+    }
+    return `${copiedColumns.map(({ key }) => escaped(copied[key])).join('\t')}\n`
   }
+}
+
+function absentIn(body: NewMember): Partial<CopiedRow> {
+  const absent = columnSpecs.filter(({ emptyCell, field }) => emptyCell === 'keeps' && body[field] === undefined)
+  return Object.fromEntries(absent.map(({ key }) => [key, null]))
 }
 
 function escaped(cell: string | number | boolean | null): string {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import type { Column } from '../members/schema.ts'
+import type { Column } from '../members/fields.ts'
 import type { Currency } from '../money.ts'
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import type { Day } from '../time.ts'

@@ -1,4 +1,5 @@
 import { type Page, type Reader, sql } from '../db.ts'
+import { profileColumns } from '../members/rows.ts'
 import type { Action, StoredRow } from './plan.ts'
 
 /** What became of one row, one action, or one member who was not in the file; and the row, or the member, itself. */
@@ -59,12 +60,7 @@ function matching({ actions, outcomes }: ResultFilter) {
   )
 }
 
-const profile = sql.raw(
-  'email first_name last_name phone tier worker_id account_holder sort_code account_number iban dob gender enable_payroll'
-    .split(' ')
-    .map(column => `p.${column}`)
-    .join(', '),
-)
+const profile = profileColumns('p')
 
 const outcome = sql`
   case when j.status = 'NotReady' then 'Pending'

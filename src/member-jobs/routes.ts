@@ -9,7 +9,8 @@ import { operation } from '../http/operation.ts'
 import type { App, Edge } from '../http/server.ts'
 import { acceptUploads, type UploadedFile } from '../http/upload.ts'
 import { Id } from '../ids.ts'
-import { type Column, cellOf, columns } from '../members/schema.ts'
+import { type Column, columns } from '../members/fields.ts'
+import { fileCells } from '../members/rows.ts'
 import * as memberJobs from './member-jobs.ts'
 import { countResults, listResults, type Result } from './results.ts'
 import {
@@ -312,7 +313,7 @@ async function* csvOf(
       results.map(result => [
         ...[result.row === null ? '' : String(result.row), result.action, result.outcome],
         ...[result.memberId ?? '', result.message ?? ''],
-        ...columns.map(column => cellOf(result, column)),
+        ...fileCells(result, columns),
       ]),
     )
   }

@@ -6,7 +6,8 @@ import { mapInSlices } from '../pace.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { type Day, dayIn } from '../time.ts'
-import { columnsOf, select, toMember } from './rows.ts'
+import type { FieldName } from './fields.ts'
+import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
 import {
   decideActivation,
   decideInvitation,
@@ -18,7 +19,6 @@ import {
   type Member,
   memberNotFound,
   type Outcome,
-  type Profile,
   type Step,
   statusAfter,
 } from './rules.ts'
@@ -38,7 +38,7 @@ export type Wish =
   | { type: 'Offboard' | 'Activate'; memberId: string }
 
 /** What becomes of a member by one wish; `before` is undefined for a new one. */
-export type Decision = { before: Member | undefined; after: Member; changed: (keyof Profile)[]; steps: Step[] }
+export type Decision = { before: Member | undefined; after: Member; changed: FieldName[]; steps: Step[] }
 
 /**
  * Holds members, in the order of their ids as everybody who holds several, for decisions that are to be written.
@@ -342,7 +342,7 @@ async function writeWave(
 ): Promise<void> {
   const added = wave.filter(({ before }) => before === undefined).map(({ after }) => after)
   const changed = wave.filter(decision => decision.changed.length > 0)
-  if (added.length > 0) await inserting(profiles(added), { partnerId, instructedAt, now }).execute(tx)
+  if (added.length > 0) await inserting(relationOf(added, 'p'), { partnerId, instructedAt, now }).execute(tx)
   if (changed.length > 0) {
     await setProfiles(tx, { partnerId, members: changed.map(({ after }) => after), instructedAt, now })
   }
@@ -376,11 +376,8 @@ async function writeWave(
 
 function inserting(source: ReturnType<typeof sql>, { partnerId, instructedAt, now }: Writing) {
   return sql`
-    insert into members (partner_id, id, status, email, first_name, last_name, phone, tier, worker_id, account_holder,
-                         sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at,
-                         instructed_at)
-    select ${partnerId}, id, ${statusAfter.invited}, email, first_name, last_name, phone, tier, worker_id, account_holder,
-           sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}, ${instructedAt}
+    insert into members (partner_id, id, status, ${profileColumns()}, created_at, updated_at, instructed_at)
+    select ${partnerId}, id, ${statusAfter.invited}, ${profileColumns()}, ${now}, ${now}, ${instructedAt}
       from ${source}`
 }
 
@@ -390,25 +387,10 @@ async function setProfiles(
 ): Promise<void> {
   await sql`
     update members
-       set email = p.email, first_name = p.first_name, last_name = p.last_name, phone = p.phone, tier = p.tier,
-           worker_id = p.worker_id, account_holder = p.account_holder, sort_code = p.sort_code,
-           account_number = p.account_number, iban = p.iban, enable_payroll = p.enable_payroll, dob = p.dob,
-           gender = p.gender, updated_at = ${now}, instructed_at = greatest(${lastInstructedAt}, ${instructedAt})
-      from ${profiles(members)}
+       set ${profileAssignments('p')}, updated_at = ${now},
+           instructed_at = greatest(${lastInstructedAt}, ${instructedAt})
+      from ${relationOf(members, 'p')}
      where members.partner_id = ${partnerId} and members.id = p.id`.execute(tx)
-}
-
-function profiles(members: Member[]) {
-  const rows = members.map(({ id, status: _status, ...profile }) => ({ id, ...columnsOf(profile) }))
-  const of = <T>(value: (row: (typeof rows)[number]) => T) => rows.map(value)
-  return sql`unnest(
-    ${of(row => row.id)}::text[], ${of(row => row.email)}::text[], ${of(row => row.firstName)}::text[],
-    ${of(row => row.lastName)}::text[], ${of(row => row.phone)}::text[], ${of(row => row.tier)}::text[],
-    ${of(row => row.workerId)}::text[], ${of(row => row.accountHolder)}::text[], ${of(row => row.sortCode)}::text[],
-    ${of(row => row.accountNumber)}::text[], ${of(row => row.iban)}::text[], ${of(row => row.enablePayroll)}::boolean[],
-    ${of(row => row.dob)}::date[], ${of(row => row.gender)}::text[])
-    as p (id, email, first_name, last_name, phone, tier, worker_id, account_holder, sort_code, account_number, iban,
-          enable_payroll, dob, gender)`
 }
 
 async function setStatus(
@@ -423,7 +405,7 @@ async function setStatus(
 
 type Told =
   | { memberId: string; name: Step; isFirst?: boolean }
-  | { memberId: string; name: 'updated'; status: Member['status']; changed: (keyof Profile)[] }
+  | { memberId: string; name: 'updated'; status: Member['status']; changed: FieldName[] }
 
 async function append(tx: Tx, told: Told[], { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
   if (told.length === 0) return

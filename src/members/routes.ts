@@ -9,9 +9,11 @@ import type { App, Edge } from '../http/server.ts'
 import { mediaTypes } from '../http/upload.ts'
 import { Id } from '../ids.ts'
 import { auditOf } from './audit.ts'
+import { columns } from './fields.ts'
 import { fileOf, template } from './file.ts'
 import * as members from './members.ts'
-import { columns, Member, MemberQuery, MemberRemoved, Members, MemberUpdate, NewMember } from './schema.ts'
+import { profileOf } from './rules.ts'
+import { Member, MemberQuery, MemberRemoved, Members, MemberUpdate, NewMember } from './schema.ts'
 
 const tag = 'Members'
 const params = Type.Object({ memberId: Id('member') })
@@ -218,21 +220,6 @@ export function memberRoutes(app: App, { db }: Edge): void {
   )
 }
 
-function memberBody({ id: memberId, ...member }: members.Member) {
-  const { email, firstName, lastName, phone, tier, workerId, status, accountDetails, enablePayroll, dob, gender } =
-    member
-  return {
-    memberId,
-    email,
-    firstName,
-    lastName,
-    phone,
-    tier,
-    workerId,
-    status,
-    accountDetails,
-    enablePayroll,
-    dob,
-    gender,
-  }
+function memberBody(member: members.Member) {
+  return { memberId: member.id, status: member.status, ...profileOf(member) }
 }

@@ -2,24 +2,9 @@ import { type BankAccount, check, isSame, normalised } from '../bank-accounts/ru
 import { issue, Problem, problem } from '../errors.ts'
 import type { Currency } from '../money.ts'
 import type { Day } from '../time.ts'
+import { absentValues, type FieldName, fieldNames, type Profile } from './fields.ts'
 import { toE164 } from './phone.ts'
 import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
-
-/** What a partner says about a member, as it is stored: phone in E.164, account normalised. */
-export type Profile = {
-  email: string
-  firstName: string
-  lastName: string
-  phone: string | null
-  tier: string
-  /** The partner's own number of the worker. */
-  workerId: string | null
-  accountDetails: BankAccount | null
-  /** Whether payroll deducts what this member withdraws. */
-  enablePayroll: boolean
-  dob: Day | null
-  gender: 'Female' | 'Male' | 'NonBinary' | null
-}
 
 export type Member = Profile & { id: string; status: MemberStatus }
 
@@ -34,7 +19,7 @@ export const statusAfter = {
 } as const satisfies Record<Step, MemberStatus>
 
 /** What becomes of a member: the profile that holds from now on, which of its fields are new, and the edges to take, in order. */
-export type Outcome = { profile: Profile; changed: (keyof Profile)[]; steps: Step[] }
+export type Outcome = { profile: Profile; changed: FieldName[]; steps: Step[] }
 
 /** Everything beyond the request and the member that a change is decided by. */
 export type Facts = {
@@ -69,7 +54,7 @@ export function decideInvitation(body: NewMember, facts: Facts): { profile: Prof
 
 /** The profile of a new member as it is stored, and what of it cannot be, whoever the other members are. */
 export function settleNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
-  return settle({ ...nothing, ...body }, undefined, facts)
+  return settle({ ...absentValues, ...body }, undefined, facts)
 }
 
 /**
@@ -88,7 +73,7 @@ export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts)
  * @returns as `decideUpdate`
  */
 export function decideReplacement(member: Member, body: NewMember, facts: Facts): Outcome | Problem {
-  return decideChange(member, { ...nothing, ...body }, facts, {
+  return decideChange(member, { ...absentValues, ...body }, facts, {
     emailMayChange: member.status !== 'active',
     steps: stepsBack(member, facts),
   })
@@ -99,10 +84,19 @@ export function decideReplacement(member: Member, body: NewMember, facts: Facts)
  * @returns as `decideUpdate`
  */
 export function decideListed(member: Member, given: MemberUpdate, facts: Facts): Outcome | Problem {
-  return decideChange(member, { ...profileOf(member), ...given }, facts, {
+  return decideChange(member, { ...profileOf(member), ...given, ...namesWithSpaces(member, given) }, facts, {
     emailMayChange: member.status !== 'active',
     steps: stepsBack(member, facts),
   })
+}
+
+// The API accepts a name with spaces around it, which a cell of a file loses.
+function namesWithSpaces(member: Member, given: MemberUpdate): Partial<Profile> {
+  const { firstName, lastName } = member
+  return {
+    ...(given.firstName === firstName.trim() ? { firstName } : {}),
+    ...(given.lastName === lastName.trim() ? { lastName } : {}),
+  }
 }
 
 /** Removing an inactive member changes nothing. */
@@ -135,8 +129,6 @@ function alreadyInvited(holderId: string): Problem {
     memberId: holderId,
   })
 }
-
-const nothing = { phone: null, workerId: null, accountDetails: null, enablePayroll: true, dob: null, gender: null }
 
 function stepsBack({ status }: Member, { autoActivate }: Facts): Step[] {
   if (status !== 'inactive') return []
@@ -206,16 +198,17 @@ function settle(
 // Nobody who was born before is at work; and the database knows no year 0.
 const earliestDob = '1900-01-01'
 
-function changedFields(member: Member, profile: Profile): (keyof Profile)[] {
-  return (Object.keys(profileOf(member)) as (keyof Profile)[]).filter(field =>
+function changedFields(member: Member, profile: Profile): FieldName[] {
+  return fieldNames.filter(field =>
     field === 'accountDetails'
       ? !isSameAccount(member.accountDetails, profile.accountDetails)
       : member[field] !== profile[field],
   )
 }
 
-function profileOf({ id: _id, status: _status, ...profile }: Member): Profile {
-  return profile
+/** The fields that a partner sets, in their order. */
+export function profileOf(member: Member): Profile {
+  return Object.fromEntries(fieldNames.map(name => [name, member[name]])) as Profile
 }
 
 function isSameAccount(a: BankAccount | null, b: BankAccount | null): boolean {

@@ -3,13 +3,13 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { parse } from 'csv-parse'
-import { csvLines, delimiterOf, unescaped } from '../src/csv.ts'
-import { type Cell, FileFault, readRows } from '../src/imports/rows.ts'
+import { type Cell, csvLines, detectDelimiter, FileFault, plain, readRows, unescaped } from '../src/tabular/tabular.ts'
 
 /** What is to be said beside a row; without a row it is about somebody who is not in the file, and comes last. */
 export type Note = { row: number | null; action: string; outcome: string; memberId: string; message: string }
 
 const added = ['row', 'action', 'outcome', 'member_id', 'message']
+const addedNames = new Set(added.map(plain))
 
 /**
  * Writes `NAME.result.csv` beside a file: its rows and cells as they stand, and before them what is said of each row. Where
@@ -21,7 +21,7 @@ const added = ['row', 'action', 'outcome', 'member_id', 'message']
  * @returns where it is
  */
 export async function annotate(source: { path: string; kind: 'csv' | 'xlsx' }, notes: AsyncIterable<Note>) {
-  const delimiter = source.kind === 'csv' ? delimiterOf(await beginningOf(source.path)) : ','
+  const delimiter = source.kind === 'csv' ? detectDelimiter(await beginningOf(source.path)) : ','
   const { result, handle } = await newFileBeside(source.path)
   try {
     await pipeline(Readable.from(linesOf(source, { notes, delimiter })), handle.createWriteStream())
@@ -72,7 +72,7 @@ async function* linesOf(
         if (kept === undefined) {
           // A file that has come back with its notes gets new ones.
           width = texts.length
-          kept = texts.flatMap((name, index) => (added.includes(plain(name)) ? [] : [index]))
+          kept = texts.flatMap((name, index) => (addedNames.has(plain(name)) ? [] : [index]))
           lines.push([...added, ...kept.map(index => texts[index] ?? '')])
           if (next.value?.row === row) next = await queue.next()
           continue
@@ -102,10 +102,6 @@ const nothing = { action: '', outcome: '', memberId: '', message: '' }
 function textOf(cell: Cell): string {
   if (cell === null) return ''
   return typeof cell === 'object' ? cell.day : String(cell)
-}
-
-function plain(name: string): string {
-  return name.trim().toLowerCase().replace(/[\s-]/g, '_')
 }
 
 async function newFileBeside(original: string) {

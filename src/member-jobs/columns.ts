@@ -1,8 +1,8 @@
 import { Ajv } from 'ajv'
 import formats from 'ajv-formats'
-import type { Cell } from '../imports/rows.ts'
 import { byColumn, type Column, columnSpecs, columns } from '../members/fields.ts'
 import type { NewMember } from '../members/schema.ts'
+import { type Cell, readHeader as readNames } from '../tabular/tabular.ts'
 import { hasVisible, visibleFormat } from '../text.ts'
 
 // A list without phones would remove them all.
@@ -12,40 +12,29 @@ const required: Column[] = [
 const ukAccount: Column[] = ['sort_code', 'account_number', 'account_holder']
 const euAccount: Column[] = ['iban', 'account_holder']
 const accountColumns = [...ukAccount, ...euAccount]
-// What our own files say beside: a file with the outcome added may come back.
+// A file of results, which has these columns as well, may come back.
 const added = ['row', 'member_id', 'status', 'action', 'outcome', 'message']
 
-/** What a column of a file is; null: one that we have added, which says nothing. */
+/** A column of a file; null for one that a file of results adds, which is not read. */
 export type Header = (Column | 'action' | null)[]
 
-/** Reads the header. Case, blanks, hyphens and underscores do not matter. @returns with `faults`, it cannot be used */
+/** Reads the header. @returns with `faults`, it cannot be used */
 export function readHeader(cells: Cell[]): { header: Header; faults: string[] } {
-  const names = cells.map(cell => String(cell ?? '').trim())
-  // Spreadsheets like to add empty columns at the end.
-  while (names.at(-1) === '') names.pop()
-  const header = names.map(name => [...columns, 'action' as const].find(each => plain(each) === plain(name)) ?? null)
-  const has = (column: Column) => header.includes(column)
-  const unknown = names.filter(
-    (name, index) => header[index] === null && !added.some(each => plain(each) === plain(name)),
-  )
-  const twice = columns.filter(column => header.filter(each => each === column).length > 1)
-  const missing = [
-    ...required,
-    // Half an account could never be told from none.
-    ...(ukAccount.slice(0, 2).some(has) ? ukAccount : []),
-    ...(has('iban') ? euAccount : []),
-    ...(has('account_holder') && !has('iban') ? ukAccount : []),
-  ].filter(column => !has(column))
-  const faults = [
-    ...[...new Set(missing)].map(column => `the column ${column} is missing`),
-    ...twice.map(column => `the column ${column} is there twice`),
-    ...unknown.map(name => `the column ${JSON.stringify(name.slice(0, 60))} is not known; leave it out`),
-  ]
-  return { header, faults: faults.length > 0 ? [...faults, `the columns are: ${columns.join(', ')}`] : [] }
-}
-
-function plain(name: string): string {
-  return name.toLowerCase().replace(/[\s_-]/g, '')
+  const read = readNames(cells, {
+    known: columns,
+    ignored: added,
+    required: has => [
+      ...required,
+      // Half an account could never be told from none.
+      ...(ukAccount.slice(0, 2).some(has) ? ukAccount : []),
+      ...(has('iban') ? euAccount : []),
+      ...(has('account_holder') && !has('iban') ? ukAccount : []),
+    ],
+  })
+  return {
+    header: read.columns.map((column, index) => (read.ignored[index] === 'action' ? 'action' : column)),
+    faults: read.faults.length > 0 ? [...read.faults, `the columns are: ${columns.join(', ')}; leave others out`] : [],
+  }
 }
 
 /** A row as the API would take it: empty cells are null, and fields with a default are left out where they are not said. */

@@ -36,8 +36,8 @@ export type Read = {
   readTo: number
 }
 
-// Excel's sheets are read as a whole.
-const heapMbMax = { csv: 128, xlsx: 512 }
+// Of a file only a batch of rows is held. The texts that the cells of a workbook share are held outside the heap.
+const heapMbMax = 128
 
 // A reader holds its heap and a connection. Who comes when all are taken is told to come back. A million rows take ten
 // seconds; a file that stands still for twenty never ends.
@@ -58,7 +58,6 @@ export async function readInto(
   openCopy: () => Writable,
   { signal, ...reading }: Reading & { signal: AbortSignal },
 ): Promise<Read> {
-  const { kind } = reading.file
   let copy: Writable | undefined
   // Not before there is a thread: a copy that is begun has to be ended.
   const copying = () => {
@@ -67,8 +66,8 @@ export async function readInto(
   }
   try {
     const read = await threads.read(reading, {
-      heapMbMax: heapMbMax[kind],
-      isKept: kind === 'csv',
+      heapMbMax,
+      isKept: true,
       signal,
       async onBatch(rows) {
         if (!copying().write(rows)) await once(copying(), 'drain')

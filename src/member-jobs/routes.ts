@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox'
-import { csvLines } from '../csv.ts'
 import { type Db, sql, type Tx, withCopying } from '../db.ts'
 import { hangUpOf } from '../http/arrivals.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
@@ -11,6 +10,7 @@ import { acceptUploads, type UploadedFile } from '../http/upload.ts'
 import { Id } from '../ids.ts'
 import { type Column, columns } from '../members/fields.ts'
 import { fileCells } from '../members/rows.ts'
+import { csvLines } from '../tabular/tabular.ts'
 import * as memberJobs from './member-jobs.ts'
 import { countResults, listResults, type Result } from './results.ts'
 import {
@@ -85,7 +85,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
             description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has an issue for each of the first 1,000 and one that counts the rest, and nothing happens. What is done about a member after the file was sent is younger than the file, and stays. A file that is sent while another job has not ended is queued behind it (\`NotReady\`) and compared with the members when its turn comes; then it wins over every job that was sent before it. With 5 files queued, the next is a \`Conflict\`. See docs/members-in-files.md.`,
             query: FileQuery,
             fileBody: {
-              description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows; of a workbook, 100,000 rows.`,
+              description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows.`,
               example: `${columns.slice(0, 5).join(',')}\r\nsam.okafor@example.com,Sam,Okafor,+447700900123,Bronze\r\n`,
             },
             success: created,

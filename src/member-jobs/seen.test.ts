@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { limits } from '../imports/rows.ts'
+import { limits } from '../tabular/tabular.ts'
 import { Seen } from './seen.ts'
 
 test('as many texts as a file may have rows are told apart, and one that comes again is noticed', () => {

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { limits } from '../imports/rows.ts'
+import { limits } from '../tabular/tabular.ts'
 
 /**
  * Remembers the texts of a column in four bytes each, to tell whether one may have come twice. "No" is certain; "yes" is wrong

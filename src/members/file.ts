@@ -1,4 +1,4 @@
-import { csvLines } from '../csv.ts'
+import { csvLines } from '../tabular/tabular.ts'
 import { columns } from './fields.ts'
 import { columnsOf, fileCells } from './rows.ts'
 import type { Member } from './rules.ts'

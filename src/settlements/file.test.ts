@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
-import { readRows } from '../imports/rows.ts'
+import { readRows } from '../tabular/tabular.ts'
 import { linesMax, readSettlement } from './file.ts'
 import type { Taken } from './rules.ts'
 
@@ -59,7 +59,7 @@ describe('a bad file', () => {
   test.each<[string, string, [number, RegExp][]]>([
     ['nothing at all', '', [[1, /is empty/]]],
     ['a missing column', `member_id,currency\n${a},GBP`, [[1, /amount is missing/]]],
-    ['a column twice', `${header},Amount\n${a},1,GBP,1`, [[1, /amount stands there twice/]]],
+    ['a column twice', `${header},Amount\n${a},1,GBP,1`, [[1, /amount is there twice/]]],
     ['an unknown column', `${header},=cmd\n${a},1,GBP,x`, [[1, /"=cmd" is not known/]]],
     ['no lines', header, [[1, /no line below/]]],
     ['only empty lines', `${header}\n\n`, [[1, /no line below/]]],

@@ -1,24 +1,23 @@
 import { issuesMax } from '../errors.ts'
 import { isIdOf } from '../ids.ts'
-import { type Cell, FileFault, type Row } from '../imports/rows.ts'
 import { amountMax, type Currency, decimalsOf } from '../money.ts'
+import { type Cell, FileFault, type Row, readHeader } from '../tabular/tabular.ts'
 import type { Fault, Taken } from './rules.ts'
 
 /** As many members as payroll can settle at once; more would keep the others waiting for too long. */
 export const linesMax = 250_000
 
-const required = ['member_id', 'amount', 'currency'] as const
+const columnNames = ['member_id', 'amount', 'currency'] as const
 // The file of deductions may come back as it went out, with other amounts.
 const ignored = ['worker_id', 'email', 'amount_decimal']
-type Column = (typeof required)[number]
+type Column = (typeof columnNames)[number]
 
 /** What is wrong with a file: as many faults as an answer names and one more, and how many there are beyond. */
 export type FileRead = { faults: Fault[]; faultsMore: number }
 
 /**
- * Reads a settlement file: one header, then one line per member. Case, spaces, hyphens and underscores of column names do not
- * matter; blank rows are passed over. `at` is the row, and the header is row 1.
- * @param take is handed every line that can be read, batch by batch
+ * Reads a settlement file: one header, then one line per member. `at` is the row, and the header is row 1.
+ * @param take is given every line that can be read, batch by batch
  */
 export async function readSettlement(
   batches: AsyncIterable<Row[]>,
@@ -37,9 +36,10 @@ export async function readSettlement(
       const taken: Taken[] = []
       for (const { row, cells, fault } of batch) {
         if (columns === undefined) {
-          const header = readHeader(cells.map(textOf))
-          if (header.faults.length > 0) return { faults: header.faults.slice(0, issuesMax + 1), faultsMore: 0 }
-          columns = header.columns
+          const header = readHeader(cells, { known: columnNames, ignored, required: () => [...columnNames] })
+          if (header.faults.length > 0)
+            return { faults: header.faults.map(message => ({ at: 1, message })), faultsMore: 0 }
+          columns = new Map(header.columns.flatMap((column, index) => (column === null ? [] : [[column, index]])))
           continue
         }
         isTooLong = ++count > linesMax
@@ -64,34 +64,6 @@ export async function readSettlement(
 
 function textOf(cell: Cell | undefined): string {
   return typeof cell === 'string' ? cell.trim() : ''
-}
-
-function readHeader(header: string[]): { columns: Map<Column, number>; faults: Fault[] } {
-  const columns = new Map<Column, number>()
-  const faults: Fault[] = []
-  const seen = new Set<string>()
-  for (const [index, cell] of header.entries()) {
-    const name = [...required, ...ignored].find(known => bare(known) === bare(cell))
-    if (name === undefined) {
-      if (cell !== '') faults.push({ at: 1, message: `the column ${JSON.stringify(cell.slice(0, 60))} is not known` })
-      continue
-    }
-    if (seen.has(name)) faults.push({ at: 1, message: `the column ${name} stands there twice` })
-    seen.add(name)
-    if (isRequired(name)) columns.set(name, index)
-  }
-  for (const name of required) {
-    if (!seen.has(name)) faults.push({ at: 1, message: `the column ${name} is missing` })
-  }
-  return { columns, faults }
-}
-
-function isRequired(name: string): name is Column {
-  return required.some(known => known === name)
-}
-
-function bare(name: string): string {
-  return name.toLowerCase().replace(/[\s_-]/g, '')
 }
 
 /** @returns the line, or all that is wrong with it in one sentence */

@@ -1,15 +1,13 @@
 import { read } from 'node:fs'
-import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { crc32 } from 'node:zlib'
 import yauzl, { type Entry, type ZipFile } from 'yauzl'
 import { FileFault } from './fault.ts'
 import { limits } from './limits.ts'
-import { tooLarge } from './sheet.ts'
 
 /**
- * The zip that a workbook is, looked at before anything in it is unpacked. It is unpacked part by part, and each only as
- * far as its limit: what the archive says about itself is held against what comes out.
+ * The zip archive of a workbook, checked before anything is unpacked. Parts are unpacked one by one up to their limit, and
+ * what comes out is compared with what the archive says about itself.
  */
 export class Archive {
   private readonly zip: ZipFile
@@ -43,55 +41,30 @@ export class Archive {
   }
 
   /**
-   * Unpacks one part.
+   * Unpacks one part as it is read.
    * @param bytesMax what it may hold unpacked
-   * @throws FileFault when there is no such part, when it is larger than that or than it says, or damaged
+   * @throws FileFault if there is no such part, or it is larger than that or than it says, or damaged
    */
-  async read(name: string, { bytesMax }: { bytesMax: number }): Promise<Buffer> {
+  async *stream(name: string, { bytesMax }: { bytesMax: number }): AsyncGenerator<Buffer> {
     const entry = this.entries.get(name.toLowerCase())
     if (entry === undefined) throw new FileFault(1, 'The file is not a whole Excel workbook (.xlsx); save it again')
     if (entry.uncompressedSize > bytesMax) throw tooLarge()
-    const unpacked = await wellFormed(this.unpack(entry))
-    if (crc32(unpacked) !== entry.crc32) throw damaged()
-    return unpacked
+    let checksum = 0
+    // The library throws if more or less comes out than the entry says.
+    const unpacked = (await wellFormed(this.zip.openReadStreamPromise(entry))) as AsyncIterable<Buffer>
+    const chunks = unpacked[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const { value, done } = await wellFormed(chunks.next())
+        if (done) break
+        checksum = crc32(value, checksum)
+        yield value
+      }
+    } finally {
+      await chunks.return?.()
+    }
+    if (checksum !== entry.crc32) throw damaged()
   }
-
-  private async unpack(entry: Entry): Promise<Buffer> {
-    const unpacked = Buffer.allocUnsafe(entry.uncompressedSize)
-    let bytes = 0
-    // It fails by itself when more or less comes out than the entry says.
-    for await (const chunk of await this.zip.openReadStreamPromise(entry))
-      bytes += (chunk as Buffer).copy(unpacked, bytes)
-    return unpacked
-  }
-}
-
-/** The same parts in a zip that is not compressed: nothing is in it but what was looked at. */
-export function packed(parts: Map<string, Buffer>): Readable {
-  const locals: Buffer[] = []
-  const directory: Buffer[] = []
-  let offset = 0
-  for (const [name, bytes] of parts) {
-    const fixed = Buffer.alloc(26)
-    fixed.writeUInt16LE(20, 0)
-    fixed.writeUInt32LE(crc32(bytes), 10)
-    fixed.writeUInt32LE(bytes.length, 14)
-    fixed.writeUInt32LE(bytes.length, 18)
-    fixed.writeUInt16LE(name.length, 22)
-    locals.push(Buffer.from('PK\x03\x04'), fixed, Buffer.from(name), bytes)
-    const place = Buffer.alloc(14)
-    place.writeUInt32LE(offset, 10)
-    directory.push(Buffer.from('PK\x01\x02\x14\x00'), fixed, place, Buffer.from(name))
-    offset += 30 + name.length + bytes.length
-  }
-  const directoryBytes = directory.reduce((sum, { length }) => sum + length, 0)
-  const end = Buffer.alloc(22)
-  end.write('PK\x05\x06', 'latin1')
-  end.writeUInt16LE(parts.size, 8)
-  end.writeUInt16LE(parts.size, 10)
-  end.writeUInt32LE(directoryBytes, 12)
-  end.writeUInt32LE(offset, 16)
-  return Readable.from([...locals, ...directory, end], { objectMode: false })
 }
 
 async function refuseOtherFormats(fd: number): Promise<void> {
@@ -134,11 +107,15 @@ function refuseOverlaps(entries: Entry[]): void {
 
 const localHeaderBytesMin = 30
 
-/** Whatever the library says about an archive, to the person who made it is one thing: it is broken. */
+/** Every error of the library means the same to the person who made the file: the archive is damaged. */
 async function wellFormed<T>(work: Promise<T>): Promise<T> {
   return await work.catch(error => {
     throw error instanceof FileFault ? error : damaged()
   })
+}
+
+function tooLarge(): FileFault {
+  return new FileFault(1, 'The workbook is too large to be read; save it as "CSV UTF-8", which has no such limit')
 }
 
 function damaged(): FileFault {

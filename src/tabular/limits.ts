@@ -18,25 +18,17 @@ export const limits = {
   ratioMax: 200,
   /** Bytes of a part that may be packed as tightly as it likes: so small, it harms nobody. */
   ratioFreeBytes: 1024 * 1024,
-  /**
-   * Rows of a sheet down to its last, blank ones among them. The library that reads it copies all the rows it has for each
-   * piece of the sheet: 150,000 rows take seconds, 400,000 a minute, and a million do not end.
-   */
-  sheetRowsMax: 100_000,
-  /** Unpacked bytes of the sheet: that many rows of ten cells. The library holds it whole, and twice for a moment. */
-  sheetBytesMax: 32 * 1024 * 1024,
-  /** Unpacked bytes of the texts that cells share: half of a sheet, as in lists of people. */
-  sharedStringsBytesMax: 16 * 1024 * 1024,
-  /** Cells from the first to the last, styled ones without a value too: all of them are held in memory. */
-  sheetCellsMax: 1_500_000,
+  /** Unpacked bytes of the sheet: a million rows of thirteen cells. It is read as it is unpacked. */
+  sheetBytesMax: 768 * 1024 * 1024,
+  /** Unpacked bytes of the texts that cells share: six of a million rows. They are held in memory, as bytes. */
+  sharedStringsBytesMax: 256 * 1024 * 1024,
   /** Unpacked bytes of each part that only says how the workbook is put together. */
   frameBytesMax: 4 * 1024 * 1024,
-  /** Bytes between two tags. A spreadsheet holds 32,767 characters in a cell, and writes each in up to 8 bytes. */
-  textBytesMax: 256 * 1024,
-  tagBytesMax: 64 * 1024,
+  /** Characters of a text or an attribute. A cell of a spreadsheet holds 32,767, and each may be written in eight. */
+  textCharsMax: 256 * 1024,
   /** Tags within tags. A cell with formatted text is six deep. */
   tagDepthMax: 50,
-  /** Characters of a number format: what Excel allows. The library takes a time that grows with the square of them. */
+  /** Characters of a number format: what Excel allows. */
   numberFormatCharsMax: 255,
   /** Cells whose formula failed. Beyond that, it is the formula that wants mending and not the cells. */
   errorCellsMax: 10_000,

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { FileFault, type Row, readRows } from './rows.ts'
+import { FileFault, type Row, readRows } from './tabular.ts'
 import { textRow, workbook, zipOf } from './zip.fixture.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'imports-mutated-'))
+const folder = mkdtempSync(path.join(tmpdir(), 'tabular-mutated-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 // Rows of a mutated file that is a few hundred bytes long: a reader that takes longer than this does not end.

@@ -1,13 +1,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { limits } from './limits.ts'
-import { FileFault, type Row, readRows } from './rows.ts'
+import { FileFault, type Row, readRows } from './tabular.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'imports-csv-'))
+const folder = mkdtempSync(path.join(tmpdir(), 'tabular-csv-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 let files = 0
 
@@ -85,6 +86,19 @@ describe('a file', () => {
     expect(await cellsOf("a\n'=1+1\n'-5\n'text\n''=1\n")).toEqual([['a'], ['=1+1'], ['-5'], ["'text"], ["'=1"]])
   })
 
+  test('without quotes is read as a parser reads it', async () => {
+    const piece = fc.constantFrom('a', '1', ' ', ',', ';', '\t', '\n', '\r', '\r\n', 'ä')
+    await fc.assert(
+      fc.asyncProperty(fc.array(piece, { maxLength: 40 }), async pieces => {
+        const text = `a,b,c\n${pieces.join('')}`
+        const options = { record_delimiter: ['\r\n', '\n', '\r'], relax_column_count: true, skip_empty_lines: true }
+        const parsed = (parse(text, options) as string[][]).filter(cells => cells.some(cell => cell.trim() !== ''))
+        expect(await cellsOf(text)).toEqual(parsed)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
   test('is read the same wherever its chunks of 64 KiB end', async () => {
     const above = `a,b\n${'11,22\n'.repeat(10_900)}`
     for (let shift = 100; shift < 140; shift++) {
@@ -92,6 +106,11 @@ describe('a file', () => {
       expect(cells.slice(-2)).toEqual([
         ['p'.repeat(shift), 'ä\u{1f600}"\r\n'],
         ['1', '2'],
+      ])
+      const { rows } = await read(`${above}${'p'.repeat(shift)},2\r\n3,4\r\n`)
+      expect(rows.slice(-2)).toEqual([
+        { row: 10_902, cells: ['p'.repeat(shift), '2'] },
+        { row: 10_903, cells: ['3', '4'] },
       ])
     }
   })

@@ -1,9 +1,12 @@
 import { open } from 'node:fs/promises'
-import { readCsv } from './csv.ts'
-import { readXlsx } from './xlsx.ts'
+import { readCsv } from './read-csv.ts'
+import { readXlsx } from './read-xlsx.ts'
 
 export { FileFault } from './fault.ts'
+export { plain, readHeader } from './header.ts'
 export { limits } from './limits.ts'
+export { detectDelimiter } from './read-csv.ts'
+export { csvLines, unescaped } from './write-csv.ts'
 
 /**
  * What one cell holds. From CSV it is always text, '' when it is empty. From XLSX it is what the workbook says: text, a

@@ -156,6 +156,11 @@ for (const command of [createCommand, setCommand]) {
       whole({ min: 0, max: 100 }),
     )
     .option(
+      '--review-days <n>',
+      `days after which a job that waits for approval is rejected ${standard('reviewDays')}`,
+      whole({ min: 1, max: 365 }),
+    )
+    .option(
       '--requests-per-second <n>',
       `rate limit over time ${standard('requestsPerSecond')}`,
       whole({ min: 1, max: 1_000_000 }),

@@ -4,7 +4,7 @@ import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { connect, type Db } from '../src/db.ts'
-import * as memberJobs from '../src/member-jobs/member-jobs.ts'
+import * as memberJobs from '../src/member-imports/member-imports.ts'
 
 const folder = new URL('../migrations/', import.meta.url)
 const name = '0007_queue_of_member_jobs.sql'

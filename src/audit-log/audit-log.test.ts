@@ -3,7 +3,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { sql } from '../db.ts'
-import { memberJobJobs } from '../member-jobs/jobs.ts'
+import { memberJobJobs } from '../member-imports/jobs.ts'
 import { closeIfOver } from '../pay-cycles/closing.ts'
 import { type Action, differences, list } from './audit-log.ts'
 

@@ -45,7 +45,7 @@ type Holders = { emailHolderId: string | null; workerIdHolderId: string | null }
 
 /** @returns Problem `MemberAlreadyInvited`, or `InvalidAddMemberPayload` with an issue for each fault */
 export function decideInvitation(body: NewMember, facts: Facts): { profile: Profile; steps: Step[] } | Problem {
-  const { profile, faults } = settleNew(body, facts)
+  const { profile, faults } = normaliseNew(body, facts)
   const holderId = facts.holders.emailHolderId ?? facts.holders.workerIdHolderId
   if (holderId !== null) return alreadyInvited(holderId)
   if (faults.length > 0) return refusal('InvalidAddMemberPayload', faults, { email: body.email })
@@ -53,8 +53,8 @@ export function decideInvitation(body: NewMember, facts: Facts): { profile: Prof
 }
 
 /** The profile of a new member as it is stored, and what of it cannot be, whoever the other members are. */
-export function settleNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
-  return settle({ ...absentValues, ...body }, undefined, facts)
+export function normaliseNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
+  return normalise({ ...absentValues, ...body }, undefined, facts)
 }
 
 /**
@@ -75,7 +75,7 @@ export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts)
 export function decideReplacement(member: Member, body: NewMember, facts: Facts): Outcome | Problem {
   return decideChange(member, { ...absentValues, ...body }, facts, {
     emailMayChange: member.status !== 'active',
-    steps: stepsBack(member, facts),
+    steps: stepsToReinstate(member, facts),
   })
 }
 
@@ -86,7 +86,7 @@ export function decideReplacement(member: Member, body: NewMember, facts: Facts)
 export function decideListed(member: Member, given: MemberUpdate, facts: Facts): Outcome | Problem {
   return decideChange(member, { ...profileOf(member), ...given, ...namesWithSpaces(member, given) }, facts, {
     emailMayChange: member.status !== 'active',
-    steps: stepsBack(member, facts),
+    steps: stepsToReinstate(member, facts),
   })
 }
 
@@ -100,7 +100,7 @@ function namesWithSpaces(member: Member, given: MemberUpdate): Partial<Profile> 
 }
 
 /** Removing an inactive member changes nothing. */
-export function decideRemoval(member: Member): Outcome {
+export function decideOffboarding(member: Member): Outcome {
   return { profile: profileOf(member), changed: [], steps: member.status === 'inactive' ? [] : ['removed'] }
 }
 
@@ -130,7 +130,7 @@ function alreadyInvited(holderId: string): Problem {
   })
 }
 
-function stepsBack({ status }: Member, { autoActivate }: Facts): Step[] {
+function stepsToReinstate({ status }: Member, { autoActivate }: Facts): Step[] {
   if (status !== 'inactive') return []
   return autoActivate ? ['reinstated', 'activated'] : ['reinstated']
 }
@@ -141,7 +141,7 @@ function decideChange(
   facts: Facts,
   { emailMayChange, steps }: { emailMayChange: boolean; steps: Step[] },
 ): Outcome | Problem {
-  const { profile, faults } = settle(wanted, member, facts)
+  const { profile, faults } = normalise(wanted, member, facts)
   const changed = changedFields(member, profile)
   const { emailHolderId, workerIdHolderId } = facts.holders
   // An inactive member holds no e-mail, so that somebody else may have this one's by now.
@@ -165,7 +165,7 @@ function decideChange(
  * Brings a profile into its stored form and says what cannot be. What the member has already is not checked again: a
  * newer table of bank or phone numbers must not stand in the way of another change.
  */
-function settle(
+function normalise(
   wanted: Profile,
   current: Profile | undefined,
   facts: ProfileFacts,

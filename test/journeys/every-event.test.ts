@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventTypes } from '../../src/events/catalogue.ts'
 import * as float from '../../src/float/float.ts'
 import type { Jobs } from '../../src/jobs.ts'
-import { memberJobJobs } from '../../src/member-jobs/jobs.ts'
+import { memberJobJobs } from '../../src/member-imports/jobs.ts'
 import { payCycleJobs } from '../../src/pay-cycles/jobs.ts'
 import { payRunJobs } from '../../src/pay-runs/jobs.ts'
 import { withdrawalJobs } from '../../src/withdrawals/jobs.ts'
@@ -88,6 +88,7 @@ test('every type of the catalogue is emitted, reads as openapi.json declares it,
   await call('POST', `/v1/members/jobs/${approved}/approve`)
   await work()
 
+  await upload(file)
   clock.set(new Date('2026-04-02T09:00:00Z'))
   await work()
   await call('POST', `/v1/pay/cycles/${payCycle.id}/settlement`, { body: { deductions: [] } })

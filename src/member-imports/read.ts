@@ -38,10 +38,10 @@ export function readHeader(cells: Cell[]): { header: Header; faults: string[] } 
 }
 
 /** A row as the API would take it: empty cells are null, and fields with a default are left out where they are not said. */
-export type RowRead = { body: NewMember }
+export type RowRead = { body: Partial<NewMember>; faults: string[] }
 
-/** Reads a row. @returns what it says, or everything that is wrong with its cells, each with its column */
-export function readRow(cells: Cell[], header: Header): RowRead | string[] {
+/** Reads a row. @returns what its readable cells say, and everything that is wrong with the others, each with its column */
+export function readRow(cells: Cell[], header: Header): RowRead {
   const faults: string[] = []
   const faulty = new Set<Column>()
   const addFault = (column: Column, message: string) => {
@@ -72,8 +72,11 @@ export function readRow(cells: Cell[], header: Header): RowRead | string[] {
     if (isValid(value)) values[name] = value
     else addFault(name, message)
   }
-  if (isAccountRead) faults.push(...accountFaults(values))
-  return faults.length > 0 ? faults : { body: bodyOf(values) }
+  const halves = isAccountRead ? accountFaults(values) : []
+  faults.push(...halves)
+  for (const column of faulty) delete values[column]
+  const hasAccount = halves.length === 0 && !accountColumns.some(column => faulty.has(column))
+  return { body: bodyOf(hasAccount ? values : withoutAccount(values)), faults }
 }
 
 /** @returns the text of a cell, '' for an empty one */
@@ -124,7 +127,7 @@ function accountFaults({ sort_code, account_number, account_holder, iban }: Valu
 }
 
 // Every value has been checked by the schema of its column.
-function bodyOf(values: Values): NewMember {
+function bodyOf(values: Values): Partial<NewMember> {
   const body: Record<string, unknown> = { accountDetails: accountOf(values) }
   for (const { name, key, field, emptyCell } of columnSpecs) {
     if (field === 'accountDetails') continue
@@ -132,7 +135,11 @@ function bodyOf(values: Values): NewMember {
     if (value !== undefined) body[key] = value
     else if (emptyCell === 'removes') body[key] = null
   }
-  return body as NewMember
+  return body as Partial<NewMember>
+}
+
+function withoutAccount(values: Values): Values {
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !accountColumns.includes(name as Column)))
 }
 
 function accountOf({

@@ -31,7 +31,7 @@ export type Read = {
   /** How many rows more are at fault. */
   faultsMore: number
   /** Of which of them two rows may say the same, a fault that only the database can name. */
-  perhapsRepeated: Column[]
+  mayBeRepeated: Column[]
   /** The last row that was looked at, before too many faults ended the reading. */
   readTo: number
 }
@@ -39,11 +39,12 @@ export type Read = {
 // Of a file only a batch of rows is held. The texts that the cells of a workbook share are held outside the heap.
 const heapMbMax = 128
 
-// A reader holds its heap and a connection. Who comes when all are taken is told to come back. A million rows take ten
+// A reader holds its heap and a connection. A further file waits for a moment, and is then told when to come back. A million rows take ten
 // seconds; a file that stands still for twenty never ends.
-const threads = new ReaderThreads<Reading, Uint8Array, Read>(new URL('./reader.ts', import.meta.url), {
+const threads = new ReaderThreads<Reading, Uint8Array, Read>(new URL('./read-thread.ts', import.meta.url), {
   threadsMax: 2,
-  waitMsMax: 0,
+  // Less than a transaction may be idle, as the caller's is.
+  waitMsMax: 5_000,
   idleMsMax: 10_000,
   silenceMsMax: 20_000,
 })
@@ -86,7 +87,7 @@ export async function readInto(
 }
 
 const tooMuch: Read = {
-  ...{ columns: [], rowCount: 0, faultsMore: 0, perhapsRepeated: [], readTo: 1 },
+  ...{ columns: [], rowCount: 0, faultsMore: 0, mayBeRepeated: [], readTo: 1 },
   faults: [
     { row: 1, message: 'the file is too large or too intricate to be read; save it as CSV, or send less at once' },
   ],

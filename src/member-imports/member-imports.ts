@@ -1,13 +1,14 @@
+import * as auditLog from '../audit-log/audit-log.ts'
 import { type CopyInto, type Db, type Page, type Reader, sql, type Tx } from '../db.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { wake } from '../jobs.ts'
-import { type Decision, decideAll, type PartnerRules, type Wish, wavesOf } from '../members/changes.ts'
+import { type Decision, decideAll, type MemberCommand, type PartnerRules, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/fields.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
-import { applySome, end, type Job, tell, wavesMax } from './applying.ts'
+import { applySome, emit, emitStatus, end, type Job, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
 import {
   type Action,
@@ -21,7 +22,7 @@ import {
   planOfActions,
   stepsOf,
 } from './plan.ts'
-import { type Fault, type Read, readInto } from './reading.ts'
+import { type Fault, type Read, readInto } from './read-file.ts'
 import type { MemberAction } from './schema.ts'
 
 /** A batch of changes to members, from its plan to its end. */
@@ -74,9 +75,9 @@ export async function createFromActions(
   { partner, actions, now }: { partner: Partner; actions: MemberAction[]; now: Date },
 ): Promise<Created> {
   const { isQueued } = await requireRoom(tx, { partnerId: partner.id, kind: 'actions' })
-  const wishes = actions.map(action => wishOf(action, now))
-  const decided = await decideAll(tx, { partner, wishes, now })
-  const places = new Map(wishes.map(({ memberId }, index) => [memberId, index]))
+  const commands = actions.map(action => commandOf(action, now))
+  const decided = await decideAll(tx, { partner, commands, now })
+  const places = new Map(commands.map(({ memberId }, index) => [memberId, index]))
   const faults = decided.flatMap((each, index) => {
     if (!(each instanceof Problem) || (isQueued && mayPass(each, { actions, places }))) return []
     return issuesOf(each, { actions, index, places })
@@ -90,7 +91,11 @@ export async function createFromActions(
     })
   }
   const jobId = newId('memberJob', now)
-  const steps = wishes.map((wish, index) => ({ step: index + 1, action: actionFor(wish, decided[index]), wish }))
+  const steps = commands.map((command, index) => ({
+    step: index + 1,
+    action: actionFor(command, decided[index]),
+    command,
+  }))
   const plan = planOfActions(steps.map(({ action }) => action))
   await insert(tx, {
     partner,
@@ -109,7 +114,7 @@ export async function createFromActions(
     insert into member_job_steps (partner_id, job_id, step, action, member_id, wish)
     select ${partner.id}, ${jobId}, * from unnest(
       ${steps.map(({ step }) => step)}::integer[], ${steps.map(({ action }) => action)}::text[],
-      ${steps.map(({ wish }) => wish.memberId)}::text[], ${steps.map(({ wish }) => JSON.stringify(wish))}::jsonb[])`.execute(
+      ${steps.map(({ command }) => command.memberId)}::text[], ${steps.map(({ command }) => JSON.stringify(command))}::jsonb[])`.execute(
     tx,
   )
   return { jobId, plan, needsReview: false }
@@ -220,6 +225,29 @@ export async function reject(tx: Tx, decision: Review): Promise<Reviewed> {
   return await review(tx, { ...decision, to: 'Rejected' })
 }
 
+/**
+ * Rejects jobs that have waited for a review for longer than their partner's setting. An expired job is rejected like any
+ * other, and has one event more that says why.
+ * @returns how many have expired
+ */
+export async function expireReviews(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+  const { rows } = await sql<{ partnerId: string; jobId: string; reviewDays: number }>`
+    select j.partner_id, j.id as job_id, p.review_days
+      from member_jobs j join partners p on p.id = j.partner_id
+     where j.ended_at is null and j.status = 'AwaitingReview'
+       and coalesce(j.review_since, j.created_at) + make_interval(days => p.review_days) <= ${now}
+     order by j.id limit ${countMax} for no key update of j skip locked`.execute(tx)
+  for (const { partnerId, jobId, reviewDays } of rows) {
+    await emit(tx, { partnerId, jobId, type: 'job.expired', status: 'Rejected', now })
+    await end(tx, { partnerId, jobId }, { status: 'Rejected', now })
+    const change = { action: 'member_job.expire', resourceId: jobId, details: { reviewDays } } as const
+    await auditLog.record(tx, { partnerId, actor: auditLog.worker, change, now })
+  }
+  // For the next jobs in their queues.
+  if (rows.length > 0) await wake(tx, { job: 'apply-member-jobs', at: now })
+  return rows.length
+}
+
 type Review = { partnerId: string; jobId: string; now: Date }
 
 /** The job as it is now. `isRepeated`: it had been reviewed so before. */
@@ -244,7 +272,7 @@ async function review(
     .where('id', '=', jobId)
     .execute()
   if (to === 'Rejected') await end(tx, { partnerId, jobId }, { status: to, now })
-  else await tell(tx, { partnerId, jobId, status: to, now })
+  else await emitStatus(tx, { partnerId, jobId, status: to, now })
   // For this job, or for the next in the queue.
   await wake(tx, { job: 'apply-member-jobs', at: now })
   return { job: await find(tx, { partnerId, jobId }), isRepeated: false }
@@ -333,11 +361,11 @@ async function begin(
   const status = needsReview ? 'AwaitingReview' : 'Processing'
   await tx
     .updateTable('memberJobs')
-    .set({ status, invite, update, bringBack, offboard, unchanged })
+    .set({ status, invite, update, bringBack, offboard, unchanged, ...(needsReview ? { reviewSince: now } : {}) })
     .where('partnerId', '=', partnerId)
     .where('id', '=', jobId)
     .execute()
-  await tell(tx, { partnerId, jobId, status, now })
+  await emitStatus(tx, { partnerId, jobId, status, now })
 }
 
 /**
@@ -483,10 +511,10 @@ async function insert(
     .insertInto('memberJobs')
     .values({
       ...{ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, offboardMax, rowTo },
-      ...{ status, createdAt: now },
+      ...{ status, createdAt: now, reviewSince: status === 'AwaitingReview' ? now : null },
     })
     .execute()
-  await tell(tx, { partnerId, jobId, status, now })
+  await emitStatus(tx, { partnerId, jobId, status, now })
   if (status === 'AwaitingReview') return
   if (status === 'Processing' && stepsOf(kind, plan) === 0) {
     await end(tx, { partnerId, jobId }, { status: 'Completed', now })
@@ -494,12 +522,12 @@ async function insert(
 }
 
 // Of an action that is decided later, what it asks for.
-function actionFor(wish: Wish, decided: Decision | Problem | undefined): Action {
+function actionFor(command: MemberCommand, decided: Decision | Problem | undefined): Action {
   if (decided !== undefined && !(decided instanceof Problem)) return actionOf(decided)
-  return wish.type === 'Add' ? 'Invite' : 'Update'
+  return command.type === 'Add' ? 'Invite' : 'Update'
 }
 
-function wishOf(action: MemberAction, now: Date): Wish {
+function commandOf(action: MemberAction, now: Date): MemberCommand {
   switch (action.type) {
     case 'Add': {
       const { type, ...body } = action

@@ -5,7 +5,7 @@ import { type Harness, startHarness, type TestPartner } from '../../test/harness
 import { sql } from '../db.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { memberJobJobs } from './jobs.ts'
-import * as memberJobs from './member-jobs.ts'
+import * as memberImports from './member-imports.ts'
 
 let harness: Harness
 
@@ -242,6 +242,24 @@ describe('a file with faults', () => {
     }
   })
 
+  test('names the faults of cells and of rules together', async () => {
+    const partner = await employer()
+    const header = `${minimal},sort_code,account_number,account_holder,dob`
+    const bad = row('ann', ',089999,66374959,Ann,1850-01-01')
+      .replace('@', ' at ')
+      .replace('Silver', 'Sliver')
+      .replace(',,', ',12,')
+    expect(faultsOf(await upload(partner, file(header, bad)))).toEqual([
+      [
+        '2: email: is not an e-mail address, like sam.okafor@example.com',
+        'dob: is not a day that exists, from 1900 on, written like 1990-06-24',
+        'The phone number cannot be one in GB; write it with its country, like +447700900123',
+        'The bank account fails its check; look for a mistyped digit',
+        'There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
+      ].join('; '),
+    ])
+  })
+
   test('names a thousand of them, and counts the rest', async () => {
     const partner = await employer()
     const bad = Array.from({ length: 1_500 }, (_, index) => row(`m${index}`).replace('@', ''))
@@ -364,6 +382,88 @@ describe('a list that offboards many', () => {
   })
 })
 
+describe('a worker_id that passes from one member to another in a file', () => {
+  const header = `${minimal},worker_id`
+  test.each([
+    ['in the next row', 0],
+    ['thousands of rows away', 2_500],
+  ])('is refused, whether it is given up %s or not', async (_, distance) => {
+    const partner = await employer()
+    const others = Array.from({ length: distance }, (_, index) => row(`m${index}`, `,m${index}`))
+    await apply(partner, file(header, row('ann', ',1'), ...others, row('ben', ',2')))
+    const { memberId: ann } = await only(partner, 'ann')
+    const { memberId: ben } = await only(partner, 'ben')
+    // Everyone changes, so that every row is decided by the rules.
+    const changed = others.map(line => line.replace('Okafor', 'Adeyemi'))
+    const last = distance + 3
+    const upwards = file(header, row('ann', ','), ...changed, row('ben', ',1'))
+    expect(faultsOf(await upload(partner, upwards))).toEqual([
+      `${last}: another member, ${ann}, has the e-mail or the worker_id`,
+    ])
+    const downwards = file(header, row('ann', ',2'), ...changed, row('ben', ','))
+    expect(faultsOf(await upload(partner, downwards))).toEqual([
+      `2: another member, ${ben}, has the e-mail or the worker_id`,
+    ])
+    // Given up in one list, it can be given in the next.
+    await apply(partner, file(header, row('ann', ','), ...others, row('ben', ',2')))
+    await apply(partner, file(header, row('ann', ','), ...others, row('ben', ',1')))
+    expect(await only(partner, 'ben')).toMatchObject({ workerId: '1' })
+  })
+})
+
+describe('a review that is not made', () => {
+  const expire = () => memberJobJobs['expire-member-jobs']?.(context())
+
+  test('expires after the partner’s days: the job is rejected, with an event and an entry of the system', async () => {
+    const partner = await employer({ offboardReviewPercent: 0, reviewDays: 3 })
+    await apply(partner, file(minimal, row('ann'), row('ben')))
+    const { jobId } = (await upload(partner, file(minimal, row('ann')))).body
+    const next = (await post(partner, [add('cem')])).body.jobId
+    harness.clock.advance({ days: 3, seconds: -1 })
+    await expire()
+    expect(await job(partner, jobId)).toMatchObject({ type: 'AwaitingReview' })
+    harness.clock.advance({ seconds: 1 })
+    for (const _ of ['once', 'again']) await expire()
+    expect(await job(partner, jobId)).toMatchObject({ type: 'Rejected', totalComplete: 0 })
+    const { rows: events } = await sql<{ type: string }>`
+      select type from events where partner_id = ${partner.partner.id} and resource_id = ${jobId} order by sequence`.execute(
+      harness.db,
+    )
+    expect(events.map(({ type }) => type)).toEqual(['job.awaiting_review', 'job.expired', 'job.rejected'])
+    const { rows: entries } = await sql`
+      select actor_kind, actor, action, details from audit_log
+       where partner_id = ${partner.partner.id} and resource_id = ${jobId} and action <> 'member_job.create'`.execute(
+      harness.db,
+    )
+    expect(entries).toEqual([
+      { actorKind: 'worker', actor: 'system', action: 'member_job.expire', details: { reviewDays: 3 } },
+    ])
+    const approved = await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })
+    expect(approved.status).toBe(409)
+    await work()
+    expect(await job(partner, next)).toMatchObject({ type: 'Completed' })
+    expect(await listed(partner)).toEqual({ ann: 'active', ben: 'active', cem: 'active' })
+  })
+
+  test('is counted from the turn of a queued file, and lasts for 14 days unless the partner has others', async () => {
+    const partner = await employer({ offboardReviewPercent: 0 })
+    await apply(partner, file(minimal, row('ann'), row('ben')))
+    const first = (await upload(partner, file(minimal, row('ann')))).body.jobId
+    const second = (await upload(partner, file(minimal, row('ben')))).body.jobId
+    harness.clock.advance({ days: 14 })
+    await expire()
+    await work()
+    expect(await job(partner, first)).toMatchObject({ type: 'Rejected' })
+    expect(await job(partner, second)).toMatchObject({ type: 'AwaitingReview' })
+    harness.clock.advance({ days: 13 })
+    await expire()
+    expect(await job(partner, second)).toMatchObject({ type: 'AwaitingReview' })
+    harness.clock.advance({ days: 1 })
+    await expire()
+    expect(await job(partner, second)).toMatchObject({ type: 'Rejected' })
+  })
+})
+
 describe('while a job is applied', () => {
   test('it goes on where it was after it was cut off, and tells how far it is', async () => {
     const partner = await employer()
@@ -376,10 +476,10 @@ describe('while a job is applied', () => {
       expect(totalProcessing).toBe(type === 'Completed' ? 0 : 2_500 - totalComplete)
       if (type === 'Completed') break
       // Each time as a new process would.
-      await harness.db.transaction().execute(tx => memberJobs.applyNext(tx, { jobId, now: harness.clock.now() }))
+      await harness.db.transaction().execute(tx => memberImports.applyNext(tx, { jobId, now: harness.clock.now() }))
       // And cut off in the middle of the next chunk.
       const cut = harness.db.transaction().execute(async tx => {
-        await memberJobs.applyNext(tx, { jobId, now: harness.clock.now() })
+        await memberImports.applyNext(tx, { jobId, now: harness.clock.now() })
         throw new Error('cut off')
       })
       await expect(cut).rejects.toThrow('cut off')
@@ -813,7 +913,7 @@ describe('a queue of jobs', () => {
     const [ann, eve] = [await only(partner, 'ann'), await only(partner, 'eve')]
     const free = ({ memberId }: { memberId: string }) => ({ type: 'Update', memberId, workerId: null })
     const rows = [row('ann', ','), row('dee', ',1'), row('eve', ','), row('ben', ',5'), row('fay', ',3')]
-    expect(faultsOf(await upload(partner, file(header, ...rows)))).toHaveLength(2)
+    expect(faultsOf(await upload(partner, file(header, ...rows)))).toHaveLength(3)
     await accepted(post(partner, [free(ann), free(eve)]))
     const jobId = await accepted(upload(partner, file(header, ...rows)))
     await work()

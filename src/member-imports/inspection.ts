@@ -1,5 +1,5 @@
 import { type Reader, sql } from '../db.ts'
-import type { MemberJob } from './member-jobs.ts'
+import type { MemberJob } from './member-imports.ts'
 import type { Plan } from './plan.ts'
 
 // What an operator looks at, across all partners.

@@ -1,6 +1,6 @@
 import { isUniqueViolation, unavailability } from '../db.ts'
 import { type Jobs, wake } from '../jobs.ts'
-import * as memberJobs from './member-jobs.ts'
+import * as memberImports from './member-imports.ts'
 
 // A large job is not taken in one go: other background steps have their turn, and a stop need not wait for its end.
 const turnMsMax = 5_000
@@ -8,6 +8,9 @@ const turnMsMax = 5_000
 // As long as a partner might come back and ask what became of a file.
 const keptDays = 30
 const rowsMax = 5_000
+
+// Of one transaction.
+const expiredMax = 100
 
 // After which a job that somebody held is looked at again.
 const heldMs = 500
@@ -24,13 +27,13 @@ export const memberJobJobs: Jobs = {
     const held: string[] = []
     let collisions = 0
     while (now().getTime() < until) {
-      const jobId = await memberJobs.findNext(db, { except: [...failed, ...held] })
+      const jobId = await memberImports.findNext(db, { except: [...failed, ...held] })
       if (jobId === undefined) break
       try {
-        const applied = await db.transaction().execute(tx => memberJobs.applyNext(tx, { jobId, now: now() }))
+        const applied = await db.transaction().execute(tx => memberImports.applyNext(tx, { jobId, now: now() }))
         collisions = 0
         if (applied === undefined) held.push(jobId)
-        else if (applied.hasEnded) await memberJobs.noteGrowth(db, applied)
+        else if (applied.hasEnded) await memberImports.noteGrowth(db, applied)
       } catch (error) {
         // Somebody has taken an e-mail or a worker id in between: decided again, the step sees them.
         const mayPass = isUniqueViolation(error) || unavailability(error) === 'nothing-done'
@@ -45,16 +48,24 @@ export const memberJobJobs: Jobs = {
     }
     if (failures.length > 0) throw failures[0]
     // Whoever held a job may have been another worker, or somebody who only looked at it.
-    if ((await memberJobs.findNext(db, { except: failed })) !== undefined) {
+    if ((await memberImports.findNext(db, { except: failed })) !== undefined) {
       const at = new Date(now().getTime() + (held.length > 0 ? heldMs : 0))
       await db.transaction().execute(tx => wake(tx, { job: 'apply-member-jobs', at }))
     }
   },
 
+  // Twice is safe: an expired job is rejected, and no longer waits.
+  async 'expire-member-jobs'({ db, now }) {
+    const expire = () =>
+      db.transaction().execute(tx => memberImports.expireReviews(tx, { now: now(), countMax: expiredMax }))
+    while ((await expire()) === expiredMax);
+  },
+
   // Twice is safe: what is gone is gone.
   async 'forget-member-jobs'({ db, now }) {
     const endedBefore = new Date(now().getTime() - keptDays * 86_400_000)
-    const forget = () => db.transaction().execute(tx => memberJobs.forgetSome(tx, { endedBefore, rowsMax, now: now() }))
+    const forget = () =>
+      db.transaction().execute(tx => memberImports.forgetSome(tx, { endedBefore, rowsMax, now: now() }))
     while (await forget());
   },
 }

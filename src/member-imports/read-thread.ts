@@ -2,14 +2,14 @@ import { issuesMax } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { columnSpecs } from '../members/fields.ts'
 import { columnsOf } from '../members/rows.ts'
-import { settleNew } from '../members/rules.ts'
+import { normaliseNew } from '../members/rules.ts'
 import type { NewMember } from '../members/schema.ts'
 import { serveReads } from '../reader-threads.ts'
 import { FileFault, readRows } from '../tabular/tabular.ts'
-import { type Header, type RowRead, readHeader, readRow } from './columns.ts'
 import { type CopiedRow, copiedColumns } from './copy.ts'
-import type { Fault, Read, Reading } from './reading.ts'
-import { Seen } from './seen.ts'
+import { DuplicateFilter } from './duplicate-filter.ts'
+import { type Header, type RowRead, readHeader, readRow } from './read.ts'
+import type { Fault, Read, Reading } from './read-file.ts'
 
 // A thread of its own: reads a file row by row, checks every row by itself, and hands on the rows as PostgreSQL's COPY takes
 // them. It knows neither the database nor the other members.
@@ -21,13 +21,13 @@ serveReads<Reading, Uint8Array, Read>(read, { batchesAhead: 4 })
 
 async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>): Promise<Read> {
   const faults: Fault[] = []
-  const read: Read = { columns: [], rowCount: 0, faults, faultsMore: 0, perhapsRepeated: [], readTo: 1 }
+  const read: Read = { columns: [], rowCount: 0, faults, faultsMore: 0, mayBeRepeated: [], readTo: 1 }
   const addFault = (fault: Fault) => {
     // Of the others only the number is of use.
     if (faults.length < issuesMax) faults.push(fault)
     else read.faultsMore += 1
   }
-  const seen = { email: new Seen(), worker_id: new Seen() }
+  const seen = { email: new DuplicateFilter(), worker_id: new DuplicateFilter() }
   const lineOf = copyLines(reading, seen)
   const startedAt = performance.now()
   let header: Header | undefined
@@ -47,8 +47,7 @@ async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>)
           continue
         }
         read.rowCount += 1
-        const found = fault === undefined ? readRow(cells, header) : [fault]
-        const line = Array.isArray(found) ? found : lineOf(row, found)
+        const line = fault === undefined ? lineOf(row, readRow(cells, header)) : [fault]
         if (Array.isArray(line)) addFault({ row, message: line.join('; ') })
         else text += line
       }
@@ -60,21 +59,27 @@ async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>)
     addFault({ row: error.row, message: error.message })
   }
   if (header === undefined && faults.length === 0) addFault({ row: 1, message: 'the file is empty; it needs a header' })
-  read.perhapsRepeated = (['email', 'worker_id'] as const).filter(column => seen[column].hasPerhapsTwice)
+  read.mayBeRepeated = (['email', 'worker_id'] as const).filter(column => seen[column].mayHaveRepeated)
   return read
 }
 
 // The line of COPY in its text format for a row; or what is wrong with the row, whoever it is.
 function copyLines(
   { partnerId, jobId, country, today, tiers, now }: Reading,
-  seen: { email: Seen; worker_id: Seen },
+  seen: { email: DuplicateFilter; worker_id: DuplicateFilter },
 ): (row: number, read: RowRead) => string | string[] {
   const currencies = new Map(tiers)
+  const anyCurrency = 'GBP'
+  const unread = { email: '', firstName: '', lastName: '', tier: '' }
   const facts = { country, today, tierNames: tiers.map(([name]) => name) }
-  return (row, { body }) => {
-    const { profile, faults } = settleNew(body, { ...facts, tierCurrency: currencies.get(body.tier) })
-    // Nobody has a tier already that does not exist.
-    if (!currencies.has(body.tier)) return faults
+  return (row, { body: read, faults: unreadable }) => {
+    // What could not be read has been said already.
+    const body = { ...unread, ...read }
+    const isTierRead = read.tier !== undefined
+    const tierCurrency = isTierRead ? currencies.get(body.tier) : anyCurrency
+    const { profile, faults } = normaliseNew(body, { ...facts, tierCurrency })
+    // No member can have a tier that does not exist.
+    if (unreadable.length > 0 || tierCurrency === undefined) return [...unreadable, ...faults]
     seen.email.add(profile.email.toLowerCase())
     if (profile.workerId !== null) seen.worker_id.add(profile.workerId)
     const copied: CopiedRow = {

@@ -5,8 +5,8 @@ import { limits } from '../tabular/tabular.ts'
  * Remembers the texts of a column in four bytes each, to tell whether one may have come twice. "No" is certain; "yes" is wrong
  * for one large file in some thousand. PostgreSQL takes three seconds to say the same of a million rows.
  */
-export class Seen {
-  hasPerhapsTwice = false
+export class DuplicateFilter {
+  mayHaveRepeated = false
   // Fingerprints, each at its place or right behind. More than twice as many places as rows, so that those are few; the
   // memory is not taken before it is written to.
   private readonly fingerprints = new Uint32Array(places)
@@ -25,7 +25,7 @@ export class Seen {
     fingerprint = fingerprint >>> 0 || 1
     for (place &= places - 1; this.fingerprints[place] !== 0; place = (place + 1) & (places - 1)) {
       if (this.fingerprints[place] !== fingerprint) continue
-      this.hasPerhapsTwice = true
+      this.mayHaveRepeated = true
       return
     }
     this.fingerprints[place] = fingerprint

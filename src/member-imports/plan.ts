@@ -1,12 +1,18 @@
 import { fromColumns } from '../bank-accounts/rules.ts'
 import { type Executor, sql, type Tx } from '../db.ts'
 import { issuesMax, Problem } from '../errors.ts'
-import { type Decision, decideAll, lastInstructedAt, type PartnerRules, type Wish } from '../members/changes.ts'
+import {
+  type Decision,
+  decideAll,
+  lastInstructedAt,
+  type MemberCommand,
+  type PartnerRules,
+} from '../members/changes.ts'
 import { type Column, type ColumnKey, columnSpecs } from '../members/fields.ts'
 import { profileColumns } from '../members/rows.ts'
 import type { MemberUpdate } from '../members/schema.ts'
 import type { DB } from '../tables.ts'
-import type { Fault, Read } from './reading.ts'
+import type { Fault, Read } from './read-file.ts'
 
 /** What a job does, in numbers of members. */
 export type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
@@ -38,13 +44,13 @@ export async function planFile(
     terms,
     partner,
     rowCount,
-    perhapsRepeated,
+    mayBeRepeated,
     readTo: rowTo,
     clashes,
     now,
   }: { terms: FileTerms; partner: PartnerRules; clashes: 'refuse' | 'defer'; now: Date } & Pick<
     Read,
-    'rowCount' | 'perhapsRepeated' | 'readTo'
+    'rowCount' | 'mayBeRepeated' | 'readTo'
   >,
 ): Promise<{ plan: Plan; faults: Fault[]; faultsMore: number; membersBefore: number }> {
   const isLarge = rowCount > decidedAtOnce
@@ -57,8 +63,8 @@ export async function planFile(
   )
   await sql`create temporary table member_job_faults (row integer not null, message text not null, is_clash boolean not null)
               on commit drop`.execute(tx)
-  if (perhapsRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
-  if (perhapsRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
+  if (mayBeRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
+  if (mayBeRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
   const repeated = await listFaults(tx, { clashes })
   // With so many, nobody is helped by what the comparison would add.
   if (repeated.faultsMore > 0) return { plan: nothing, membersBefore: 0, ...repeated }
@@ -92,7 +98,7 @@ export async function planFileAgain(
 ): Promise<{ plan: Plan; membersBefore: number } | null> {
   await sql`delete from member_job_steps where partner_id = ${terms.partnerId} and job_id = ${terms.jobId}`.execute(tx)
   const { plan, membersBefore, faults, faultsMore } = await planFile(tx, {
-    ...{ terms, partner, rowCount, readTo: rowTo, perhapsRepeated: [], clashes: 'refuse', now: sentAt },
+    ...{ terms, partner, rowCount, readTo: rowTo, mayBeRepeated: [], clashes: 'refuse', now: sentAt },
   })
   if (faults.length === 0) return { plan, membersBefore }
   const marked = await markFaulty(tx, { terms, plan, rowCount })
@@ -151,21 +157,21 @@ export function isClash(refusal: Problem): boolean {
   return refusal.name === 'MemberAlreadyInvited'
 }
 
-/** Why a wish cannot be, in a sentence that stands by itself. */
+/** Why a command cannot be, in a sentence that stands by itself. */
 export function faultOf(refusal: Problem): string {
   if (refusal.name !== 'MemberAlreadyInvited') return refusal.message
   return `another member, ${refusal.issues[0]?.memberId}, has the e-mail or the worker_id`
 }
 
 /**
- * What rows of a file wish for the members that they are.
+ * What rows of a file command for the members that they are.
  * @param places the rows, and the member that each is
  */
-export async function readWishes(
+export async function readCommands(
   db: Executor,
   { partnerId, jobId, columns, removesAccounts }: FileTerms,
   places: { row: number; memberId: string }[],
-): Promise<Wish[]> {
+): Promise<MemberCommand[]> {
   const { rows } = await sql<PlacedRow>`
     select r.row, ${profileColumns('r')}, p.member_id, m.iban is not null as has_iban
       from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
@@ -325,8 +331,9 @@ async function planKnown(
     const last = places.at(-1)
     if (last === undefined || faultCount > issuesMax) return counts
     after = last.row
-    const wishes = await readWishes(tx, terms, places)
-    const decisions = await decideAll(tx, { partner, wishes, now })
+    const commands = await readCommands(tx, terms, places)
+    // A worker_id belongs to the member who has it before the file, whether or not another row takes it away.
+    const decisions = await decideAll(tx, { partner, commands, areIndependent: true, now })
     const steps: { row: number; action: Action; memberId: string }[] = []
     const faults: (Fault & { isClash: boolean })[] = []
     for (const [index, { row, memberId, byWorkerId }] of places.entries()) {

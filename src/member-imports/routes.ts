@@ -11,7 +11,7 @@ import { Id } from '../ids.ts'
 import { type Column, columns } from '../members/fields.ts'
 import { fileCells } from '../members/rows.ts'
 import { csvLines } from '../tabular/tabular.ts'
-import * as memberJobs from './member-jobs.ts'
+import * as memberImports from './member-imports.ts'
 import { countResults, listResults, type Result } from './results.ts'
 import {
   ActionsQuery,
@@ -65,7 +65,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
       once(db, request, reply, async tx => {
         const { partner, body, now, query } = request
         return await answerTo(tx, { partner, query, kind: 'actions' }, () =>
-          memberJobs.createFromActions(tx, { partner, actions: body.actions, now }),
+          memberImports.createFromActions(tx, { partner, actions: body.actions, now }),
         )
       }),
   )
@@ -103,7 +103,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
                 const query = request.query as Static<typeof FileQuery>
                 const file = { fd, kind: uploaded.kind, removesAccounts, offboardMax: query.offboardMax }
                 return await answerTo(tx, { partner, query, kind: 'file' }, () =>
-                  memberJobs.createFromFile(tx, { partner, file, copyInto, signal: hangUpOf(reply), now }),
+                  memberImports.createFromFile(tx, { partner, file, copyInto, signal: hangUpOf(reply), now }),
                 )
               }),
             ),
@@ -130,8 +130,8 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
       read(db, request, reply, async reader => {
         const partnerId = request.partner.id
         const page = pageOf(request.query)
-        const jobs = await memberJobs.list(reader, { partnerId, page })
-        const total = await memberJobs.count(reader, partnerId)
+        const jobs = await memberImports.list(reader, { partnerId, page })
+        const total = await memberImports.count(reader, partnerId)
         return { status: 200, body: { jobs: jobs.map(jobBody), total, ...page } }
       }),
   )
@@ -151,7 +151,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const job = await memberJobs.find(reader, { partnerId: request.partner.id, jobId: request.params.jobId })
+        const job = await memberImports.find(reader, { partnerId: request.partner.id, jobId: request.params.jobId })
         return { status: 200, body: jobBody(job) }
       }),
   )
@@ -212,12 +212,12 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
       const asked = { partnerId: request.partner.id, jobId: request.params.jobId, filter }
       reply.header('vary', 'accept')
       if (prefersCsv(request.headers.accept)) {
-        const { columns } = await memberJobs.find(db, asked)
+        const { columns } = await memberImports.find(db, asked)
         return sendCsv(request, reply, { name: `${asked.jobId}.csv`, parts: csvOf(db, asked, columns) })
       }
       return await read(db, request, reply, async reader => {
         const page = pageOf(request.query)
-        const { plan, id: jobId } = await memberJobs.find(reader, asked)
+        const { plan, id: jobId } = await memberImports.find(reader, asked)
         const results = await listResults(reader, { ...asked, page })
         const total = await countResults(reader, asked)
         return { status: 200, body: { jobId, plan, results: results.map(resultBody), total, ...page } }
@@ -250,7 +250,7 @@ const reviews = [
     summary: 'Approve a member job',
     description:
       'Lets a job that waits for a review go on. It offboards those whom its results name, and nobody who has come since. Approving one again is the same answer; one that was rejected is a `Conflict`.',
-    decide: memberJobs.approve,
+    decide: memberImports.approve,
   },
   {
     verb: 'reject',
@@ -258,7 +258,7 @@ const reviews = [
     summary: 'Reject a member job',
     description:
       'Ends a job that waits for a review or in the queue, with nothing done. Rejecting one again is the same answer; one that goes on already is a `Conflict`.',
-    decide: memberJobs.reject,
+    decide: memberImports.reject,
   },
 ] as const
 
@@ -266,7 +266,7 @@ const reviews = [
 async function answerTo(
   tx: Tx,
   { partner, query, kind }: { partner: { id: string }; query: { dryRun?: boolean }; kind: 'actions' | 'file' },
-  create: () => Promise<memberJobs.Created>,
+  create: () => Promise<memberImports.Created>,
 ): Promise<Answer> {
   if (!query.dryRun) {
     const { jobId, plan, needsReview } = await create()
@@ -275,12 +275,12 @@ async function answerTo(
   }
   await sql`savepoint dry_run`.execute(tx)
   const { jobId, plan, needsReview } = await create()
-  const offboard = await memberJobs.listOffboarded(tx, { partnerId: partner.id, jobId })
+  const offboard = await memberImports.listOffboarded(tx, { partnerId: partner.id, jobId })
   await sql`rollback to savepoint dry_run`.execute(tx)
   return { status: 200, body: { plan, needsReview, offboard } }
 }
 
-function jobBody({ id, status, steps: total, stepsDone, createdAt }: memberJobs.MemberJob) {
+function jobBody({ id, status, steps: total, stepsDone, createdAt }: memberImports.MemberJob) {
   return {
     id,
     progress: {

@@ -7,13 +7,13 @@ import {
   decideAll,
   inviteAll,
   lockAll,
+  type MemberCommand,
   type PartnerRules,
-  type Wish,
   wavesOf,
   writeAll,
 } from '../members/changes.ts'
 import { absentValues, columnSpecs } from '../members/fields.ts'
-import { type Action, actionOf, type FileTerms, faultOf, type Kind, planOfActions, readWishes } from './plan.ts'
+import { type Action, actionOf, type FileTerms, faultOf, type Kind, planOfActions, readCommands } from './plan.ts'
 
 /** A job that is to be applied, locked. It was sent when it was created. */
 export type Job = FileTerms & { kind: Kind; steps: number; appliedThrough: number; createdAt: Date }
@@ -24,7 +24,7 @@ const stepsAtOnce = { file: 1_000, actions: 10_000 }
 // Actions that build on each other, such as those of one member, are written one after the other, all in one transaction.
 export const wavesMax = 100
 
-type Step = { step: number; action: Action; memberId: string; wish: Wish | null; fault: string | null }
+type Step = { step: number; action: Action; memberId: string; command: MemberCommand | null; fault: string | null }
 
 /** What a step came to: what was done, or why it was not. */
 type Outcome = { step: number; action?: Action; fault?: string | undefined }
@@ -63,7 +63,7 @@ export async function applySome(
 
 async function nextSteps(tx: Tx, { partnerId, jobId, kind, appliedThrough }: Job): Promise<Step[]> {
   const { rows } = await sql<Step>`
-    select step, action, member_id, wish, fault from member_job_steps
+    select step, action, member_id, wish as command, fault from member_job_steps
      where partner_id = ${partnerId} and job_id = ${jobId} and step > ${appliedThrough}
      order by step limit ${stepsAtOnce[kind]}`.execute(tx)
   return rows
@@ -116,12 +116,12 @@ async function change(
 ): Promise<Outcome[]> {
   if (steps.length === 0) return []
   const { partnerId, createdAt: since } = job
-  // Before the wishes are read, which depend on what kind of account a member has.
+  // Before the commands are read, which depend on what kind of account a member has.
   const changed = await lockAll(tx, { partnerId, memberIds: steps.map(({ memberId }) => memberId), since })
   // A file says everything about a member, as it was known when it was sent. What has been done about them since is younger.
   const isStale = ({ memberId }: Step) => job.kind === 'file' && changed.has(memberId)
   const fresh = steps.filter(step => !isStale(step))
-  const decided = await decideAll(tx, { partner, wishes: await wishesOf(tx, job, fresh), now })
+  const decided = await decideAll(tx, { partner, commands: await commandsOf(tx, job, fresh), now })
   const isRefused = decided.some(each => each instanceof Problem) && job.kind === 'actions'
   const decisions = decided.filter(
     (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== 'Unchanged',
@@ -143,12 +143,12 @@ async function change(
   ]
 }
 
-async function wishesOf(tx: Tx, job: Job, steps: Step[]): Promise<Wish[]> {
-  const listed = steps.filter(({ wish, action }) => wish === null && action !== 'Offboard')
+async function commandsOf(tx: Tx, job: Job, steps: Step[]): Promise<MemberCommand[]> {
+  const listed = steps.filter(({ command, action }) => command === null && action !== 'Offboard')
   const places = listed.map(({ step, memberId }) => ({ row: step, memberId }))
-  const read = places.length === 0 ? [] : await readWishes(tx, job, places)
+  const read = places.length === 0 ? [] : await readCommands(tx, job, places)
   const byStep = new Map(listed.map(({ step }, index) => [step, read[index]]))
-  return steps.map(({ step, memberId, wish }) => wish ?? byStep.get(step) ?? { type: 'Offboard', memberId })
+  return steps.map(({ step, memberId, command }) => command ?? byStep.get(step) ?? { type: 'Offboard', memberId })
 }
 
 async function noteFaults(tx: Tx, { partnerId, jobId }: Job, failed: Outcome[]): Promise<void> {
@@ -186,7 +186,7 @@ async function noteActions(
     .execute()
 }
 
-/** Ends a job, and tells of it. */
+/** Ends a job, and emits its event. */
 export async function end(
   tx: Tx,
   { partnerId, jobId }: { partnerId: string; jobId: string },
@@ -198,15 +198,34 @@ export async function end(
     .where('partnerId', '=', partnerId)
     .where('id', '=', jobId)
     .execute()
-  await tell(tx, { partnerId, jobId, status, now })
+  await emitStatus(tx, { partnerId, jobId, status, now })
 }
 
-/** Tells of the state that a job has come to. */
-export async function tell(
+/** Emits the event of the status that a job has come to. */
+export async function emitStatus(
   tx: Tx,
-  { partnerId, jobId, status, now }: { partnerId: string; jobId: string; status: keyof typeof eventTypes; now: Date },
+  { status, ...job }: { partnerId: string; jobId: string; status: keyof typeof eventTypes; now: Date },
 ): Promise<void> {
-  await events.append(tx, { partnerId, type: eventTypes[status], resourceId: jobId, data: { jobId, status }, now })
+  await emit(tx, { ...job, status, type: eventTypes[status] })
+}
+
+export async function emit(
+  tx: Tx,
+  {
+    partnerId,
+    jobId,
+    type,
+    status,
+    now,
+  }: {
+    partnerId: string
+    jobId: string
+    type: 'job.expired' | (typeof eventTypes)[keyof typeof eventTypes]
+    status: keyof typeof eventTypes
+    now: Date
+  },
+): Promise<void> {
+  await events.append(tx, { partnerId, type, resourceId: jobId, data: { jobId, status }, now })
 }
 
 const eventTypes = {

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { parse } from 'csv-parse'
 import { type Cell, csvLines, detectDelimiter, FileFault, plain, readRows, unescaped } from '../src/tabular/tabular.ts'
 
-/** What is to be said beside a row; without a row it is about somebody who is not in the file, and comes last. */
+/** The note on a row. Notes without a row are about members who are not in the file, and come last. */
 export type Note = { row: number | null; action: string; outcome: string; memberId: string; message: string }
 
 const added = ['row', 'action', 'outcome', 'member_id', 'message']

@@ -84,12 +84,12 @@ export async function reject(api: Api, jobId: string) {
   return summaryOf(await review(api, { jobId, verb: 'reject' }))
 }
 
-/** Asks whether they may go. @throws with a sentence when they may not, or nobody can be asked */
+/** Asks whether they may go. @throws with a sentence when they may not, or there is no terminal to ask at */
 async function agree(api: Api, { plan, offboard }: Preview): Promise<void> {
   const howMany = `${plan.offboard} of ${await countMembers(api)} members`
   if (!isAnybodyThere()) {
     throw new Error(
-      `${howMany} would be offboarded, and nobody can be asked here. Nothing was done; look at it with --dry-run, then add --yes`,
+      `${howMany} would be offboarded, and there is no terminal to ask at. Nothing was done; look at it with --dry-run, then add --yes`,
     )
   }
   console.error(`\n${howMany} would be offboarded, because they are not in the file:\n`)
@@ -98,7 +98,7 @@ async function agree(api: Api, { plan, offboard }: Preview): Promise<void> {
   if (!(await ask('From then on they cannot withdraw.'))) throw new Error('Nothing was done')
 }
 
-// With their e-mail addresses: nobody knows people by their ids.
+// With their e-mail addresses, since ids mean nothing to a person.
 async function named(api: Api, memberIds: string[]): Promise<string> {
   const asked = memberIds.slice(0, limits.namedMax)
   const query = asked.map(memberId => `memberIds=${memberId}`).join('&')
@@ -122,7 +122,7 @@ async function seeThrough(
   let job = await follow(api, jobId)
   if (job.progress.type === 'AwaitingReview') {
     const { offboard } = await planOf(api, jobId)
-    // Whoever has agreed to so many has been told that it is more than the partner's share.
+    // The user who agreed to so many was told that it is more than the partner's share.
     if (offboard > offboardMax && !options.yes) {
       const what = `By now the import offboards ${offboard} of ${await countMembers(api)} members.`
       if (!isAnybodyThere()) throw new Error(`${what} ${waysOfReview(jobId)}`)
@@ -162,7 +162,7 @@ async function follow(api: Api, jobId: string): Promise<Job> {
         movedAtMs = Number.POSITIVE_INFINITY
         progress.end()
         console.error(
-          'Nothing moves: does a worker run (openwage start --worker)? Ctrl-C ends only this command; the import goes on by itself.',
+          'Nothing moves: does a worker run (openwage start --worker)? Ctrl-C ends only this command; the import goes on.',
         )
       }
       await wait(pauseMs)
@@ -248,7 +248,7 @@ async function writeFaults(source: MemberSource, faults: Fault[]): Promise<strin
 async function withWayOut(api: Api, refusal: Refusal): Promise<Error> {
   if (refusal.status === 413) {
     return new Error(
-      `${refusal.message}. Leave out columns that you do not need, but nobody of the list: who is missing is offboarded`,
+      `${refusal.message}. Leave out columns that you do not need, but no members: members who are missing are offboarded`,
       { cause: refusal },
     )
   }

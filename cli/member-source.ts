@@ -25,7 +25,7 @@ export async function lookAt(file: MemberFile): Promise<MemberSource> {
   return { ...file, kind, bytes: found.size, changedAtMs: found.mtimeMs }
 }
 
-/** @throws with a sentence when somebody has written the file since it was looked at: what was agreed to was another list */
+/** @throws with a sentence if the file has changed since it was checked: the user agreed to another list */
 export async function requireUnchanged(source: MemberSource): Promise<void> {
   const { bytes, changedAtMs } = await lookAt(source)
   if (bytes === source.bytes && changedAtMs === source.changedAtMs) return

@@ -18,7 +18,7 @@ import { type Action, actionOf, type FileTerms, faultOf, type Kind, planOfAction
 /** A job that is to be applied, locked. It was sent when it was created. */
 export type Job = FileTerms & { kind: Kind; steps: number; appliedThrough: number; createdAt: Date }
 
-// A chunk of a file holds its members' locks for a fraction of a second. Actions are applied all together or not at all.
+// A chunk of a file holds its members' locks for a fraction of a second. Actions are applied all or none.
 const stepsAtOnce = { file: 1_000, actions: 10_000 }
 
 // Actions that build on each other, such as those of one member, are written one after the other, all in one transaction.
@@ -75,7 +75,7 @@ async function take(
 ): Promise<Outcome[]> {
   const isNew = (step: Step) => job.kind === 'file' && step.action === 'Invite'
   return [
-    // First what is locked member by member, as everybody does: who waits for an e-mail then holds no member that we want.
+    // Changes first: they lock members, and an invitation that waits for an e-mail must not hold a member that they want.
     ...(await change(tx, { job, partner, steps: steps.filter(step => !isNew(step)), now })),
     ...(await invite(tx, { job, partner, steps: steps.filter(isNew), now })),
   ]

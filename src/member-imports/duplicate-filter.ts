@@ -32,6 +32,6 @@ export class DuplicateFilter {
   }
 }
 
-// Nobody can choose texts that all have one place.
+// Random, so that texts cannot be chosen to collide.
 const seed = randomInt(0x8000_0000)
 const places = 2 ** Math.ceil(Math.log2(limits.rowsMax * 2))

@@ -12,7 +12,7 @@ const rowsMax = 5_000
 // Of one transaction.
 const expiredMax = 100
 
-// After which a job that somebody held is looked at again.
+// After which a locked job is tried again.
 const heldMs = 500
 
 // Of one job in a row; after that it has its turn in the next round.
@@ -35,7 +35,7 @@ export const memberJobJobs: Jobs = {
         if (applied === undefined) held.push(jobId)
         else if (applied.hasEnded) await memberImports.noteGrowth(db, applied)
       } catch (error) {
-        // Somebody has taken an e-mail or a worker id in between: decided again, the step sees them.
+        // Another member has taken an e-mail or a worker_id in between: decided again, the step sees that.
         const mayPass = isUniqueViolation(error) || unavailability(error) === 'nothing-done'
         collisions += 1
         log.warn({ err: error, jobId, collisions }, 'steps of a member job were not taken')
@@ -47,7 +47,7 @@ export const memberJobJobs: Jobs = {
       }
     }
     if (failures.length > 0) throw failures[0]
-    // Whoever held a job may have been another worker, or somebody who only looked at it.
+    // A job may have been locked by another worker, or by an operator's query.
     if ((await memberImports.findNext(db, { except: failed })) !== undefined) {
       const at = new Date(now().getTime() + (held.length > 0 ? heldMs : 0))
       await db.transaction().execute(tx => wake(tx, { job: 'apply-member-jobs', at }))

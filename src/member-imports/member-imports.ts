@@ -46,7 +46,7 @@ export type Created = { jobId: string; plan: Plan; needsReview: boolean }
 
 /**
  * A file to read, which is the complete list of members.
- * `offboardMax`: as many as somebody has agreed to; with more, the job waits for a review.
+ * `offboardMax`: as many as the caller has agreed to; with more, the job waits for a review.
  */
 export type MemberFile = {
   /** Of the open file. */
@@ -298,7 +298,7 @@ export async function findNext(db: Reader, { except }: { except: string[] }): Pr
 
 /**
  * Takes the next steps of a job; of a queued one the first is to plan it anew.
- * @returns undefined when somebody else is at it, or has ended it; else whether it has ended, and how many steps it has
+ * @returns undefined if another worker has locked or ended it; else whether it has ended, and how many steps it has
  */
 export async function applyNext(
   tx: Tx,
@@ -369,7 +369,7 @@ async function begin(
 }
 
 /**
- * Has the planner look at the tables that a large job has filled, instead of waiting for PostgreSQL to notice by itself: until
+ * Analyzes the tables that a large job has filled, instead of waiting for autovacuum: until
  * then statements would be planned for tables of a tenth of the size.
  */
 export async function noteGrowth(db: Db, { steps }: { steps: number }): Promise<void> {

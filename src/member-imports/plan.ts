@@ -31,7 +31,7 @@ const decidedAtOnce = 1_000
  * Compares the rows of a file, which have been copied, with the members, and stores a step for everything that is to be done.
  *
  * A row is the member with its e-mail among active and invited ones, else the one with its `worker_id`, else the inactive one
- * with its e-mail who was removed last, else somebody new. Who is active or invited and in no row is to be offboarded.
+ * with its e-mail who was removed last, else a new member. Active and invited members in no row are to be offboarded.
  * @param readTo the last row of the file
  * @param clashes what to do with a row that clashes with another member. A job ahead may resolve it, so a queued file defers
  * it: the row gets a step that is marked as failed, until the file is planned again in its turn.
@@ -54,7 +54,7 @@ export async function planFile(
   >,
 ): Promise<{ plan: Plan; faults: Fault[]; faultsMore: number; membersBefore: number }> {
   const isLarge = rowCount > decidedAtOnce
-  // A plan that is made for a small table joins a million rows one by one. Who analyzes the same table holds nobody up.
+  // A plan that is made for a small table joins a million rows one by one. Concurrent analyzes do not wait for each other.
   if (isLarge) await sql`select analyze_tables('member_job_rows')`.execute(tx)
   await sql`
     create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
@@ -66,13 +66,13 @@ export async function planFile(
   if (mayBeRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
   if (mayBeRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
   const repeated = await listFaults(tx, { clashes })
-  // With so many, nobody is helped by what the comparison would add.
+  // With so many, the comparison would add nothing of use.
   if (repeated.faultsMore > 0) return { plan: nothing, membersBefore: 0, ...repeated }
   const { membersBefore, offboard } = await match(tx, { terms, rowTo, isLarge, now })
   await noteMetTwice(tx)
   const invite = await planNew(tx, terms)
   const { update, bringBack } = await planKnown(tx, { terms, partner, now })
-  // Whoever reads what is to be done, or was done, joins both.
+  // The results join both tables.
   if (isLarge) await sql`select analyze_tables('member_job_steps')`.execute(tx)
   const plan = { invite, update, bringBack, offboard, unchanged: rowCount - invite - update - bringBack }
   const found = await listFaults(tx, { clashes })
@@ -105,7 +105,7 @@ export async function planFileAgain(
   return faultsMore > 0 ? null : { plan: marked, membersBefore }
 }
 
-// A row may have a step already: of two rows that are one member, each was planned by itself.
+// A row may have a step already: two rows of one member are planned separately.
 async function markFaulty(
   tx: Tx,
   { terms: { partnerId, jobId }, plan, rowCount }: { terms: FileTerms; plan: Plan; rowCount: number },
@@ -157,7 +157,7 @@ export function isClash(refusal: Problem): boolean {
   return refusal.name === 'MemberAlreadyInvited'
 }
 
-/** Why a command cannot be, in a sentence that stands by itself. */
+/** Why a command is refused, as a complete sentence. */
 export function faultOf(refusal: Problem): string {
   if (refusal.name !== 'MemberAlreadyInvited') return refusal.message
   return `another member, ${refusal.issues[0]?.memberId}, has the e-mail or the worker_id`

@@ -50,7 +50,7 @@ const threads = new ReaderThreads<Reading, Uint8Array, Read>(new URL('./read-thr
 })
 
 /**
- * Reads a file in a thread of its own, which cannot take more memory than it is given, and copies its rows where
+ * Reads a file in a worker thread with a limited heap, and copies its rows where
  * `openCopy` leads to. The rows of a file with faults are copied as far as they have none themselves.
  * @param reading with the `signal` of a caller who has hung up
  * @throws Problem `ServiceUnavailable` when too many files are being read already

@@ -11,10 +11,10 @@ import { DuplicateFilter } from './duplicate-filter.ts'
 import { type Header, type RowRead, readHeader, readRow } from './read.ts'
 import type { Fault, Read, Reading } from './read-file.ts'
 
-// A thread of its own: reads a file row by row, checks every row by itself, and hands on the rows as PostgreSQL's COPY takes
-// them. It knows neither the database nor the other members.
+// Runs in a worker thread: reads a file row by row, checks each row on its own, and sends the rows in the format of
+// PostgreSQL's COPY. It has no access to the database or the other members.
 
-// A file with that many faults is not counted to its end at any price.
+// A file with that many faults is not worth counting to its end.
 const countMsMax = 2_500
 // More would only fill the memory.
 serveReads<Reading, Uint8Array, Read>(read, { batchesAhead: 4 })
@@ -63,7 +63,7 @@ async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>)
   return read
 }
 
-// The line of COPY in its text format for a row; or what is wrong with the row, whoever it is.
+// The line of COPY in its text format for a row; or what is wrong with the row, whichever member it is.
 function copyLines(
   { partnerId, jobId, country, today, tiers, now }: Reading,
   seen: { email: DuplicateFilter; worker_id: DuplicateFilter },

@@ -70,7 +70,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
       }),
   )
 
-  // A scope of its own, since only these operations take files.
+  // A separate scope, since only these operations take files.
   app.register(async (scope: App) => {
     acceptUploads(scope)
     for (const { version, id, summary, removesAccounts, ofAccounts } of uploads) {
@@ -82,7 +82,7 @@ export function memberJobRoutes(app: App, { db, pool }: Edge): void {
             id,
             tag,
             summary,
-            description: `The file is the complete list of members: whoever is new is invited, who has changed is updated, who was removed is brought back, and **who is missing is offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has an issue for each of the first 1,000 and one that counts the rest, and nothing happens. What is done about a member after the file was sent is younger than the file, and stays. A file that is sent while another job has not ended is queued behind it (\`NotReady\`) and compared with the members when its turn comes; then it wins over every job that was sent before it. With 5 files queued, the next is a \`Conflict\`. See docs/members-in-files.md.`,
+            description: `The file is the complete list of members: new members are invited, changed ones are updated, offboarded ones are reinstated, and **members who are missing are offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has an issue for each of the first 1,000 and one that counts the rest, and nothing happens. What is done about a member after the file was sent is younger than the file, and stays. A file that is sent while another job has not ended is queued behind it (\`NotReady\`) and compared with the members when its turn comes; then it wins over every job that was sent before it. With 5 files queued, the next is a \`Conflict\`. See docs/members-in-files.md.`,
             query: FileQuery,
             fileBody: {
               description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows.`,
@@ -249,7 +249,7 @@ const reviews = [
     action: 'member_job.approve',
     summary: 'Approve a member job',
     description:
-      'Lets a job that waits for a review go on. It offboards those whom its results name, and nobody who has come since. Approving one again is the same answer; one that was rejected is a `Conflict`.',
+      'Lets a job that waits for a review go on. It offboards the members that its results name, and none who were added since. Approving one again is the same answer; one that was rejected is a `Conflict`.',
     decide: memberImports.approve,
   },
   {

@@ -49,7 +49,7 @@ export const FileQuery = Type.Object(
         minimum: 0,
         maximum: 1_000_000_000,
         description:
-          'The job waits for a review when it offboards more than these, whatever the partner’s share: what a dry run has shown, and somebody has agreed to.',
+          'The job waits for a review when it offboards more than these, whatever the partner’s share: what a dry run has shown, and the caller has agreed to.',
       }),
     ),
   },

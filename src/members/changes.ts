@@ -41,7 +41,7 @@ export type MemberCommand =
 export type Decision = { before: Member | undefined; after: Member; changed: FieldName[]; steps: Step[] }
 
 /**
- * Holds members, in the order of their ids as everybody who holds several, for decisions that are to be written.
+ * Locks the members in id order, the order of every statement that locks several.
  * @returns those of them whose latest change was instructed after an instant
  */
 export async function lockAll(
@@ -83,7 +83,7 @@ export async function decideAll(
 /**
  * Writes what `decideAll` has decided in this transaction, about members that it holds.
  * @param instructedAt when the partner asked for it, which may be long before `now`
- * @throws a unique violation when somebody else has taken an e-mail or a `workerId` since
+ * @throws a unique violation if another member has taken an e-mail or a `workerId` since
  */
 export async function writeAll(
   tx: Tx,
@@ -95,7 +95,7 @@ export async function writeAll(
 type Writing = { partnerId: string; instructedAt: Date; now: Date }
 
 /**
- * Invites everybody of a relation, by one statement.
+ * Invites every member of a relation in one statement.
  * @param instructedAt as for `writeAll`
  * @param source a `select` of the columns that a new member needs, in the form that they are stored in; of `countMax` rows at most
  * @returns the ids of those who were invited; the e-mail or `workerId` of the others belongs to another member
@@ -124,7 +124,7 @@ export async function inviteAll(
       returning id
     ), ${emitted}
     select id from invited`
-  // Nearly always nobody is in the way, and then to look before each row costs a quarter of all.
+  // Conflicts are rare, and checking each row for one costs a quarter of the insert.
   await sql`savepoint invitation`.execute(tx)
   const { rows } = await insert(sql``)
     .execute(tx)
@@ -317,7 +317,7 @@ function statusBy(steps: Step[], otherwise: Member['status']): Member['status'] 
 }
 
 /**
- * Parts decisions into runs that may be written at once: in a wave nobody is named twice, and nobody takes an e-mail or a
+ * Splits decisions into runs that may be written at once: in a wave no member occurs twice, and none takes an e-mail or a
  * `workerId` that another one of the wave lets go of, which a statement might find still taken.
  */
 export function wavesOf(decisions: Decision[]): Decision[][] {

@@ -146,7 +146,7 @@ export async function list(
 // Of a file so many rows are read at once.
 const rowsAtOnce = 2_000
 
-/** All of them, oldest first: whoever comes while they are read stands at the end. */
+/** All of them, oldest first. A member who is added meanwhile comes last. */
 export async function* listAll(
   db: Reader,
   { partnerId, filter }: { partnerId: string; filter: Filter },

@@ -83,7 +83,7 @@ export function memberRoutes(app: App, { db }: Edge): void {
     },
   )
 
-  // For whoever makes the file, who has no key.
+  // Public: the person who fills in the file has no API key.
   app.get('/members-template.csv', { schema: { hide: true } }, async (_request, reply) =>
     reply.headers(csvHeaders('members-template.csv')).send(template),
   )

@@ -52,7 +52,7 @@ export function decideInvitation(body: NewMember, facts: Facts): { profile: Prof
   return { profile, steps: facts.autoActivate ? ['invited', 'activated'] : ['invited'] }
 }
 
-/** The profile of a new member as it is stored, and what of it cannot be, whoever the other members are. */
+/** Normalises the profile of a new member, and lists what is wrong with it, other members aside. */
 export function normaliseNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
   return normalise({ ...absentValues, ...body }, undefined, facts)
 }
@@ -119,7 +119,7 @@ export function decideActivation(member: Member): Outcome | Problem {
   }
 }
 
-/** The one answer for a member who does not exist and for another partner's, so that nobody can tell them apart. */
+/** The same answer for an unknown member and for another partner's, so that callers cannot tell them apart. */
 export function memberNotFound(memberId: string): Problem {
   return problem('MemberNotFound', 'There is no such member', { memberId })
 }
@@ -144,7 +144,7 @@ function decideChange(
   const { profile, faults } = normalise(wanted, member, facts)
   const changed = changedFields(member, profile)
   const { emailHolderId, workerIdHolderId } = facts.holders
-  // An inactive member holds no e-mail, so that somebody else may have this one's by now.
+  // An inactive member holds no e-mail, so another member may have it by now.
   const claimsEmail = changed.includes('email') || steps.length > 0
   const holderId = (claimsEmail ? emailHolderId : null) ?? (changed.includes('workerId') ? workerIdHolderId : null)
   if (holderId !== null) return alreadyInvited(holderId)
@@ -195,7 +195,7 @@ function normalise(
   return { profile, faults }
 }
 
-// Nobody who was born before is at work; and the database knows no year 0.
+// No employee was born before; and PostgreSQL has no year 0.
 const earliestDob = '1900-01-01'
 
 function changedFields(member: Member, profile: Profile): FieldName[] {

@@ -2,7 +2,7 @@
 export const limits = {
   /** Rows below the header, blank ones among them: the largest member list that can be imported at once. */
   rowsMax: 1_000_000,
-  /** Cells of a row. A list has 13 columns that we know; nobody who sends more than this means them. */
+  /** Cells of a row. A list has 13 known columns; more than this is a mistake. */
   columnsMax: 100,
   /** Cells of a row, empty ones too, beyond which nothing more of the file is read. */
   rowCellsMax: 1_000,
@@ -16,7 +16,7 @@ export const limits = {
   archivePartsMax: 1_000,
   /** Bytes out for each byte in. Honest sheets come to 30, those that hold one row again and again to 100, bombs to 1,000. */
   ratioMax: 200,
-  /** Bytes of a part that may be packed as tightly as it likes: so small, it harms nobody. */
+  /** Bytes of a part that may be packed as tightly as it likes: it is too small to do harm. */
   ratioFreeBytes: 1024 * 1024,
   /** Unpacked bytes of the sheet: a million rows of thirteen cells. It is read as it is unpacked. */
   sheetBytesMax: 768 * 1024 * 1024,

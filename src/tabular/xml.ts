@@ -12,7 +12,7 @@ type Handlers = {
 }
 
 /**
- * Parses XML as it arrives. Refuses what no spreadsheet writes: entities of its own, comments and other markup that some
+ * Parses XML as it arrives. Refuses what no spreadsheet writes: entity declarations, comments and other markup that some
  * readers take for the end of a text; and texts, tags and nesting beyond the limits.
  * @param row gives the row that is being read, for the fault
  * @throws FileFault

@@ -421,10 +421,12 @@ function mustBeReviewed(
   return isMany || isEverybody || (offboardMax !== null && offboard > offboardMax)
 }
 
-// Large files take longer than what anybody waits for; and what PostgreSQL then compiles, it uses once.
+// Large files take minutes; the shared texts of a workbook are read, without a statement, before its first row is copied; and
+// what PostgreSQL would compile, it would use once.
 async function allowForLargeFile(tx: Tx): Promise<void> {
   await sql`
     select set_config('statement_timeout', '10min', true), set_config('work_mem', '64MB', true),
+           set_config('idle_in_transaction_session_timeout', '60s', true),
            set_config('jit', 'off', true)`.execute(tx)
 }
 

@@ -66,7 +66,7 @@ async function bench(options: Options): Promise<void> {
       )
       noteFault(results, name, fault)
     }
-    await measureImports(server, where, { ...options, imported })
+    await measureImports(server, where, { rows: options.importRows, rounds: options.rounds, imported })
   }
   if (parts.has('growth')) {
     results.grown = await measureGrowth(server, where, options)

@@ -47,9 +47,8 @@ const pollMs = 50
 export async function measureImports(
   server: Server,
   where: Omit<Where, 'databaseUrl'>,
-  { isQuick, rounds, imported }: { isQuick: boolean; rounds: number; imported: (figures: Import) => void },
+  { rows, rounds, imported }: { rows: number; rounds: number; imported: (figures: Import) => void },
 ): Promise<void> {
-  const rows = isQuick ? 20_000 : 1_000_000
   const files = {
     first: path.join(where.logs, 'members-first.csv'),
     again: path.join(where.logs, 'members-again.csv'),

@@ -12,6 +12,8 @@ export type Options = {
   seconds: number
   rounds: number
   isQuick: boolean
+  /** Of the list of members that is imported. */
+  importRows: number
   jsonFile: string | undefined
   /** The checkout whose product is measured. */
   productDir: string
@@ -25,6 +27,7 @@ const usage = `npm run bench -- [options]
   --seconds N            of each measurement (4)
   --rounds N             interleaved, of which the medians are told (3)
   --quick                one round of 2 seconds, small growth and imports; to see that it works, not how fast
+  --import-rows N        of the imported list (1,000,000; 20,000 with --quick)
   --no-growth            without the growth part, which takes half an hour and 55 GB of disk
   --json FILE            write every figure of every round there
   --product DIR          measure the product of another checkout
@@ -42,6 +45,7 @@ export function readOptions(): Options {
       rounds: { type: 'string' },
       quick: { type: 'boolean', default: false },
       growth: { type: 'boolean', default: true },
+      'import-rows': { type: 'string' },
       json: { type: 'string' },
       product: { type: 'string' },
       'typical-connections': { type: 'string', default: '20' },
@@ -58,6 +62,7 @@ export function readOptions(): Options {
     seconds: whole(values.seconds ?? (values.quick ? '2' : '4')),
     rounds: whole(values.rounds ?? (values.quick ? '1' : '3')),
     isQuick: values.quick,
+    importRows: whole(values['import-rows'] ?? (values.quick ? '20000' : '1000000')),
     jsonFile: values.json,
     productDir: values.product ?? fileURLToPath(new URL('..', import.meta.url)),
     typicalConnections: whole(values['typical-connections']),

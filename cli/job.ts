@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import * as inspection from '../src/member-jobs/inspection.ts'
+import * as inspection from '../src/member-imports/inspection.ts'
 import { findState } from '../src/partners/partners.ts'
 import { examples } from './help.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'

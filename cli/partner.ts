@@ -165,6 +165,11 @@ for (const command of [createCommand, setCommand]) {
       whole({ min: 0, max: 100 }),
     )
     .option(
+      '--review-days <n>',
+      withDefault('reject a job that has waited for approval for this many days', 'reviewDays'),
+      whole({ min: 1, max: 365 }),
+    )
+    .option(
       '--requests-per-second <n>',
       withDefault('sustained rate limit', 'requestsPerSecond'),
       whole({ min: 1, max: 1_000_000 }),

@@ -1,5 +1,5 @@
 import writeExcelFile, { type SheetData } from 'write-excel-file/node'
-import { type Column, columns } from '../src/members/schema.ts'
+import { type Column, columns } from '../src/members/fields.ts'
 
 // In characters, for typical values. Other columns are as wide as a name.
 const widths: Partial<Record<Column, number>> = { email: 32, phone: 20, account_holder: 28, iban: 30 }

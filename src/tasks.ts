@@ -11,6 +11,7 @@ export type TaskName =
   | 'make-pay-runs-available'
   | 'close-pay-cycles'
   | 'apply-member-jobs'
+  | 'expire-member-jobs'
   | 'forget-member-jobs'
   | 'forget-idempotency-keys'
   | 'fold-float-changes'

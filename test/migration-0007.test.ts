@@ -5,7 +5,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { connect } from '../src/database/connect.ts'
 import type { Db } from '../src/database/database.ts'
-import * as memberJobs from '../src/member-jobs/member-jobs.ts'
+import * as memberImports from '../src/member-imports/member-imports.ts'
 
 const folder = new URL('../migrations/', import.meta.url)
 const name = '0007_queue_of_member_jobs.sql'
@@ -50,10 +50,10 @@ afterAll(async () => {
 })
 
 test('migration 0007 makes jobs of actions count every action, including the one being applied', async () => {
-  const find = (jobId: string) => memberJobs.find(db, { partnerId: 'par', jobId })
+  const find = (jobId: string) => memberImports.find(db, { partnerId: 'par', jobId })
   expect(await find('maj_1')).toMatchObject({ status: 'Completed', steps: 3, stepsDone: 3 })
-  const jobId = await memberJobs.findNext(db, { except: [] })
+  const jobId = await memberImports.findNext(db, { except: [] })
   expect(jobId).toBe('maj_2')
-  await db.transaction().execute(tx => memberJobs.applyNext(tx, { jobId: 'maj_2', now }))
+  await db.transaction().execute(tx => memberImports.applyNext(tx, { jobId: 'maj_2', now }))
   expect(await find('maj_2')).toMatchObject({ status: 'Completed', steps: 3, stepsDone: 3, plan: { unchanged: 2 } })
 })

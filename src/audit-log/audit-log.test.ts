@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
-import { memberJobTasks } from '../member-jobs/tasks.ts'
+import { memberJobTasks } from '../member-imports/tasks.ts'
 import { type Action, differences, list } from './audit-log.ts'
 
 let harness: Harness

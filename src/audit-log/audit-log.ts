@@ -26,6 +26,7 @@ export const actions = [
   'member_job.create',
   'member_job.approve',
   'member_job.reject',
+  'member_job.expire',
   'pay_run.create',
   'pay_run.revert',
   'pay_cycle.settle',
@@ -37,13 +38,16 @@ export type Action = (typeof actions)[number]
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json | undefined }
 export type Details = { [name: string]: Json | undefined }
 
-/** The author of a change. `name` is the id of the API key, or user@host for a command. */
+/** The author of a change. `name` is the id of the API key, user@host for a command, or `system` for the worker. */
 export type Actor = {
-  kind: 'api_key' | 'cli'
+  kind: 'api_key' | 'cli' | 'worker'
   name: string
   address: string | null
   requestId: string | null
 }
+
+/** The system itself, for a change that a setting decides. */
+export const worker: Actor = { kind: 'worker', name: 'system', address: null, requestId: null }
 
 /** One change. `details` never contains names, e-mails, phone numbers, full account numbers or secrets: rows are kept forever. */
 export type Change = { action: Action; resourceId: string; details: Details }

@@ -158,6 +158,7 @@ export type DB = {
     endedAt: Date | null
     forgottenAt: Date | null
     offboardMax: number | null
+    reviewSince: Date | null
   }
   members: {
     partnerId: string
@@ -198,6 +199,7 @@ export type DB = {
     cycleAnchor: Generated<string>
     shortfallPolicy: Generated<'carry' | 'write_off'>
     offboardReviewPercent: Generated<number>
+    reviewDays: Generated<number>
   }
   payCycles: {
     partnerId: string

@@ -139,6 +139,7 @@ export const catalogue = {
   'job.processing': { when: 'A member job started to be applied.', data: JobData },
   'job.completed': { when: 'A member job was applied.', data: JobData },
   'job.rejected': { when: 'A member job was rejected.', data: JobData },
+  'job.expired': { when: 'A member job waited for approval for too long; it was rejected.', data: JobData },
   'float.low': {
     when: 'The free float fell below its floor. Withdrawals in its currency are refused.',
     data: FloatData,

@@ -48,7 +48,9 @@ export function emitSql(all: NewEvent[]) {
 }
 
 /**
- * SQL of an insert of the first event of each resource that the same statement makes, for resources by the thousand.
+ * SQL of the parts `feed` and `emitted` of a `with`: inserts the first event of each resource that the same statement makes,
+ * for resources by the thousand. They are numbered at once, under the lock of the partner's feed, which is held until the
+ * commit: the caller commits soon. Numbered later, each event and its index entries would be written a second time.
  * @param made a relation with one row per resource, at most `countMax` of them
  * @param resourceId its column with the id of the resource
  * @param data SQL of each field of the event's data
@@ -73,12 +75,18 @@ export function emitFirstSql<T extends EventType>({
   const ids = Array.from({ length: countMax }, () => newId('event', now))
   const fields = Object.entries<RawBuilder<unknown>>(data).map(([name, value]) => sql`${sql.lit(name)}, ${value}`)
   return sql`
-    insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
-    select ${partnerId}, named.id, ${type}, made.resource_id, 1, made.data, ${now}
-      from (select ${resourceId} as resource_id, jsonb_build_object(${sql.join(fields)}) as data,
-                   row_number() over () as place
-              from ${made}) made
-      join unnest(${ids}::text[]) with ordinality as named (id, place) using (place)`
+    feed as (
+      insert into event_feeds (partner_id, last_position) values (${partnerId}, (select count(*) from ${made}))
+          on conflict (partner_id) do update set last_position = event_feeds.last_position + excluded.last_position
+      returning last_position - (select count(*) from ${made}) as numbered_before
+    ), emitted as (
+      insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
+      select ${partnerId}, named.id, ${type}, made.resource_id, 1, made.data, ${now}, feed.numbered_before + place
+      from feed cross join (select ${resourceId} as resource_id, jsonb_build_object(${sql.join(fields)}) as data,
+                                   row_number() over () as place
+                              from ${made}) made
+      join unnest(${ids}::text[]) with ordinality as named (id, place) using (place)
+    )`
 }
 
 /** Something that happened to a resource; `sequence` counts the steps of one resource from 1. */

@@ -7,19 +7,19 @@ import { mapInSlices } from '../pace.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { type Day, dayIn } from '../time.ts'
-import { columnsOf, select, toMember } from './rows.ts'
+import type { FieldName } from './fields.ts'
+import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
 import {
   decideActivation,
   decideInvitation,
   decideListed,
-  decideRemoval,
+  decideOffboarding,
   decideReplacement,
   decideUpdate,
   type Facts,
   type Member,
   memberNotFound,
   type Outcome,
-  type Profile,
   type Step,
   statusAfter,
 } from './rules.ts'
@@ -32,17 +32,17 @@ export type PartnerRules = Pick<Partner, 'id' | 'country' | 'timeZone' | 'autoAc
  * One thing to do about a member. `Add` makes the member with this id; `List` is a row of a complete list of members, which
  * changes what is given and brings back who was removed.
  */
-export type Wish =
+export type MemberCommand =
   | { type: 'Add'; memberId: string; body: NewMember }
   | { type: 'Replace'; memberId: string; body: NewMember }
   | { type: 'Update' | 'List'; memberId: string; update: MemberUpdate }
   | { type: 'Offboard' | 'Activate'; memberId: string }
 
-/** What becomes of a member by one wish; `before` is undefined for a new one. */
-export type Decision = { before: Member | undefined; after: Member; changed: (keyof Profile)[]; steps: Step[] }
+/** What becomes of a member by one command; `before` is undefined for a new one. */
+export type Decision = { before: Member | undefined; after: Member; changed: FieldName[]; steps: Step[] }
 
 /**
- * Holds members, in the order of their ids as everybody who holds several, for decisions that are to be written.
+ * Locks the members in id order, the order of every statement that locks several.
  * @returns those of them whose latest change was instructed after an instant
  */
 export async function lockAll(
@@ -60,18 +60,23 @@ export async function lockAll(
 export const lastInstructedAt = sql`coalesce(members.instructed_at, members.updated_at)`
 
 /**
- * Decides wishes one after the other, by the rules that hold for one: each finds the members as those before it leave them.
+ * Decides commands one after the other, by the rules that hold for one: each finds the members as those before it leave them.
  * Writes nothing; for what `writeAll` is to write, `lockAll` holds the members before.
- * @returns for each wish, in their order, what becomes of the member, or why it cannot be
+ * @returns for each command, in their order, what becomes of the member, or why it cannot be
  */
 export async function decideAll(
   tx: Tx,
-  { partner, wishes, now }: { partner: PartnerRules; wishes: Wish[]; now: Date },
+  {
+    partner,
+    commands,
+    areIndependent = false,
+    now,
+  }: { partner: PartnerRules; commands: MemberCommand[]; areIndependent?: boolean; now: Date },
 ): Promise<(Decision | Problem)[]> {
-  const world = await loadWorld(tx, { partner, wishes, now })
-  return await mapInSlices(wishes, wish => {
-    const decision = decide(wish, world)
-    if (!(decision instanceof Problem)) takeOver(world, decision)
+  const state = await loadState(tx, { partner, commands, now })
+  return await mapInSlices(commands, command => {
+    const decision = decide(command, state)
+    if (!areIndependent && !(decision instanceof Problem)) assume(state, decision)
     return decision
   })
 }
@@ -79,7 +84,7 @@ export async function decideAll(
 /**
  * Writes what `decideAll` has decided in this transaction, about members that it holds.
  * @param instructedAt when the partner asked for it, which may be long before `now`
- * @throws a unique violation when somebody else has taken an e-mail or a `workerId` since
+ * @throws a unique violation if another member has taken an e-mail or a `workerId` since
  */
 export async function writeAll(
   tx: Tx,
@@ -91,7 +96,7 @@ export async function writeAll(
 type Writing = { partnerId: string; instructedAt: Date; now: Date }
 
 /**
- * Invites everybody of a relation, by one statement.
+ * Invites every member of a relation in one statement.
  * @param instructedAt as for `writeAll`
  * @param source a `select` of the columns that a new member needs, in the form that they are stored in; of `countMax` rows at most
  * @returns the ids of those who were invited; the e-mail or `workerId` of the others belongs to another member
@@ -107,7 +112,7 @@ export async function inviteAll(
   }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; instructedAt: Date; now: Date },
 ): Promise<Set<string>> {
   const partnerId = partner.id
-  const told = events.emitFirstSql({
+  const emitted = events.emitFirstSql({
     ...{ partnerId, countMax, now },
     type: 'member.invited',
     made: sql`invited`,
@@ -118,9 +123,9 @@ export async function inviteAll(
     with invited as (
       ${inserting(sql`(${source}) source`, { partnerId, instructedAt, now })} ${unlessTaken}
       returning id
-    ), told as (${told})
+    ), ${emitted}
     select id from invited`
-  // Nearly always nobody is in the way, and then to look before each row costs a quarter of all.
+  // Conflicts are rare, and checking each row for one costs a quarter of the insert.
   await sql`savepoint invitation`.execute(tx)
   const { rows } = await insert(sql``)
     .execute(tx)
@@ -142,8 +147,8 @@ export async function inviteAll(
   return new Set(memberIds)
 }
 
-// Everything that wishes are decided by. It changes as they are decided.
-type World = {
+// Everything that commands are decided by. It changes as they are decided.
+type MemberState = {
   partner: PartnerRules
   today: Day
   tierNames: string[]
@@ -156,14 +161,14 @@ type World = {
   moneyIn: Map<string, Currency>
 }
 
-async function loadWorld(
+async function loadState(
   tx: Tx,
-  { partner, wishes, now }: { partner: PartnerRules; wishes: Wish[]; now: Date },
-): Promise<World> {
+  { partner, commands, now }: { partner: PartnerRules; commands: MemberCommand[]; now: Date },
+): Promise<MemberState> {
   const partnerId = partner.id
   const tierCurrencies = await tiers.listCurrencies(tx, partnerId)
-  const wanted = wishes.flatMap(wish => wantedBy(wish) ?? [])
-  const named = wishes.filter(wish => wish.type !== 'Add').map(wish => wish.memberId)
+  const wanted = commands.flatMap(command => wantedBy(command) ?? [])
+  const named = commands.filter(command => command.type !== 'Add').map(command => command.memberId)
   const found = await select(tx, partnerId).where(sql<boolean>`id = any(${named}::text[])`).execute()
   const emails = wanted.flatMap(({ email }) => email ?? [])
   const workerIds = wanted.flatMap(({ workerId }) => workerId ?? [])
@@ -176,22 +181,22 @@ async function loadWorld(
          union all
         select id from members where partner_id = ${partnerId} and worker_id = any(${workerIds}::text[])))`)
     .execute()
-  const world: World = {
+  const state: MemberState = {
     ...{ partner, today: dayIn(partner.timeZone, now), moneyIn: new Map() },
     ...{ tierCurrencies, tierNames: [...tierCurrencies.keys()] },
     ...{ members: new Map(), emailHolders: new Map(), workerIdHolders: new Map() },
   }
-  for (const row of [...found, ...holders]) enter(world, toMember(row, row.id))
-  const movers = wishes.flatMap(wish => {
-    const member = world.members.get(wish.memberId)
-    const tier = wantedBy(wish)?.tier
+  for (const row of [...found, ...holders]) enter(state, toMember(row, row.id))
+  const movers = commands.flatMap(command => {
+    const member = state.members.get(command.memberId)
+    const tier = wantedBy(command)?.tier
     if (member === undefined || tier === undefined) return []
     const currency = tierCurrencies.get(member.tier)
     return currency === undefined || currency === tierCurrencies.get(tier) ? [] : [{ memberId: member.id, currency }]
   })
   const withMoney = await findWithMoney(tx, { partnerId, members: movers })
-  for (const { memberId, currency } of movers) if (withMoney.has(memberId)) world.moneyIn.set(memberId, currency)
-  return world
+  for (const { memberId, currency } of movers) if (withMoney.has(memberId)) state.moneyIn.set(memberId, currency)
+  return state
 }
 
 /**
@@ -219,58 +224,62 @@ async function findWithMoney(
   return new Set(rows.map(row => row.memberId))
 }
 
-function wantedBy(wish: Wish): MemberUpdate | undefined {
-  switch (wish.type) {
+function wantedBy(command: MemberCommand): MemberUpdate | undefined {
+  switch (command.type) {
     case 'Add':
     case 'Replace':
-      return wish.body
+      return command.body
     case 'Update':
     case 'List':
-      return wish.update
+      return command.update
     case 'Offboard':
     case 'Activate':
       return undefined
     default:
-      return wish satisfies never
+      return command satisfies never
   }
 }
 
-function decide(wish: Wish, world: World): Decision | Problem {
-  if (wish.type === 'Add') {
-    const decided = decideInvitation(wish.body, factsFor(world, { member: undefined, wanted: wish.body }))
+function decide(command: MemberCommand, state: MemberState): Decision | Problem {
+  if (command.type === 'Add') {
+    const decided = decideInvitation(command.body, factsFor(state, { member: undefined, wanted: command.body }))
     if (decided instanceof Problem) return decided
     const { profile, steps } = decided
-    const after = { ...profile, id: wish.memberId, status: statusBy(steps, statusAfter.invited) }
+    const after = { ...profile, id: command.memberId, status: statusBy(steps, statusAfter.invited) }
     return { before: undefined, after, changed: [], steps }
   }
-  const before = world.members.get(wish.memberId)
-  if (before === undefined) return memberNotFound(wish.memberId)
-  const outcome = decideAbout(before, wish, world)
+  const before = state.members.get(command.memberId)
+  if (before === undefined) return memberNotFound(command.memberId)
+  const outcome = decideAbout(before, command, state)
   if (outcome instanceof Problem) return outcome
   const { profile, changed, steps } = outcome
   return { before, after: { ...before, ...profile, status: statusBy(steps, before.status) }, changed, steps }
 }
 
-function decideAbout(member: Member, wish: Exclude<Wish, { type: 'Add' }>, world: World): Outcome | Problem {
-  const facts = (wanted: MemberUpdate) => factsFor(world, { member, wanted: { ...member, ...wanted } })
-  switch (wish.type) {
+function decideAbout(
+  member: Member,
+  command: Exclude<MemberCommand, { type: 'Add' }>,
+  state: MemberState,
+): Outcome | Problem {
+  const facts = (wanted: MemberUpdate) => factsFor(state, { member, wanted: { ...member, ...wanted } })
+  switch (command.type) {
     case 'Replace':
-      return decideReplacement(member, wish.body, factsFor(world, { member, wanted: wish.body }))
+      return decideReplacement(member, command.body, factsFor(state, { member, wanted: command.body }))
     case 'Update':
-      return decideUpdate(member, wish.update, facts(wish.update))
+      return decideUpdate(member, command.update, facts(command.update))
     case 'List':
-      return decideListed(member, wish.update, facts(wish.update))
+      return decideListed(member, command.update, facts(command.update))
     case 'Offboard':
-      return decideRemoval(member)
+      return decideOffboarding(member)
     case 'Activate':
       return decideActivation(member)
     default:
-      return wish satisfies never
+      return command satisfies never
   }
 }
 
 function factsFor(
-  { partner, today, tierNames, tierCurrencies, emailHolders, workerIdHolders, moneyIn }: World,
+  { partner, today, tierNames, tierCurrencies, emailHolders, workerIdHolders, moneyIn }: MemberState,
   { member, wanted }: { member: Member | undefined; wanted: { email: string; workerId?: string | null; tier: string } },
 ): Facts {
   const other = (holderId: string | undefined) => (holderId === member?.id ? null : (holderId ?? null))
@@ -288,16 +297,16 @@ function factsFor(
   }
 }
 
-function takeOver(world: World, { before, after }: Decision): void {
+function assume(state: MemberState, { before, after }: Decision): void {
   if (before !== undefined) {
     const email = before.email.toLowerCase()
-    if (world.emailHolders.get(email) === before.id) world.emailHolders.delete(email)
-    if (before.workerId !== null) world.workerIdHolders.delete(before.workerId)
+    if (state.emailHolders.get(email) === before.id) state.emailHolders.delete(email)
+    if (before.workerId !== null) state.workerIdHolders.delete(before.workerId)
   }
-  enter(world, after)
+  enter(state, after)
 }
 
-function enter({ members, emailHolders, workerIdHolders }: World, member: Member): void {
+function enter({ members, emailHolders, workerIdHolders }: MemberState, member: Member): void {
   members.set(member.id, member)
   if (member.status !== 'inactive') emailHolders.set(member.email.toLowerCase(), member.id)
   if (member.workerId !== null) workerIdHolders.set(member.workerId, member.id)
@@ -309,7 +318,7 @@ function statusBy(steps: Step[], otherwise: Member['status']): Member['status'] 
 }
 
 /**
- * Parts decisions into runs that may be written at once: in a wave nobody is named twice, and nobody takes an e-mail or a
+ * Splits decisions into runs that may be written at once: in a wave no member occurs twice, and none takes an e-mail or a
  * `workerId` that another one of the wave lets go of, which a statement might find still taken.
  */
 export function wavesOf(decisions: Decision[]): Decision[][] {
@@ -343,7 +352,7 @@ async function writeWave(
 ): Promise<void> {
   const added = wave.filter(({ before }) => before === undefined).map(({ after }) => after)
   const changed = wave.filter(decision => decision.changed.length > 0)
-  if (added.length > 0) await inserting(profiles(added), { partnerId, instructedAt, now }).execute(tx)
+  if (added.length > 0) await inserting(relationOf(added, 'p'), { partnerId, instructedAt, now }).execute(tx)
   if (changed.length > 0) {
     await setProfiles(tx, { partnerId, members: changed.map(({ after }) => after), instructedAt, now })
   }
@@ -377,11 +386,8 @@ async function writeWave(
 
 function inserting(source: ReturnType<typeof sql>, { partnerId, instructedAt, now }: Writing) {
   return sql`
-    insert into members (partner_id, id, status, email, first_name, last_name, phone, tier, worker_id, account_holder,
-                         sort_code, account_number, iban, enable_payroll, dob, gender, created_at, updated_at,
-                         instructed_at)
-    select ${partnerId}, id, ${statusAfter.invited}, email, first_name, last_name, phone, tier, worker_id, account_holder,
-           sort_code, account_number, iban, enable_payroll, dob, gender, ${now}, ${now}, ${instructedAt}
+    insert into members (partner_id, id, status, ${profileColumns()}, created_at, updated_at, instructed_at)
+    select ${partnerId}, id, ${statusAfter.invited}, ${profileColumns()}, ${now}, ${now}, ${instructedAt}
       from ${source}`
 }
 
@@ -391,25 +397,10 @@ async function setProfiles(
 ): Promise<void> {
   await sql`
     update members
-       set email = p.email, first_name = p.first_name, last_name = p.last_name, phone = p.phone, tier = p.tier,
-           worker_id = p.worker_id, account_holder = p.account_holder, sort_code = p.sort_code,
-           account_number = p.account_number, iban = p.iban, enable_payroll = p.enable_payroll, dob = p.dob,
-           gender = p.gender, updated_at = ${now}, instructed_at = greatest(${lastInstructedAt}, ${instructedAt})
-      from ${profiles(members)}
+       set ${profileAssignments('p')}, updated_at = ${now},
+           instructed_at = greatest(${lastInstructedAt}, ${instructedAt})
+      from ${relationOf(members, 'p')}
      where members.partner_id = ${partnerId} and members.id = p.id`.execute(tx)
-}
-
-function profiles(members: Member[]) {
-  const rows = members.map(({ id, status: _status, ...profile }) => ({ id, ...columnsOf(profile) }))
-  const of = <T>(value: (row: (typeof rows)[number]) => T) => rows.map(value)
-  return sql`unnest(
-    ${of(row => row.id)}::text[], ${of(row => row.email)}::text[], ${of(row => row.firstName)}::text[],
-    ${of(row => row.lastName)}::text[], ${of(row => row.phone)}::text[], ${of(row => row.tier)}::text[],
-    ${of(row => row.workerId)}::text[], ${of(row => row.accountHolder)}::text[], ${of(row => row.sortCode)}::text[],
-    ${of(row => row.accountNumber)}::text[], ${of(row => row.iban)}::text[], ${of(row => row.enablePayroll)}::boolean[],
-    ${of(row => row.dob)}::date[], ${of(row => row.gender)}::text[])
-    as p (id, email, first_name, last_name, phone, tier, worker_id, account_holder, sort_code, account_number, iban,
-          enable_payroll, dob, gender)`
 }
 
 async function setStatus(
@@ -424,7 +415,7 @@ async function setStatus(
 
 type Told =
   | { memberId: string; name: Step; isFirst?: boolean }
-  | { memberId: string; name: 'updated'; status: Member['status']; changed: (keyof Profile)[] }
+  | { memberId: string; name: 'updated'; status: Member['status']; changed: FieldName[] }
 
 async function append(tx: Tx, told: Told[], { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
   if (told.length === 0) return

@@ -4,7 +4,7 @@ import { fromBufferPromise } from 'yauzl'
 import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness.ts'
 import { sql } from '../database/database.ts'
 import { newId } from '../ids.ts'
-import { columns } from './schema.ts'
+import { columns } from './fields.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { brokenConstraint } from '../database/errors.ts'
 import { Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
-import { type Decision, decideAll, lockAll, type PartnerRules, type Wish, writeAll } from './changes.ts'
+import { type Decision, decideAll, lockAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
 import { select, toMember } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
 import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
@@ -22,7 +22,7 @@ export async function invite(
   tx: Tx,
   { partner, body, now }: { partner: PartnerRules; body: NewMember; now: Date },
 ): Promise<Member> {
-  const { after } = await carryOut(tx, { partner, wish: { type: 'Add', memberId: newId('member', now), body }, now })
+  const { after } = await carryOut(tx, { partner, command: { type: 'Add', memberId: newId('member', now), body }, now })
   return after
 }
 
@@ -31,7 +31,7 @@ export async function update(
   tx: Tx,
   { partner, memberId, update, now }: Change & { update: MemberUpdate },
 ): Promise<Decision> {
-  return await carryOut(tx, { partner, wish: { type: 'Update', memberId, update }, now })
+  return await carryOut(tx, { partner, command: { type: 'Update', memberId, update }, now })
 }
 
 /**
@@ -42,17 +42,17 @@ export async function replace(
   tx: Tx,
   { partner, memberId, body, now }: Change & { body: NewMember },
 ): Promise<Decision> {
-  return await carryOut(tx, { partner, wish: { type: 'Replace', memberId, body }, now })
+  return await carryOut(tx, { partner, command: { type: 'Replace', memberId, body }, now })
 }
 
 /** Makes a member inactive; the books are kept. Removing one again changes nothing. @throws Problem `MemberNotFound` */
 export async function remove(tx: Tx, { partner, memberId, now }: Change): Promise<Decision> {
-  return await carryOut(tx, { partner, wish: { type: 'Offboard', memberId }, now })
+  return await carryOut(tx, { partner, command: { type: 'Offboard', memberId }, now })
 }
 
 /** Lets an invited member withdraw. @throws Problem `MemberNotFound`, `Conflict` for an inactive one */
 export async function activate(tx: Tx, { partner, memberId, now }: Change): Promise<Decision> {
-  return await carryOut(tx, { partner, wish: { type: 'Activate', memberId }, now })
+  return await carryOut(tx, { partner, command: { type: 'Activate', memberId }, now })
 }
 
 /** Gives a member an account without checking it. Only for the sandbox, which shows what a failing account does. */
@@ -147,7 +147,7 @@ export async function list(
 // Of a file so many rows are read at once.
 const rowsAtOnce = 2_000
 
-/** All of them, oldest first: whoever comes while they are read stands at the end. */
+/** All of them, oldest first. A member who is added meanwhile comes last. */
 export async function* listAll(
   db: Reader,
   { partnerId, filter }: { partnerId: string; filter: Filter },
@@ -195,14 +195,14 @@ function withEmails(partnerId: string, emails: string[]) {
   return sql`${those} and status in ('active', 'invited') union all ${those} and status = 'inactive'`
 }
 
-// One wish goes the way of many.
+// One command goes the way of many.
 async function carryOut(
   tx: Tx,
-  { partner, wish, now }: { partner: PartnerRules; wish: Wish; now: Date },
+  { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
 ): Promise<Decision> {
   const partnerId = partner.id
-  await lockAll(tx, { partnerId, memberIds: [wish.memberId], since: now })
-  const decision = await decideOne(tx, { partner, wish, now })
+  await lockAll(tx, { partnerId, memberIds: [command.memberId], since: now })
+  const decision = await decideOne(tx, { partner, command, now })
   await sql`savepoint member_write`.execute(tx)
   try {
     await writeAll(tx, { partnerId, decisions: [decision], instructedAt: now, now })
@@ -212,7 +212,7 @@ async function carryOut(
     const constraint = brokenConstraint(error)
     if (constraint !== 'one_member_per_email' && constraint !== 'one_member_per_worker_id') throw error
     await sql`rollback to savepoint member_write`.execute(tx)
-    await decideOne(tx, { partner, wish, now })
+    await decideOne(tx, { partner, command, now })
     // The other member has let go of it again meanwhile.
     throw problem('Conflict', 'Another member is being changed at this moment; try again', {}, { 'retry-after': '1' })
   }
@@ -220,8 +220,11 @@ async function carryOut(
   return decision
 }
 
-async function decideOne(tx: Tx, { partner, wish, now }: { partner: PartnerRules; wish: Wish; now: Date }) {
-  const [decision] = await decideAll(tx, { partner, wishes: [wish], now })
+async function decideOne(
+  tx: Tx,
+  { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
+) {
+  const [decision] = await decideAll(tx, { partner, commands: [command], now })
   assert(decision !== undefined)
   if (decision instanceof Problem) throw decision
   return decision

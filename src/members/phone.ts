@@ -8,7 +8,7 @@ import {
 } from 'libphonenumber-js'
 
 /**
- * A phone number in E.164; undefined for what cannot be one. Numbers that nobody has been given, such as those kept for
+ * A phone number in E.164; undefined for what cannot be one. Numbers that are not assigned, such as those kept for
  * drama, are numbers too: what is in use changes faster than our tables.
  * @param country of numbers that are written without one
  */

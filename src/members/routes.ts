@@ -9,9 +9,11 @@ import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { auditOf } from './audit.ts'
+import { columns } from './fields.ts'
 import { fileOf, template } from './file.ts'
 import * as members from './members.ts'
-import { columns, Member, MemberQuery, MemberRemoved, Members, MemberUpdate, NewMember } from './schema.ts'
+import { profileOf } from './rules.ts'
+import { Member, MemberQuery, MemberRemoved, Members, MemberUpdate, NewMember } from './schema.ts'
 
 const tag = 'Members'
 const params = Type.Object({ memberId: Id('member') })
@@ -81,7 +83,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
     },
   )
 
-  // For whoever makes the file, who has no key.
+  // Public: the person who fills in the file has no API key.
   app.get('/members-template.csv', { schema: { hide: true } }, async (_request, reply) =>
     reply.headers(csvHeaders('members-template.csv')).send(template),
   )
@@ -218,21 +220,6 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
   )
 }
 
-function memberBody({ id: memberId, ...member }: members.Member) {
-  const { email, firstName, lastName, phone, tier, workerId, status, accountDetails, enablePayroll, dob, gender } =
-    member
-  return {
-    memberId,
-    email,
-    firstName,
-    lastName,
-    phone,
-    tier,
-    workerId,
-    status,
-    accountDetails,
-    enablePayroll,
-    dob,
-    gender,
-  }
+function memberBody(member: members.Member) {
+  return { memberId: member.id, status: member.status, ...profileOf(member) }
 }

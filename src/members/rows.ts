@@ -1,8 +1,11 @@
 import { fromColumns, toColumns } from '../bank-accounts/rules.ts'
-import type { Reader } from '../database/database.ts'
-import { type Member, memberNotFound, type Profile } from './rules.ts'
+import { type Reader, sql } from '../database/database.ts'
+import { type Column, type ColumnKey, columnKeys, columnSpecs, columns, keyOf, type Profile } from './fields.ts'
+import { type Member, memberNotFound } from './rules.ts'
 
-/** A profile as the columns of its row. */
+/** A profile by its columns, in the members table or a file. */
+export type ProfileRow = Record<ColumnKey, string | boolean | null>
+
 export function columnsOf({ accountDetails, ...profile }: Profile) {
   return { ...profile, ...toColumns(accountDetails) }
 }
@@ -11,8 +14,7 @@ export function columnsOf({ accountDetails, ...profile }: Profile) {
 export function select(db: Reader, partnerId: string) {
   return db
     .selectFrom('members')
-    .select(['id', 'status', 'email', 'firstName', 'lastName', 'phone', 'tier', 'workerId'])
-    .select(['accountHolder', 'sortCode', 'accountNumber', 'iban', 'enablePayroll', 'dob', 'gender'])
+    .select(['id', 'status', ...columnKeys])
     .where('partnerId', '=', partnerId)
 }
 
@@ -23,4 +25,27 @@ export function toMember(row: Row | undefined, memberId: string): Member {
   if (row === undefined) throw memberNotFound(memberId)
   const { accountHolder, sortCode, accountNumber, iban, ...member } = row
   return { ...member, accountDetails: fromColumns({ accountHolder, sortCode, accountNumber, iban }) }
+}
+
+/** The cells of a row of a file, in the order of the template. */
+export function fileCells(row: ProfileRow, only: readonly Column[] = columns): string[] {
+  return only.map(name => String(row[keyOf[name]] ?? ''))
+}
+
+/** SQL of the columns of a profile, of one table if it is named. */
+export function profileColumns(table?: string) {
+  return sql.raw(columnSpecs.map(({ name }) => (table === undefined ? name : `${table}.${name}`)).join(', '))
+}
+
+/** SQL of `column = source.column` for each column of a profile. */
+export function profileAssignments(source: string) {
+  return sql.raw(columnSpecs.map(({ name }) => `${name} = ${source}.${name}`).join(', '))
+}
+
+/** SQL of a relation of members: their id and the columns of their profile. */
+export function relationOf(members: Member[], alias: string) {
+  const rows = members.map(({ status: _, id, ...profile }) => ({ id, row: columnsOf(profile) as ProfileRow }))
+  const lists = columnSpecs.map(({ key, sqlType }) => sql`${rows.map(({ row }) => row[key])}::${sql.raw(sqlType)}[]`)
+  return sql`unnest(${rows.map(({ id }) => id)}::text[], ${sql.join(lists)})
+    as ${sql.raw(alias)} (id, ${profileColumns()})`
 }

@@ -3,7 +3,7 @@ import { Problem } from '../errors.ts'
 import {
   decideActivation,
   decideInvitation,
-  decideRemoval,
+  decideOffboarding,
   decideReplacement,
   decideUpdate,
   type Facts,
@@ -187,9 +187,9 @@ describe('a replacement', () => {
 })
 
 test('removal ends at inactive and repeating it does nothing', () => {
-  expect(decideRemoval(invited).steps).toEqual(['removed'])
-  expect(decideRemoval(member).steps).toEqual(['removed'])
-  expect(decideRemoval(inactive).steps).toEqual([])
+  expect(decideOffboarding(invited).steps).toEqual(['removed'])
+  expect(decideOffboarding(member).steps).toEqual(['removed'])
+  expect(decideOffboarding(inactive).steps).toEqual([])
 })
 
 test('activation is for the invited, nothing for the active, and refused for the inactive', () => {

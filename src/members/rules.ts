@@ -2,24 +2,9 @@ import { type BankAccount, check, isSame, normalised } from '../bank-accounts/ru
 import { issue, Problem, problem } from '../errors.ts'
 import type { Currency } from '../money.ts'
 import type { Day } from '../time.ts'
+import { absentValues, type FieldName, fieldNames, type Profile } from './fields.ts'
 import { toE164 } from './phone.ts'
 import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
-
-/** What a partner says about a member, as it is stored: phone in E.164, account normalised. */
-export type Profile = {
-  email: string
-  firstName: string
-  lastName: string
-  phone: string | null
-  tier: string
-  /** The partner's own number of the worker. */
-  workerId: string | null
-  accountDetails: BankAccount | null
-  /** Whether payroll deducts what this member withdraws. */
-  enablePayroll: boolean
-  dob: Day | null
-  gender: 'Female' | 'Male' | 'NonBinary' | null
-}
 
 export type Member = Profile & { id: string; status: MemberStatus }
 
@@ -34,7 +19,7 @@ export const statusAfter = {
 } as const satisfies Record<Step, MemberStatus>
 
 /** What becomes of a member: the profile that holds from now on, which of its fields are new, and the edges to take, in order. */
-export type Outcome = { profile: Profile; changed: (keyof Profile)[]; steps: Step[] }
+export type Outcome = { profile: Profile; changed: FieldName[]; steps: Step[] }
 
 /** Everything beyond the request and the member that a change is decided by. */
 export type Facts = {
@@ -60,16 +45,16 @@ type Holders = { emailHolderId: string | null; workerIdHolderId: string | null }
 
 /** @returns Problem `MemberAlreadyInvited`, or `InvalidAddMemberPayload` with an issue for each fault */
 export function decideInvitation(body: NewMember, facts: Facts): { profile: Profile; steps: Step[] } | Problem {
-  const { profile, faults } = settleNew(body, facts)
+  const { profile, faults } = normaliseNew(body, facts)
   const holderId = facts.holders.emailHolderId ?? facts.holders.workerIdHolderId
   if (holderId !== null) return alreadyInvited(holderId)
   if (faults.length > 0) return refusal('InvalidAddMemberPayload', faults, { email: body.email })
   return { profile, steps: facts.autoActivate ? ['invited', 'activated'] : ['invited'] }
 }
 
-/** The profile of a new member as it is stored, and what of it cannot be, whoever the other members are. */
-export function settleNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
-  return settle({ ...nothing, ...body }, undefined, facts)
+/** Normalises the profile of a new member, and lists what is wrong with it, other members aside. */
+export function normaliseNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
+  return normalise({ ...absentValues, ...body }, undefined, facts)
 }
 
 /**
@@ -88,9 +73,9 @@ export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts)
  * @returns as `decideUpdate`
  */
 export function decideReplacement(member: Member, body: NewMember, facts: Facts): Outcome | Problem {
-  return decideChange(member, { ...nothing, ...body }, facts, {
+  return decideChange(member, { ...absentValues, ...body }, facts, {
     emailMayChange: member.status !== 'active',
-    steps: stepsBack(member, facts),
+    steps: stepsToReinstate(member, facts),
   })
 }
 
@@ -99,14 +84,23 @@ export function decideReplacement(member: Member, body: NewMember, facts: Facts)
  * @returns as `decideUpdate`
  */
 export function decideListed(member: Member, given: MemberUpdate, facts: Facts): Outcome | Problem {
-  return decideChange(member, { ...profileOf(member), ...given }, facts, {
+  return decideChange(member, { ...profileOf(member), ...given, ...namesWithSpaces(member, given) }, facts, {
     emailMayChange: member.status !== 'active',
-    steps: stepsBack(member, facts),
+    steps: stepsToReinstate(member, facts),
   })
 }
 
+// The API accepts a name with spaces around it, which a cell of a file loses.
+function namesWithSpaces(member: Member, given: MemberUpdate): Partial<Profile> {
+  const { firstName, lastName } = member
+  return {
+    ...(given.firstName === firstName.trim() ? { firstName } : {}),
+    ...(given.lastName === lastName.trim() ? { lastName } : {}),
+  }
+}
+
 /** Removing an inactive member changes nothing. */
-export function decideRemoval(member: Member): Outcome {
+export function decideOffboarding(member: Member): Outcome {
   return { profile: profileOf(member), changed: [], steps: member.status === 'inactive' ? [] : ['removed'] }
 }
 
@@ -125,7 +119,7 @@ export function decideActivation(member: Member): Outcome | Problem {
   }
 }
 
-/** The one answer for a member who does not exist and for another partner's, so that nobody can tell them apart. */
+/** The same answer for an unknown member and for another partner's, so that callers cannot tell them apart. */
 export function memberNotFound(memberId: string): Problem {
   return problem('MemberNotFound', 'There is no such member', { memberId })
 }
@@ -136,9 +130,7 @@ function alreadyInvited(holderId: string): Problem {
   })
 }
 
-const nothing = { phone: null, workerId: null, accountDetails: null, enablePayroll: true, dob: null, gender: null }
-
-function stepsBack({ status }: Member, { autoActivate }: Facts): Step[] {
+function stepsToReinstate({ status }: Member, { autoActivate }: Facts): Step[] {
   if (status !== 'inactive') return []
   return autoActivate ? ['reinstated', 'activated'] : ['reinstated']
 }
@@ -149,10 +141,10 @@ function decideChange(
   facts: Facts,
   { emailMayChange, steps }: { emailMayChange: boolean; steps: Step[] },
 ): Outcome | Problem {
-  const { profile, faults } = settle(wanted, member, facts)
+  const { profile, faults } = normalise(wanted, member, facts)
   const changed = changedFields(member, profile)
   const { emailHolderId, workerIdHolderId } = facts.holders
-  // An inactive member holds no e-mail, so that somebody else may have this one's by now.
+  // An inactive member holds no e-mail, so another member may have it by now.
   const claimsEmail = changed.includes('email') || steps.length > 0
   const holderId = (claimsEmail ? emailHolderId : null) ?? (changed.includes('workerId') ? workerIdHolderId : null)
   if (holderId !== null) return alreadyInvited(holderId)
@@ -173,7 +165,7 @@ function decideChange(
  * Brings a profile into its stored form and says what cannot be. What the member has already is not checked again: a
  * newer table of bank or phone numbers must not stand in the way of another change.
  */
-function settle(
+function normalise(
   wanted: Profile,
   current: Profile | undefined,
   facts: ProfileFacts,
@@ -203,19 +195,20 @@ function settle(
   return { profile, faults }
 }
 
-// Nobody who was born before is at work; and the database knows no year 0.
+// No employee was born before; and PostgreSQL has no year 0.
 const earliestDob = '1900-01-01'
 
-function changedFields(member: Member, profile: Profile): (keyof Profile)[] {
-  return (Object.keys(profileOf(member)) as (keyof Profile)[]).filter(field =>
+function changedFields(member: Member, profile: Profile): FieldName[] {
+  return fieldNames.filter(field =>
     field === 'accountDetails'
       ? !isSameAccount(member.accountDetails, profile.accountDetails)
       : member[field] !== profile[field],
   )
 }
 
-function profileOf({ id: _id, status: _status, ...profile }: Member): Profile {
-  return profile
+/** The fields that a partner sets, in their order. */
+export function profileOf(member: Member): Profile {
+  return Object.fromEntries(fieldNames.map(name => [name, member[name]])) as Profile
 }
 
 function isSameAccount(a: BankAccount | null, b: BankAccount | null): boolean {

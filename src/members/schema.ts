@@ -1,8 +1,7 @@
 import { type Static, Type } from 'typebox'
-import { BankAccountEU, BankAccountUK, oneLine } from '../bank-accounts/schema.ts'
 import { pageFields, pageQuery, totalField } from '../http/list.ts'
 import { Id } from '../ids.ts'
-import { visibleFormat } from '../text.ts'
+import { Email, schemasOf, WorkerId } from './fields.ts'
 
 const strict = { additionalProperties: false }
 const filterValuesMax = { maxItems: 100 }
@@ -10,89 +9,27 @@ const filterValuesMax = { maxItems: 100 }
 export const MemberStatus = Type.Enum(['invited', 'active', 'inactive'], { type: 'string' })
 export type MemberStatus = Static<typeof MemberStatus>
 
-/**
- * The pattern is the one that existing clients check answers by: a member whose e-mail it forbids would make every page of
- * the list unreadable to them. `format` alone lets more through, and clients generate their types from it.
- */
-const Email = Type.String({
-  format: 'email',
-  pattern: "^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$",
-  maxLength: 254,
-  examples: ['sam.okafor@example.com'],
-})
-const WorkerId = Type.String({
-  minLength: 1,
-  maxLength: 100,
-  // A blank at either end would make two workers of one.
-  pattern: '^(?=\\S)(?!.*\\s$)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+$',
-  format: visibleFormat,
-  description: 'The partner’s own number of the worker: no control characters, no blank at either end.',
-  examples: ['E-10442'],
-})
-const Name = (example: string) =>
-  Type.String({ minLength: 1, maxLength: 100, pattern: oneLine, format: visibleFormat, examples: [example] })
-
-const required = {
-  email: Email,
-  firstName: Name('Sam'),
-  lastName: Name('Okafor'),
-  tier: Type.String({
-    minLength: 1,
-    maxLength: 60,
-    description: 'Name of a tier; see `GET /v1/tiers`.',
-    examples: ['Bronze'],
-  }),
-}
-
-// What the answer says with null may be sent with null, so that a client can send back what it has read.
-const orNull = {
-  phone: Type.Union([Type.String({ minLength: 1, maxLength: 32 }), Type.Null()], {
-    description: 'With or without the country; stored, and answered, in E.164.',
-    examples: ['+447700900123'],
-  }),
-  workerId: Type.Union([WorkerId, Type.Null()]),
-  accountDetails: Type.Union([BankAccountUK, BankAccountEU, Type.Null()]),
-  dob: Type.Union([Type.String({ format: 'date' }), Type.Null()], {
-    description: 'Day of birth.',
-    examples: ['1990-06-24'],
-  }),
-  gender: Type.Union([Type.Enum(['Female', 'Male', 'NonBinary'], { type: 'string' }), Type.Null()]),
-}
-
-const EnablePayroll = Type.Boolean({
-  default: true,
-  description: 'Whether payroll deducts what this member withdraws.',
-})
+const required = schemasOf('required')
+// What an answer gives as null may be sent as null, so that a client can send back what it has read.
+const nullable = schemasOf('nullable')
+const defaulted = schemasOf('defaulted')
 
 /** The whole desired state of a member; what is left out is null, or its default. */
 export const NewMember = Type.Object(
-  { ...required, ...Type.Partial(Type.Object(orNull)).properties, enablePayroll: Type.Optional(EnablePayroll) },
+  { ...required, ...Type.Partial(Type.Object({ ...nullable, ...defaulted })).properties },
   { title: 'NewMember', ...strict },
 )
 export type NewMember = Static<typeof NewMember>
 
-/** What to change about a member; what is left out stays as it is. */
-export const MemberUpdate = Type.Partial(Type.Object({ ...required, ...orNull, enablePayroll: Type.Boolean() }), {
+/** What to change about a member; what is left out stays as it is, so it has no default. */
+export const MemberUpdate = Type.Partial(Type.Object({ ...required, ...nullable, ...withoutDefaults(defaulted) }), {
   title: 'MemberUpdate',
   ...strict,
 })
 export type MemberUpdate = Static<typeof MemberUpdate>
 
 export const Member = Type.Object(
-  {
-    memberId: Id('member'),
-    email: required.email,
-    firstName: required.firstName,
-    lastName: required.lastName,
-    phone: orNull.phone,
-    tier: required.tier,
-    workerId: orNull.workerId,
-    status: MemberStatus,
-    accountDetails: orNull.accountDetails,
-    enablePayroll: EnablePayroll,
-    dob: orNull.dob,
-    gender: orNull.gender,
-  },
+  { memberId: Id('member'), status: MemberStatus, ...required, ...nullable, ...defaulted },
   { title: 'Member', ...strict },
 )
 
@@ -114,28 +51,10 @@ export const MemberQuery = Type.Object(
 
 export const MemberRemoved = Type.Object({ message: Type.Literal('OK') }, { title: 'MemberRemoved', ...strict })
 
-/** The columns of a file of members, in the order of the template. Each is a column of the table, too. */
-export const columns = [
-  'email',
-  'first_name',
-  'last_name',
-  'phone',
-  'tier',
-  'worker_id',
-  'sort_code',
-  'account_number',
-  'account_holder',
-  'iban',
-  'dob',
-  'gender',
-  'enable_payroll',
-] as const
-export type Column = (typeof columns)[number]
-
-/** What a row of the table, or one like it, says in a column of a file. */
-export function cellOf(row: Record<FieldOf<Column>, string | boolean | null>, column: Column): string {
-  const field = column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-  return String(row[field as FieldOf<Column>] ?? '')
+function withoutDefaults<T extends Record<string, object>>(schemas: T): T {
+  const entries = Object.entries(schemas).map(([name, { default: _, ...schema }]: [string, { default?: unknown }]) => [
+    name,
+    schema,
+  ])
+  return Object.fromEntries(entries)
 }
-
-type FieldOf<C extends string> = C extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<FieldOf<Tail>>}` : C

@@ -27,6 +27,8 @@ export type Partner = {
   shortfallPolicy: ShortfallPolicy
   /** A file that would offboard more than this share of the members waits for approval. */
   offboardReviewPercent: number
+  /** Days after which a job that waits for a review is rejected. */
+  reviewDays: number
   suspendedAt: Date | null
 }
 
@@ -59,6 +61,7 @@ export const defaultSettings = {
   cycleAnchor: '2024-01-01',
   shortfallPolicy: 'carry',
   offboardReviewPercent: 10,
+  reviewDays: 14,
 } as const satisfies Required<PartnerSettings>
 
 const partnerColumns = [
@@ -76,6 +79,7 @@ const partnerColumns = [
   'cycleAnchor',
   'shortfallPolicy',
   'offboardReviewPercent',
+  'reviewDays',
   'suspendedAt',
 ] as const
 

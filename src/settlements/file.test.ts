@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
-import { readRows } from '../imports/rows.ts'
+import { readRows } from '../tabular/tabular.ts'
 import { linesMax, readSettlement } from './file.ts'
 import type { Taken } from './rules.ts'
 
@@ -32,15 +32,15 @@ const two = [
 describe('a good file', () => {
   test.each([
     ['as documented', `${header}\r\n${a},5000,GBP\r\n${b},-120,GBP\r\n`],
-    ['with bare line feeds and no final line ending', `${header}\n${a},5000,GBP\n${b},-120,GBP`],
+    ['without a last line end, and with bare line feeds', `${header}\n${a},5000,GBP\n${b},-120,GBP`],
     ['with a byte order mark', `\ufeff${header}\n${a},5000,GBP\n${b},-120,GBP\n`],
     ['with semicolons', `member_id;amount;currency\n${a};5000;GBP\n${b};-120;GBP\n`],
     ['with tabs', `member_id\tamount\tcurrency\n${a}\t5000\tGBP\n${b}\t-120\tGBP\n`],
-    ['with different case and spacing', ` Member ID ,AMOUNT,Currency\n${a},5000,GBP\n${b},-120,GBP\n`],
-    ['with columns in a different order', `currency,memberId,amount\nGBP,${a},5000\nGBP,${b},-120\n`],
-    ['with quotes and surrounding spaces', `"member_id","amount","currency"\n"${a}", 5000 ,GBP\n${b},"-120",GBP\n`],
+    ['with other case and spacing', ` Member ID ,AMOUNT,Currency\n${a},5000,GBP\n${b},-120,GBP\n`],
+    ['with columns in another order', `currency,memberId,amount\nGBP,${a},5000\nGBP,${b},-120\n`],
+    ['with quotes and spaces around', `"member_id","amount","currency"\n"${a}", 5000 ,GBP\n${b},"-120",GBP\n`],
     [
-      'with the columns of the deductions file',
+      'as the deductions went out',
       `member_id,worker_id,email,amount,currency,amount_decimal\n${a},'=1+1,"a,b@example.com",5000,GBP,50.00\n${b},,b@example.com,-120,GBP,-1.20\n`,
     ],
   ])('is read %s', async (_, text) => {
@@ -57,29 +57,29 @@ describe('a good file', () => {
 describe('a bad file', () => {
   const rows = (...lines: string[]) => [header, ...lines].join('\n')
   test.each<[string, string, [number, RegExp][]]>([
-    ['an empty file', '', [[1, /is empty/]]],
+    ['nothing at all', '', [[1, /is empty/]]],
     ['a missing column', `member_id,currency\n${a},GBP`, [[1, /amount is missing/]]],
-    ['a duplicate column', `${header},Amount\n${a},1,GBP,1`, [[1, /amount stands there twice/]]],
+    ['a column twice', `${header},Amount\n${a},1,GBP,1`, [[1, /amount is there twice/]]],
     ['an unknown column', `${header},=cmd\n${a},1,GBP,x`, [[1, /"=cmd" is not known/]]],
-    ['no lines', header, [[1, /no lines below/]]],
-    ['only empty lines', `${header}\n\n`, [[1, /no lines below/]]],
+    ['no lines', header, [[1, /no line below/]]],
+    ['only empty lines', `${header}\n\n`, [[1, /no line below/]]],
     ['too few cells', rows(`${a},1`), [[2, /2 cells/]]],
     ['too many cells', rows(`${a},1,GBP,x`), [[2, /4 cells/]]],
     ['decimals', rows(`${a},50.00,GBP`), [[2, /^amount must be a whole number/]]],
-    ['a thousands separator', rows(`${a},"5,000",GBP`), [[2, /^amount/]]],
+    ['thousands', rows(`${a},"5,000",GBP`), [[2, /^amount/]]],
     ['an exponent', rows(`${a},5e3,GBP`), [[2, /^amount/]]],
-    ['a plus sign', rows(`${a},+5,GBP`), [[2, /^amount/]]],
+    ['a plus', rows(`${a},+5,GBP`), [[2, /^amount/]]],
     ['a leading zero', rows(`${a},007,GBP`), [[2, /^amount/]]],
     ['minus zero', rows(`${a},-0,GBP`), [[2, /^amount/]]],
     ['no amount', rows(`${a},,GBP`), [[2, /^amount/]]],
-    ['an amount above the largest safe number', rows(`${a},9007199254740992,GBP`), [[2, /^amount/]]],
+    ['more than a number can hold', rows(`${a},9007199254740992,GBP`), [[2, /^amount/]]],
     ['a formula', rows(`=HYPERLINK(0),1,GBP`), [[2, /^member_id/]]],
-    ['an id of another kind', rows(`w_01kah4pzc5e4r8v2m6t0x9y3ba,1,GBP`), [[2, /^member_id/]]],
+    ['an id of another thing', rows(`w_01kah4pzc5e4r8v2m6t0x9y3ba,1,GBP`), [[2, /^member_id/]]],
     ['a currency that does not exist', rows(`${a},1,XYZ`), [[2, /^currency/]]],
     ['a currency in lower case', rows(`${a},1,gbp`), [[2, /^currency/]]],
-    ['all errors of a row, in one message', rows('x,y,z'), [[2, /member_id.*; amount.*; currency/]]],
+    ['everything wrong with a row, in one sentence', rows('x,y,z'), [[2, /member_id.*; amount.*; currency/]]],
     [
-      'every bad row between good ones',
+      'every bad row, and the good ones between',
       rows(`${a},x,GBP`, `${a},1,GBP`, `${b},1,x`),
       [
         [2, /amount/],
@@ -87,27 +87,27 @@ describe('a bad file', () => {
       ],
     ],
     ['a quote that is not closed', rows(`${a},1,GBP`, `"${b},1,GBP`), [[3, /quote is opened .* never closed/]]],
-    ['a quote inside a cell', rows(`${a},1"2,GBP`), [[2, /quote stands in the middle/]]],
-    ['text after a closing quote', rows(`"${a}"x,1,GBP`), [[2, /follows a closing quote/]]],
+    ['a quote within a cell', rows(`${a},1"2,GBP`), [[2, /quote stands in the middle/]]],
+    ['something after a quote', rows(`"${a}"x,1,GBP`), [[2, /follows a closing quote/]]],
     ['a row without end', rows(`"${'x'.repeat(600_000)}`), [[2, /longer than 524288/]]],
     ['NUL', rows(`${a}\0,1,GBP`), [[2, /NUL/]]],
     ['a million columns', `${','.repeat(1_000_000)}\n`, [[1, /more than 1000 cells/]]],
     ['a row of a million cells', rows(','.repeat(1_000_000)), [[2, /more than 1000 cells/]]],
-  ])('%s is reported with its row', async (_, text, expected) => {
+  ])('%s is named', async (_, text, expected) => {
     const { faults } = await read(text)
     expect(faults.map(({ at }) => at)).toEqual(expected.map(([at]) => at))
     for (const [index, [, message]] of expected.entries()) expect(faults[index]?.message).toMatch(message)
   })
 
-  test('too many lines are refused at the first one above the limit', async () => {
+  test('more lines than can be settled at once are refused at the first one too many', async () => {
     const text = `${header}\n${`${a},1,GBP\n`.repeat(linesMax + 5)}`
     const { taken, faults } = await read(text)
     expect(taken).toHaveLength(linesMax)
-    expect(faults).toEqual([{ at: linesMax + 2, message: `too many lines; a settlement can have at most ${linesMax}` }])
+    expect(faults).toEqual([{ at: linesMax + 2, message: `a settlement has at most ${linesMax} lines` }])
   })
 })
 
-test('mixed line endings lose no line', async () => {
+test('line ends may be mixed, and no line is lost', async () => {
   const [a, b] = ['mem_01kah4pzc5e4r8v2m6t0x9y3bd', 'mem_01kah4pzc5e4r8v2m6t0x9y3be']
   for (const ends of [
     ['\r\n', '\n', '\n'],
@@ -122,7 +122,7 @@ test('mixed line endings lose no line', async () => {
   }
 })
 
-test('any file content gives lines or errors', async () => {
+test('whatever bytes a file is made of, it gives lines or faults', async () => {
   const pieces = [header, '\n', '\r\n', ',', ';', '"', '""', a, '5000', '-0', 'GBP', '\0', '\ufeff', '\ud6c0', ' ', '#']
   await fc.assert(
     fc.asyncProperty(

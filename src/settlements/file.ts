@@ -1,24 +1,23 @@
 import { issuesMax } from '../errors.ts'
 import { isIdOf } from '../ids.ts'
-import { type Cell, FileFault, type Row } from '../imports/rows.ts'
 import { amountMax, type Currency, decimalsOf } from '../money.ts'
+import { type Cell, FileFault, type Row, readHeader } from '../tabular/tabular.ts'
 import type { Fault, Taken } from './rules.ts'
 
-/** Lines per settlement; more would make other requests wait too long. */
+/** As many members as payroll can settle at once; more would keep the others waiting for too long. */
 export const linesMax = 250_000
 
-const required = ['member_id', 'amount', 'currency'] as const
-// The other columns of the deductions file, so that the same file can be sent back with the amounts replaced.
+const columnNames = ['member_id', 'amount', 'currency'] as const
+// The file of deductions may come back as it went out, with other amounts.
 const ignored = ['worker_id', 'email', 'amount_decimal']
-type Column = (typeof required)[number]
+type Column = (typeof columnNames)[number]
 
-/** The errors of a file: one more than an answer can list, and the number of the others. */
+/** What is wrong with a file: as many faults as an answer names and one more, and how many there are beyond. */
 export type FileRead = { faults: Fault[]; faultsMore: number }
 
 /**
- * Reads a settlement file: one header, then one line per member. Case, spaces, hyphens and underscores of column names do not
- * matter; blank rows are passed over. `at` is the row, and the header is row 1.
- * @param take is handed every line that can be read, batch by batch
+ * Reads a settlement file: one header, then one line per member. `at` is the row, and the header is row 1.
+ * @param take is given every line that can be read, batch by batch
  */
 export async function readSettlement(
   batches: AsyncIterable<Row[]>,
@@ -37,14 +36,15 @@ export async function readSettlement(
       const taken: Taken[] = []
       for (const { row, cells, fault } of batch) {
         if (columns === undefined) {
-          const header = readHeader(cells.map(textOf))
-          if (header.faults.length > 0) return { faults: header.faults.slice(0, issuesMax + 1), faultsMore: 0 }
-          columns = header.columns
+          const header = readHeader(cells, { known: columnNames, ignored, required: () => [...columnNames] })
+          if (header.faults.length > 0)
+            return { faults: header.faults.map(message => ({ at: 1, message })), faultsMore: 0 }
+          columns = new Map(header.columns.flatMap((column, index) => (column === null ? [] : [[column, index]])))
           continue
         }
         isTooLong = ++count > linesMax
         if (isTooLong) {
-          addFault({ at: row, message: `too many lines; a settlement can have at most ${linesMax}` })
+          addFault({ at: row, message: `a settlement has at most ${linesMax} lines` })
           break
         }
         const line = fault ?? readLine(cells, columns)
@@ -54,7 +54,7 @@ export async function readSettlement(
       await take(taken)
       if (isTooLong) break
     }
-    if (count === 0) addFault({ at: 1, message: 'the file has no lines below the header' })
+    if (count === 0) addFault({ at: 1, message: 'there is no line below the header' })
   } catch (error) {
     if (!(error instanceof FileFault)) throw error
     addFault({ at: error.row, message: error.message })
@@ -66,44 +66,16 @@ function textOf(cell: Cell | undefined): string {
   return typeof cell === 'string' ? cell.trim() : ''
 }
 
-function readHeader(header: string[]): { columns: Map<Column, number>; faults: Fault[] } {
-  const columns = new Map<Column, number>()
-  const faults: Fault[] = []
-  const seen = new Set<string>()
-  for (const [index, cell] of header.entries()) {
-    const name = [...required, ...ignored].find(known => bare(known) === bare(cell))
-    if (name === undefined) {
-      if (cell !== '') faults.push({ at: 1, message: `the column ${JSON.stringify(cell.slice(0, 60))} is not known` })
-      continue
-    }
-    if (seen.has(name)) faults.push({ at: 1, message: `the column ${name} stands there twice` })
-    seen.add(name)
-    if (isRequired(name)) columns.set(name, index)
-  }
-  for (const name of required) {
-    if (!seen.has(name)) faults.push({ at: 1, message: `the column ${name} is missing` })
-  }
-  return { columns, faults }
-}
-
-function isRequired(name: string): name is Column {
-  return required.some(known => known === name)
-}
-
-function bare(name: string): string {
-  return name.toLowerCase().replace(/[\s_-]/g, '')
-}
-
-/** @returns the line, or all its errors in one message */
+/** @returns the line, or all that is wrong with it in one sentence */
 function readLine(cells: Cell[], columns: ReadonlyMap<Column, number>): Omit<Taken, 'at'> | string {
   const cell = (column: Column) => textOf(cells[columns.get(column) ?? -1])
   const memberId = cell('member_id')
   const amount = readAmount(cell('amount'))
   const currency = cell('currency')
   const wrong = [
-    isIdOf('member', memberId) ? undefined : 'member_id must start with mem_',
+    isIdOf('member', memberId) ? undefined : 'member_id must begin with mem_',
     amount === undefined ? 'amount must be a whole number of minor units, such as 1250' : undefined,
-    isCurrency(currency) ? undefined : 'currency must be an ISO 4217 code, such as GBP',
+    isCurrency(currency) ? undefined : 'currency must be one of the listed codes, such as GBP',
   ].filter(message => message !== undefined)
   if (wrong.length > 0 || amount === undefined || !isCurrency(currency)) return wrong.join('; ')
   return { memberId, amount, currency }

@@ -1,5 +1,5 @@
-import { readRows } from '../imports/rows.ts'
 import { serveReads } from '../reader-threads.ts'
+import { readRows } from '../tabular/tabular.ts'
 import { type FileRead, readSettlement } from './file.ts'
 import type { Taken } from './rules.ts'
 

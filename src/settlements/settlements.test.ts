@@ -308,7 +308,7 @@ describe('as a file', () => {
       [
         [
           '1',
-          /"x" is not known; the column member_id is missing; the column amount is missing; the column currency is missing/,
+          /the column member_id is missing; the column amount is missing; the column currency is missing; the column "x" is not known/,
         ],
       ],
     ],

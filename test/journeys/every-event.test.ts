@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { closingTasks } from '../../src/closing/tasks.ts'
 import { eventTypes } from '../../src/events/catalogue.ts'
 import * as float from '../../src/float/float.ts'
-import { memberJobTasks } from '../../src/member-jobs/tasks.ts'
+import { memberJobTasks } from '../../src/member-imports/tasks.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import { backOffFrom } from '../../src/payouts/rules.ts'
 import type { Tasks } from '../../src/tasks.ts'
@@ -89,6 +89,7 @@ test('every event type is emitted in its declared shape, with amounts as Money',
   await call('POST', `/v1/members/jobs/${approved}/approve`)
   await work()
 
+  await upload(file)
   clock.set(new Date('2026-04-02T09:00:00Z'))
   await work()
   await call('POST', `/v1/pay/cycles/${payCycle.id}/settlement`, { body: { deductions: [] } })

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict'
+import { sql, type Tx } from '../database/database.ts'
+import { Problem } from '../errors.ts'
+import * as events from '../events/events.ts'
+import {
+  type Decision,
+  decideAll,
+  inviteAll,
+  lockAll,
+  type MemberCommand,
+  type PartnerRules,
+  wavesOf,
+  writeAll,
+} from '../members/changes.ts'
+import { absentValues, columnSpecs } from '../members/fields.ts'
+import { type Action, actionOf, type FileTerms, faultOf, type Kind, planOfActions, readCommands } from './plan.ts'
+
+/** A job that is to be applied, locked. It was sent when it was created. */
+export type Job = FileTerms & { kind: Kind; steps: number; appliedThrough: number; createdAt: Date }
+
+// A chunk of a file holds its members' locks for a fraction of a second. Actions are applied all or none.
+const stepsAtOnce = { file: 1_000, actions: 10_000 }
+
+// Actions that build on each other, such as those of one member, are written one after the other, all in one transaction.
+export const wavesMax = 100
+
+type Step = { step: number; action: Action; memberId: string; command: MemberCommand | null; fault: string | null }
+
+/** What a step came to: what was done, or why it was not. */
+type Outcome = { step: number; action?: Action; fault?: string | undefined }
+
+/**
+ * Takes the next steps of a job. They are decided again: what was planned may have become impossible, or unnecessary, while
+ * the job waited. Of a file, such a row is noted and the others are taken; of actions, none is. A step that was planned as failed
+ * is not taken.
+ * @returns whether the job has ended
+ */
+export async function applySome(
+  tx: Tx,
+  { job, partner, now }: { job: Job; partner: PartnerRules; now: Date },
+): Promise<boolean> {
+  const steps = await nextSteps(tx, job)
+  const last = steps.at(-1)
+  assert(last !== undefined, 'A job that is not done has steps')
+  const possible = steps.filter(({ fault }) => fault === null)
+  const outcomes = await take(tx, { job, partner, steps: possible, now })
+  const failed = outcomes.filter(({ fault }) => fault !== undefined)
+  await noteFaults(tx, job, failed)
+  if (job.kind === 'actions') {
+    if (failed.length === 0) await noteActions(tx, { job, outcomes, appliedThrough: last.step })
+    await end(tx, job, { status: failed.length === 0 ? 'Completed' : 'Rejected', now })
+    return true
+  }
+  const { rows } = await sql<{ stepsDone: number }>`
+    update member_jobs
+       set steps_done = steps_done + ${steps.length}, applied_through = ${last.step}
+     where partner_id = ${job.partnerId} and id = ${job.jobId}
+    returning steps_done`.execute(tx)
+  const hasEnded = rows[0]?.stepsDone === job.steps
+  if (hasEnded) await end(tx, job, { status: 'Completed', now })
+  return hasEnded
+}
+
+async function nextSteps(tx: Tx, { partnerId, jobId, kind, appliedThrough }: Job): Promise<Step[]> {
+  const { rows } = await sql<Step>`
+    select step, action, member_id, wish as command, fault from member_job_steps
+     where partner_id = ${partnerId} and job_id = ${jobId} and step > ${appliedThrough}
+     order by step limit ${stepsAtOnce[kind]}`.execute(tx)
+  return rows
+}
+
+async function take(
+  tx: Tx,
+  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
+): Promise<Outcome[]> {
+  const isNew = (step: Step) => job.kind === 'file' && step.action === 'Invite'
+  return [
+    // Changes first: they lock members, and an invitation that waits for an e-mail must not hold a member that they want.
+    ...(await change(tx, { job, partner, steps: steps.filter(step => !isNew(step)), now })),
+    ...(await invite(tx, { job, partner, steps: steps.filter(isNew), now })),
+  ]
+}
+
+// What a new member is when the row does not say.
+const newProfileColumns = sql.join(
+  columnSpecs.map(({ name, field, emptyCell }) => {
+    const column = sql.raw(name)
+    if (emptyCell !== 'keeps') return column
+    return sql`coalesce(${column}, ${sql.lit(absentValues[field as keyof typeof absentValues])}) as ${column}`
+  }),
+)
+
+// New members of a file have been judged when it was read, so that they go from table to table.
+async function invite(
+  tx: Tx,
+  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
+): Promise<Outcome[]> {
+  if (steps.length === 0) return []
+  const source = sql`
+    select new_member_id as id, ${newProfileColumns}
+      from member_job_rows
+     where partner_id = ${job.partnerId} and job_id = ${job.jobId}
+       and row = any(${steps.map(({ step }) => step)}::integer[])`
+  const invited = await inviteAll(tx, { partner, source, countMax: steps.length, instructedAt: job.createdAt, now })
+  return steps.map(({ step, memberId }) => ({
+    step,
+    fault: invited.has(memberId)
+      ? undefined
+      : 'another member has got the e-mail or the worker_id since the file was read',
+  }))
+}
+
+async function change(
+  tx: Tx,
+  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
+): Promise<Outcome[]> {
+  if (steps.length === 0) return []
+  const { partnerId, createdAt: since } = job
+  // Before the commands are read, which depend on what kind of account a member has.
+  const changed = await lockAll(tx, { partnerId, memberIds: steps.map(({ memberId }) => memberId), since })
+  // A file says everything about a member, as it was known when it was sent. What has been done about them since is younger.
+  const isStale = ({ memberId }: Step) => job.kind === 'file' && changed.has(memberId)
+  const fresh = steps.filter(step => !isStale(step))
+  const decided = await decideAll(tx, { partner, commands: await commandsOf(tx, job, fresh), now })
+  const isRefused = decided.some(each => each instanceof Problem) && job.kind === 'actions'
+  const decisions = decided.filter(
+    (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== 'Unchanged',
+  )
+  // Checked when the job was sent, except for actions that clashed with another member then.
+  if (job.kind === 'actions' && !isRefused && wavesOf(decisions).length > wavesMax) {
+    return steps.slice(-1).map(({ step }) => ({ step, fault: 'too many of the actions build on each other' }))
+  }
+  if (!isRefused) await writeAll(tx, { partnerId, decisions, instructedAt: since, now })
+  return [
+    ...steps
+      .filter(isStale)
+      .map(({ step }) => ({ step, fault: 'the member has been changed since the file was sent' })),
+    ...fresh.map(({ step }, index) => {
+      const decision = decided[index]
+      assert(decision !== undefined)
+      return decision instanceof Problem ? { step, fault: faultOf(decision) } : { step, action: actionOf(decision) }
+    }),
+  ]
+}
+
+async function commandsOf(tx: Tx, job: Job, steps: Step[]): Promise<MemberCommand[]> {
+  const listed = steps.filter(({ command, action }) => command === null && action !== 'Offboard')
+  const places = listed.map(({ step, memberId }) => ({ row: step, memberId }))
+  const read = places.length === 0 ? [] : await readCommands(tx, job, places)
+  const byStep = new Map(listed.map(({ step }, index) => [step, read[index]]))
+  return steps.map(({ step, memberId, command }) => command ?? byStep.get(step) ?? { type: 'Offboard', memberId })
+}
+
+async function noteFaults(tx: Tx, { partnerId, jobId }: Job, failed: Outcome[]): Promise<void> {
+  if (failed.length === 0) return
+  await sql`
+    update member_job_steps s set fault = f.fault
+      from unnest(${failed.map(({ step }) => step)}::integer[], ${failed.map(({ fault }) => fault)}::text[]) as f (step, fault)
+     where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = f.step`.execute(tx)
+}
+
+// Records what the actions did, which may differ from what they would have done when they were sent.
+async function noteActions(
+  tx: Tx,
+  {
+    job: { partnerId, jobId, steps },
+    outcomes,
+    appliedThrough,
+  }: { job: Job; outcomes: Outcome[]; appliedThrough: number },
+): Promise<void> {
+  await sql`
+    update member_job_steps s set action = done.action
+      from unnest(${outcomes.map(({ step }) => step)}::integer[], ${outcomes.map(({ action }) => action)}::text[])
+        as done (step, action)
+     where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = done.step and s.action <> done.action`.execute(
+    tx,
+  )
+  const { invite, update, bringBack, offboard } = planOfActions(outcomes.flatMap(({ action }) => action ?? []))
+  // Before migration 7, actions that change nothing were counted and had no step.
+  const unchanged = steps - invite - update - bringBack - offboard
+  await tx
+    .updateTable('memberJobs')
+    .set({ invite, update, bringBack, offboard, unchanged, stepsDone: steps, appliedThrough })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', jobId)
+    .execute()
+}
+
+/** Ends a job, and emits its event. */
+export async function end(
+  tx: Tx,
+  { partnerId, jobId }: { partnerId: string; jobId: string },
+  { status, now }: { status: 'Completed' | 'Rejected'; now: Date },
+): Promise<void> {
+  await tx
+    .updateTable('memberJobs')
+    .set({ status, endedAt: now })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', jobId)
+    .execute()
+  await emitStatus(tx, { partnerId, jobId, status, now })
+}
+
+/** Emits the event of the status that a job has come to. */
+export async function emitStatus(
+  tx: Tx,
+  { status, ...job }: { partnerId: string; jobId: string; status: keyof typeof eventTypes; now: Date },
+): Promise<void> {
+  await emit(tx, { ...job, status, type: eventTypes[status] })
+}
+
+export async function emit(
+  tx: Tx,
+  {
+    partnerId,
+    jobId,
+    type,
+    status,
+    now,
+  }: {
+    partnerId: string
+    jobId: string
+    type: 'job.expired' | (typeof eventTypes)[keyof typeof eventTypes]
+    status: keyof typeof eventTypes
+    now: Date
+  },
+): Promise<void> {
+  await events.emit(tx, { partnerId, type, resourceId: jobId, data: { jobId, status }, now })
+}
+
+const eventTypes = {
+  NotReady: 'job.queued',
+  AwaitingReview: 'job.awaiting_review',
+  Processing: 'job.processing',
+  Completed: 'job.completed',
+  Rejected: 'job.rejected',
+} as const

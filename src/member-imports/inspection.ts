@@ -1,0 +1,40 @@
+import { type Reader, sql } from '../database/database.ts'
+import type { MemberJob } from './member-imports.ts'
+import type { Plan } from './plan.ts'
+
+// What an operator looks at, across all partners.
+
+export type Inspected = Pick<MemberJob, 'id' | 'status' | 'stepsDone' | 'createdAt' | 'endedAt'> & {
+  partnerId: string
+  kind: 'actions' | 'file'
+  plan: Plan
+  reviewedAt: Date | null
+}
+
+export type Filter = { partnerId?: string; statuses?: string[] }
+
+/**
+ * Member jobs, newest first.
+ * @param before the id of a job: only older ones, for the next page
+ */
+export async function list(
+  db: Reader,
+  { filter, before, take }: { filter: Filter; before?: string | undefined; take: number },
+): Promise<Inspected[]> {
+  const { partnerId, statuses } = filter
+  const conditions = [
+    ...(partnerId === undefined ? [] : [sql<boolean>`partner_id = ${partnerId}`]),
+    ...(statuses === undefined ? [] : [sql<boolean>`status = any(${statuses}::text[])`]),
+    ...(before === undefined ? [] : [sql<boolean>`id < ${before}`]),
+  ]
+  const { rows } = await sql<Omit<Inspected, 'plan'> & Plan>`
+    select partner_id, id, kind, status, invite, update, bring_back, offboard, unchanged, steps_done, created_at,
+           reviewed_at, ended_at
+      from member_jobs
+     where ${sql.join(conditions.length === 0 ? [sql`true`] : conditions, sql` and `)}
+     order by id desc limit ${take}`.execute(db)
+  return rows.map(({ invite, update, bringBack, offboard, unchanged, ...job }) => ({
+    ...job,
+    plan: { invite, update, bringBack, offboard, unchanged },
+  }))
+}

@@ -1,0 +1,363 @@
+import { fromColumns } from '../bank-accounts/rules.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import type { DB } from '../database/tables.ts'
+import { issuesMax, Problem } from '../errors.ts'
+import {
+  type Decision,
+  decideAll,
+  lastInstructedAt,
+  type MemberCommand,
+  type PartnerRules,
+} from '../members/changes.ts'
+import { type Column, type ColumnKey, columnSpecs } from '../members/fields.ts'
+import { profileColumns } from '../members/rows.ts'
+import type { MemberUpdate } from '../members/schema.ts'
+import type { Fault, Read } from './read-file.ts'
+
+/** What a job does, in numbers of members. */
+export type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
+
+export type Action = 'Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged'
+
+export type Kind = 'actions' | 'file'
+
+/** What of a file decides what its rows mean. */
+export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; removesAccounts: boolean }
+
+// Rows that change a member are decided together; those that leave one as it is, and new ones, by the statements below.
+const decidedAtOnce = 1_000
+
+/**
+ * Compares the rows of a file, which have been copied, with the members, and stores a step for everything that is to be done.
+ *
+ * A row is the member with its e-mail among active and invited ones, else the one with its `worker_id`, else the inactive one
+ * with its e-mail who was removed last, else a new member. Active and invited members in no row are to be offboarded.
+ * @param readTo the last row of the file
+ * @param clashes what to do with a row that clashes with another member. A job ahead may resolve it, so a queued file defers
+ * it: the row gets a step that is marked as failed, until the file is planned again in its turn.
+ * @param now when the file was sent
+ * @returns the plan; with faults nothing of it holds. Of those, as many as an answer has, and how many rows more are at fault
+ */
+export async function planFile(
+  tx: Tx,
+  {
+    terms,
+    partner,
+    rowCount,
+    mayBeRepeated,
+    readTo: rowTo,
+    clashes,
+    now,
+  }: { terms: FileTerms; partner: PartnerRules; clashes: 'refuse' | 'defer'; now: Date } & Pick<
+    Read,
+    'rowCount' | 'mayBeRepeated' | 'readTo'
+  >,
+): Promise<{ plan: Plan; faults: Fault[]; faultsMore: number; membersBefore: number }> {
+  const isLarge = rowCount > decidedAtOnce
+  // A plan that is made for a small table joins a million rows one by one. Concurrent analyzes do not wait for each other.
+  if (isLarge) await sql`select analyze_tables('member_job_rows')`.execute(tx)
+  await sql`
+    create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
+                                               by_worker_id boolean not null, new_member_id text, faults text) on commit drop`.execute(
+    tx,
+  )
+  await sql`create temporary table member_job_faults (row integer not null, message text not null, is_clash boolean not null)
+              on commit drop`.execute(tx)
+  if (mayBeRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
+  if (mayBeRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
+  const repeated = await listFaults(tx, { clashes })
+  // With so many, the comparison would add nothing of use.
+  if (repeated.faultsMore > 0) return { plan: nothing, membersBefore: 0, ...repeated }
+  const { membersBefore, offboard } = await match(tx, { terms, rowTo, isLarge, now })
+  await noteMetTwice(tx)
+  const invite = await planNew(tx, terms)
+  const { update, bringBack } = await planKnown(tx, { terms, partner, now })
+  // The results join both tables.
+  if (isLarge) await sql`select analyze_tables('member_job_steps')`.execute(tx)
+  const plan = { invite, update, bringBack, offboard, unchanged: rowCount - invite - update - bringBack }
+  const found = await listFaults(tx, { clashes })
+  if (found.faults.length > 0 || clashes === 'refuse') return { plan, membersBefore, ...found }
+  return { plan: await markFaulty(tx, { terms, plan, rowCount }), membersBefore, ...found }
+}
+
+/**
+ * Plans a queued file again in its turn, against the members as the jobs ahead have left them. A row that has become impossible
+ * gets a step that is marked as failed.
+ * @param sentAt when the file was sent
+ * @returns null if too many rows have become impossible; then only these are marked
+ */
+export async function planFileAgain(
+  tx: Tx,
+  {
+    terms,
+    partner,
+    rowCount,
+    rowTo,
+    sentAt,
+  }: { terms: FileTerms; partner: PartnerRules; rowCount: number; rowTo: number; sentAt: Date },
+): Promise<{ plan: Plan; membersBefore: number } | null> {
+  await sql`delete from member_job_steps where partner_id = ${terms.partnerId} and job_id = ${terms.jobId}`.execute(tx)
+  const { plan, membersBefore, faults, faultsMore } = await planFile(tx, {
+    ...{ terms, partner, rowCount, readTo: rowTo, mayBeRepeated: [], clashes: 'refuse', now: sentAt },
+  })
+  if (faults.length === 0) return { plan, membersBefore }
+  const marked = await markFaulty(tx, { terms, plan, rowCount })
+  return faultsMore > 0 ? null : { plan: marked, membersBefore }
+}
+
+// A row may have a step already: two rows of one member are planned separately.
+async function markFaulty(
+  tx: Tx,
+  { terms: { partnerId, jobId }, plan, rowCount }: { terms: FileTerms; plan: Plan; rowCount: number },
+): Promise<Plan> {
+  const { numAffectedRows: marked } = await sql`
+    insert into member_job_steps (partner_id, job_id, step, action, member_id, fault)
+    select ${partnerId}, ${jobId}, m.row, case when m.member_id is null then 'Invite' else 'Update' end,
+           coalesce(m.member_id, m.new_member_id), f.message
+      from (select row, string_agg(message, '; ' order by message) as message from member_job_faults group by row) f
+      join member_job_matches m on m.row = f.row
+        on conflict (partner_id, job_id, step) do update set fault = excluded.fault`.execute(tx)
+  if (!marked) return plan
+  const { rows } = await sql<Omit<Plan, 'unchanged'>>`
+    select count(*) filter (where action = 'Invite')::integer as invite,
+           count(*) filter (where action = 'Update')::integer as update,
+           count(*) filter (where action = 'BringBack')::integer as bring_back,
+           count(*) filter (where action = 'Offboard')::integer as offboard
+      from member_job_steps where partner_id = ${partnerId} and job_id = ${jobId}`.execute(tx)
+  const counts = rows[0] ?? nothing
+  return { ...counts, unchanged: rowCount - counts.invite - counts.update - counts.bringBack }
+}
+
+const nothing: Plan = { invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 0 }
+
+/** What a job of actions does, in numbers. */
+export function planOfActions(actions: Action[]): Plan {
+  const count = (wanted: Action) => actions.filter(action => action === wanted).length
+  return {
+    ...{ invite: count('Invite'), update: count('Update'), bringBack: count('BringBack'), offboard: count('Offboard') },
+    unchanged: count('Unchanged'),
+  }
+}
+
+/** How many steps a plan has: one for every action, but none for a row of a file that changes nothing. */
+export function stepsOf(kind: Kind, { invite, update, bringBack, offboard, unchanged }: Plan): number {
+  return invite + update + bringBack + offboard + (kind === 'actions' ? unchanged : 0)
+}
+
+/** What a decision does to a member, in the words of a plan. */
+export function actionOf({ before, changed, steps }: Decision): Action {
+  if (before === undefined) return 'Invite'
+  if (steps.includes('removed')) return 'Offboard'
+  if (steps.includes('reinstated')) return 'BringBack'
+  return changed.length > 0 ? 'Update' : 'Unchanged'
+}
+
+/** Whether a refusal is about an e-mail or a worker id that another member has, and may let go of. */
+export function isClash(refusal: Problem): boolean {
+  return refusal.name === 'MemberAlreadyInvited'
+}
+
+/** Why a command is refused, as a complete sentence. */
+export function faultOf(refusal: Problem): string {
+  if (refusal.name !== 'MemberAlreadyInvited') return refusal.message
+  return `another member, ${refusal.issues[0]?.memberId}, has the e-mail or the worker_id`
+}
+
+/**
+ * What rows of a file command for the members that they are.
+ * @param places the rows, and the member that each is
+ */
+export async function readCommands(
+  db: Reader,
+  { partnerId, jobId, columns, removesAccounts }: FileTerms,
+  places: { row: number; memberId: string }[],
+): Promise<MemberCommand[]> {
+  const { rows } = await sql<PlacedRow>`
+    select r.row, ${profileColumns('r')}, p.member_id, m.iban is not null as has_iban
+      from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
+             with ordinality as p (row, member_id, place)
+      join member_job_rows r on r.partner_id = ${partnerId} and r.job_id = ${jobId} and r.row = p.row
+      left join members m on m.partner_id = ${partnerId} and m.id = p.member_id
+     order by p.place`.execute(db)
+  return rows.map(row => ({
+    ...{ type: 'List', memberId: row.memberId },
+    update: updateOf(row, { columns, removesAccounts }),
+  }))
+}
+
+/** A row of a file as it is kept: null where a column is absent or a cell empty. */
+export type StoredRow = Omit<DB['memberJobRows'], 'partnerId' | 'jobId' | 'newMemberId' | 'faults'>
+
+/** With the member that it is, and whether that one is paid by IBAN. */
+type PlacedRow = StoredRow & { memberId: string; hasIban: boolean }
+
+// A column that is absent changes nothing. An empty cell removes, or keeps what cannot be null. An account is removed only if
+// the file is said to do so, and only one of the kind that its columns can hold.
+function updateOf(
+  { hasIban, accountHolder, sortCode, accountNumber, iban, ...row }: PlacedRow,
+  { columns, removesAccounts }: Pick<FileTerms, 'columns' | 'removesAccounts'>,
+): MemberUpdate {
+  const update: Record<string, unknown> = {}
+  for (const { name, key, field, emptyCell } of columnSpecs) {
+    if (field === 'accountDetails' || !columns.includes(name)) continue
+    const value = (row as Partial<typeof row & Record<ColumnKey, unknown>>)[key] ?? null
+    if (value !== null || emptyCell === 'removes') update[key] = value
+  }
+  const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
+  if (account !== null || (removesAccounts && columns.includes(hasIban ? 'iban' : 'sort_code'))) {
+    update.accountDetails = account
+  }
+  // Every value was checked by the schema of its column when the file was read.
+  return update as MemberUpdate
+}
+
+// Finds the member of each row, and in the same statement who is in none. A member that was invited or changed by a later
+// instruction than the file is not missing: the file may have been on its way for minutes, or in the queue for days.
+async function match(
+  tx: Tx,
+  { terms, rowTo, isLarge, now }: { terms: FileTerms; rowTo: number; isLarge: boolean; now: Date },
+): Promise<{ membersBefore: number; offboard: number }> {
+  const { partnerId, jobId } = terms
+  // Should the tables have been too busy to be analyzed, a million rows are not looked up one by one all the same.
+  if (isLarge) await sql`select set_config('enable_nestloop', 'off', true)`.execute(tx)
+  const { rows } = await sql<{ membersBefore: number; offboard: number }>`
+    with matched as materialized (
+      select r.row, r.new_member_id, r.faults, coalesce(e.id, w.id, f.id) as member_id,
+             e.id is null and w.id is not null as by_worker_id,
+             e.id is not null and coalesce(w.id, e.id) = e.id and ${isSame(terms)} as is_same
+        from member_job_rows r
+        left join members e on e.partner_id = ${partnerId} and e.status in ('active', 'invited')
+                           and lower(e.email) = lower(r.email)
+        left join members w on w.partner_id = ${partnerId} and w.worker_id = r.worker_id
+        left join (select lower(email) as email, max(id) as id from members
+                    where partner_id = ${partnerId} and status = 'inactive' group by lower(email)) f
+               on f.email = lower(r.email)
+       where r.partner_id = ${partnerId} and r.job_id = ${jobId}
+    ), missing as (
+      insert into member_job_steps (partner_id, job_id, step, action, member_id)
+      select ${partnerId}, ${jobId}, ${rowTo}::integer + row_number() over (order by id), 'Offboard', id
+        from members
+       where partner_id = ${partnerId} and status in ('active', 'invited') and ${lastInstructedAt} <= ${now}
+         and not exists (select from matched where matched.member_id = members.id)
+      returning step
+    ), noted as (
+      insert into member_job_matches select row, member_id, is_same, by_worker_id, new_member_id, faults from matched
+    )
+    select (select count(*) from members
+             where partner_id = ${partnerId} and status in ('active', 'invited'))::integer as members_before,
+           (select count(*) from missing)::integer as offboard`.execute(tx)
+  if (isLarge) await sql`select set_config('enable_nestloop', 'on', true)`.execute(tx)
+  return rows[0] ?? { membersBefore: 0, offboard: 0 }
+}
+
+// Whether each cell of the row is what the member, e, has already. It only saves deciding rows by the million: a row that
+// fails it is decided by the rules, which may still find that nothing changes.
+function isSame({ columns, removesAccounts }: FileTerms) {
+  const compared = columnSpecs.filter(({ name }) => name !== 'email' && columns.includes(name))
+  return sql.join(
+    compared.map(({ name, field, emptyCell }) => {
+      const keeps = emptyCell === 'keeps' || (field === 'accountDetails' && !removesAccounts)
+      const [has, says] = [sql.raw(`e.${name}`), sql.raw(`r.${name}`)]
+      return keeps
+        ? sql`(${says} is null or ${has} is not distinct from ${says})`
+        : sql`${has} is not distinct from ${says}`
+    }),
+    sql` and `,
+  )
+}
+
+async function noteRepeated(
+  tx: Tx,
+  { partnerId, jobId }: FileTerms,
+  { key, name }: { key: ReturnType<typeof sql>; name: Column },
+): Promise<void> {
+  const mine = sql`partner_id = ${partnerId} and job_id = ${jobId}`
+  await sql`
+    with repeated as (select ${key} as key, min(row) as first from member_job_rows where ${mine}
+                       group by ${key} having count(*) > 1 and ${key} is not null)
+    insert into member_job_faults
+    select r.row, format('%s: is that of row %s as well', ${name}::text, repeated.first), false
+      from repeated join member_job_rows r on ${key} = repeated.key
+     where ${mine} and r.row <> repeated.first`.execute(tx)
+}
+
+async function noteMetTwice(tx: Tx): Promise<void> {
+  await sql`
+    with twice as (select member_id, min(row) as first from member_job_matches
+                    where member_id is not null group by member_id having count(*) > 1)
+    insert into member_job_faults
+    select m.row, format('this is %s, by e-mail or worker_id, and so is row %s', m.member_id, twice.first), true
+      from twice join member_job_matches m on m.member_id = twice.member_id
+     where m.row <> twice.first and m.row not in (select row from member_job_faults)`.execute(tx)
+}
+
+/** @returns how many new members there are */
+async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number> {
+  await sql`
+    insert into member_job_faults
+    select row, faults, false from member_job_matches where member_id is null and faults is not null`.execute(tx)
+  const { numAffectedRows = 0n } = await sql`
+    insert into member_job_steps (partner_id, job_id, step, action, member_id)
+    select ${partnerId}, ${jobId}, row, 'Invite', new_member_id
+      from member_job_matches where member_id is null and faults is null`.execute(tx)
+  return Number(numAffectedRows)
+}
+
+// Beyond what an answer holds, faults are only counted, and so many more are not worth deciding.
+async function listFaults(
+  tx: Tx,
+  { clashes }: { clashes: 'refuse' | 'defer' },
+): Promise<{ faults: Fault[]; faultsMore: number }> {
+  const { rows } = await sql<Fault & { total: number }>`
+    select row, string_agg(message, '; ' order by message) as message, (count(*) over ())::integer as total
+      from member_job_faults where not is_clash or ${clashes === 'refuse'}::boolean
+     group by row order by row limit ${issuesMax}`.execute(tx)
+  const faultsMore = (rows[0]?.total ?? 0) - rows.length
+  return { faults: rows.map(({ row, message }) => ({ row, message })), faultsMore }
+}
+
+async function planKnown(
+  tx: Tx,
+  { terms, partner, now }: { terms: FileTerms; partner: PartnerRules; now: Date },
+): Promise<{ update: number; bringBack: number }> {
+  const { partnerId, jobId } = terms
+  // Without it every batch below would be looked for among all rows.
+  await sql`create index on member_job_matches (row) where member_id is not null and not is_same`.execute(tx)
+  const counts = { update: 0, bringBack: 0 }
+  for (let [after, faultCount] = [0, 0]; ; ) {
+    const { rows: places } = await sql<{ row: number; memberId: string; byWorkerId: boolean }>`
+      select row, member_id, by_worker_id from member_job_matches
+       where member_id is not null and not is_same and row > ${after} order by row limit ${decidedAtOnce}`.execute(tx)
+    const last = places.at(-1)
+    if (last === undefined || faultCount > issuesMax) return counts
+    after = last.row
+    const commands = await readCommands(tx, terms, places)
+    // A worker_id belongs to the member who has it before the file, whether or not another row takes it away.
+    const decisions = await decideAll(tx, { partner, commands, areIndependent: true, now })
+    const steps: { row: number; action: Action; memberId: string }[] = []
+    const faults: (Fault & { isClash: boolean })[] = []
+    for (const [index, { row, memberId, byWorkerId }] of places.entries()) {
+      const decision = decisions[index]
+      if (decision === undefined) throw new Error('A row was not decided')
+      if (decision instanceof Problem) {
+        // A member who is known only by a worker id may let go of it, and then the row is about another one.
+        faults.push({ row, message: faultOf(decision), isClash: byWorkerId || isClash(decision) })
+      } else {
+        const action = actionOf(decision)
+        if (action === 'Unchanged') continue
+        counts[action === 'BringBack' ? 'bringBack' : 'update'] += 1
+        steps.push({ row, action, memberId })
+      }
+    }
+    await sql`
+      insert into member_job_steps (partner_id, job_id, step, action, member_id)
+      select ${partnerId}, ${jobId}, * from unnest(
+        ${steps.map(step => step.row)}::integer[], ${steps.map(step => step.action)}::text[],
+        ${steps.map(step => step.memberId)}::text[])`.execute(tx)
+    faultCount += faults.length
+    await sql`
+      insert into member_job_faults
+      select * from unnest(${faults.map(fault => fault.row)}::integer[], ${faults.map(fault => fault.message)}::text[],
+                           ${faults.map(fault => fault.isClash)}::boolean[])`.execute(tx)
+  }
+}

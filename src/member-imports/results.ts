@@ -1,0 +1,91 @@
+import { type Page, type Reader, sql } from '../database/database.ts'
+import { profileColumns } from '../members/rows.ts'
+import type { Action, StoredRow } from './plan.ts'
+
+/** What became of one row, one action, or one member who was not in the file; and the row, or the member, itself. */
+export type Result = Omit<StoredRow, 'row'> & {
+  /** Of the file, or the place of the action; null for who is not in the file. */
+  row: number | null
+  action: Action
+  outcome: 'Pending' | 'Done' | 'Failed' | 'NotDone'
+  memberId: string | null
+  message: string | null
+  /** Rises from result to result. */
+  step: number
+}
+
+type ResultFilter = { actions?: Result['action'][]; outcomes?: Result['outcome'][] }
+
+type Asked = { partnerId: string; jobId: string; filter: ResultFilter }
+
+/**
+ * What became of a job, in the order of the file or the actions; those who are not in the file come last. 30 days after its end
+ * the rows are forgotten, and the list is empty.
+ * @param after the step of the last one that the reader has had, 0 for the beginning
+ */
+export async function listResults(
+  db: Reader,
+  { after = 0, page, ...asked }: Asked & { after?: number; page: Page },
+): Promise<Result[]> {
+  const each = (branch: ReturnType<typeof sql>) => sql`
+    (select * from (${branch}) branch where step > ${after}::integer and ${matching(asked.filter)}
+      order by step limit ${page.skip + page.take})`
+  // Who a row is that changes nothing is looked up for those of the page alone.
+  const { rows } = await sql<Result>`
+    select results.*, coalesce(step_member_id, unchanged.id) as member_id
+      from (select * from (${each(ofRows(asked))} union all ${each(ofOthers(asked))}) results
+             order by step offset ${page.skip} limit ${page.take}) results
+      left join lateral (select id from members
+                          where step_member_id is null and partner_id = ${asked.partnerId}
+                            and lower(email) = lower(results.email) and status in ('active', 'invited')) unchanged on true
+     order by step`.execute(db)
+  return rows
+}
+
+export async function countResults(db: Reader, asked: Asked): Promise<number> {
+  const { rows } = await sql<{ total: number }>`
+    select count(*)::integer as total from (${ofRows(asked)} union all ${ofOthers(asked)}) results
+     where ${matching(asked.filter)}`.execute(db)
+  return rows[0]?.total ?? 0
+}
+
+function matching({ actions, outcomes }: ResultFilter) {
+  return sql.join(
+    [
+      ...(actions === undefined ? [] : [sql`action = any(${actions}::text[])`]),
+      ...(outcomes === undefined ? [] : [sql`outcome = any(${outcomes}::text[])`]),
+      sql`true`,
+    ],
+    sql` and `,
+  )
+}
+
+const profile = profileColumns('p')
+
+const outcome = sql`
+  case when j.status = 'NotReady' then 'Pending'
+       when s.fault is not null then 'Failed'
+       when s.step is null then 'Done'
+       when j.status = 'Rejected' then 'NotDone'
+       when s.step <= j.applied_through then 'Done'
+       else 'Pending' end as outcome`
+
+function ofRows({ partnerId, jobId }: Asked) {
+  return sql`
+    select p.row as step, p.row, coalesce(s.action, 'Unchanged') as action, ${outcome},
+           s.member_id as step_member_id, s.fault as message, ${profile}
+      from member_jobs j
+      join member_job_rows p on p.partner_id = j.partner_id and p.job_id = j.id
+      left join member_job_steps s on s.partner_id = p.partner_id and s.job_id = p.job_id and s.step = p.row
+     where j.partner_id = ${partnerId} and j.id = ${jobId}`
+}
+
+function ofOthers({ partnerId, jobId }: Asked) {
+  return sql`
+    select s.step, case when j.kind = 'actions' then s.step end as row, s.action, ${outcome},
+           s.member_id as step_member_id, s.fault as message, ${profile}
+      from member_jobs j
+      join member_job_steps s on s.partner_id = j.partner_id and s.job_id = j.id
+      left join members p on p.partner_id = s.partner_id and p.id = s.member_id
+     where j.partner_id = ${partnerId} and j.id = ${jobId} and s.step > j.row_to`
+}

@@ -1,0 +1,268 @@
+import { type Static, type TSchema, Type } from 'typebox'
+import { BankAccountEU, BankAccountUK, oneLine } from '../bank-accounts/schema.ts'
+import { visibleFormat } from '../text.ts'
+
+/**
+ * The pattern is the one that existing clients validate answers with: a member whose e-mail it rejects would make every page
+ * of the list unreadable to them. `format` alone accepts more, and clients generate their types from it.
+ */
+export const Email = Type.String({
+  format: 'email',
+  pattern: "^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$",
+  maxLength: 254,
+  examples: ['sam.okafor@example.com'],
+})
+
+export const WorkerId = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  // Leading or trailing spaces would make two workers of one.
+  pattern: '^(?=\\S)(?!.*\\s$)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+$',
+  format: visibleFormat,
+  description: 'The partner’s own number of the worker: no control characters, no leading or trailing spaces.',
+  examples: ['E-10442'],
+})
+
+const Name = (example: string) =>
+  Type.String({ minLength: 1, maxLength: 100, pattern: oneLine, format: visibleFormat, examples: [example] })
+
+const oneLineMessage = (charsMax: number) => `must be one line of at most ${charsMax} characters, one of them visible`
+const genders = ['Female', 'Male', 'NonBinary'] as const
+
+/**
+ * Every field of a member that a partner sets, in the order of answers and files, with the columns that hold it. The wire
+ * schema, the columns of CSV and Excel files, COPY, the SQL lists, equality, the audit log and the export derive from this
+ * table. A new field needs an entry here, a migration, its name in the event catalogue and in the rights of the database
+ * role, and tests.
+ */
+const table = {
+  email: {
+    schema: Email,
+    presence: 'required',
+    isAudited: false,
+    columns: {
+      email: { sqlType: 'text', schema: Email, message: 'is not an e-mail address, like sam.okafor@example.com' },
+    },
+  },
+  firstName: {
+    schema: Name('Sam'),
+    presence: 'required',
+    isAudited: false,
+    columns: { first_name: { sqlType: 'text', schema: Name('Sam'), message: oneLineMessage(100) } },
+  },
+  lastName: {
+    schema: Name('Okafor'),
+    presence: 'required',
+    isAudited: false,
+    columns: { last_name: { sqlType: 'text', schema: Name('Okafor'), message: oneLineMessage(100) } },
+  },
+  phone: {
+    schema: Type.Union([Type.String({ minLength: 1, maxLength: 32 }), Type.Null()], {
+      description: 'With or without the country code; stored, and answered, in E.164.',
+      examples: ['+447700900123'],
+    }),
+    presence: 'nullable',
+    isAudited: false,
+    columns: {
+      phone: {
+        sqlType: 'text',
+        schema: Type.String({ maxLength: 32 }),
+        digits: 'any',
+        message: 'is not a phone number, like +447700900123',
+      },
+    },
+  },
+  tier: {
+    schema: Type.String({
+      minLength: 1,
+      maxLength: 60,
+      description: 'Name of a tier; see `GET /v1/tiers`.',
+      examples: ['Bronze'],
+    }),
+    presence: 'required',
+    isAudited: true,
+    columns: {
+      tier: {
+        sqlType: 'text',
+        schema: Type.String({ maxLength: 60 }),
+        message: 'is longer than the name of a tier can be',
+      },
+    },
+  },
+  workerId: {
+    schema: Type.Union([WorkerId, Type.Null()]),
+    presence: 'nullable',
+    isAudited: false,
+    columns: { worker_id: { sqlType: 'text', schema: WorkerId, message: oneLineMessage(100), digits: 'any' } },
+  },
+  accountDetails: {
+    schema: Type.Union([BankAccountUK, BankAccountEU, Type.Null()]),
+    presence: 'nullable',
+    isAudited: false,
+    columns: {
+      sort_code: {
+        sqlType: 'text',
+        schema: BankAccountUK.properties.sortCode,
+        digits: 6,
+        message: 'must be 6 digits, like 089999',
+      },
+      account_number: {
+        sqlType: 'text',
+        schema: BankAccountUK.properties.accountNumber,
+        digits: 8,
+        message: 'must be 8 digits, like 66374958',
+      },
+      account_holder: {
+        sqlType: 'text',
+        schema: BankAccountUK.properties.accountHolder,
+        message: oneLineMessage(140),
+      },
+      iban: {
+        sqlType: 'text',
+        schema: BankAccountEU.properties.iban,
+        message: 'is not an IBAN, like DE89370400440532013000',
+      },
+    },
+  },
+  dob: {
+    schema: Type.Union([Type.String({ format: 'date' }), Type.Null()], {
+      description: 'Date of birth.',
+      examples: ['1990-06-24'],
+    }),
+    presence: 'nullable',
+    isAudited: false,
+    columns: {
+      dob: {
+        // PostgreSQL has no year 0, which the format allows.
+        sqlType: 'date',
+        schema: Type.String({ format: 'date', pattern: '^(19|[2-9][0-9])' }),
+        message: 'is not a day that exists, from 1900 on, written like 1990-06-24',
+      },
+    },
+  },
+  gender: {
+    schema: Type.Union([Type.Enum([...genders], { type: 'string' }), Type.Null()]),
+    presence: 'nullable',
+    isAudited: false,
+    columns: {
+      gender: {
+        sqlType: 'text',
+        schema: Type.Enum([...genders], { type: 'string' }),
+        parse: parseGender,
+        message: `must be one of ${genders.join(', ')}`,
+      },
+    },
+  },
+  enablePayroll: {
+    schema: Type.Boolean({ default: true, description: 'Whether payroll deducts what this member withdraws.' }),
+    presence: 'defaulted',
+    isAudited: true,
+    columns: {
+      enable_payroll: {
+        sqlType: 'boolean',
+        schema: Type.Boolean(),
+        parse: parseBoolean,
+        message: 'must be true or false',
+      },
+    },
+  },
+} as const satisfies Record<string, Field>
+
+type Field = {
+  schema: TSchema
+  /** `required` in a new member; `nullable` and absent means null; `defaulted`: absent means the schema's default. */
+  presence: 'required' | 'nullable' | 'defaulted'
+  /** Whether the audit log has its value, before and after a change. Of the others it only says that they changed. */
+  isAudited: boolean
+  columns: Record<string, ColumnSpec>
+}
+
+/** How a column of a file, and of the table `members`, holds its part of a field. */
+type ColumnSpec = {
+  sqlType: 'text' | 'date' | 'boolean'
+  /** Of the parsed text of a cell that is not empty. */
+  schema: TSchema
+  /** What is wrong with a cell that the schema rejects, after the column's name. */
+  message: string
+  /** The text of a cell as the schema takes it; identity if absent. */
+  parse?: (text: string) => unknown
+  /** Text of digits, which a spreadsheet may store as a number; a number of fewer digits may have lost leading zeros. */
+  digits?: number | 'any'
+}
+
+type Fields = typeof table
+export type FieldName = keyof Fields
+type ColumnsOf<F extends FieldName> = keyof Fields[F]['columns'] & string
+/** A column of files of members, and of the table `members`. */
+export type Column = { [F in FieldName]: ColumnsOf<F> }[FieldName]
+type CamelCase<C extends string> = C extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : C
+export type ColumnKey = CamelCase<Column>
+
+type WithPresence<P> = { [F in FieldName]: Fields[F]['presence'] extends P ? F : never }[FieldName]
+type Schemas<F extends FieldName> = { [Name in F]: Fields[Name]['schema'] }
+type Value<F extends FieldName> = Static<Fields[F]['schema']>
+
+/** What a partner says about a member, as it is stored: phone in E.164, account normalised. */
+export type Profile = { [F in FieldName]: Value<F> }
+
+// The three below rebuild an object from the entries of the table, whose names and types TypeScript does not follow.
+
+/** The wire schema of each field of a presence. */
+export function schemasOf<P extends Field['presence']>(presence: P): Schemas<WithPresence<P>> {
+  return Object.fromEntries(
+    Object.entries(table).flatMap(([name, field]) => (field.presence === presence ? [[name, field.schema]] : [])),
+  ) as Schemas<WithPresence<P>>
+}
+
+/** The value of each field that is left out of a new member. */
+export const absentValues = Object.fromEntries(
+  Object.entries<Field>(table).flatMap(([name, { presence, schema }]) =>
+    presence === 'required'
+      ? []
+      : [[name, presence === 'defaulted' ? (schema as { default?: unknown }).default : null]],
+  ),
+) as Pick<Profile, WithPresence<'nullable' | 'defaulted'>>
+
+/** Every column, in the order of the template. */
+export const columnSpecs = Object.entries<Field>(table).flatMap(([field, { presence, columns }]) =>
+  Object.entries(columns).map(([name, spec]) => ({
+    ...spec,
+    name,
+    key: camelCase(name),
+    field,
+    // A column that cannot be null has no empty cell to mean null by: an empty cell keeps what the member has.
+    emptyCell: { required: 'refused', nullable: 'removes', defaulted: 'keeps' }[presence],
+  })),
+) as readonly (ColumnSpec & {
+  name: Column
+  key: ColumnKey
+  field: FieldName
+  emptyCell: 'refused' | 'removes' | 'keeps'
+})[]
+
+/** The names of the columns, in the order of the template. */
+export const columns: readonly Column[] = columnSpecs.map(({ name }) => name)
+/** A column's name in TypeScript. */
+export const keyOf = byColumn(({ key }) => key)
+export const columnKeys: readonly ColumnKey[] = columnSpecs.map(({ key }) => key)
+export const fieldNames = Object.keys(table) as FieldName[]
+export const auditedFields = fieldNames.filter(name => table[name].isAudited)
+
+/** Derives something for each column. */
+export function byColumn<T>(derive: (spec: (typeof columnSpecs)[number]) => T): Record<Column, T> {
+  return Object.fromEntries(columnSpecs.map(spec => [spec.name, derive(spec)])) as Record<Column, T>
+}
+
+function camelCase(name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function parseGender(text: string): string {
+  const plain = text.toLowerCase().replace(/[\s-]/g, '')
+  return genders.find(each => each.toLowerCase() === plain) ?? text
+}
+
+function parseBoolean(text: string): boolean | string {
+  return booleans[text.toLowerCase()] ?? text
+}
+const booleans: Record<string, boolean> = { true: true, false: false, yes: true, no: false }

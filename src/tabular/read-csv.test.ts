@@ -1,0 +1,186 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { stringify } from 'csv-stringify/sync'
+import fc from 'fast-check'
+import { afterAll, describe, expect, test } from 'vitest'
+import { limits } from './limits.ts'
+import { FileFault, type Row, readRows } from './tabular.ts'
+
+const folder = mkdtempSync(path.join(tmpdir(), 'tabular-csv-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+let files = 0
+
+/** What can be read of it, and why it cannot be read further. */
+async function read(bytes: string | Buffer): Promise<{ rows: Row[]; fault: FileFault | undefined }> {
+  const file = path.join(folder, `${++files}.csv`)
+  writeFileSync(file, bytes)
+  const rows: Row[] = []
+  try {
+    for await (const batch of readRows({ path: file, kind: 'csv' })) {
+      expect(batch.length).toBeLessThanOrEqual(limits.batchRowsMax)
+      rows.push(...batch)
+    }
+    return { rows, fault: undefined }
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error
+    return { rows, fault: error }
+  }
+}
+
+async function cellsOf(bytes: string | Buffer): Promise<unknown[]> {
+  const { rows, fault } = await read(bytes)
+  expect(fault).toBe(undefined)
+  return rows.map(({ cells }) => cells)
+}
+
+describe('a file', () => {
+  test.each([
+    ['commas', 'a,b;c\n1,2\n'],
+    ['semicolons', 'a;"b,,,c";d\n1;2;3\n'],
+    ['tabs', 'a\tb,c\td\n1\t2\t3\n'],
+    ['one column', 'a\n1\n'],
+  ])('of %s is cut as its header is', async (_, text) => {
+    const [header, row] = (await cellsOf(text)) as string[][]
+    expect(row).toEqual(header?.map((_, index) => String(index + 1)))
+  })
+
+  test('may have a byte order mark, and line ends of any kind, mixed', async () => {
+    expect(await cellsOf('\ufeff"a",b\r\n1,2\n3,4\r5,"6"')).toEqual([
+      ['a', 'b'],
+      ['1', '2'],
+      ['3', '4'],
+      ['5', '6'],
+    ])
+  })
+
+  test('keeps leading zeros, spaces, quotes and line breaks within quotes, and empty cells', async () => {
+    expect(await cellsOf('a,b\n007, x \n"say ""hi""","1\r\n2"\n,"3"\n')).toEqual([
+      ['a', 'b'],
+      ['007', ' x '],
+      ['say "hi"', '1\r\n2'],
+      ['', '3'],
+    ])
+  })
+
+  test('counts rows as a spreadsheet does: blank ones are counted, line breaks within quotes are not', async () => {
+    const { rows } = await read('a,b\n\n"1\n\n1",2\r\n,\n\n  ,""\n3,4\n\n\n')
+    expect(rows.map(({ row }) => row)).toEqual([1, 3, 7])
+  })
+
+  test('of our own reads back as it was, with the apostrophe taken from what is no formula', async () => {
+    const cell = fc
+      .string({ unit: 'binary', maxLength: 20 })
+      .filter(text => text.isWellFormed() && !text.includes('\0') && !text.startsWith("'"))
+    // One of them keeps its row from being blank.
+    const rows = fc.array(fc.tuple(fc.constant('x'), cell, cell), { minLength: 1, maxLength: 300 })
+    await fc.assert(
+      fc.asyncProperty(rows, fc.constantFrom(',', ';', '\t'), async (rows, delimiter) => {
+        const table = [['email', 'first name', 'tier'], ...rows]
+        const text = stringify(table, { delimiter, escape_formulas: true, quoted: true, record_delimiter: 'windows' })
+        expect(await cellsOf(text)).toEqual(table)
+      }),
+      { numRuns: 20 },
+    )
+    expect(await cellsOf("a\n'=1+1\n'-5\n'text\n''=1\n")).toEqual([['a'], ['=1+1'], ['-5'], ["'text"], ["'=1"]])
+  })
+
+  test('without quotes is read as a parser reads it', async () => {
+    const piece = fc.constantFrom('a', '1', ' ', ',', ';', '\t', '\n', '\r', '\r\n', 'ä')
+    await fc.assert(
+      fc.asyncProperty(fc.array(piece, { maxLength: 40 }), async pieces => {
+        const text = `a,b,c\n${pieces.join('')}`
+        const options = { record_delimiter: ['\r\n', '\n', '\r'], relax_column_count: true, skip_empty_lines: true }
+        const parsed = (parse(text, options) as string[][]).filter(cells => cells.some(cell => cell.trim() !== ''))
+        expect(await cellsOf(text)).toEqual(parsed)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('is read the same wherever its chunks of 64 KiB end', async () => {
+    const above = `a,b\n${'11,22\n'.repeat(10_900)}`
+    for (let shift = 100; shift < 140; shift++) {
+      const cells = await cellsOf(`${above}${'p'.repeat(shift)},"ä\u{1f600}""\r\n"\r\n1,2\r\n`)
+      expect(cells.slice(-2)).toEqual([
+        ['p'.repeat(shift), 'ä\u{1f600}"\r\n'],
+        ['1', '2'],
+      ])
+      const { rows } = await read(`${above}${'p'.repeat(shift)},2\r\n3,4\r\n`)
+      expect(rows.slice(-2)).toEqual([
+        { row: 10_902, cells: ['p'.repeat(shift), '2'] },
+        { row: 10_903, cells: ['3', '4'] },
+      ])
+    }
+  })
+})
+
+test('a row that is wrong by itself is named, and the others are read', async () => {
+  const { rows, fault } = await read(`email,b\n1\n1,2,3\n1,2\n1,${'x'.repeat(1_001)}\n3,4\n`)
+  expect(fault).toBe(undefined)
+  expect(rows.map(({ row, fault }) => [row, fault?.replace(/;.*/, '')])).toEqual([
+    [1, undefined],
+    [2, 'The row has 1 cells, and the header 2'],
+    [3, 'The row has 3 cells, and the header 2'],
+    [4, undefined],
+    [5, 'The cell in the column "b" is longer than 1000 characters'],
+    [6, undefined],
+  ])
+  expect(rows[4]?.cells[1]).toHaveLength(1_000)
+})
+
+describe('reading stops within five seconds, names the row and the way out, and what came before is good:', () => {
+  const good = 'a,b\n1,2\n'
+  const deep = `a,b\n${'1,2\n'.repeat(50_000)}`
+  const utf16 = (text: string) => Buffer.from(text, 'utf16le')
+  test.each<[string, () => string | Buffer, number, RegExp]>([
+    ['nothing', () => '', 1, /empty/],
+    ['a byte order mark alone', () => '\ufeff', 1, /empty/],
+    ['blank rows alone', () => '\n\r\n,\n', 1, /empty/],
+    ['a blank first row', () => '\na,b\n', 1, /first row is blank/],
+    ['UTF-16', () => utf16('\ufeffa,b\n'), 1, /UTF-16.*"CSV UTF-8"/],
+    ['UTF-16 the other way round', () => utf16('\ufeffa,b\n').swap16(), 1, /UTF-16/],
+    ['UTF-16 without a mark', () => utf16('a,b\n'), 1, /UTF-16/],
+    ['Latin-1', () => Buffer.from(`${good}ä,2\n`, 'latin1'), 3, /not valid UTF-8; save/],
+    ['Latin-1 far below', () => Buffer.from(`${deep}ä,2\n3,4\n`, 'latin1'), 50_002, /not valid UTF-8/],
+    ['a character that is cut short at the end', () => Buffer.from(`${good}ä`).subarray(0, -1), 3, /not valid UTF-8/],
+    ['NUL', () => `${good}1,\0\n`, 3, /NUL/],
+    ['NUL behind blank rows far below', () => `${deep}\n\r\n1,\0\n`, 50_004, /NUL/],
+    ['a workbook', () => 'PK\x03\x04rest', 1, /workbook.*\.xlsx/],
+    ['an old workbook', () => Buffer.from('d0cf11e0a1b11ae1', 'hex'), 1, /\.xls/],
+    ['a PDF', () => '%PDF-1.7', 1, /PDF/],
+    ['gzip', () => Buffer.from([0x1f, 0x8b, 8, 0]), 1, /gzip/],
+    ['a web page', () => '\ufeff \n<!DOCTYPE html><table>', 1, /web page/],
+    ['a quote that is not closed', () => `${good}1,"2\n3,4\n`, 3, /never closed/],
+    ['a quote that is not closed in a large file', () => `${good}1,"2\n${'3,4\n'.repeat(500_000)}`, 3, /never closed/],
+    ['a quote within a cell', () => `${good}1,2"3\n`, 3, /middle of a cell/],
+    ['something behind a closing quote', () => `${good}1,"2"3\n`, 3, /closing quote/],
+    ['a line of 100 MB', () => `${good}${'x'.repeat(100_000_000)}`, 3, /longer than/],
+    ['a quoted cell of 10 MB', () => `${good}1,"${'x\n'.repeat(5_000_000)}"\n`, 3, /longer than/],
+    ['16,000 columns', () => `${'a,'.repeat(15_999)}a\n`, 1, /more than 1000 cells/],
+    ['100 MB of commas', () => `${good}${','.repeat(100_000_000)}`, 3, /more than 1000 cells/],
+    [
+      'commas between quoted line breaks',
+      () => `${good}${`"\n"${','.repeat(60_000)}`.repeat(1_000)}`,
+      3,
+      /more than 1000 cells/,
+    ],
+    ['blank rows of many cells', () => `${good}${`${','.repeat(60_000)}\n`.repeat(1_000)}`, 3, /more than 1000 cells/],
+    ['a name of a column that is none', () => `${'a'.repeat(1_001)},b\n1,2\n`, 1, /name of a column/],
+    ['a row too many', () => `a\n${'1\n'.repeat(1_000_001)}`, 1_000_002, /more than 1000000 rows/],
+    ['blank rows without end', () => `a,b\n${'\n'.repeat(5_000_000)}`, 1_000_002, /more than 1000000 rows/],
+    ['rows cut in another way', () => `a,b\n${'1;2\n'.repeat(1_000_000)}`, 10_002, /10000 rows have another number/],
+  ])('%s', async (_, bytes, row, message) => {
+    const startMs = performance.now()
+    const { rows, fault } = await read(bytes())
+    expect(performance.now() - startMs).toBeLessThan(5_000)
+    expect([fault?.row, fault?.message]).toEqual([row, expect.stringMatching(message)])
+    expect(rows.every(read => read.row < row)).toBe(true)
+    if (row === 3)
+      expect(rows).toEqual([
+        { row: 1, cells: ['a', 'b'] },
+        { row: 2, cells: ['1', '2'] },
+      ])
+  })
+})

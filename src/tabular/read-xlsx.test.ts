@@ -1,0 +1,333 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { Worker } from 'node:worker_threads'
+import fc from 'fast-check'
+import { afterAll, describe, expect, test } from 'vitest'
+import writeExcelFile from 'write-excel-file/node'
+import { limits } from './limits.ts'
+import { FileFault, type Row, readRows } from './tabular.ts'
+import { unescaped } from './write-csv.ts'
+import { type Part, textRow, workbook, zipOf } from './zip.fixture.ts'
+
+const folder = mkdtempSync(path.join(tmpdir(), 'tabular-xlsx-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+let files = 0
+
+function saved(bytes: Buffer | string): string {
+  const file = path.join(folder, `${++files}.xlsx`)
+  writeFileSync(file, bytes)
+  return file
+}
+
+async function rowsOf(file: string): Promise<Row[]> {
+  const rows: Row[] = []
+  for await (const batch of readRows({ path: file, kind: 'xlsx' })) rows.push(...batch)
+  return rows
+}
+
+const read = async (...workbookArguments: Parameters<typeof workbook>) =>
+  await rowsOf(saved(zipOf(workbook(...workbookArguments))))
+
+async function faultOf(bytes: Buffer | string): Promise<FileFault> {
+  const startMs = performance.now()
+  const fault = await rowsOf(saved(bytes)).catch((error: unknown) => error)
+  expect(performance.now() - startMs).toBeLessThan(5_000)
+  if (!(fault instanceof FileFault)) throw new Error(`It was not refused: ${JSON.stringify(fault)}`)
+  return fault
+}
+
+const header = textRow(1, ['email', 'sort_code'])
+
+describe('a workbook', () => {
+  test('that a library has written reads back as it was', async () => {
+    const file = path.join(folder, 'written.xlsx')
+    const day = new Date(Date.UTC(1990, 1, 28))
+    await writeExcelFile([
+      ['email', 'sort_code', 'dob', 'amount', 'active'].map(value => ({ value, type: String })),
+      [
+        { value: 'zoë@example.com', type: String },
+        { value: '089999', type: String },
+        { value: day, type: Date, format: 'dd/mm/yyyy' },
+        { value: 1250.5, type: Number },
+        { value: true, type: Boolean },
+      ],
+    ]).toFile(file)
+    expect(await rowsOf(file)).toEqual([
+      { row: 1, cells: ['email', 'sort_code', 'dob', 'amount', 'active'] },
+      { row: 2, cells: ['zoë@example.com', '089999', { day: '1990-02-28' }, 1250.5, true] },
+    ])
+  })
+
+  test('holds text, numbers, booleans, values of formulas and the errors of formulas', async () => {
+    const strings = '<si><t>shared &amp; kept</t></si><si><r><t>rich </t></r><r><rPr><b/></rPr><t>text</t></r></si>'
+    const cells = [
+      '<c r="A2" t="s"><v>0</v></c><c r="B2" t="s"><v>1</v></c>',
+      '<c r="C2" t="inlineStr"><is><t xml:space="preserve"> 007 </t></is></c><c r="D2"><v>89999</v></c>',
+      '<c r="E2" t="b"><v>0</v></c><c r="F2"><f>1+1</f><v>2</v></c><c r="G2" t="str"><f>A1</f><v>text</v></c>',
+      '<c r="H2" t="e"><f>1/0</f><v>#DIV/0!</v></c><c r="I2" s="0"/><c r="J2" t="str"><f>""</f><v></v></c>',
+    ]
+    const top = textRow(1, ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'])
+    const [, row] = await read(`${top}<row r="2">${cells.join('')}</row>`, { strings })
+    expect(row).toEqual({
+      row: 2,
+      cells: ['shared & kept', 'rich text', ' 007 ', 89999, false, 2, 'text', '#DIV/0!', null, null],
+    })
+  })
+
+  test.each([
+    ['', 'counts from 1900', '1900-03-01'],
+    ['<workbookPr date1904="1"/>', 'counts from 1904', '1904-03-02'],
+  ])('with %j %s', async (properties, _, first) => {
+    const styles = '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs>'
+    const days = (row: number, value: string) => `<row r="${row}"><c r="A${row}" s="1"><v>${value}</v></c></row>`
+    const rows = await read(`${textRow(1, ['dob'])}${days(2, '61')}${days(3, '61.5')}${days(4, '-3000')}`, {
+      styles,
+      properties,
+    })
+    expect(rows[1]).toEqual({ row: 2, cells: [{ day: first }] })
+    expect(rows[2]).toMatchObject({ row: 3, fault: expect.stringMatching(/"dob" holds a time of day/) })
+    expect(rows[3]).toMatchObject({
+      row: 4,
+      cells: [null],
+      fault: expect.stringMatching(/holds none that can be told/),
+    })
+  })
+
+  test('is read from its first sheet that is not hidden', async () => {
+    const sheets =
+      '<sheet name="Old" sheetId="1" state="hidden" r:id="rId1"/><sheet name="New" sheetId="2" r:id="rId2"/>'
+    const second = `<worksheet><sheetData>${textRow(1, ['second'])}</sheetData></worksheet>`
+    const rows = await read(textRow(1, ['first']), {
+      sheets,
+      more: [{ name: 'xl/worksheets/sheet2.xml', content: second }],
+    })
+    expect(rows).toEqual([{ row: 1, cells: ['second'] }])
+  })
+
+  test('counts blank rows and does not hand them over, and a row may be shorter than the header', async () => {
+    const styled = '<row r="3"><c r="A3" s="0"/></row>'
+    const rows = await read(`${header}${styled}${textRow(5, ['a'])}${textRow(7, ['  ', ''])}`)
+    expect(rows).toEqual([
+      { row: 1, cells: ['email', 'sort_code'] },
+      { row: 5, cells: ['a', null] },
+    ])
+  })
+
+  test('names the rows with too long a cell, and with cells behind the last named column', async () => {
+    const rows = await read(
+      `${header}${textRow(2, ['x'.repeat(1_001)])}${textRow(3, ['a', 'b', 'c'])}${textRow(4, ['d'])}`,
+    )
+    expect(rows.map(({ row, fault }) => [row, fault?.replace(/;.*/, '')])).toEqual([
+      [1, undefined],
+      [2, 'The cell in the column "email" is longer than 1000 characters'],
+      [3, 'The row goes on behind the last column that has a name'],
+      [4, undefined],
+    ])
+    expect(rows[1]?.cells[0]).toHaveLength(1_000)
+  })
+
+  test('whose dimension lies, whose names have a prefix, and whose styles reach to the last column is read all the same', async () => {
+    const content = `<x:worksheet xmlns:x="x"><x:dimension ref="A1:B9"/><x:sheetData><x:row r="1"><x:c r="A1" t="inlineStr"><x:is><x:t>a</x:t></x:is></x:c><x:c r="XFD1" s="0"/></x:row></x:sheetData></x:worksheet>`
+    expect(await read('', { more: [{ name: 'xl/worksheets/sheet1.xml', content }] })).toEqual([
+      { row: 1, cells: ['a'] },
+    ])
+  })
+
+  test('never loses or changes a text, wherever the library cuts the sheet to read it', async () => {
+    const texts = fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 300 }).filter(isXmlText), {
+      minLength: 300,
+      maxLength: 600,
+    })
+    await fc.assert(
+      fc.asyncProperty(texts, async texts => {
+        const rows = await read(`${header}${texts.map((text, index) => textRow(index + 2, [escaped(text)])).join('')}`)
+        // But for the apostrophe that our own files put before a formula, in workbooks as in CSV.
+        expect(rows.slice(1).map(({ cells }) => cells[0])).toEqual(texts.map(unescaped))
+      }),
+      { numRuns: 5 },
+    )
+  })
+})
+
+// Bytes that are no workbook, and workbooks that no spreadsheet writes.
+describe('a hostile file is refused within five seconds, with the way out:', () => {
+  const sheet = (content: string | Buffer, lies: Partial<Part> = {}) =>
+    zipOf(workbook('', { more: [{ name: 'xl/worksheets/sheet1.xml', content, ...lies }] }))
+  const withRows = (rows: string) => zipOf(workbook(`${header}${rows}`))
+  const withParts = (...more: Part[]) => zipOf(workbook(header, { more }))
+  const cell = (place: string) => `<row><c r="${place}"><v>1</v></c></row>`
+
+  test.each<[string, () => Buffer | string, RegExp]>([
+    ['nothing', () => '', /not an Excel workbook/],
+    ['CSV', () => 'email,first_name\r\n', /sent as text\/csv/],
+    ['an old or protected workbook', () => Buffer.from('d0cf11e0a1b11ae100000000', 'hex'), /password.*\.xls/],
+    ['a zip that is cut short', () => withRows('').subarray(0, -40), /damaged/],
+    ['a zip of something else', () => zipOf([{ name: 'readme.txt', content: 'hello' }]), /not a whole Excel workbook/],
+    ['a binary workbook', () => zipOf([{ name: 'xl/workbook.bin', content: 'x' }]), /\.xlsb/],
+    ['a workbook with macros', () => withParts({ name: 'xl/vbaProject.bin', content: 'x' }), /macros/],
+    ['an encrypted part', () => withParts({ name: 'xl/styles.xml', content: 'x', flags: 1 }), /password/],
+    [
+      'another compression',
+      () => withParts({ name: 'xl/styles.xml', content: 'x', method: 12 }),
+      /no spreadsheet uses/,
+    ],
+    ['a zip within', () => withParts({ name: 'xl/more.zip', content: zipOf([]) }), /another archive/],
+    [
+      'number formats that take minutes to understand',
+      () => {
+        const formats = Array.from(
+          { length: 60 },
+          (_, id) => `<numFmt numFmtId="${200 + id}" formatCode="${'['.repeat(60_000)}"/>`,
+        )
+        return zipOf(workbook(`${header}${cell('A2')}`, { styles: `<numFmts>${formats.join('')}</numFmts>` }))
+      },
+      /save it again/,
+    ],
+    ['a way out of the archive', () => withParts({ name: '../../etc/passwd', content: 'x' }), /damaged/],
+    [
+      'a part that is there twice',
+      () => withParts({ name: 'XL/Styles.xml', content: '' }, { name: 'xl/styles.XML', content: '' }),
+      /twice/,
+    ],
+    [
+      'parts that overlap',
+      () => withParts({ name: 'a.xml', content: 'x' }, { name: 'b.xml', content: 'x', offsetSaid: 0 }),
+      /overlap/,
+    ],
+    [
+      'ten thousand parts',
+      () => zipOf(Array.from({ length: 10_000 }, (_, index) => ({ name: `${index}.xml`, content: '' }))),
+      /too many parts/,
+    ],
+    ['a bomb of 1 : 1000', () => sheet(Buffer.alloc(60_000_000, ' ')), /more tightly/],
+    ['a bomb that says it is small', () => sheet(Buffer.alloc(60_000_000, ' '), { bytesSaid: 100_000 }), /damaged/],
+    ['a sheet that says it is larger', () => sheet('<worksheet/>', { bytesSaid: 900_000 }), /damaged/],
+    ['a sheet that says it is endless', () => sheet('<worksheet/>', { bytesSaid: 0xfffffff0 }), /more tightly/],
+    ['a part that is not what was written', () => sheet('<worksheet/>', { crcSaid: 1 }), /damaged/],
+    [
+      'more sheet than can be read',
+      () => sheet(Buffer.alloc(limits.sheetBytesMax + 1, ' '), { isStored: true }),
+      /CSV UTF-8/,
+    ],
+    ['entities of its own', () => sheet('<!DOCTYPE x [<!ENTITY a "aaaa">]><worksheet>&a;</worksheet>'), /unusual/],
+    [
+      'entities among the texts',
+      () => withParts({ name: 'xl/sharedStrings.xml', content: '<!DOCTYPE x><sst/>' }),
+      /unusual/,
+    ],
+    ['a comment in a text', () => withRows('<row r="2"><c r="A2"><v>12<!-- -->34</v></c></row>'), /unusual/],
+    ['a text that is not UTF-8', () => sheet(Buffer.from('<worksheet>\xff</worksheet>', 'latin1')), /unusual/],
+    [
+      '16,000 columns',
+      () =>
+        withRows(
+          `<row r="2">${Array.from({ length: 16_000 }, (_, index) => `<c r="${letters(index)}2"><v>1</v></c>`).join('')}</row>`,
+        ),
+      /100 columns/,
+    ],
+    ['a cell in the last column', () => withRows(cell('XFD2')), /100 columns/],
+    ['a cell far below', () => withRows(cell('A1048576')), /beyond row 1000001/],
+    ['a row beyond every spreadsheet', () => withRows('<row r="4000000000"/>'), /beyond row 1000001/],
+    [
+      'rows without end',
+      () => sheet(`<worksheet><sheetData>${header}${'<row/>'.repeat(1_100_000)}`, { isStored: true }),
+      /beyond row 1000001/,
+    ],
+    ['a cell with two places', () => withRows('<row><c r="A2" x:r="XFD2"><v>1</v></c></row>'), /unusual/],
+    ['rows in no order', () => withRows(`${textRow(3, ['a'])}${textRow(2, ['b'])}`), /unusual/],
+    ['texts that do not exist', () => withRows('<row r="2"><c r="A2" t="s"><v>7</v></c></row>'), /unusual/],
+    ['a cell of 10 MB', () => withRows(textRow(2, [random(10_000_000)])), /longer than any cell/],
+    ['a tag of 10 MB', () => sheet(`<worksheet a="${random(10_000_000)}"/>`), /longer than any cell/],
+    ['tags that do not end', () => sheet(`<worksheet>${'<a'.repeat(1_000_000)}`, { isStored: true }), /unusual/],
+    [
+      'tags within tags',
+      () => sheet(`<worksheet><sheetData>${header}</sheetData>${'<a>'.repeat(60)}${'</a>'.repeat(60)}</worksheet>`),
+      /unusual/,
+    ],
+    [
+      'formulas that all fail',
+      () =>
+        withRows(
+          Array.from({ length: 10_001 }, (_, index) => `<row><c r="A${index + 2}" t="e"><v>#N/A</v></c></row>`).join(
+            '',
+          ),
+        ),
+      /formula/,
+    ],
+    [
+      'no sheet that is seen',
+      () => zipOf(workbook(header, { sheets: '<sheet name="a" state="veryHidden" r:id="rId1"/>' })),
+      /not hidden/,
+    ],
+    ['a blank first row', () => zipOf(workbook(textRow(2, ['email']))), /first row is blank/],
+    ['nothing in the sheet', () => zipOf(workbook('')), /first row is blank/],
+  ])('%s', async (_, bytes, message) => {
+    expect((await faultOf(bytes())).message).toMatch(message)
+  })
+
+  test('and names the row where reading stopped', async () => {
+    expect((await faultOf(withRows(`${textRow(2, ['a'])}${cell('XFD3')}`))).row).toBe(3)
+  })
+})
+
+test('cells that only have a style are passed over, and a cell at a far corner is a fault of its row', async () => {
+  const styled = Array.from({ length: 100 }, (_, row) => {
+    const cells = Array.from({ length: 16_000 }, (_, column) => `<c r="${letters(column)}${row + 2}" s="0"/>`)
+    return `<row r="${row + 2}">${cells.join('')}</row>`
+  })
+  const rows = await read(
+    `${header}${styled.join('')}${textRow(500, ['a'])}<row r="90000"><c r="CV90000"><v>1</v></c></row>`,
+  )
+  expect(rows.map(({ row, fault }) => [row, fault?.replace(/;.*/, '')])).toEqual([
+    [1, undefined],
+    [500, undefined],
+    [90_000, 'The row goes on behind the last column that has a name'],
+  ])
+})
+
+test('a sheet of 200,000 rows is read within 64 MB of heap', { timeout: 60_000 }, async () => {
+  const rows = [textRow(1, ['email'])]
+  for (let row = 2; row <= 200_001; row++) rows.push(`<row r="${row}"><c r="A${row}" t="s"><v>${row}</v></c></row>`)
+  const more = [
+    {
+      name: 'xl/worksheets/sheet1.xml',
+      content: `<worksheet><sheetData>${rows.join('')}</sheetData></worksheet>`,
+      isStored: true,
+    },
+    {
+      name: 'xl/sharedStrings.xml',
+      content: `<sst>${'<si><t>sam.okafor@example.com</t></si>'.repeat(200_002)}</sst>`,
+      isStored: true,
+    },
+  ]
+  expect(await countedByWorker(saved(zipOf(workbook('', { more }))))).toBe(200_001)
+})
+
+async function countedByWorker(file: string): Promise<unknown> {
+  const code = `
+    import { parentPort, workerData } from 'node:worker_threads'
+    const { readRows } = await import(workerData.rows)
+    let count = 0
+    for await (const batch of readRows({ path: workerData.file, kind: 'xlsx' })) count += batch.length
+    parentPort.postMessage(count)`
+  const rows = new URL('./tabular.ts', import.meta.url).href
+  const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`), {
+    workerData: { file, rows },
+    resourceLimits: { maxOldGenerationSizeMb: 64 },
+  })
+  return await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
+}
+
+// Letters that no compression makes anything of, so that it is their number that is refused.
+function random(length: number): string {
+  return randomBytes(length / 2).toString('hex')
+}
+
+function letters(column: number): string {
+  return column < 26 ? String.fromCharCode(65 + column) : letters(Math.floor(column / 26) - 1) + letters(column % 26)
+}
+
+const isXmlText = (text: string) => text.trim() !== '' && !/[\0-\x1f\ufffe\uffff]|_x/.test(text) && text.isWellFormed()
+const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')

@@ -1,0 +1,59 @@
+import { parse } from 'csv-parse/sync'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { csvLines, unescaped } from './write-csv.ts'
+
+// Blanks and quotes before its sign do not keep a text from being a formula.
+const formula = /^["\t]*[=+\-@＝＋－＠]/
+
+/** The cells that a spreadsheet makes of a file, which splits at this delimiter and takes quotes only at a cell's beginning. */
+function cellsOf(file: string, delimiter: string): string[] {
+  const options = { delimiter, relax_quotes: true, relax_column_count: true, record_delimiter: ['\r\n', '\n', '\r'] }
+  return (parse(file, options) as string[][]).flat()
+}
+
+const awkward = fc
+  .array(fc.constantFrom('a', '1', '=', '+', '-', '@', '＝', ',', ';', '\t', '\r', '\n', '"', "'", ' '), {
+    maxLength: 8,
+  })
+  .map(parts => parts.join(''))
+
+test.each([',', ';', '\t'])(
+  'a file that is split at %j has no formula in any cell, whatever it was written with',
+  read => {
+    fc.assert(
+      fc.property(
+        fc.array(awkward, { minLength: 1, maxLength: 4 }),
+        fc.constantFrom(',', ';', '\t'),
+        (cells, written) => {
+          const file = csvLines([['first', ...cells, 'last']], { delimiter: written })
+          // Pieces at every separator are what a spreadsheet sees that does not hold quoted cells together.
+          const pieces = file.split(read).flatMap(piece => piece.split(/[\r\n]/))
+          for (const piece of pieces) expect(piece).not.toMatch(formula)
+          if (written === read) for (const cell of cellsOf(file, read)) expect(cell).not.toMatch(formula)
+        },
+      ),
+      { numRuns: 2_000 },
+    )
+  },
+)
+
+test.each([',', ';', '\t'])('a file that was written with %j is read as the same texts', delimiter => {
+  fc.assert(
+    fc.property(fc.array(awkward, { minLength: 1, maxLength: 4 }), cells => {
+      const file = csvLines([['first', ...cells]], { delimiter })
+      expect(cellsOf(file, delimiter).map(unescaped)).toEqual(['first', ...cells])
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('only what could begin a formula has an apostrophe', () => {
+  const rows = [
+    ['=1', 'a;=cmd()', 'a;"=cmd()', 'a\n+1', "a;'=1", "'=1"],
+    ['a=1', 'a-b', 'a; =1', 'O’Brien, Anne-Marie', "'t", ''],
+  ]
+  expect(csvLines(rows)).toBe(
+    `'=1,"a;'=cmd()","a;'""=cmd()","a\n'+1","a;''=1",''=1\r\na=1,a-b,"a; =1","O’Brien, Anne-Marie",'t,\r\n`,
+  )
+})

@@ -1,0 +1,102 @@
+import { SaxesParser, type SaxesTagPlain } from 'saxes'
+import { FileFault } from './fault.ts'
+import { limits } from './limits.ts'
+
+export type Attributes = Record<string, string | undefined>
+
+/** What to do with the parts of an XML document, as they come. Names come without their prefix. */
+type Handlers = {
+  open?(name: string, attributes: Attributes): void
+  close?(name: string): void
+  text?(text: string): void
+}
+
+/**
+ * Parses XML as it arrives. Refuses what no spreadsheet writes: entity declarations, comments and other markup that some
+ * readers take for the end of a text; and texts, tags and nesting beyond the limits.
+ * @param row gives the row that is being read, for the fault
+ * @throws FileFault
+ */
+export async function parseXml(
+  chunks: AsyncIterable<Buffer>,
+  handlers: Handlers,
+  { row = () => 1 }: { row?: () => number } = {},
+): Promise<void> {
+  for await (const _ of parseXmlInSteps(chunks, handlers, { row }));
+}
+
+/** Parses as `parseXml`, and hands back the turn after each chunk. */
+export async function* parseXmlInSteps(
+  chunks: AsyncIterable<Buffer>,
+  handlers: Handlers,
+  { row }: { row: () => number },
+): AsyncGenerator<undefined> {
+  const parser = new SaxesParser({ xmlns: false, position: false })
+  // Characters of the chunks since the latest event: what the parser holds of one text or tag.
+  let held = 0
+  let depth = 0
+  const refuse = () => {
+    throw odd(row())
+  }
+  parser.on('error', refuse)
+  parser.on('doctype', refuse)
+  parser.on('comment', refuse)
+  parser.on('cdata', refuse)
+  parser.on('processinginstruction', refuse)
+  parser.on('opentag', (tag: SaxesTagPlain) => {
+    held = 0
+    depth += 1
+    if (depth > limits.tagDepthMax) refuse()
+    handlers.open?.(localName(tag.name), withoutPrefixes(tag.attributes))
+  })
+  parser.on('closetag', (tag: SaxesTagPlain) => {
+    held = 0
+    depth -= 1
+    handlers.close?.(localName(tag.name))
+  })
+  parser.on('text', (value: string) => {
+    if (value.length > limits.textCharsMax) throw tooLong(row())
+    handlers.text?.(value)
+  })
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const decode = (chunk?: Buffer) => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined })
+    } catch {
+      throw odd(row())
+    }
+  }
+  for await (const chunk of chunks) {
+    const decoded = decode(chunk)
+    held += decoded.length
+    parser.write(decoded)
+    if (held > limits.textCharsMax + chunk.length) throw tooLong(row())
+    yield
+  }
+  decode()
+  parser.close()
+}
+
+function localName(name: string): string {
+  return name.slice(name.indexOf(':') + 1)
+}
+
+// Nearly no workbook has prefixes.
+function withoutPrefixes(attributes: Record<string, string>): Attributes {
+  let hasPrefix = false
+  for (const name in attributes) hasPrefix ||= name.includes(':')
+  if (!hasPrefix) return attributes
+  const entries = Object.entries(attributes).map(([name, value]) => [localName(name), value] as const)
+  // Readers differ in which of two they take.
+  if (new Set(entries.map(([name]) => name)).size < entries.length) throw odd(1)
+  return Object.fromEntries(entries)
+}
+
+/** @param row the last one that could be understood */
+export function odd(row: number): FileFault {
+  return new FileFault(row, 'The workbook is written in an unusual way; open it in a spreadsheet and save it again')
+}
+
+function tooLong(row: number): FileFault {
+  return new FileFault(row, 'The workbook holds a text that is longer than any cell may be; delete it')
+}

@@ -1,9 +1,8 @@
 import { Command } from 'commander'
 import { sql } from '../src/db.ts'
 import { totals, verify } from '../src/ledger/verify.ts'
-import { toWire } from '../src/money.ts'
 import { examples } from './help.ts'
-import { print } from './print.ts'
+import { answer, print } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
 export const ledgerCommand = new Command('ledger').description('The books.')
@@ -31,10 +30,11 @@ ledgerCommand
     if (json) {
       const inMoney = accounts.map(({ debits, credits, currency, ...account }) => ({
         ...account,
-        debits: toWire({ amount: debits, currency }),
-        credits: toWire({ amount: credits, currency }),
+        // A sum over all members may be more than any single amount can be.
+        debits: { amount: debits, currency },
+        credits: { amount: credits, currency },
       }))
-      console.log(JSON.stringify({ agree: broken.length === 0, checks, accounts: inMoney }, null, 2))
+      answer({ json }, { value: { agree: broken.length === 0, checks, accounts: inMoney }, text: () => '' })
     } else {
       print(
         accounts.map(({ partnerId, account, currency, debits, credits }) => ({

@@ -53,12 +53,13 @@ export function awaitTheEnd(log: Logger): Ending {
   process.stderr.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') end(0)
   })
-  // npm can be killed without a word to us, and nobody would know of what it has left running.
+  // npm, and the launcher under an old Node, can be killed without a signal to us; what runs on would keep the port.
   const parent = process.ppid
-  if (process.env.npm_lifecycle_event !== undefined) {
+  const isLaunched = process.env.LAUNCHER_PID === String(parent)
+  if (isLaunched || process.env.npm_lifecycle_event !== undefined) {
     setInterval(() => {
       if (process.ppid === parent || askedAtMs !== undefined) return
-      log.warn('npm has gone: stopping')
+      log.warn(`${isLaunched ? 'the launcher' : 'npm'} has gone: stopping`)
       end(0)
     }, limits.parentCheckMs).unref()
   }

@@ -5,7 +5,7 @@ import * as float from '../src/float/float.ts'
 import { hasRail, openDatabase, reasonOf, systemClock } from '../src/main.ts'
 import { readSchemaState } from '../src/migrations.ts'
 import { inWords, toWire } from '../src/money.ts'
-import { listStates } from '../src/partners/partners.ts'
+import { checkMode, listStates } from '../src/partners/partners.ts'
 import { readQueue } from '../src/task-queue.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
 import { listWorkers } from '../src/workers/heartbeats.ts'
@@ -28,7 +28,8 @@ export const statusCommand = new Command('status')
     'after',
     `
 Exit codes: 0 all is well, 1 something needs attention (each is a line that begins with "!"), 2 it cannot tell, because the
-database cannot be reached or its schema is not up to date. It is about the moment: the books are checked by ledger verify.
+database cannot be reached, its schema is not up to date, or it is for the other OPENWAGE_MODE. It is about the moment: the
+books are checked by ledger verify.
 ${examples('status', 'status --json')}`,
   )
   .action(async options => {
@@ -56,6 +57,7 @@ async function readStatus(settings: Settings) {
     const { pending } = await readSchemaState(db)
     if (pending.length > 0)
       throw new Error(`The database is not up to date (${pending.join(', ')}): run openwage migrate first`)
+    await checkMode(db, settings.OPENWAGE_MODE)
     const now = systemClock()
     const facts = await readFacts(db, { settings, now })
     return { ...facts, now, attention: attentionOf(facts, now) }

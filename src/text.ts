@@ -1,4 +1,4 @@
-/** Name of the schema format of texts for people, which `hasVisible` checks. Other readers of the schema ignore it. */
+/** Name of the schema format of texts for people, which `hasVisible` checks. It is not published. */
 export const visibleFormat = 'visible-text'
 
 /**

@@ -18,8 +18,9 @@ const ajv = new Ajv({
   useDefaults: false,
 })
 formats.default(ajv)
-for (const [name, validate] of Object.entries(timeFormats)) ajv.addFormat(name, validate)
-ajv.addFormat(visibleFormat, hasVisible)
+/** Formats that only this program knows. They are not published: a strict client refuses a schema with an unknown format. */
+export const ownFormats = { ...timeFormats, [visibleFormat]: hasVisible }
+for (const [name, validate] of Object.entries(ownFormats)) ajv.addFormat(name, validate)
 
 // An answer names as many; more are of no use to a person, and a hostile body has a hundred thousand.
 const issuesMax = faultsMax - 1

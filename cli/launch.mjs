@@ -49,7 +49,9 @@ function findNode() {
 }
 
 function runAsChild() {
-  const child = spawn(node, args, { stdio: 'inherit', env: environment })
+  // Should this process be killed, no signal reaches the program, which then ends by itself (cli/ending.ts).
+  const env = { ...environment, LAUNCHER_PID: String(process.pid) }
+  const child = spawn(node, args, { stdio: 'inherit', env })
   const pass = signal => child.kill(signal)
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
   for (const signal of signals) process.on(signal, pass)

@@ -1,9 +1,8 @@
 import { Command } from 'commander'
 import { totals, verify } from '../src/audit/verify.ts'
 import { sql } from '../src/database/database.ts'
-import { toWire } from '../src/money.ts'
 import { examples } from './help.ts'
-import { print } from './print.ts'
+import { print, printResult } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
 export const ledgerCommand = new Command('ledger').description('Check the ledger.')
@@ -31,10 +30,11 @@ ledgerCommand
     if (json) {
       const inMoney = accounts.map(({ debits, credits, currency, ...account }) => ({
         ...account,
-        debits: toWire({ amount: debits, currency }),
-        credits: toWire({ amount: credits, currency }),
+        // A sum over all members may be more than any single amount can be.
+        debits: { amount: debits, currency },
+        credits: { amount: credits, currency },
       }))
-      console.log(JSON.stringify({ agree: broken.length === 0, checks, accounts: inMoney }, null, 2))
+      printResult({ json }, { value: { agree: broken.length === 0, checks, accounts: inMoney }, text: () => '' })
     } else {
       print(
         accounts.map(({ partnerId, account, currency, debits, credits }) => ({

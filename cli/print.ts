@@ -5,7 +5,19 @@ export function printResult(
   { json }: { json?: boolean | undefined },
   { value, text }: { value: unknown; text: () => string },
 ): void {
-  console.log(json ? JSON.stringify(value, null, 2) : text())
+  console.log(json ? JSON.stringify(value, exact, 2) : text())
+}
+
+declare global {
+  interface JSON {
+    // ECMAScript 2026; TypeScript does not know it yet.
+    rawJSON(text: string): object
+  }
+}
+
+// JSON has no largest integer; only a double has.
+function exact(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? JSON.rawJSON(String(value)) : value
 }
 
 /** Prints one row or a list of rows as a table, or as JSON with `--json`. */

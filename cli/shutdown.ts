@@ -52,12 +52,14 @@ export function handleShutdown(log: Logger): Shutdown {
   process.stderr.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') end(0)
   })
-  // npm can be killed without forwarding a signal, which would leave an orphaned service behind.
+  // npm, and the launcher under Node 20, can be killed without forwarding a signal, which would leave an orphaned service
+  // behind that holds the port.
   const parent = process.ppid
-  if (process.env.npm_lifecycle_event !== undefined) {
+  const isLaunched = process.env.LAUNCHER_PID === String(parent)
+  if (isLaunched || process.env.npm_lifecycle_event !== undefined) {
     setInterval(() => {
       if (process.ppid === parent || stoppingSinceMs !== undefined) return
-      log.warn('npm has exited: stopping')
+      log.warn(`${isLaunched ? 'the launcher' : 'npm'} has exited: stopping`)
       end(0)
     }, limits.parentCheckMs).unref()
   }

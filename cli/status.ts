@@ -5,7 +5,7 @@ import { readSchemaState } from '../src/database/migrations.ts'
 import * as float from '../src/float/float.ts'
 import { hasRail, openDatabase, reasonOf, systemClock } from '../src/main.ts'
 import { inWords, toWire } from '../src/money.ts'
-import { listStates } from '../src/partners/partners.ts'
+import { checkMode, listStates } from '../src/partners/partners.ts'
 import { readQueue } from '../src/task-queue.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
 import { listWorkers } from '../src/workers/heartbeats.ts'
@@ -28,7 +28,7 @@ export const statusCommand = new Command('status')
     'after',
     `
 Exit codes: 0 all is well, 1 something needs attention (listed on lines that start with "!"), 2 unknown, because the
-database is unreachable or its schema is out of date. To check the books, use ledger verify.
+database is unreachable, its schema is out of date, or it is for the other OPENWAGE_MODE. To check the books, use ledger verify.
 ${examples('status', 'status --json')}`,
   )
   .action(async options => {
@@ -56,6 +56,7 @@ async function readStatus(settings: Settings) {
     const { pending } = await readSchemaState(db)
     if (pending.length > 0)
       throw new Error(`The database schema is out of date; run openwage migrate (pending: ${pending.join(', ')})`)
+    await checkMode(db, settings.OPENWAGE_MODE)
     const now = systemClock()
     const facts = await readFacts(db, { settings, now })
     return { ...facts, now, attention: attentionOf(facts, now) }

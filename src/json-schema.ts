@@ -15,5 +15,7 @@ export const ajv = new Ajv({
   useDefaults: false,
 })
 formats.default(ajv)
-for (const [name, validate] of Object.entries(timeFormats)) ajv.addFormat(name, validate)
-ajv.addFormat(visibleFormat, hasVisible)
+
+/** Formats that only this program knows. They are not published, because strict clients refuse unknown formats. */
+export const ownFormats = { ...timeFormats, [visibleFormat]: hasVisible }
+for (const [name, validate] of Object.entries(ownFormats)) ajv.addFormat(name, validate)

@@ -1,4 +1,4 @@
-/** The schema format of human-readable text, checked by `hasVisible`. Other readers of the schema ignore it. */
+/** The schema format of human-readable text, checked by `hasVisible`. It is not published. */
 export const visibleFormat = 'visible-text'
 
 /**

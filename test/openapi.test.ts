@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
 import { expect, test } from 'vitest'
 
 type Schema = { properties: Record<string, { enum: string[] }> }
@@ -8,11 +10,27 @@ type Discriminated = {
 }
 const document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
 
+function formatsIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  const inside = Object.values(value).flatMap(formatsIn)
+  return 'format' in value && typeof value.format === 'string' ? [value.format, ...inside] : inside
+}
+
 function discriminatedIn(value: unknown): Discriminated[] {
   if (typeof value !== 'object' || value === null) return []
   const inside = Object.values(value).flatMap(discriminatedIn)
   return 'discriminator' in value ? [value as Discriminated, ...inside] : inside
 }
+
+test('every format is one that a strict client knows', () => {
+  const strict = new Ajv2020({ strict: true })
+  formats.default(strict)
+  const named = formatsIn(document)
+  expect(named.length).toBeGreaterThanOrEqual(50)
+  for (const format of new Set(named)) {
+    expect(() => strict.compile({ type: 'string', format }), format).not.toThrow()
+  }
+})
 
 test('every discriminator maps each value to the one schema with that value', () => {
   const found = discriminatedIn(document)

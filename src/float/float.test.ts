@@ -156,6 +156,15 @@ describe('a float', () => {
     expect(theirs.isRepeated).toBe(false)
   })
 
+  test('holds no more than JSON can say exactly', async () => {
+    const most = BigInt(Number.MAX_SAFE_INTEGER)
+    await fund(1n)
+    await expect(fund(most)).rejects.toThrow('put in no more than 90071992547409.90 GBP')
+    expect(await show()).toMatchObject({ float: 1n })
+    await fund(most - 1n)
+    expect(await show()).toMatchObject({ float: most })
+  })
+
   test('of nobody, or by nothing, is not moved', async () => {
     const now = harness.clock.now()
     await expect(inTx(tx => float.fund(tx, { partnerId: unknownPartner, amount: gbp(1n), now }))).rejects.toThrow(

@@ -3,7 +3,7 @@ import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
-import { type Currency, inWords, type Money, toWire } from '../money.ts'
+import { amountMax, type Currency, inWords, type Money, toWire } from '../money.ts'
 
 /** The money that pays a partner's withdrawals in one currency, in minor units. */
 export type Float = {
@@ -43,12 +43,16 @@ export type Moved = { movementId: string; at: Date; isRepeated: boolean }
 
 /**
  * Puts money in: the operator has made it available for withdrawals.
- * @throws Error when there is no such partner, it has no tier in the currency, the amount is not positive, or the reference
- * belongs to another movement
+ * @throws Error when there is no such partner, it has no tier in the currency, the amount is not positive, the float would
+ * be more than JSON can hold exactly, or the reference belongs to another movement
  */
 export async function fund(tx: Tx, movement: Movement): Promise<Moved> {
-  return await move(tx, 'fund', movement, async ({ partnerId, amount: { currency } }) => {
+  return await move(tx, 'fund', movement, async ({ partnerId, amount: { amount, currency } }) => {
     await requireTier(tx, { partnerId, currency })
+    const room = BigInt(amountMax) - (await sumsOf(tx, { partnerId, currency })).float
+    if (amount <= room) return
+    const most = inWords({ amount: BigInt(amountMax), currency })
+    throw new Error(`A float cannot hold more than ${most}: put in no more than ${inWords({ amount: room, currency })}`)
   })
 }
 
@@ -60,7 +64,7 @@ export async function fund(tx: Tx, movement: Movement): Promise<Moved> {
  */
 export async function withdraw(tx: Tx, movement: Movement): Promise<Moved> {
   return await move(tx, 'withdraw', movement, async ({ partnerId, amount: { amount, currency } }) => {
-    const free = await freeOf(tx, { partnerId, currency })
+    const { free } = await sumsOf(tx, { partnerId, currency })
     if (amount <= free) return
     throw problem(
       'UnprocessableEntity',
@@ -169,7 +173,7 @@ export async function updateLowAlert(
     .where('currency', '=', currency)
     .executeTakeFirst()
   if (limit === undefined) return
-  const free = await freeOf(tx, { partnerId, currency })
+  const { free } = await sumsOf(tx, { partnerId, currency })
   const isLow = free < limit.floor
   if (isLow === (limit.lowSince !== null)) return
   await tx
@@ -233,8 +237,12 @@ async function requireTier(tx: Tx, { partnerId, currency }: { partnerId: string;
   if (tier === undefined) throw new Error(`The partner has no tier in ${currency}; make one with tier set first`)
 }
 
-async function freeOf(tx: Tx, { partnerId, currency }: { partnerId: string; currency: Currency }): Promise<bigint> {
+async function sumsOf(
+  tx: Tx,
+  { partnerId, currency }: { partnerId: string; currency: Currency },
+): Promise<{ float: bigint; free: bigint }> {
   const sums = ledger.floatSums({ partnerId: sql`${partnerId}`, currency: sql`${currency}` })
-  const { rows } = await sql<{ free: bigint }>`select float - pending as free from (${sums}) s`.execute(tx)
-  return rows[0]?.free ?? 0n
+  const { rows } = await sql<{ float: bigint; free: bigint }>`
+    select float, float - pending as free from (${sums}) s`.execute(tx)
+  return rows[0] ?? { float: 0n, free: 0n }
 }

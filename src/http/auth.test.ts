@@ -63,6 +63,23 @@ test('a key that is in use goes on beside made-up ones, and so does every key el
   expect((await ask(secret, { from: '192.0.2.21' })).statusCode).toBe(200)
 })
 
+test('keys that are made up on many connections at once get no further than one after the other', async () => {
+  const from = '192.0.2.25'
+  const statuses = await Promise.all(
+    Array.from({ length: 100 }, async () => (await ask(newSecret('sandbox'), { from })).statusCode),
+  )
+  expect(statuses.filter(status => status === 401)).toHaveLength(20)
+  expect(statuses.filter(status => status === 429)).toHaveLength(80)
+})
+
+test('any number of keys from one address, used for the first time at once, are let through', async () => {
+  const from = '192.0.2.26'
+  const secrets: string[] = []
+  for (let index = 0; index < 50; index++) secrets.push((await harness.addKey(['pay:read'])).secret)
+  const answers = await Promise.all([...secrets, ...secrets].map(key => ask(key, { from })))
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(100).fill(200))
+})
+
 test('a client that repeats one unknown key hears what is wrong with it, however often', async () => {
   const from = '192.0.2.30'
   const key = newSecret('sandbox')

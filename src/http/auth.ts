@@ -13,11 +13,15 @@ const limits = {
   // Unknown keys that are refused again without a look-up. A flood of them must not push out the keys in use.
   refusedMax: 1_000,
   // Look-ups of unknown keys from one address. A client that has lost its key repeats one, which is looked up twice a second;
-  // only a client that makes keys up gets here.
+  // only a client that makes keys up gets here. What is left of the burst is also how many look-ups of keys that are not in use
+  // run at once for one address: the others wait for one of them to end, so that many connections get no more than one.
   unknownKeys: { perSecond: 5, burst: 20 },
 }
 
 type Entry = { holder: Promise<KeyHolder | undefined>; readAtMs: number }
+
+/** The look-ups of one address that run, of keys that are not in use; `ended` resolves when the next of them ends. */
+type Running = { count: number; ended: PromiseWithResolvers<void> }
 
 /**
  * Tells who is calling by the `x-api-key` header, from a short-lived memory of what the database said. An address that sends
@@ -31,6 +35,7 @@ export function authenticator(
   const cache = new Map<string, Entry>()
   const refusedAtMs = new Map<string, number>()
   const limiter = new RateLimiter()
+  const runningOf = new Map<string, Running>()
 
   return async (secret, addressOf) => {
     if (typeof secret !== 'string' || secret === '') throw refused('The x-api-key header is missing')
@@ -54,7 +59,30 @@ export function authenticator(
     const refusedBefore = refusedAtMs.get(secret)
     if (refusedBefore !== undefined && isRecent(refusedBefore)) return undefined
     // A key in use is let through whatever else comes from its address, which may be that of a proxy.
-    if (cached === undefined) requireFewUnknown(networkOf(addressOf()))
+    if (cached !== undefined) return await lookUp(secret, { readAtMs, cached, addressOf })
+    const network = networkOf(addressOf())
+    const left = unknownKeysLeft(network)
+    const running = runningOf.get(network) ?? { count: 0, ended: Promise.withResolvers() }
+    if (running.count >= left) {
+      await running.ended.promise
+      return await read(secret, addressOf)
+    }
+    running.count += 1
+    runningOf.set(network, running)
+    try {
+      return await lookUp(secret, { readAtMs, addressOf })
+    } finally {
+      running.count -= 1
+      if (running.count === 0) runningOf.delete(network)
+      running.ended.resolve()
+      running.ended = Promise.withResolvers()
+    }
+  }
+
+  async function lookUp(
+    secret: string,
+    { readAtMs, cached, addressOf }: { readAtMs: number; cached?: Entry; addressOf: () => string },
+  ): Promise<KeyHolder | undefined> {
     if (cache.size >= limits.cachedMax) cache.clear()
     const lookup = { holder: findHolder(db, { secret, mode, now: now() }), readAtMs }
     cache.set(secret, lookup)
@@ -75,9 +103,10 @@ export function authenticator(
     }
   }
 
-  function requireFewUnknown(network: string): void {
-    const { allowed, retryAfterSeconds } = limiter.peek(network, limits.unknownKeys, now())
-    if (allowed) return
+  /** @throws Problem `RateLimitExceeded` when none is left */
+  function unknownKeysLeft(network: string): number {
+    const { allowed, remaining, retryAfterSeconds } = limiter.peek(network, limits.unknownKeys, now())
+    if (allowed) return remaining
     throw problem(
       'RateLimitExceeded',
       'Too many unknown API keys from this address; wait and try again',

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
+import { ownFormats } from '../json-schema.ts'
 import { revalidated, type StaticFile, sendStaticFile, staticFile } from './docs/static-file.ts'
 import type { App } from './server.ts'
 
@@ -65,7 +66,7 @@ export async function documentation(app: App): Promise<() => object> {
 
 type Json = { [key: string]: unknown }
 
-/** Moves every schema that has a title to `components.schemas`, so that generated clients get named types. */
+/** Moves every schema that has a title to `components.schemas`, so that generated clients get named types, and drops our formats. */
 function withNamedSchemas<T extends object>(document: T): T {
   const named: Json = {}
   const hoist = (value: unknown): unknown => {
@@ -73,6 +74,7 @@ function withNamedSchemas<T extends object>(document: T): T {
     if (typeof value !== 'object' || value === null) return value
     const schema = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, hoist(inner)])) as Json
     if (isDiscriminated(value)) schema.discriminator = withMapping(value)
+    if (typeof schema.format === 'string' && schema.format in ownFormats) delete schema.format
     const { title, description, ...rest } = schema
     if (typeof title !== 'string' || typeof schema.type !== 'string') return schema
     named[title] = { title, ...rest, ...(named[title] as Json | undefined) }

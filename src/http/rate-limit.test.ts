@@ -61,7 +61,7 @@ test('asking without taking changes nothing', () => {
   const slow = { perSecond: 1, burst: 1 }
   for (let count = 0; count < 3; count++) expect(limiter.peek('a', slow, at(0)).allowed).toBe(true)
   limiter.take('a', slow, at(0))
-  expect(limiter.peek('a', slow, at(0))).toEqual({ allowed: false, retryAfterSeconds: 1 })
+  expect(limiter.peek('a', slow, at(0))).toEqual({ allowed: false, remaining: 0, retryAfterSeconds: 1 })
 })
 
 test('beyond ten thousand names the one that was quiet for longest is forgotten', () => {

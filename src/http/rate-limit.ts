@@ -36,11 +36,15 @@ export class RateLimiter {
     }
   }
 
-  /** Whether `take` would let this one through, without taking anything. */
-  peek(name: string, limit: RateLimit, now: Date): Pick<RateDecision, 'allowed' | 'retryAfterSeconds'> {
+  /** Whether `take` would let this one through, without taking anything: `remaining` are those that it would, this one included. */
+  peek(name: string, limit: RateLimit, now: Date): RateDecision {
     const tokens = this.#tokensOf(name, limit, now)
     const allowed = tokens >= 1
-    return { allowed, retryAfterSeconds: allowed ? 0 : Math.ceil((1 - tokens) / limit.perSecond) }
+    return {
+      allowed,
+      remaining: Math.floor(tokens),
+      retryAfterSeconds: allowed ? 0 : Math.ceil((1 - tokens) / limit.perSecond),
+    }
   }
 
   #tokensOf(name: string, limit: RateLimit, now: Date): number {

@@ -179,9 +179,17 @@ function noSuchPartner(partnerId: string): Error {
  */
 export async function claimMode(tx: Tx, { mode, now }: { mode: Mode; now: Date }): Promise<void> {
   await sql`insert into installation (mode, created_at) values (${mode}, ${now}) on conflict do nothing`.execute(tx)
-  const { rows } = await sql<{ mode: Mode }>`select mode from installation`.execute(tx)
+  await checkMode(tx, mode)
+}
+
+/**
+ * Checks that the database is for this mode, or has not been claimed for any yet.
+ * @throws with a sentence for the operator when the database belongs to the other mode
+ */
+export async function checkMode(db: Reader, mode: Mode): Promise<void> {
+  const { rows } = await sql<{ mode: Mode }>`select mode from installation`.execute(db)
   const claimed = rows[0]?.mode
-  if (claimed !== mode) {
+  if (claimed !== undefined && claimed !== mode) {
     throw new Error(
       `This is a ${claimed} database, but the program was started in ${mode} mode; set OPENWAGE_MODE=${claimed} or use another database`,
     )

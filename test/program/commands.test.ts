@@ -57,6 +57,18 @@ test('ledger verify passes on what the service has booked, and names a row that 
   expect(asJson.agree).toBe(false)
 })
 
+test('the totals of the books are exact in JSON at any size', async () => {
+  const database = await newDatabase()
+  const { id } = await made(['partner', 'create', 'Large'], database)
+  await made(['tier', 'set', id, 'Silver', '--currency', 'GBP', '--lower-limit', '1', '--upper-limit', '2'], database)
+  for (const direction of ['fund', 'withdraw', 'fund']) {
+    await made(['float', direction, id, 'GBP', String(Number.MAX_SAFE_INTEGER)], database)
+  }
+  const { code, stdout } = await openwage(['ledger', 'verify', '--json'], database)
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/"account": "float",[^}]*"debits": {\s*"amount": 18014398509481982,\s*"currency": "GBP"/)
+})
+
 test('invalid usage exits with code 2 and a one-line message', async () => {
   const wrong = [
     ['nonsense'],

@@ -62,6 +62,17 @@ test.each(nodes)('%s forwards a signal and leaves no process', async (_, options
   expect(processesNaming(`${launcher} start`)).toEqual([])
 })
 
+test('a program whose launcher is killed ends by itself, and leaves its port free', async () => {
+  const [, [, options]] = nodes
+  const { DATABASE_URL } = await newDatabase()
+  const { child, said } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })
+  await vi.waitFor(() => expect(said()).toContain('Ctrl-C stops it.'), { timeout: 30_000 })
+  const address = /API +(\S+)/.exec(said())?.[1] ?? ''
+  expect((await fetch(`${address}/livez`)).status).toBe(200)
+  child.kill('SIGKILL')
+  await vi.waitFor(async () => await expect(fetch(`${address}/livez`)).rejects.toThrow(), { timeout: 20_000 })
+})
+
 /** A folder that contains only the launcher. */
 function newCheckout({ isInstalled }: { isInstalled: boolean }): string {
   const checkout = mkdtempSync(path.join(tmpdir(), 'openwage-launch-'))

@@ -197,6 +197,11 @@ test('status has exit codes for scripts and lists everything that needs attentio
       expect.stringMatching(/has been paused since \S+ by \S+ \(fire drill\)/),
     ],
   })
+  // It would report on a bank and on withdrawals that this installation does not have.
+  expect(await openwage(['status'], { ...database, OPENWAGE_MODE: 'live' })).toMatchObject({
+    code: 2,
+    stdout: expect.stringMatching(/^! This database is for sandbox .* set OPENWAGE_MODE=sandbox/),
+  })
   const live = await newDatabase()
   const inLive = await openwage(['status'], { ...live, OPENWAGE_MODE: 'live' })
   expect(inLive.stdout).toMatch(/^! No bank is connected in live mode/m)

@@ -12,7 +12,7 @@ import { startTestPostgres } from './postgres.ts'
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
 // The deadline of a request, plus the delay of a busy machine.
-const slackMs = 10_000
+const slackMs = 2_500
 const answerMsMax = 5_000 + slackMs
 
 let postgres: Awaited<ReturnType<typeof startTestPostgres>>
@@ -95,7 +95,7 @@ test('while PostgreSQL is frozen every request fails within its deadline, and re
     for (const round of ['cached key', 'uncached key']) {
       const ready = timed(harness.call('GET', '/readyz', { key: null }))
       const asked = [...reads.slice(0, round === 'cached key' ? 2 : 5), ...writes].map(call => timed(call()))
-      expect((await timed(harness.call('GET', '/livez', { key: null }))).ms).toBeLessThan(slackMs)
+      expect((await timed(harness.call('GET', '/livez', { key: null }))).ms).toBeLessThan(1_000)
       for (const { answer, ms } of await Promise.all(asked)) {
         expect([answer.status, answer.headers['retry-after']], answer.text).toEqual([503, '1'])
         expect(ms).toBeLessThan(answerMsMax)

@@ -59,10 +59,10 @@ test('ledger verify passes on what the service has booked, and names a row that 
 
 test('the totals of the books are exact in JSON at any size', async () => {
   const database = await newDatabase()
-  const { id } = await made(['partner', 'create', 'Large'], database)
-  await made(['tier', 'set', id, 'Silver', '--currency', 'GBP', '--lower-limit', '1', '--upper-limit', '2'], database)
+  const { id } = await created(['partner', 'create', 'Large'], database)
+  await created(['tier', 'set', id, 'Silver', '--currency', 'GBP', '--lower-limit', '1', '--upper-limit', '2'], database)
   for (const direction of ['fund', 'withdraw', 'fund']) {
-    await made(['float', direction, id, 'GBP', String(Number.MAX_SAFE_INTEGER)], database)
+    await created(['float', direction, id, 'GBP', String(Number.MAX_SAFE_INTEGER)], database)
   }
   const { code, stdout } = await openwage(['ledger', 'verify', '--json'], database)
   expect(code).toBe(0)

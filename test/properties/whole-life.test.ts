@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bronze, gold, type Harness, silver, startHarness } from '../harness.ts'
+import { extent } from '../long.ts'
 import {
   type BankAnswer,
   type Currency,
@@ -15,7 +16,7 @@ import { Program } from './program.ts'
 
 // PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
-const runs = Number(PROPERTY_RUNS ?? 2_000)
+const runs = Number(PROPERTY_RUNS ?? extent({ short: 200, long: 2_000 }))
 const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
 // Ten times the usual duration of a run, plus time to shrink a failure.
 const timeoutMs = 120_000 + runs * 250

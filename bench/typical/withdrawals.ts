@@ -6,7 +6,7 @@ import { memberNotFound } from '../../src/members/rules.ts'
 import { type Currency, toWire } from '../../src/money.ts'
 import { noOpenCycle } from '../../src/pay-cycles/rules.ts'
 import { lowestAmount, type Tier } from '../../src/tiers/rules.ts'
-import { addMinutes, dayIn } from '../../src/time.ts'
+import { addMinutes } from '../../src/time.ts'
 import { transfersOnEntering } from '../../src/withdrawals/bookings.ts'
 import {
   decideIntent,
@@ -168,10 +168,7 @@ export async function completeIntent(
 }
 
 /** What a member can withdraw. */
-export async function readBalance(
-  db: Reader,
-  { partnerId, timeZone, memberId }: { partnerId: string; timeZone: string; memberId: string },
-) {
+export async function readBalance(db: Reader, { partnerId, memberId }: { partnerId: string; memberId: string }) {
   const { facts, payCycle } = await readFacts(db, { partnerId, memberId })
   if (facts.member === null) throw memberNotFound(memberId)
   if (facts.payCycleId === null) throw noOpenCycle()
@@ -188,7 +185,7 @@ export async function readBalance(
     available: toWire({ amount: available, currency }),
     lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
     upperLimit: toWire({ amount: tier.upperLimit, currency }),
-    payCycle: { id: facts.payCycleId, ...payCycle, lastPayDate: last === null ? null : dayIn(timeZone, last) },
+    payCycle: { id: facts.payCycleId, ...payCycle, lastPayDate: last?.toISOString() ?? null },
     isTemporarilyUnavailable: suspensionReason(facts) !== null,
   }
 }

@@ -4,7 +4,7 @@ import Fastify, { LogController } from 'fastify'
 import pg from 'pg'
 import pino from 'pino'
 import { issue, Problem, problem } from '../../src/errors.ts'
-import { once } from './once.ts'
+import { withIdempotency } from './idempotency.ts'
 import { completeIntent, createIntent, readBalance } from './withdrawals.ts'
 
 // The baseline: the same three operations, on the same tables and with the same answers, as a good team would first
@@ -105,7 +105,7 @@ app.post<{ Body: { memberId: string; amount: { amount: number; currency: string 
     },
   },
   async (request, reply) =>
-    once(pool, request, reply, (tx, now) => createIntent(tx, { ...request.caller, ...request.body, now })),
+    withIdempotency(pool, request, reply, (tx, now) => createIntent(tx, { ...request.caller, ...request.body, now })),
 )
 
 app.post<{ Body: { withdrawalIntentId: string } }>(
@@ -123,7 +123,7 @@ app.post<{ Body: { withdrawalIntentId: string } }>(
     },
   },
   async (request, reply) =>
-    once(pool, request, reply, (tx, now) =>
+    withIdempotency(pool, request, reply, (tx, now) =>
       completeIntent(tx, { ...request.caller, intentId: request.body.withdrawalIntentId, now }),
     ),
 )
@@ -177,7 +177,7 @@ function refusalOf(error: unknown): Problem {
   )
 }
 
-// Whoever started it has gone.
+// Its parent has ended.
 process.stdin.resume().on('end', () => process.exit())
 process.on('SIGTERM', async () => {
   await app.close()

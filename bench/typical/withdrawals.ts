@@ -16,7 +16,7 @@ import {
   refuseCompletion,
   suspensionReason,
 } from '../../src/withdrawals/rules.ts'
-import type { Answer } from './once.ts'
+import type { Answer } from './idempotency.ts'
 
 type Reader = Pick<pg.PoolClient, 'query'>
 
@@ -95,7 +95,7 @@ export async function completeIntent(
 ): Promise<Answer> {
   const intent = await lockIntent(tx, { partnerId, intentId })
   const { memberId, payCycleId, currency, grossAmount: amount, netAmount: net, fee, employerFee } = intent
-  // In a statement of its own: what is read after it is what the holder before us has left.
+  // A separate statement, so that the next ones see what the previous lock holder committed.
   await tx.query({
     name: 'lock-member',
     text: 'select from members where partner_id = $1 and id = $2 for no key update',

@@ -19,7 +19,7 @@ declare module 'fastify' {
 }
 
 /** Who a key belongs to, as far as these operations need to know it. */
-type Caller = { partnerId: string; timeZone: string; intentMinutes: number; holdSeconds: number }
+type Caller = { partnerId: string; intentMinutes: number; holdSeconds: number }
 
 const { builtins } = pg.types
 const pool = new pg.Pool({
@@ -153,7 +153,7 @@ async function authenticate(secret: unknown): Promise<Caller> {
 async function findCaller(secret: string): Promise<Caller | undefined> {
   const { rows } = await pool.query<Caller>({
     name: 'find-caller',
-    text: `select p.id as "partnerId", p.time_zone as "timeZone", p.intent_minutes as "intentMinutes",
+    text: `select p.id as "partnerId", p.intent_minutes as "intentMinutes",
                   p.hold_seconds as "holdSeconds"
              from api_keys k join partners p on p.id = k.partner_id
             where k.hash = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())

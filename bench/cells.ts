@@ -5,7 +5,7 @@ import type { Service } from './service.ts'
 import type { Workload } from './workloads.ts'
 import { type Load, type LoadFigures, sendLoad } from './wrk.ts'
 
-/** A service on a database of its own. */
+/** A service with its own database. */
 export type Stand = {
   service: Service
   databaseUrl: string
@@ -81,7 +81,7 @@ function faultOf({ requests, refused, broken }: LoadFigures, { writing }: Worklo
   if (requests === 0) return 'nothing was answered'
   if (refused > 0) return `${refused} of ${requests} answers were of 400 and above`
   if (broken > 0) return `${broken} connections broke or answers never came`
-  // What writes is drawn by lot: less than nine in ten of what is expected is no bad luck any more.
+  // Which requests write is random; less than nine tenths of the expected rows is more than chance.
   const rowsMin = writing === 1 ? requests : requests * writing * 0.9
   if (rows < rowsMin) return `${requests} answers have left ${rows} rows`
   return null

@@ -87,7 +87,7 @@ export function nameOf({ members, intents }: Size): string {
 
 async function bytesLacking({ members, intents }: Size): Promise<number> {
   const { bavail, bsize } = await statfs(tmpdir())
-  // As much again as the log may take, and something for everybody else.
+  // As much again as the log may take, and a reserve.
   const spare = 4e9
   return members * bytesPerMember + intents * bytesPerIntent + spare - bavail * bsize
 }

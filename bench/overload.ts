@@ -38,7 +38,7 @@ const floodSecondsMin = 6
 const recoverySecondsMax = 5
 const windowMs = 100
 
-/** Offers the product more than it can do, and looks at the answers and at what comes after. */
+/** Overloads the product, and checks its answers and its recovery. */
 export async function measureOverload(
   service: Service,
   town: Town,
@@ -125,7 +125,7 @@ async function sample(address: string, { one }: Town, { seconds }: { seconds: nu
   const client = async () => {
     while (performance.now() - startedAt < seconds * 1_000) {
       const askedAt = performance.now()
-      // A connection that is refused or cut off is no answer, and nobody has recovered yet.
+      // A refused or broken connection is no answer: the service has not recovered yet.
       const status = await ask().catch(() => 0)
       const now = performance.now()
       samples.push({ endMs: now - startedAt, ms: now - askedAt, status })

@@ -6,13 +6,13 @@ import { fileURLToPath } from 'node:url'
 import { superuser } from '@openwage/embedded-postgres'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../src/database/embedded.ts'
-import { atEnd } from './ending.ts'
+import { atEnd } from './cleanup.ts'
 import { parentOf } from './processes.ts'
 
 /** The PostgreSQL that everything is measured on. */
 export type Server = {
   version: string
-  /** The process that all its others are children of; undefined when it is not one of this machine. */
+  /** The parent of all its processes; undefined if it is not on this machine. */
   postmasterPid: number | undefined
   /** The address of one of its databases. */
   urlOf(database: string): string
@@ -70,7 +70,7 @@ export async function openServer(): Promise<Server> {
 /** Does something over one connection, which may take as long as it takes. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url })
-  // A connection that is lost while nobody waits for it must not end the run without a word; the next query tells.
+  // A connection lost between queries must not end the run silently; the next query fails.
   client.on('error', () => undefined)
   await client.connect()
   try {

@@ -38,7 +38,7 @@ export function parentOf(pid: number): { pid: number; name: string } | undefined
   return parent && { pid: parent.pid, name: parent.name }
 }
 
-/** Read until nobody has come or gone meanwhile: a process that ends between two reads would be counted by neither. */
+/** Reads until no process has started or ended meanwhile: one that ends between two reads would be missed by both. */
 function treeOf(rootPid: number): Stat[] {
   let tree = readTree(rootPid)
   for (;;) {

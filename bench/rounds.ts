@@ -25,7 +25,7 @@ async function measureRound(run: Run, round: number): Promise<void> {
     const load = { ...loadOf(workloads.intent, town), firstIntent: 0 }
     await sendLoad(service.address, load, { connections: 64, seconds: 2 })
   }
-  // Whoever is second may find the machine busy with what the first has left.
+  // The second one may find the machine still busy with the first one's work.
   const turns = round % 2 === 1 ? stands : stands.toReversed()
   const alone = new Set(options.parts.has('pgbench') ? statements : [])
   for (const workload of options.workloads) {

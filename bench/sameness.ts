@@ -138,7 +138,7 @@ function maskedRow({ created_at: createdAt, ...row }: Record<string, unknown>): 
   return Object.fromEntries(columns)
 }
 
-/** Without ids that were made just now, and without instants. Ids of what was there before stay. */
+/** Masks new ids and instants. Ids of earlier rows stay. */
 function masked(value: unknown): unknown {
   if (typeof value === 'string') {
     return value

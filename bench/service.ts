@@ -5,11 +5,11 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { atEnd } from './ending.ts'
+import { atEnd } from './cleanup.ts'
 
 export type Side = 'product' | 'typical'
 
-/** A service that runs, with nothing but its address and its process known of it. */
+/** A running service, known by its address and its process only. */
 export type Service = { side: Side; address: string; pid: number; startMs: number; stop(): Promise<void> }
 
 // A start takes a second; a machine that does something else besides may take ten.
@@ -86,7 +86,7 @@ function productEnvironment(databaseUrl: string): NodeJS.ProcessEnv {
     DATABASE_URL: databaseUrl,
     PORT: '0',
     OPENWAGE_MODE: 'sandbox',
-    // With it, the product stops by itself when whoever started it is killed.
+    // With it, the product stops when its parent is killed.
     npm_lifecycle_event: 'bench',
   }
 }

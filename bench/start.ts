@@ -9,7 +9,7 @@ const starts = 5
 // What a start leaves to be done afterwards, and to be collected, has been by then.
 const idleMs = 3_000
 
-/** How long the product takes from its spawn to `/readyz`, and how much memory it has when nobody asks for anything. */
+/** The time from the product's spawn to `/readyz`, and its memory when idle. */
 export async function measureStarts(where: Where): Promise<Starts> {
   const readyMs: number[] = []
   const idleRssMb: number[] = []

@@ -23,7 +23,7 @@ export type Town = {
 const template = 'bench_template'
 const partners = 100
 
-/** Seeds the template that every measured database is a copy of, so that all begin alike. */
+/** Seeds the template of all measured databases, so that they start equal. */
 export async function buildTown(
   server: Server,
   { folder, productDir, members }: { folder: string; productDir: string; members: number },

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { atEnd } from './ending.ts'
+import { atEnd } from './cleanup.ts'
 import { cpuMsOfEndedChildren } from './processes.ts'
 
 // One of the two scripts loads the other by its name.
@@ -59,7 +59,7 @@ export async function sendAndCount(
 export function startSteadyLoad(address: string, load: Load, size: Size): { stop(): Promise<LoadFigures> } {
   const stopping = new AbortController()
   const sent = send('steady.lua', address, load, { ...size, signal: stopping.signal })
-  // Told by stop(); an error that nobody waits for yet would end the run without cleaning up.
+  // stop() reports it; an unhandled rejection would end the run without cleaning up.
   sent.catch(() => undefined)
   return {
     async stop() {

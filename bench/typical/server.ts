@@ -4,7 +4,7 @@ import Fastify, { LogController } from 'fastify'
 import pg from 'pg'
 import pino from 'pino'
 import { issue, Problem, problem } from '../../src/errors.ts'
-import { once } from './once.ts'
+import { withIdempotency } from './idempotency.ts'
 import { completeIntent, createIntent, readBalance } from './withdrawals.ts'
 
 // The baseline: the same three operations, on the same tables and with the same answers, as a good team would first
@@ -19,7 +19,7 @@ declare module 'fastify' {
 }
 
 /** Who a key belongs to, as far as these operations need to know it. */
-type Caller = { partnerId: string; timeZone: string; intentMinutes: number; holdSeconds: number }
+type Caller = { partnerId: string; intentMinutes: number; holdSeconds: number }
 
 const { builtins } = pg.types
 const pool = new pg.Pool({
@@ -105,7 +105,7 @@ app.post<{ Body: { memberId: string; amount: { amount: number; currency: string 
     },
   },
   async (request, reply) =>
-    once(pool, request, reply, (tx, now) => createIntent(tx, { ...request.caller, ...request.body, now })),
+    withIdempotency(pool, request, reply, (tx, now) => createIntent(tx, { ...request.caller, ...request.body, now })),
 )
 
 app.post<{ Body: { withdrawalIntentId: string } }>(
@@ -123,7 +123,7 @@ app.post<{ Body: { withdrawalIntentId: string } }>(
     },
   },
   async (request, reply) =>
-    once(pool, request, reply, (tx, now) =>
+    withIdempotency(pool, request, reply, (tx, now) =>
       completeIntent(tx, { ...request.caller, intentId: request.body.withdrawalIntentId, now }),
     ),
 )
@@ -153,7 +153,7 @@ async function authenticate(secret: unknown): Promise<Caller> {
 async function findCaller(secret: string): Promise<Caller | undefined> {
   const { rows } = await pool.query<Caller>({
     name: 'find-caller',
-    text: `select p.id as "partnerId", p.time_zone as "timeZone", p.intent_minutes as "intentMinutes",
+    text: `select p.id as "partnerId", p.intent_minutes as "intentMinutes",
                   p.hold_seconds as "holdSeconds"
              from api_keys k join partners p on p.id = k.partner_id
             where k.hash = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
@@ -177,7 +177,7 @@ function refusalOf(error: unknown): Problem {
   )
 }
 
-// Whoever started it has gone.
+// Its parent has ended.
 process.stdin.resume().on('end', () => process.exit())
 process.on('SIGTERM', async () => {
   await app.close()

@@ -6,7 +6,7 @@ import { memberNotFound } from '../../src/members/rules.ts'
 import { type Currency, toWire } from '../../src/money.ts'
 import { noOpenCycle } from '../../src/pay-cycles/rules.ts'
 import { lowestAmount, type Tier } from '../../src/tiers/rules.ts'
-import { addMinutes, dayIn } from '../../src/time.ts'
+import { addMinutes } from '../../src/time.ts'
 import { transfersOnEntering } from '../../src/withdrawals/bookings.ts'
 import {
   decideIntent,
@@ -16,7 +16,7 @@ import {
   refuseCompletion,
   suspensionReason,
 } from '../../src/withdrawals/rules.ts'
-import type { Answer } from './once.ts'
+import type { Answer } from './idempotency.ts'
 
 type Reader = Pick<pg.PoolClient, 'query'>
 
@@ -95,7 +95,7 @@ export async function completeIntent(
 ): Promise<Answer> {
   const intent = await lockIntent(tx, { partnerId, intentId })
   const { memberId, payCycleId, currency, grossAmount: amount, netAmount: net, fee, employerFee } = intent
-  // In a statement of its own: what is read after it is what the holder before us has left.
+  // A separate statement, so that the next ones see what the previous lock holder committed.
   await tx.query({
     name: 'lock-member',
     text: 'select from members where partner_id = $1 and id = $2 for no key update',
@@ -168,10 +168,7 @@ export async function completeIntent(
 }
 
 /** What a member can withdraw. */
-export async function readBalance(
-  db: Reader,
-  { partnerId, timeZone, memberId }: { partnerId: string; timeZone: string; memberId: string },
-) {
+export async function readBalance(db: Reader, { partnerId, memberId }: { partnerId: string; memberId: string }) {
   const { facts, payCycle } = await readFacts(db, { partnerId, memberId })
   if (facts.member === null) throw memberNotFound(memberId)
   if (facts.payCycleId === null) throw noOpenCycle()
@@ -188,7 +185,7 @@ export async function readBalance(
     available: toWire({ amount: available, currency }),
     lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
     upperLimit: toWire({ amount: tier.upperLimit, currency }),
-    payCycle: { id: facts.payCycleId, ...payCycle, lastPayDate: last === null ? null : dayIn(timeZone, last) },
+    payCycle: { id: facts.payCycleId, ...payCycle, lastPayDate: last?.toISOString() ?? null },
     isTemporarilyUnavailable: suspensionReason(facts) !== null,
   }
 }

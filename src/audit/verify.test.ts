@@ -109,7 +109,7 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
   }
 }
 
-/** What the books say when somebody has changed rows behind their back; nothing of it stays. */
+/** What verify reports after rows were tampered with; the change is rolled back. */
 async function afterTampering(change: ReturnType<typeof sql>): Promise<Record<string, string>> {
   const disagreements: Record<string, string> = {}
   await harness.ownerDb
@@ -160,11 +160,11 @@ test('a balance that is not the sum of its transfers is named', async () => {
   expect(found['member balances']).toMatch(new RegExp(`${life.sam} GBP: available 0, owed 0, not available 0, owed 1`))
 })
 
-test('a transfer that is no moment of the books is named', async () => {
+test('a transfer that follows no posting rule is named', async () => {
   const found = await afterTampering(
     sql`update ledger_transfers set debit = 'fees' where reason = 'withdrawal.paid' and movement_id = ${life.paid}`,
   )
-  expect(found.moments).toMatch(/^tr_.*not withdrawal.paid: fees to float$/)
+  expect(found['posting rules']).toMatch(/^tr_.*not withdrawal.paid: fees to float$/)
 })
 
 test.each([

@@ -3,11 +3,11 @@ import { type Reader, sql } from '../database/database.ts'
 import { availableChange, floatChange, movesFloat, owedChange, pendingChange } from '../ledger/ledger.ts'
 import type { Currency } from '../money.ts'
 
-/** One rule of the books that was recomputed from the rows; `disagreement` is the first row that breaks it. */
+/** One rule of the books, recomputed from the rows; `disagreement` is the first row that breaks it. */
 export type Check = { name: string; rule: string; disagreement: Disagreement | null }
 type Disagreement = { partnerId: string; subject: string; expected: string; found: string }
 
-/** Reason, debit and credit of everything that is ever booked. */
+/** Reason, debit and credit of every transfer that may be booked. */
 export const postingRules: [reason: string, debit: string, credit: string][] = [
   ...['pay_run.available', 'pay_run.reverted'].flatMap((reason): typeof postingRules => [
     [reason, 'earned_pay', 'member_available'],
@@ -46,7 +46,7 @@ function differences({ expected, booked }: { expected: RawBuilder<unknown>; book
       select b.*, -1 from (${booked}) as b
     ), wrong as (
       select partner_id, subject, sum(side) as side,
-             format('%s: %s to %s %s %s for %s in %s', reason, debit, credit, amount, currency, coalesce(member_id, 'nobody'), coalesce(pay_cycle_id, 'no cycle')) as line
+             format('%s: %s to %s %s %s for %s in %s', reason, debit, credit, amount, currency, coalesce(member_id, 'no member'), coalesce(pay_cycle_id, 'no cycle')) as line
         from sides
        group by partner_id, subject, reason, debit, credit, amount, currency, member_id, pay_cycle_id
       having sum(side) <> 0
@@ -91,10 +91,10 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
        order by 1, 2 limit 1`,
   },
   {
-    name: 'moments',
-    rule: 'every transfer is one of the moments that the books know',
+    name: 'posting rules',
+    rule: 'every transfer follows a posting rule',
     broken: sql<Disagreement>`
-      select t.partner_id, t.id as subject, 'a moment of docs/internals/ledger.md' as expected,
+      select t.partner_id, t.id as subject, 'a posting rule of docs/internals/ledger.md' as expected,
              format('%s: %s to %s', t.reason, t.debit, t.credit) as found
         from ledger_transfers t
         left join (values ${sql.join(postingRules.map(moment => sql`(${sql.join(moment.map(word => sql.lit(word)))})`))})
@@ -286,7 +286,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
 ]
 
-/** The rules hold together only within one view of the data: run this in a repeatable-read transaction. */
+/** Run it in a repeatable-read transaction: the rules hold only within one snapshot. */
 export async function verify(db: Reader): Promise<Check[]> {
   const results: Check[] = []
   for (const { name, rule, broken } of checks) {
@@ -298,7 +298,7 @@ export async function verify(db: Reader): Promise<Check[]> {
 
 export type AccountTotal = { partnerId: string; account: string; currency: Currency; debits: bigint; credits: bigint }
 
-/** What each account of each partner adds up to; `member_available` and `earned_pay` over all members and cycles. */
+/** The total of each account of each partner; of `member_available` and `earned_pay` over all members and cycles. */
 export async function totals(db: Reader): Promise<AccountTotal[]> {
   const { rows } = await sql<AccountTotal>`
     select partner_id, account, currency, sum(debits)::bigint as debits, sum(credits)::bigint as credits

@@ -7,8 +7,8 @@ import { firstId, newId } from '../ids.ts'
 import type { EventData, EventType } from './catalogue.ts'
 
 /**
- * A state change to be emitted; its type and data are one row of the catalogue.
- * `isFirst`: the resource is made by the same statement, so that there is no earlier event to look for.
+ * A state change to be emitted. Its type and data are as declared in the catalogue.
+ * `isFirst`: the same statement creates the resource, so there is no earlier event to look for.
  */
 export type NewEvent<T extends EventType = EventType> = {
   [Type in T]: {
@@ -21,14 +21,14 @@ export type NewEvent<T extends EventType = EventType> = {
   }
 }[T]
 
-/** Appends an event, in the transaction that makes the change; see `appending`. */
+/** Emits an event in the transaction that makes the change; see `emitSql`. */
 export async function emit(tx: Tx, event: NewEvent): Promise<void> {
   await emitSql([event]).execute(tx)
 }
 
 /**
- * SQL of an insert of events, at most one for each resource, for the statement that makes the changes. `sequence` grows by
- * one per resource; the caller holds the resources' rows, so nobody else can be appending to them.
+ * SQL of an insert of events, at most one per resource, for the statement that makes the changes. `sequence` counts per
+ * resource; the caller has locked the resources' rows, so no other transaction can emit events about them.
  */
 export function emitSql(all: NewEvent[]) {
   const of = <T>(value: (event: NewEvent) => T) => all.map(value)
@@ -48,10 +48,10 @@ export function emitSql(all: NewEvent[]) {
 }
 
 /**
- * SQL of the parts `feed` and `emitted` of a `with`: inserts the first event of each resource that the same statement makes,
- * for resources by the thousand. They are numbered at once, under the lock of the partner's feed, which is held until the
- * commit: the caller commits soon. Numbered later, each event and its index entries would be written a second time.
- * @param made a relation with one row per resource, at most `countMax` of them
+ * SQL of the parts `feed` and `emitted` of a `with`: inserts the first event of each resource that the same statement creates,
+ * for thousands of resources. It numbers the events too, under the lock of the partner's feed, which is held until the commit,
+ * so the caller must commit soon. Numbering them later would write each event and its index entries a second time.
+ * @param made a relation with one row per resource, at most `countMax`
  * @param resourceId its column with the id of the resource
  * @param data SQL of each field of the event's data
  */
@@ -89,7 +89,7 @@ export function emitFirstSql<T extends EventType>({
     )`
 }
 
-/** Something that happened to a resource; `sequence` counts the steps of one resource from 1. */
+/** An event about a resource; `sequence` counts the events of one resource from 1. */
 export type Event = {
   id: string
   type: EventType
@@ -99,9 +99,9 @@ export type Event = {
 }
 
 const limits = {
-  // A reader that was away for a long holiday still finds everything.
+  // Long enough to survive a client's long holiday.
   feedDays: 30,
-  // Transactions last for seconds, so that of two events an hour apart the younger has the later position.
+  // Transactions last seconds, so of two events an hour apart the newer one has the later position.
   skewMsMax: 3_600_000,
 }
 
@@ -168,12 +168,12 @@ export async function numberFeed(
 }
 
 /**
- * A partner's events of the last 30 days in the order of the feed, oldest first; those that are not numbered yet are not in
- * it. The events of one resource are in the order of their sequence.
+ * A partner's events of the last 30 days in feed order, oldest first, without those that are not numbered yet. The events of
+ * one resource are in order of their sequence.
  * @param after the last event that the reader has; null for the beginning
- * @param types only these, unless empty
- * @throws Problem `NotFound` when there is no such event, or it is older than 30 days: events after it may be gone from
- * the feed, and the reader would never know
+ * @param types only these; all if empty
+ * @throws Problem `NotFound` if there is no such event, or it is older than 30 days: events after it may have left the feed,
+ * and the reader would silently miss them
  */
 export async function read(
   db: Reader,
@@ -192,7 +192,7 @@ export async function read(
     select position, sequence, id, type, data, created_at from events
      where partner_id = ${partnerId} ${type} and created_at >= ${oldest} and position > ${from}
      order by position limit ${countMax}`
-  // Each type is a range of its own index, so that a rare one is found without reading all the others.
+  // Each type is one index range, so a rare type is found without reading the others.
   const wanted =
     types.length === 0
       ? range(sql``)
@@ -205,8 +205,8 @@ export async function read(
 }
 
 /**
- * Where the feed ends now: the id of its last event, to read on after. Null when it has none; then everything that comes is
- * new, and reading on is reading from the beginning. The caller has numbered what was due.
+ * The id of the last event in the feed, to read on after. Null if the feed is empty: then reading on means reading from the
+ * beginning. The caller has numbered what was due.
  */
 export async function findLastId(
   db: Reader,
@@ -224,7 +224,7 @@ function oldestAt(now: Date): Date {
   return new Date(now.getTime() - limits.feedDays * 86_400_000)
 }
 
-// Ids sort by time, so this is one step in the primary key: all that is young enough comes after what is surely too old.
+// Ids sort by time, so this is one lookup in the primary key: recent events come after those that are certainly too old.
 async function startOf(db: Reader, { partnerId, oldest }: { partnerId: string; oldest: Date }): Promise<bigint> {
   const tooOld = firstId('event', new Date(oldest.getTime() - limits.skewMsMax))
   const { rows } = await sql<{ position: bigint }>`

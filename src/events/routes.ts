@@ -99,7 +99,7 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
       }),
     },
     async (request, reply) => {
-      // The end of the feed is behind everything that has happened until now.
+      // With from=now, the end of the feed must come after everything that is committed.
       const isBehind = await numberWhatIsDue(db, request.partner.id, { isWhole: request.query.from === 'now' })
       return await read(db, request, reply, async reader => {
         const { partner, now, query } = request
@@ -113,7 +113,7 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
           const lastEventId = await events.findLastId(reader, { partnerId: partner.id, now })
           return { status: 200, body: { events: [], lastEventId, hasMore: false, take } }
         }
-        // One more than asked for tells whether there is more.
+        // One more than asked for, to tell whether there is more.
         const found = await events.read(reader, { partnerId: partner.id, after, types, countMax: take + 1, now })
         const page = found.slice(0, take)
         const lastEventId = page.at(-1)?.id ?? after
@@ -124,11 +124,11 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
   )
 }
 
-// A reader waits for some tens of milliseconds at most; what is left is for its next request, or the worker.
+// Takes some tens of milliseconds at most; the rest is left to the next request or the worker.
 const numberedAtOnceMax = 2_000
 
 /**
- * @param options.isWhole numbers everything that is due, however long that takes within the deadline of the request
+ * @param options.isWhole whether to number everything that is due, within the deadline of the request
  * @returns whether the feed is still incomplete
  */
 async function numberWhatIsDue(db: Db, partnerId: string, { isWhole }: { isWhole: boolean }): Promise<boolean> {

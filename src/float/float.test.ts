@@ -81,7 +81,7 @@ test('a completion that crosses the floor never waits for the partner’s row in
 })
 
 describe('a float', () => {
-  test('is what was put in; what is on its way is not free any more, and leaves when it is paid', async () => {
+  test('is what was funded; a completed withdrawal is pending at once and leaves the float when it is paid', async () => {
     await fund(100_000n)
     expect(await show()).toMatchObject({ float: 100_000n, pending: 0n, free: 100_000n, floor: null, lowSince: null })
     const completed = await complete(await intentOf(await addMember(12_000)))
@@ -156,16 +156,16 @@ describe('a float', () => {
     expect(theirs.isRepeated).toBe(false)
   })
 
-  test('holds no more than JSON can say exactly', async () => {
+  test('holds no more than JSON can represent exactly', async () => {
     const most = BigInt(Number.MAX_SAFE_INTEGER)
     await fund(1n)
-    await expect(fund(most)).rejects.toThrow('put in no more than 90071992547409.90 GBP')
+    await expect(fund(most)).rejects.toThrow('add at most 90071992547409.90 GBP')
     expect(await show()).toMatchObject({ float: 1n })
     await fund(most - 1n)
     expect(await show()).toMatchObject({ float: most })
   })
 
-  test('of nobody, or by nothing, is not moved', async () => {
+  test('of an unknown partner, or by an amount of zero, is not moved', async () => {
     const now = harness.clock.now()
     await expect(inTx(tx => float.fund(tx, { partnerId: unknownPartner, amount: gbp(1n), now }))).rejects.toThrow(
       'There is no partner',
@@ -216,7 +216,7 @@ describe('below its floor', () => {
     expect((await harness.call('GET', `/v1/pay/members/${foreign}/balance`)).body.isTemporarilyUnavailable).toBe(false)
   })
 
-  test('a partner whose float nobody watches withdraws without any', async () => {
+  test('a partner without a floor withdraws without a float', async () => {
     const memberId = await addMember(12_000)
     expect((await complete(await intentOf(memberId))).status).toBe(201)
     expect(await show()).toMatchObject({ float: 0n, free: -4_950n })

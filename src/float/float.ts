@@ -5,16 +5,16 @@ import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { amountMax, type Currency, inWords, type Money, toWire } from '../money.ts'
 
-/** The money that pays a partner's withdrawals in one currency, in minor units. */
+/** The money that funds a partner's withdrawals in one currency, in minor units. */
 export type Float = {
   currency: Currency
-  /** What the operator has put in, payroll has paid back, and banks have not paid out yet. Below zero when nobody funds it. */
+  /** Funded by the operator or repaid by payroll, less what banks have paid out. Negative if it is underfunded. */
   float: bigint
-  /** What is on its way to members. */
+  /** On its way to members. */
   pending: bigint
-  /** What neither is gone nor on its way. */
+  /** The float less what is pending. */
   free: bigint
-  /** Below this much free nobody can withdraw; null where nobody watches. */
+  /** While less than this is free, members cannot withdraw; null disables the floor. */
   floor: bigint | null
   lowSince: Date | null
 }
@@ -33,18 +33,18 @@ export async function read(db: Reader, partnerId: string): Promise<Float[]> {
 }
 
 /**
- * A movement of money into or out of a float. With a `reference` it happens once: repeated, it is the same answer and moves
- * nothing. A partner's references are shared by both directions.
+ * A movement of money into or out of a float. A `reference` makes it idempotent. A partner's references are shared by both
+ * directions.
  */
 type Movement = { partnerId: string; amount: Money; reference?: string | undefined; now: Date }
 
-/** `isRepeated`: the reference had been used for the same movement before, at `at`, and nothing moved now. */
+/** `isRepeated`: the reference was used for the same movement before, at `at`; nothing moved now. */
 export type Moved = { movementId: string; at: Date; isRepeated: boolean }
 
 /**
- * Puts money in: the operator has made it available for withdrawals.
- * @throws Error when there is no such partner, it has no tier in the currency, the amount is not positive, the float would
- * be more than JSON can hold exactly, or the reference belongs to another movement
+ * Funds a float.
+ * @throws Error if there is no such partner, it has no tier in the currency, the amount is not positive, the float would
+ * exceed what JSON can represent exactly, or the reference belongs to another movement
  */
 export async function fund(tx: Tx, movement: Movement): Promise<Moved> {
   return await move(tx, 'fund', movement, async ({ partnerId, amount: { amount, currency } }) => {
@@ -52,24 +52,21 @@ export async function fund(tx: Tx, movement: Movement): Promise<Moved> {
     const room = BigInt(amountMax) - (await sumsOf(tx, { partnerId, currency })).float
     if (amount <= room) return
     const most = inWords({ amount: BigInt(amountMax), currency })
-    throw new Error(`A float cannot hold more than ${most}: put in no more than ${inWords({ amount: room, currency })}`)
+    throw new Error(`A float cannot hold more than ${most}: add at most ${inWords({ amount: room, currency })}`)
   })
 }
 
 /**
- * Takes money out again, no more than is free. A withdrawal that is being completed at this moment does not wait for this:
- * it may take its share of the same money.
- * @throws Problem `UnprocessableEntity` when it is more than is free; Error when there is no such partner, the amount is not
+ * Takes money out of a float, at most what is free. Does not block withdrawals that are being completed at the same time;
+ * they may take the same money.
+ * @throws Problem `UnprocessableEntity` if it is more than is free; Error if there is no such partner, the amount is not
  * positive, or the reference belongs to another movement
  */
 export async function withdraw(tx: Tx, movement: Movement): Promise<Moved> {
   return await move(tx, 'withdraw', movement, async ({ partnerId, amount: { amount, currency } }) => {
     const { free } = await sumsOf(tx, { partnerId, currency })
     if (amount <= free) return
-    throw problem(
-      'UnprocessableEntity',
-      `Only ${inWords({ amount: free, currency })} is free; take out no more than that`,
-    )
+    throw problem('UnprocessableEntity', `Only ${inWords({ amount: free, currency })} is free; withdraw at most that`)
   })
 }
 
@@ -88,7 +85,7 @@ async function move(
   const { partnerId, amount: money, reference, now } = movement
   if (money.amount < 1n) throw new Error('The amount must be at least one minor unit')
   await lockPartner(tx, partnerId)
-  // Before the check, which the movement itself may have made impossible to repeat.
+  // Before the check, which may fail after the movement itself.
   const earlier = reference === undefined ? undefined : await findEarlier(tx, direction, { ...movement, reference })
   if (earlier !== undefined) return earlier
   await check(movement)
@@ -125,9 +122,9 @@ async function findEarlier(
 }
 
 /**
- * Sets the free amount below which no member can withdraw; null removes it.
- * @returns the floor that held until now
- * @throws Error when there is no such partner, or it has no tier in the currency
+ * Sets the free amount below which no member can withdraw; null disables the floor.
+ * @returns the previous floor
+ * @throws Error if there is no such partner, or it has no tier in the currency
  */
 export async function setFloor(
   tx: Tx,
@@ -192,7 +189,7 @@ export async function updateLowAlert(
   })
 }
 
-/** The floats of all partners that are below their floor. */
+/** The floats that are below their floor, of all partners. */
 export async function listLow(
   db: Reader,
 ): Promise<{ partnerId: string; currency: Currency; free: bigint; floor: bigint; lowSince: Date | null }[]> {
@@ -206,8 +203,8 @@ export async function listLow(
 }
 
 /**
- * The floats whose fall or recovery nobody has noted yet: money that came back from a bank or from payroll, or two
- * withdrawals that crossed the floor only together.
+ * The floats whose low-float alert is out of date: a bank or payroll has returned money, or two concurrent withdrawals
+ * crossed the floor only together.
  */
 export async function findStaleLowAlerts(db: Reader): Promise<{ partnerId: string; currency: Currency }[]> {
   const sums = ledger.floatSums({ partnerId: sql`f.partner_id`, currency: sql`f.currency` })
@@ -226,7 +223,7 @@ async function lockPartner(tx: Tx, partnerId: string, { waits = true } = {}): Pr
   if (rows.length === 0) throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
 }
 
-// Nothing is ever paid out in another currency, so that money there would be lost to sight.
+// Nothing is paid out in a currency without a tier, so money there would go unnoticed.
 async function requireTier(tx: Tx, { partnerId, currency }: { partnerId: string; currency: Currency }): Promise<void> {
   const tier = await tx
     .selectFrom('tiers')

@@ -4,13 +4,13 @@ import { isLockTimeout } from '../database/errors.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../errors.ts'
 
-/** A request that its sender may repeat: its key, and what tells it from every other request. */
+/** A request with an idempotency key, and the fingerprint that identifies it. */
 export type Claim = { partnerId: string; key: string; fingerprint: Buffer; operation: string; now: Date }
 
-/** An answer as it is given again, to the byte. `resourceId` lets the look-up of a key say what the request made. */
+/** An answer as it is replayed, byte for byte. `resourceId` lets the look-up of a key say what the request created. */
 export type Answer = { status: number; text: string; headers: Record<string, string>; resourceId: string | null }
 
-/** The answer that a request with this key had before. */
+/** The earlier answer to a request with this key. */
 export class Replay {
   readonly answer: Answer
   constructor(answer: Answer) {
@@ -18,21 +18,21 @@ export class Replay {
   }
 }
 
-/** A claim together with what its answer will be, once the operation has its result. */
+/** A claim, and how the result of the operation becomes its answer. */
 export type BatchClaim<Result> = Claim & { answerOf(result: Result): Answer }
 
-/** What is to be recorded: that a request was answered so. */
+/** An answer to be recorded under its claim. */
 export type Answered = { claim: Claim; answer: Answer }
 
-/** A week: whoever repeats a request later than that asks anew. */
+/** A week: a retry after that is a new request. */
 const keyLifeMs = 7 * 86_400_000
 
 /**
- * Takes the key for the work that follows in this transaction, before `complete`. Waits for an unfinished record of the
- * same key; when that one is rolled back, the key is ours.
- * @returns the replay when the request has had its answer
- * @throws Problem `IdempotencyKeyReused` when the key belongs to another request, `Conflict` when the first request with
- * this key is still running after two seconds
+ * Claims the key for the work that follows in this transaction, before `complete`. Waits for an uncommitted record of the
+ * same key; if that is rolled back, the claim succeeds.
+ * @returns the replay if the request was answered before
+ * @throws Problem `IdempotencyKeyReused` if the key belongs to another request, `Conflict` if the first request with this
+ * key is still running after two seconds
  */
 export async function claim(tx: Tx, claimed: Claim): Promise<Replay | undefined> {
   const { partnerId, key, fingerprint, operation, now } = claimed
@@ -55,7 +55,7 @@ export async function claim(tx: Tx, claimed: Claim): Promise<Replay | undefined>
   return earlier
 }
 
-/** Records the answer under the key that `claim` has taken in this transaction. */
+/** Records the answer under the key that this transaction has claimed. */
 export async function complete(tx: Tx, { partnerId, key }: Claim, answer: Answer): Promise<void> {
   await tx
     .updateTable('idempotencyKeys')
@@ -74,7 +74,7 @@ type Earlier = { place: number; isExpired: boolean; fingerprint: Buffer } & Answ
 
 /**
  * What is known already of each request: nothing, its answer, or the refusal `IdempotencyKeyReused`. Records that have
- * expired are forgotten here, so that `recording` finds their keys free.
+ * expired are deleted here, so that `recordSql` can insert their keys.
  */
 export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promise<(Replay | Problem | undefined)[]> {
   const asked = claims.filter(each => each !== undefined)
@@ -97,13 +97,13 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
 }
 
 /**
- * SQL of a further step of a `with` that records what was answered, for the statement that has the effects; empty where
- * nothing is to be recorded, since an insert of no rows has its cost too. A key that somebody else has recorded meanwhile is
- * a unique violation, which undoes that statement: nothing is done twice.
+ * SQL of a further `with` step that records answers, for the statement that has the effects; empty if there are none, since
+ * an insert of no rows has its cost too. If another transaction has recorded the key meanwhile, the unique violation rolls
+ * the statement back, so nothing is done twice.
  */
 export function recordSql(records: Answered[]) {
   if (records.length === 0) return cachedSql``
-  // In one order everywhere, so that two statements with the same keys wait for each other in turn.
+  // In key order, so that two statements with the same keys cannot deadlock.
   const sorted = records.toSorted((a, b) => (nameOf(a.claim) < nameOf(b.claim) ? -1 : 1))
   const of = <T>(value: (record: Answered) => T) => sorted.map(value)
   return cachedSql`, answers as (
@@ -118,16 +118,16 @@ export function recordSql(records: Answered[]) {
       ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[]))`
 }
 
-/** What `recording` is to record of a batch: the results of those commands that have a key, and no refusals. */
+/** The answers of a batch to be recorded: the results of commands with a key, without refusals. */
 export function answersOf<Result extends object>(
   commands: { claim?: BatchClaim<Result> | undefined }[],
   outcomes: (Result | Replay | Problem | symbol)[],
 ): Answered[] {
-  return commands.flatMap(({ claim: once }, index) => {
+  return commands.flatMap(({ claim }, index) => {
     const outcome = outcomes[index]
-    if (once === undefined || typeof outcome !== 'object') return []
+    if (claim === undefined || typeof outcome !== 'object') return []
     if (outcome instanceof Replay || outcome instanceof Problem) return []
-    return [{ claim: once, answer: once.answerOf(outcome) }]
+    return [{ claim, answer: claim.answerOf(outcome) }]
   })
 }
 
@@ -163,16 +163,16 @@ function expiryOf({ now }: Claim): Date {
   return new Date(now.getTime() + keyLifeMs)
 }
 
-/** Whether an error says that the record of a key was waited for in vain: the first request with it is still running. */
+/** Whether the lock time-out was on the record of a key: the first request with it is still running. */
 export function isWaitForKey(error: unknown): boolean {
-  // Where it waited is in the error's context: 'while inserting index tuple (0,1) in relation "idempotency_keys"'.
+  // The error's context says where it waited: 'while inserting index tuple (0,1) in relation "idempotency_keys"'.
   return isLockTimeout(error) && /idempotency_keys/.test((error as { where?: string }).where ?? '')
 }
 
 export function stillRunning(): Problem {
   return problem(
     'Conflict',
-    'A request with this idempotency key is being processed right now; try again in a second',
+    'A request with this idempotency key is still being processed; try again in a second',
     {},
     { 'retry-after': '1' },
   )

@@ -1,11 +1,11 @@
 import type { Tasks } from '../tasks.ts'
 import { forgetExpired } from './idempotency.ts'
 
-// A chunk holds its locks for a few milliseconds, so that nobody waits.
+// A chunk holds its locks for a few milliseconds, so that no request waits.
 const keysMax = 5_000
 
 export const idempotencyTasks = {
-  // Twice is safe: an expired record is of no use to anybody, and a key in use again is no longer expired.
+  // Safe to run twice: an expired record is no longer needed, and a key that is in use again has not expired.
   async 'forget-idempotency-keys'({ db, now }) {
     let count: number
     do count = await forgetExpired(db, { now: now(), countMax: keysMax })

@@ -32,17 +32,17 @@ export type Transfer = {
 }
 
 /**
- * Transfers that belong together.
- * `movementId`: what they are about: a pay run, a withdrawal.
- * `reason`: why, in the words of docs/internals/ledger.md: 'withdrawal.held'.
+ * Transfers with one cause.
+ * `movementId`: the pay run, withdrawal or other resource that caused them.
+ * `reason`: a reason of docs/internals/ledger.md, such as 'withdrawal.held'.
  */
 export type Movement = { partnerId: string; movementId: string; reason: string; transfers: Transfer[]; now: Date }
 
 /**
- * Books a movement, and moves the members' balances with it. `ledger_*` is written here only.
+ * Books a movement and updates the members' balances. Only this module writes `ledger_*`.
  *
- * The caller has locked the members concerned, in id order: balances of several members are changed at once here.
- * @throws the constraint `member_not_overdrawn` when a balance would fall below zero; the caller's rules come first
+ * The caller has locked the members in id order, because this updates several balances at once.
+ * @throws the constraint `member_not_overdrawn` if a balance would fall below zero; the caller's rules prevent that
  */
 export async function post(tx: Tx, movement: Movement): Promise<void> {
   const { partnerId, transfers } = movement
@@ -59,14 +59,14 @@ export async function post(tx: Tx, movement: Movement): Promise<void> {
 }
 
 /**
- * SQL of the steps of a `with` that book movements, for the statement that has their other effects. What `post` asks and
- * throws holds here too; beyond it, the members concerned must have their balances already.
+ * SQL of the `with` steps that book movements, for the statement that has their other effects. The conditions of `post`
+ * apply; in addition the members' balance rows must exist.
  *
- * A member's transfers are numbered under the member's lock, which orders them for good: instants of requests and ids of
- * transactions are not in the order in which the lock was held, and transaction ids do not outlive their server.
+ * A member's transfers are numbered under the member's lock. Neither request times nor transaction ids are in the order in
+ * which the lock was held, and transaction ids do not survive a move to another server.
  */
 export function postSql(movements: Movement[]) {
-  // The order of their ids tells a statement in which order the lines were meant.
+  // Ids ascend, so lines are listed in the order given.
   const rows = movements.flatMap(({ transfers, now, ...movement }) =>
     transfers.map(transfer => ({ ...movement, ...transfer, id: newId('transfer', now), at: now.toISOString() })),
   )
@@ -110,7 +110,7 @@ export function postSql(movements: Movement[]) {
     )`
 }
 
-/** What rows `t` of `ledger_transfers` add to what members have available (credits less debits) and owe (debits less credits). */
+/** What rows `t` of `ledger_transfers` add to the available balance (credits less debits) and to what is owed (debits less credits). */
 export const availableChange = changeOf({ plus: 'credit', account: 'member_available' })
 export const owedChange = changeOf({ plus: 'debit', account: 'member_owed' })
 
@@ -121,10 +121,10 @@ function changeOf({ plus, account }: { plus: 'debit' | 'credit'; account: Accoun
   return sql`coalesce(sum(case when ${added} = ${name} then t.amount when ${taken} = ${name} then -t.amount else 0 end), 0)::bigint`
 }
 
-/** The condition that a row of `ledger_transfers` (here `t`) moves the float or what is pending. */
+/** The condition that a row `t` of `ledger_transfers` changes the float or its pending part. */
 export const movesFloat = sql`(t.debit in ('float', 'payouts_pending') or t.credit in ('float', 'payouts_pending'))`
 
-/** What rows `t` add to the float (debits less credits) and to what is pending (credits less debits). */
+/** What rows `t` add to the float (debits less credits) and to its pending part (credits less debits). */
 export const floatChange = changeOf({ plus: 'debit', account: 'float' })
 export const pendingChange = changeOf({ plus: 'credit', account: 'payouts_pending' })
 
@@ -156,8 +156,8 @@ export function floatSums({
 }
 
 /**
- * Folds the changes of a float into its total, so that a sum is a short range however long the past is. Only committed
- * changes are seen, and each is removed by the statement that adds it: twice is safe, and several take turns at the total.
+ * Folds the changes of a float into its total, so that a sum stays a short range. Safe to run twice and concurrently: only
+ * committed changes are seen, one statement removes each and adds it, and the total is locked.
  * @param countMax changes of one partner and currency per statement
  * @returns how many changes were folded
  */
@@ -192,7 +192,7 @@ export async function foldFloatChanges(
 
 /**
  * The floats that have changes to fold, those with the most first.
- * @param countMin a sum over fewer changes costs nothing, and is left alone
+ * @param countMin fewer changes are cheap to sum and are not folded
  */
 export async function floatsToFold(
   db: Reader,

@@ -236,7 +236,7 @@ describe('a withdrawal', () => {
     afterHold()
     await run('submit-withdrawals')
     expect([await statusOf(id), await statusOf(other.id)]).toEqual(['submitted', 'submitted'])
-    expect(lines.map(({ msg }) => msg)).toEqual(['the bank did not answer; it is asked later'])
+    expect(lines.map(({ msg }) => msg)).toEqual(['the bank did not answer; it is polled later'])
     untilAsked()
     await run('ask-about-withdrawals')
     expect([await statusOf(id), await statusOf(other.id)]).toEqual(['paid', 'paid'])
@@ -476,7 +476,7 @@ describe('a bank that is odd', () => {
     expect(errors()).toHaveLength(2)
   })
 
-  test('and reports a payment that is none of ours does not keep the others from being heard', async () => {
+  test('and reports a payment that is not ours does not block the other reports', async () => {
     const { id } = await withdraw(6_603)
     afterHold()
     await run('submit-withdrawals')
@@ -584,7 +584,7 @@ describe('money that comes back late', () => {
         .forUpdate()
         .execute()
       cancelling = cancel(id)
-      await somebodyWaitsForALock()
+      await aLockIsWaitedFor()
       next = await closeCycle(harness.partner.id, tx)
     })
     expect((await cancelling)?.status).toBe(200)
@@ -607,7 +607,7 @@ describe('money that comes back late', () => {
       .set({ status: 'Closed', closedAt: harness.clock.now() })
       .where('partnerId', '=', partner.id)
       .execute()
-    await expect(run('read-rail-reports')).rejects.toThrow('they come again')
+    await expect(run('read-rail-reports')).rejects.toThrow('they will be read again')
     expect((await get(id, key)).status).toBe('paid')
     await openNext(partner.id)
     await run('read-rail-reports')
@@ -679,7 +679,7 @@ async function openNext(partnerId: string, db: Reader = harness.db): Promise<str
   return id
 }
 
-async function somebodyWaitsForALock(): Promise<void> {
+async function aLockIsWaitedFor(): Promise<void> {
   await expect
     .poll(
       async () => {

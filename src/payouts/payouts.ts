@@ -6,7 +6,7 @@ export async function cursorOf(db: Reader, rail: string): Promise<string | null>
   return row?.cursor ?? null
 }
 
-/** Two readers may overwrite each other: what is then read again changes nothing. */
+/** Concurrent readers may overwrite each other; reports that are then read again change nothing. */
 export async function setCursor(
   tx: Tx,
   { rail, cursor, now }: { rail: string; cursor: string; now: Date },

@@ -5,33 +5,33 @@ import type { Money } from '../money.ts'
  * A way for money to reach members: a bank, a payment scheme, a file exchange. Every rail passes the same conformance
  * suite (test/rail-conformance.ts).
  *
- * A call that throws, or does not end in time, tells nothing: the payment may have been executed or not. Nobody assumes
- * either; it is asked for.
+ * A call that throws or times out says nothing: the payment may or may not have been executed. The outcome is polled, never
+ * assumed.
  */
 export type Rail = {
-  /** Under which its place in the reports is remembered: never given to another rail. */
+  /** The key of its cursor in the reports; never reuse it for another rail. */
   readonly name: string
-  /** The most payments of one submission, and references of one question. A file takes thousands, a request perhaps one. */
+  /** Largest number of payments per submission, and of references per poll. A file takes thousands, a request perhaps one. */
   readonly paymentsMax: number
-  /** The longest that one call may take; a rail gives up by itself when its `signal` says so. At most 25 s. */
+  /** Time-out of a call, at most 25 s. A rail aborts a call when its `signal` fires. */
   readonly callMsMax: number
   /**
-   * Hands payments over. Repeating one under its reference is harmless: it stays one payment.
-   * @returns what is known of each at once; a rail that hears back days later says `pending`. A payment that is left out
-   * counts as not heard of
-   * @throws when nobody knows what became of them, or when a reference comes back with another amount
+   * Submits payments. Idempotent by reference.
+   * @returns what is known of each at once; a rail that reports days later says `pending`. A payment that is left out has
+   * no report
+   * @throws if their outcome is unknown, or if a reference is reused with another amount
    */
   submit(payments: Payment[], signal: AbortSignal): Promise<Report[]>
   /**
-   * Asks what became of payments. `unknown` means for certain that the rail does not have it and never will from an
-   * earlier submission that is still on its way; a rail that cannot be certain says `pending`.
+   * Polls payments. `unknown` means that the rail does not have the payment and will not get it from an earlier submission
+   * that is still in flight; a rail that cannot be certain says `pending`.
    */
   ask(references: string[], signal: AbortSignal): Promise<Report[]>
   /**
-   * What the rail reports by itself, in its order, at most `countMax`: statements, returns. Reading again from the same
-   * place gives the same reports again.
+   * Reads what the rail reports unasked (statements, returns), in its order, at most `countMax`. Reading again from a cursor
+   * gives the same reports.
    * @param after a cursor of an earlier call; null for the beginning
-   * @returns the place to go on from; the given one when there was nothing new
+   * @returns the reports and the next cursor; the given one if there was nothing new
    */
   reports(
     after: string | null,
@@ -56,11 +56,11 @@ export type Outcome = 'pending' | 'paid' | 'failed' | 'returned' | 'unknown'
 export type Report = {
   reference: string
   outcome: Outcome
-  /** Why, in the rail's words, for `failed` and `returned`; without bank details and names, since partners read it. */
+  /** Why it failed or was returned, in the rail's words. Without bank details and names, since partners read it. */
   reason: string | null
 }
 
-/** @throws when the call does, or after `msMax`, whatever the call still does then */
+/** @throws if the call does, or after `msMax`, even if the call is still running */
 export async function within<T>(msMax: number, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const signal = AbortSignal.timeout(msMax)
   const tooLate = new Promise<never>((_resolve, reject) => {

@@ -33,7 +33,7 @@ const byAmount: ReadonlyMap<bigint, Behaviour> = new Map([
   [6_606n, 'lost'],
 ])
 
-// What happens to a payment from the moment at which the bank has it.
+// The reports about a payment, from when the bank has received it.
 const scripts: Record<
   Behaviour,
   { afterMs: number; outcome: 'paid' | 'failed' | 'returned'; reason: string | null }[]
@@ -54,13 +54,13 @@ const scripts: Record<
   lost: [{ afterMs: 0, outcome: 'paid', reason: null }],
 }
 
-// A report is in the feed this long after its instant, so that one that another process is just writing is not passed over.
+// A report appears in the feed this late, so that one that another process is still writing is not skipped.
 const feedDelayMs = 2_000
 
 /**
- * The bank of the sandbox. It keeps its own books, in statements of its own outside our transactions, since to us it is
- * an outside system; and it fails on purpose, as the account or the amount asks for.
- * @param callMsMax how long its silence is listened to
+ * The bank of the sandbox. It stands for an external system, so it keeps its own books, outside our transactions. Certain
+ * accounts and amounts make it fail on purpose.
+ * @param callMsMax time-out of a call
  */
 export function simulatedBank({ db, now, callMsMax = 2_000 }: { db: Reader; now: Clock; callMsMax?: number }): Rail {
   return {
@@ -104,7 +104,7 @@ export function simulatedBank({ db, now, callMsMax = 2_000 }: { db: Reader; now:
   }
 }
 
-/** The account decides; an account without a meaning of its own leaves it to the amount. */
+/** By the account; if that has no special meaning, by the amount. */
 export function behaviourFor({ account, amount }: Pick<Payment, 'account' | 'amount'>): Behaviour {
   return byAccount(account) ?? byAmount.get(amount.amount) ?? 'paid'
 }
@@ -115,7 +115,7 @@ function byAccount(account: BankAccount): Behaviour | undefined {
 
 type Received = { behaviour: Behaviour; submissions: number }
 
-// One statement: the bank never has a payment without knowing what becomes of it.
+// One statement, so that every received payment has its reports.
 async function receive(db: Reader, payment: Payment, now: Date): Promise<Received> {
   const { reference, amount } = payment
   const behaviour = behaviourFor(payment)
@@ -140,7 +140,7 @@ async function receive(db: Reader, payment: Payment, now: Date): Promise<Receive
     )
     select behaviour, submissions from received`.execute(db)
   const [received] = rows
-  if (received === undefined) throw new Error(`${reference} came back with another amount`)
+  if (received === undefined) throw new Error(`${reference} was reused with another amount`)
   return received
 }
 
@@ -156,7 +156,7 @@ async function silence(signal: AbortSignal): Promise<never> {
   })
 }
 
-// The latest report that has come true; a payment without one is on its way, and one that got lost is unknown.
+// The latest report up to now. A payment without one is pending; one that was lost is unknown.
 async function standing(db: Reader, { references, now }: { references: string[]; now: Date }): Promise<Report[]> {
   const { rows } = await sql<Report>`
     select asked.reference, latest.reason,

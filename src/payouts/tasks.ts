@@ -4,25 +4,26 @@ import { cursorOf, setCursor } from './payouts.ts'
 import { type Payment, type Rail, type Report, within } from './rail.ts'
 import { backOffFrom } from './rules.ts'
 
-// One turn of a step; what is left comes in the next, so that a worker that is told to stop is not kept long.
+// Per run of a task; the rest is left to the next run, so that a stopping worker does not wait long.
 const turnsMax = 50
 const reportsMax = 500
 
 /**
- * The steps that carry withdrawals to the bank and hear what became of them. What a call did not tell, the next step asks.
- * @param rail null when there is none: withdrawals stay held, and can be cancelled
+ * The tasks that submit withdrawals to the bank and read its reports. Withdrawals whose outcome a call did not give are
+ * polled later.
+ * @param rail null if there is none: withdrawals stay held and can be cancelled
  */
 export function payoutTasks(rail: Rail | null) {
   return {
-    // Twice is safe: a withdrawal is claimed once, and under its reference it stays one payment however often it is sent.
+    // Safe to run twice: a withdrawal is claimed once, and its reference makes repeated submissions one payment.
     async 'submit-withdrawals'(context) {
       if (rail !== null) await inTurns(() => submitSome(context, rail))
     },
-    // Twice is safe: asking changes nothing at the bank, and what is heard again changes nothing here.
+    // Safe to run twice: polling changes nothing at the bank, and a repeated report changes nothing here.
     async 'ask-about-withdrawals'(context) {
       if (rail !== null) await inTurns(() => askAboutSome(context, rail))
     },
-    // Twice is safe: what is heard again changes nothing, and the cursor moves only after what it passes was recorded.
+    // Safe to run twice: a repeated report changes nothing, and the cursor moves only after the reports are recorded.
     async 'read-rail-reports'(context) {
       if (rail !== null) await inTurns(() => readSomeReports(context, rail))
     },
@@ -33,7 +34,7 @@ async function inTurns(turn: () => Promise<boolean>): Promise<void> {
   for (let count = 0; count < turnsMax; count++) if (!(await turn())) return
 }
 
-// Claim and commit, call, record and commit. Cut off in between, the withdrawals are submitted, and asked about later.
+// Claim and commit, call, record and commit. If the worker is killed in between, the withdrawals are polled later.
 async function submitSome(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db } = context
   const now = context.now()
@@ -41,8 +42,8 @@ async function submitSome(context: TaskContext, rail: Rail): Promise<boolean> {
     .transaction()
     .execute(tx => withdrawals.submitDue(tx, { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now) }))
   if (payouts.length === 0) return false
-  const isHeard = await submit(context, rail, payouts)
-  return isHeard && payouts.length === rail.paymentsMax
+  const hasAnswered = await submit(context, rail, payouts)
+  return hasAnswered && payouts.length === rail.paymentsMax
 }
 
 async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> {
@@ -57,23 +58,22 @@ async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> 
   )) {
     log.error(
       { rail: rail.name, partnerId, withdrawalId, attempts },
-      'the bank has said nothing final about a withdrawal; it is asked again every hour',
+      'the bank has given no final report about a withdrawal; it is polled every hour',
     )
   }
   const references = payouts.map(({ withdrawalId }) => withdrawalId)
   const reports = await call(context, rail, 'ask', signal => rail.ask(references, signal))
-  // A bank that is away is left alone until the next round: each turn would only take more withdrawals out of reach of a
-  // cancellation, and keep a worker from stopping.
+  // If the bank is down, stop until the next run: going on would only use up polls and delay a stopping worker.
   if (reports === null) return false
   const unknown = new Set(reports.filter(({ outcome }) => outcome === 'unknown').map(({ reference }) => reference))
   const lost = payouts.filter(({ withdrawalId }) => unknown.has(withdrawalId))
-  // What the bank does not know goes to it again first: a report that cannot be recorded must not hold it up.
-  const isHeard = lost.length === 0 || (await submit(context, rail, lost))
+  // Resubmit unknown payments first: a report that cannot be recorded must not delay them.
+  const hasAnswered = lost.length === 0 || (await submit(context, rail, lost))
   await record(context, rail, reports)
-  return isHeard && payouts.length === rail.paymentsMax
+  return hasAnswered && payouts.length === rail.paymentsMax
 }
 
-// Whether the bank said anything at all.
+// Returns whether the bank answered.
 async function submit(context: TaskContext, rail: Rail, payouts: withdrawals.Payout[]): Promise<boolean> {
   const payments: Payment[] = payouts.map(({ withdrawalId, netAmount: amount, account }) => ({
     reference: withdrawalId,
@@ -97,7 +97,7 @@ async function readSomeReports(context: TaskContext, rail: Rail): Promise<boolea
   return read.reports.length === reportsMax
 }
 
-// A call that failed or did not end tells nothing; the claim's due time sees to it that it is asked.
+// A call that failed or timed out says nothing about the payments; they are polled when their lease ends.
 async function call(
   { log }: TaskContext,
   rail: Rail,
@@ -107,13 +107,13 @@ async function call(
   try {
     return await within(rail.callMsMax, made)
   } catch (error) {
-    log.warn({ err: error, rail: rail.name, call: what }, 'the bank did not answer; it is asked later')
+    log.warn({ err: error, rail: rail.name, call: what }, 'the bank did not answer; it is polled later')
     return null
   }
 }
 
-// Each report is a transaction of its own. One that cannot be recorded now does not keep the others from being so.
-// Logs one line per batch: what was submitted, if anything, and how many withdrawals came into which status.
+// Each report has its own transaction, so that a failing one does not block the others. Logs one line per batch: how many
+// were submitted, and how many withdrawals entered which status.
 async function record(
   context: TaskContext,
   rail: Rail,
@@ -135,7 +135,7 @@ async function record(
   if (submission !== undefined) log.info({ rail: rail.name, ...submission, ...changes }, 'withdrawals submitted')
   else if (Object.keys(changes).length > 0) log.info({ rail: rail.name, ...changes }, 'bank reports recorded')
   if (failures.length > 0)
-    throw new AggregateError(failures, `${failures.length} reports were not recorded; they come again`)
+    throw new AggregateError(failures, `${failures.length} reports were not recorded; they will be read again`)
 }
 
 /** @returns the status that the report has changed a withdrawal to */
@@ -148,7 +148,7 @@ async function recordOne(
   if (outcome === 'pending' || outcome === 'unknown') return undefined
   const found = await withdrawals.findByReference(db, withdrawalId)
   if (found === undefined) {
-    log.error({ rail: rail.name, reference: withdrawalId, outcome }, 'the bank reports a payment that is none of ours')
+    log.error({ rail: rail.name, reference: withdrawalId, outcome }, 'the bank reports a payment that is not ours')
     return undefined
   }
   const { partnerId } = found
@@ -159,7 +159,7 @@ async function recordOne(
   if (result === 'contradiction') {
     log.error(
       { rail: rail.name, partnerId, withdrawalId, status: from, outcome },
-      'the bank contradicts what is known of a withdrawal; nothing was changed',
+      'the bank contradicts an earlier report about a withdrawal; nothing was changed',
     )
   }
   return result === 'changed' ? to : undefined

@@ -1,13 +1,13 @@
 import { type Page, type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../money.ts'
 
-/** What a member can withdraw, and what a correction took beyond what was there; in minor units. */
+/** What a member can withdraw, and what a correction took beyond that; in minor units. */
 export type MemberBalance = { available: bigint; owed: bigint }
 
-/** One transfer of a member's, as it changed their standing; both changes are signed. */
+/** One transfer of a member and the change it made to their balance; both changes are signed. */
 export type StatementLine = {
   id: string
-  /** What it is about: a pay run, a withdrawal, a pay cycle. */
+  /** The pay run, withdrawal or pay cycle that caused it. */
   movementId: string
   reason: string
   createdAt: Date
@@ -15,18 +15,17 @@ export type StatementLine = {
   after: MemberBalance
 }
 
-/** One page of a member's books. Its figures follow from one another: `opening`, the lines from the last to the first, `closing`. */
+/** One page of a member's statement: `opening` plus the lines, oldest (last) to newest, gives `closing`. */
 export type Statement = { opening: MemberBalance; closing: MemberBalance; lines: StatementLine[]; hasMore: boolean }
 
 /**
- * What was booked for a member in a currency up to an instant, newest first.
+ * A member's statement in a currency up to an instant, newest line first.
  *
- * Lines are in the order in which they were booked, which is the order of the member's lock, so that no balance after a line is
- * one that never was. A line carries the instant of the request that caused it, and requests that wait for each other may be
- * booked a moment out of that order: the statement as of an instant ends with the last line of that instant or an earlier one,
- * and holds every line before it.
+ * Lines are in booking order, the order in which the member's lock was held, so every balance after a line really existed. A
+ * line has the time of the request that caused it, and concurrent requests may be booked slightly out of that order. So the
+ * statement ends with the last line at or before the instant, and includes every line before that one.
  *
- * Reads from the newest line down to the end of the page, since the balance that is kept is the newest.
+ * Reads backwards from the newest line, because the stored balance is the newest.
  * @param asOf inclusive
  */
 export async function readStatement(
@@ -47,7 +46,7 @@ export async function readStatement(
         from ledger_transfers t
        where t.partner_id = ${partnerId} and t.member_id = ${memberId} and t.currency = ${currency}
          and (t.debit in ('member_available', 'member_owed') or t.credit in ('member_available', 'member_owed'))
-    ), standing as (
+    ), balanced as (
       select booked.*,
              (b.available - coalesce(sum(booked.available) over newer, 0))::bigint as available_after,
              (b.owed - coalesce(sum(booked.owed) over newer, 0))::bigint as owed_after
@@ -56,7 +55,7 @@ export async function readStatement(
       window newer as (order by member_sequence desc rows between unbounded preceding and 1 preceding)
     )
     select id, movement_id, reason, created_at, available, owed, available_after, owed_after
-      from standing
+      from balanced
      where member_sequence <= (select max(member_sequence) from booked where created_at <= ${asOf})
      order by member_sequence desc
     offset ${page.skip} limit ${page.take + 1}`.execute(db)

@@ -13,12 +13,12 @@ export type Balance = {
   tier: Tier
   available: bigint
   payCycle: payCycles.PayCycle
-  /** When money last became available in the cycle. */
+  /** When a pay run of the cycle last became available. */
   lastPayDate: Date | null
   isTemporarilyUnavailable: boolean
 }
 
-/** @throws Problem `MemberNotFound`, or `UnprocessableEntity` while no cycle is open */
+/** @throws Problem `MemberNotFound`, or `UnprocessableEntity` if no cycle is open */
 export async function readBalance(
   db: Reader,
   { partner, memberId, hasRail, now }: { partner: { id: string }; memberId: string; hasRail: boolean; now: Date },

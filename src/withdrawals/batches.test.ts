@@ -50,10 +50,10 @@ test('each of many requests that come at once has its own answer: good ones, ref
   const rich = await harness.addMember({ available: 20_000 })
   const poor = await harness.addMember({ available: 1_500 })
   const key = randomUUID()
-  const nobody = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
+  const unknown = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
   const answers = await Promise.all([
     intend(harness.call, rich, 5_000, key),
-    intend(harness.call, nobody),
+    intend(harness.call, unknown),
     intend(harness.call, poor, 2_000),
     intend(harness.call, rich, 999),
     intend(harness.call, poor, 1_500),
@@ -138,7 +138,7 @@ test('a key whose record has expired is new again', async () => {
   expect(anew.body.withdrawalIntentId).not.toBe(first.body.withdrawalIntentId)
 })
 
-test('a member whom somebody holds keeps nobody else waiting, and has their turn afterwards', async () => {
+test('a locked member delays no other member, and is served afterwards', async () => {
   const [held, free] = [await harness.addMember({ available: 5_000 }), await harness.addMember({ available: 5_000 })]
   const [heldIntent, freeIntent] = [await intentOf(held), await intentOf(free)]
   const waiting = await whileOpen(sql`select from members where id = ${held} for no key update`, async () => {
@@ -150,7 +150,7 @@ test('a member whom somebody holds keeps nobody else waiting, and has their turn
   await expectBooksToAgree()
 })
 
-test('a key that another process is still working with keeps nobody else waiting, and is a conflict after two seconds', async () => {
+test('a key that another process is still using delays no other request, and is a conflict after two seconds', async () => {
   const memberId = await harness.addMember({ available: 5_000 })
   const key = randomUUID()
   const now = harness.clock.now()
@@ -170,6 +170,6 @@ test('a key that another process is still working with keeps nobody else waiting
       expect((await harness.call('GET', path)).status).toBe(200)
     }
     const { status, body } = await waiting
-    expect([status, body.issues[0].message]).toEqual([409, expect.stringContaining('is being processed right now')])
+    expect([status, body.issues[0].message]).toEqual([409, expect.stringContaining('is still being processed')])
   })
 })

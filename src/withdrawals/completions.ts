@@ -17,8 +17,8 @@ import { type ScheduledSubmission, SubmissionSchedule, scheduleSubmissions } fro
 import { type Details, eventOf, findAll } from './withdrawals.ts'
 
 /**
- * A command to complete an intent. With `claim`, its answer is recorded under the request's idempotency key; `wantsDetails`: its
- * result holds the whole withdrawal.
+ * A command to complete an intent. With `claim`, its answer is recorded under the request's idempotency key. With
+ * `wantsDetails`, its result has the whole withdrawal.
  */
 export type Completion = {
   partner: { id: string; holdSeconds: number }
@@ -31,7 +31,7 @@ export type Completion = {
 export type Completed = { withdrawalId: string; details?: Details }
 
 /**
- * Completes an intent, as `completeAll` does where a bank is connected.
+ * Like `completeAll`, for one intent, where a bank is connected.
  * @throws Problem `NotFound`, `Conflict` for an outdated intent, or any refusal that creating an intent can give
  */
 export async function complete(tx: Tx, command: Omit<Completion, 'claim'>): Promise<Completed> {
@@ -48,15 +48,15 @@ export async function complete(tx: Tx, command: Omit<Completion, 'claim'>): Prom
 
 /**
  * Completes intents: moves the money in the books and creates the withdrawals, in the caller's transaction. They are held
- * for the partner's `holdSeconds` and go to the bank then. Completing an intent again gives the same withdrawal and moves
- * nothing.
+ * for the partner's `holdSeconds` and then submitted to the bank. Idempotent: completing an intent again returns the same
+ * withdrawal and moves nothing.
  *
- * They are decided one after the other, each on what those before it have left. All that are accepted are written by one
- * statement, together with their transfers, their events and what was answered.
- * @param waits for members and intents that others hold; otherwise the outcome of theirs is `busy`
- * @param schedule that there are already
- * @returns for each command, in their order: the withdrawal, the answer that its idempotency key had before, or the refusal;
- * and the wake-ups that were missing
+ * Commands are decided in order, each on the balance that the ones before it leave. One statement writes all accepted ones,
+ * with their transfers, events and idempotency records.
+ * @param waits whether to wait for locked members and intents; if not, the outcome of those commands is `busy`
+ * @param schedule of the submissions that are scheduled already
+ * @returns for each command, in order: the withdrawal, the earlier answer to its idempotency key, or the refusal; and the
+ * submissions that were scheduled
  */
 export async function completeAll(
   tx: Tx,
@@ -65,12 +65,12 @@ export async function completeAll(
 ): Promise<{ outcomes: Outcome<Completed | idempotency.Replay>[]; scheduled: ScheduledSubmission[] }> {
   const asked = commands.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
   const held = await intents.lockAll(tx, asked, { waits })
-  // Read after the locks, so that these statements see what those who held them before have left.
+  // After the locks, so that these statements see what the previous lock holders committed.
   const known = await idempotency.findAll(
     tx,
-    commands.map(({ claim: once }) => once),
+    commands.map(({ claim }) => claim),
   )
-  // Two commands for one intent are one withdrawal: the first one's.
+  // Of several commands for one intent only the first one creates the withdrawal.
   const firsts = new Map<Intent, Completion>()
   for (const [index, command] of commands.entries()) {
     const intent = held[index]
@@ -93,7 +93,7 @@ export async function completeAll(
   return { outcomes, scheduled }
 }
 
-/** Adds the whole withdrawal to the outcomes of those who want it. */
+/** Adds the whole withdrawal to the outcomes of the commands that want it. */
 async function withDetails(
   tx: Tx,
   commands: Completion[],
@@ -118,7 +118,7 @@ function isCompleted<C extends Completed>(outcome: Outcome<C | idempotency.Repla
   return typeof outcome === 'object' && 'withdrawalId' in outcome
 }
 
-/** A withdrawal as it will be found once it is written. */
+/** A new withdrawal as `find` will return it. */
 function detailsOf({ withdrawalId, command, intent, dueAt, balanceAfter }: NewWithdrawal): Details {
   const { memberId, payCycleId, currency, grossAmount, netAmount, fee, account } = intent
   return {
@@ -129,10 +129,10 @@ function detailsOf({ withdrawalId, command, intent, dueAt, balanceAfter }: NewWi
 }
 
 function fail({ id }: Intent): never {
-  throw new Error(`${id} is completed, and has no withdrawal`)
+  throw new Error(`${id} is completed but has no withdrawal`)
 }
 
-/** A withdrawal as it is about to be written. */
+/** A withdrawal that is about to be inserted. */
 type NewWithdrawal = Completed & Accepted & { command: Completion; intent: Intent; dueAt: Date }
 
 /** By the intents' ids. */
@@ -181,12 +181,12 @@ async function write(
     ...{ partnerId: command.partner.id, movementId: withdrawalId, reason: 'withdrawal.held', now: command.now },
     transfers: transfersOnEntering('held', intent, intent.payCycleId),
   }))
-  const happened = created.flatMap(({ withdrawalId, command, intent }): events.NewEvent[] => {
-    const step = { partnerId: command.partner.id, now: command.now }
+  const emitted = created.flatMap(({ withdrawalId, command, intent }): events.NewEvent[] => {
+    const common = { partnerId: command.partner.id, now: command.now }
     const withdrawal = { ...intent, id: withdrawalId, withdrawalIntentId: intent.id }
     return [
-      intents.eventOf('completed', { ...step, intent }),
-      { ...eventOf('held', { ...step, withdrawal }), isFirst: true },
+      intents.eventOf('completed', { ...common, intent }),
+      { ...eventOf('held', { ...common, withdrawal }), isFirst: true },
     ]
   })
   await cachedSql`
@@ -207,7 +207,7 @@ async function write(
                 created_at, due_at, balance_after)
     ), ${ledger.postSql(movements)},
     completed as (${intents.completeSql(intentsOf)}),
-    events as (${events.emitSql(happened)})${idempotency.recordSql(answers)}
+    events as (${events.emitSql(emitted)})${idempotency.recordSql(answers)}
     select`.execute(tx)
 }
 
@@ -220,7 +220,7 @@ async function alertLowFloats(tx: Tx, created: NewWithdrawal[], { waits }: { wai
   for (const fall of falls) await float.updateLowAlert(tx, { ...fall, waits })
 }
 
-/** The withdrawals of intents that are completed already, by the intents' ids. */
+/** Maps the ids of intents that are completed already to their withdrawals. */
 async function findCompleted(tx: Tx, firsts: Map<Intent, Completion>): Promise<Map<string, Completed>> {
   const completed = [...firsts].filter(([intent]) => intent.status === 'completed')
   if (completed.length === 0) return new Map()

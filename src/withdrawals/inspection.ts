@@ -6,12 +6,12 @@ import { type UnfinishedStatus, unfinishedStatuses, type WithdrawalStatus } from
 import { decideIntent, type MemberFacts } from './rules.ts'
 import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
 
-// What an operator looks at, across all partners.
+// The operator's view, across all partners.
 
-// A worker takes what is due within seconds, and after a restart within a minute.
+// A worker claims a due withdrawal within seconds, and after a restart within a minute.
 const overdueMs = 5 * 60_000
 
-/** Why a withdrawal does not move by itself. */
+/** Why a withdrawal is stuck. */
 type StuckBecause = 'no worker takes it to the bank' | 'no worker asks the bank' | 'the bank says nothing final'
 
 export type Inspected = Withdrawal & {
@@ -20,11 +20,11 @@ export type Inspected = Withdrawal & {
   employerFee: bigint
   /** When its next step with the bank is due; null when there is none. */
   dueAt: Date | null
-  /** How often the bank was turned to. */
+  /** Calls to the bank so far. */
   attempts: number
-  /** Why it came into its state, in the words of the bank or of the caller. */
+  /** Why it entered its state, in the words of the bank or of the caller. */
   reason: string | null
-  /** The cycle that it was given back in, when its own had closed by then. */
+  /** The cycle that its refund was booked in, if its own had closed by then. */
   adjustedInCycleId: string | null
   stuck: StuckBecause | null
 }
@@ -54,7 +54,7 @@ export async function list(
   })
 }
 
-/** A withdrawal by its id alone; undefined when there is none. */
+/** Finds a withdrawal by its id alone; undefined if there is none. */
 export async function find(
   db: Reader,
   { withdrawalId, now }: { withdrawalId: string; now: Date },
@@ -63,7 +63,7 @@ export async function find(
   return found
 }
 
-/** What is on its way to the bank: how many, since when, and how many of them are stuck. */
+/** Withdrawals that wait for the bank: how many, since when, and how many of them are stuck. */
 export type Unfinished = Record<UnfinishedStatus, { count: number; oldest: Date | null; stuck: number }>
 
 export async function countUnfinished(db: Reader, now: Date): Promise<Unfinished> {
@@ -80,15 +80,15 @@ export async function countUnfinished(db: Reader, now: Date): Promise<Unfinished
   return { held: of('held'), submitted: of('submitted') }
 }
 
-/** What a member could withdraw now, and what speaks against it. */
+/** What a member could withdraw now, and why not. */
 export type WithdrawalEligibility = {
   tier: Tier
   available: bigint
-  /** Null when the member could withdraw the least amount now; else why not. */
+  /** Null if the member could withdraw the lowest amount now. */
   refusal: string | null
 } & Pick<MemberFacts, 'withdrawalsToday' | 'withdrawalsThisCycle'>
 
-/** By the rules that decide an intent, for the least amount. Undefined when there is no such member. */
+/** Decides an intent for the lowest amount. Undefined if there is no such member. */
 export async function findEligibility(
   db: Reader,
   { partnerId, memberId, hasRail, now }: { partnerId: string; memberId: string; hasRail: boolean; now: Date },

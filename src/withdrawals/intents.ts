@@ -12,7 +12,7 @@ import { addMinutes } from '../time.ts'
 import { readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
 
-/** A command for a quote. With `claim`, its answer is recorded under the request's idempotency key. */
+/** A command to create an intent. With `claim`, its answer is recorded under the request's idempotency key. */
 export type NewIntent = {
   partner: { id: string; intentMinutes: number }
   memberId: string
@@ -22,7 +22,7 @@ export type NewIntent = {
 }
 
 /**
- * Creates an intent, as `createAll` does where a bank is connected.
+ * Like `createAll`, for one intent, where a bank is connected.
  * @throws Problem the first refusal of the table of errors
  */
 export async function create(tx: Tx, command: Omit<NewIntent, 'claim'>): Promise<Intent> {
@@ -33,9 +33,9 @@ export async function create(tx: Tx, command: Omit<NewIntent, 'claim'>): Promise
 }
 
 /**
- * Creates intents: quotes that hold for the partner's `intentMinutes` and reserve no funds, so that a member may have
- * several. All that are accepted are written by one statement, together with their events and what was answered.
- * @returns for each command, in their order: the intent, the answer that its idempotency key had before, or the refusal
+ * Creates intents: quotes that are valid for the partner's `intentMinutes` and reserve no funds, so a member may have
+ * several. One statement writes all accepted ones, with their events and idempotency records.
+ * @returns for each command, in order: the intent, the earlier answer to its idempotency key, or the refusal
  */
 export async function createAll(
   db: Reader,
@@ -44,7 +44,7 @@ export async function createAll(
 ): Promise<(Intent | idempotency.Replay | Problem)[]> {
   const known = await idempotency.findAll(
     db,
-    commands.map(({ claim: once }) => once),
+    commands.map(({ claim }) => claim),
   )
   const asked = await readFacts(
     db,
@@ -79,7 +79,7 @@ async function insertAll(
 ): Promise<void> {
   const of = <T>(value: (intent: Intent) => T) => created.map(({ intent }) => value(intent))
   const account = (column: keyof AccountColumns) => of(intent => toColumns(intent.account)[column])
-  const happened = created.map(({ partnerId, intent }) => ({
+  const emitted = created.map(({ partnerId, intent }) => ({
     ...eventOf('created', { partnerId, intent, now: intent.createdAt }),
     isFirst: true as const,
   }))
@@ -99,11 +99,11 @@ async function insertAll(
         ${account('accountNumber')}::text[], ${account('iban')}::text[],
         ${of(intent => intent.createdAt.toISOString())}::timestamptz[],
         ${of(intent => intent.expiresAt.toISOString())}::timestamptz[])
-    ), events as (${events.emitSql(happened)})${idempotency.recordSql(answers)}
+    ), events as (${events.emitSql(emitted)})${idempotency.recordSql(answers)}
     select`.execute(db)
 }
 
-/** Cancels a pending intent; cancelling a cancelled one again is the same answer. */
+/** Cancels a pending intent. Idempotent. */
 export async function cancel(
   tx: Tx,
   { partnerId, intentId, now }: { partnerId: string; intentId: string; now: Date },
@@ -112,7 +112,7 @@ export async function cancel(
   const status = statusAt(intent, now)
   if (status === 'cancelled') return intent
   if (status !== 'pending')
-    throw problem('Conflict', `The withdrawal intent is ${status} and cannot be cancelled any more`)
+    throw problem('Conflict', `The withdrawal intent is ${status}; only a pending one can be cancelled`)
   await tx
     .updateTable('withdrawalIntents')
     .set({ status: 'cancelled' })
@@ -124,7 +124,7 @@ export async function cancel(
 }
 
 /**
- * An intent, and the withdrawal that it became.
+ * Finds an intent, and the withdrawal that it became.
  * @throws Problem `NotFound`, also for another partner's intent
  */
 export async function find(
@@ -143,7 +143,7 @@ export async function find(
   return { ...toIntent(row), withdrawalId: row?.withdrawalId ?? null }
 }
 
-/** How many quotes of a tier can still become withdrawals. */
+/** Counts the quotes of a tier that can still become withdrawals. */
 export async function countOpen(
   db: Reader,
   { partnerId, tier, now }: { partnerId: string; tier: string; now: Date },
@@ -155,17 +155,16 @@ export async function countOpen(
 }
 
 /**
- * Holds intents until the transaction ends, and before each its member, in the order of the members: so everything that
- * moves a member's money takes turns.
- * @param waits for what others hold; otherwise it is left out
- * @returns for each that was asked for, in their order: the intent as it stands, `missing` or, without waiting, `held`
+ * Locks intents and their members, in member order, member first. Everything that moves a member's money takes that lock.
+ * @param waits whether to wait for rows that are locked; if not, they are skipped
+ * @returns for each that was asked for, in order: the intent, `missing` or, without waiting, `held`
  */
 export async function lockAll(
   tx: Tx,
   asked: { partnerId: string; intentId: string }[],
   { waits }: { waits: boolean },
 ): Promise<(Intent | 'missing' | 'held')[]> {
-  const patience = waits ? cachedSql`` : cachedSql`skip locked`
+  const onLocked = waits ? cachedSql`` : cachedSql`skip locked`
   const { rows } = await cachedSql<Row & { partnerId: string }>`
     select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.amount as gross_amount, i.net as net_amount, i.fee, i.employer_fee,
            i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
@@ -174,8 +173,8 @@ export async function lockAll(
       join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id ${onOnePartner('i', asked)}
       join members m on m.partner_id = i.partner_id and m.id = i.member_id ${onOnePartner('m', asked)}
      order by m.partner_id, m.id, i.id
-       for no key update of m ${patience}
-       for update of i ${patience}`.execute(tx)
+       for no key update of m ${onLocked}
+       for update of i ${onLocked}`.execute(tx)
   const held = new Map(rows.map(({ partnerId, ...row }) => [`${partnerId} ${row.id}`, toIntent(row)]))
   const nameOf = (each: { partnerId: string; intentId: string }) => `${each.partnerId} ${each.intentId}`
   const rest = asked.filter(each => !held.has(nameOf(each)))
@@ -197,7 +196,7 @@ async function lock(tx: Tx, { partnerId, intentId }: { partnerId: string; intent
   return toIntent(await select(tx, { partnerId, intentId }).forUpdate().executeTakeFirst())
 }
 
-/** SQL of an update that records which intents became withdrawals. The caller holds them, and appends their events. */
+/** SQL of an update that marks intents as completed. The caller has locked them, and emits their events. */
 export function completeSql(completed: { partnerId: string; intent: Intent }[]) {
   return cachedSql`
     update withdrawal_intents i set status = 'completed'
@@ -207,8 +206,8 @@ export function completeSql(completed: { partnerId: string; intent: Intent }[]) 
 }
 
 /**
- * Notes the intents whose time is up, at most `countMax` of them. Twice is safe: only pending ones are taken.
- * @returns how many there were
+ * Expires intents that are past their time, at most `countMax`. Safe to run twice: only pending ones change.
+ * @returns how many expired
  */
 export async function expireDue(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
   const { rows } = await sql<Quoted & { partnerId: string }>`
@@ -252,15 +251,15 @@ function toIntent(row: Row | undefined): Intent {
 
 type Quoted = Pick<Intent, 'id' | 'memberId' | 'payCycleId' | 'grossAmount' | 'fee' | 'netAmount' | 'currency'>
 
-/** The event of an intent's step, as `events.append` takes it. */
+/** The event of a state change of an intent. */
 export function eventOf(
-  step: 'created' | 'completed' | 'expired' | 'cancelled',
+  change: 'created' | 'completed' | 'expired' | 'cancelled',
   { partnerId, intent, now }: { partnerId: string; intent: Quoted; now: Date },
 ): events.NewEvent {
   const { id, memberId, payCycleId, grossAmount, fee, netAmount, currency } = intent
   return {
     partnerId,
-    type: `intent.${step}`,
+    type: `intent.${change}`,
     resourceId: id,
     data: {
       withdrawalIntentId: id,

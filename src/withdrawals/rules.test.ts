@@ -80,7 +80,7 @@ test('when two refusals apply, the first in the table of errors is the answer', 
   expect(codeOf(decide({ ...facts, member: { ...member, available: 0n } }, 1n))).toBe('AmountBelowLowerLimit')
 })
 
-test('a tier’s number of withdrawals is a limit of its own', () => {
+test('a tier limits the number of withdrawals', () => {
   const limited = { ...tier, withdrawalsPerDay: 1, withdrawalsPerCycle: 3 }
   const after = (withdrawalsToday: number, withdrawalsThisCycle: number) =>
     codeOf(decide({ ...facts, member: { ...member, tier: limited, withdrawalsToday, withdrawalsThisCycle } }))

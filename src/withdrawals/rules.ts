@@ -6,20 +6,20 @@ import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { feeOf, lowestAmount, memberFeeOf, type Tier } from '../tiers/rules.ts'
 import type { IntentStatus } from './lifecycle.ts'
 
-/** Everything that a withdrawal is decided by, as it stands at one moment. */
+/** Everything that decides a withdrawal. */
 export type Facts = {
-  /** Whether a bank is connected that withdrawals can be paid out through. */
+  /** Whether a bank is connected to pay through. */
   hasRail: boolean
-  /** The operator has stopped the withdrawals of the whole partner. */
+  /** Whether the operator has paused the partner. */
   paused: boolean
-  /** What is free of the partner's float in the member's currency; null where nobody watches it. */
+  /** The partner's float in the member's currency; null if it has no floor. */
   float: FloatFacts | null
-  /** The open pay cycle, if there is one. */
+  /** The open pay cycle; null if there is none. */
   payCycleId: string | null
   member: MemberFacts | null
 }
 
-/** In minor units. `isNotedLow`: its fall below the floor has had its event. */
+/** In minor units. `isNotedLow`: the low-float alert is raised. */
 type FloatFacts = { free: bigint; floor: bigint; isNotedLow: boolean }
 
 export type MemberFacts = {
@@ -29,12 +29,12 @@ export type MemberFacts = {
   tier: Tier
   /** In minor units of the tier's currency. */
   available: bigint
-  /** Withdrawals that stand (not cancelled, failed or returned) in the partner's day and in the open cycle. */
+  /** Standing withdrawals (not cancelled, failed or returned) of the partner's day and of the open cycle. */
   withdrawalsToday: number
   withdrawalsThisCycle: number
 }
 
-/** What a member sees before they confirm: `grossAmount` leaves their pay, `netAmount` reaches their account. */
+/** What a member sees before confirming: `grossAmount` leaves their pay, `netAmount` reaches their account. */
 export type Quote = {
   memberId: string
   payCycleId: string
@@ -42,14 +42,14 @@ export type Quote = {
   grossAmount: bigint
   netAmount: bigint
   fee: bigint
-  /** Charged to the employer instead of the member; one of the two fees is always zero. */
+  /** Charged to the employer instead of the member; at least one of the two fees is zero. */
   employerFee: bigint
   tier: string
   tierVersion: number
   account: BankAccount
 }
 
-/** A recorded quote, as completing it sees it. */
+/** A recorded quote. */
 export type Intent = Quote & {
   id: string
   status: IntentStatus
@@ -58,8 +58,7 @@ export type Intent = Quote & {
 }
 
 /**
- * Decides a withdrawal intent: the quote, or the refusal that comes first in the table of errors. Pure: the same facts
- * always give the same answer.
+ * Decides a withdrawal intent: the quote, or the first refusal by the table of errors. Pure.
  */
 export function decideIntent(facts: Facts, { memberId, amount }: { memberId: string; amount: Money }): Quote | Problem {
   const { member, payCycleId } = facts
@@ -72,9 +71,9 @@ export function decideIntent(facts: Facts, { memberId, amount }: { memberId: str
   }
   const refusal = refusalOf(facts, member, { amount, lowest: lowestAmount(tier) })
   if (refusal !== undefined) return refusal
-  // `refusalOf` has refused a missing cycle and a missing account already.
+  // `refusalOf` has refused a missing cycle and a missing account.
   if (payCycleId === null || member.account === null)
-    throw new Error('A withdrawal was let through without cycle or account')
+    throw new Error('A withdrawal was accepted without a cycle or an account')
   const fullFee = feeOf(tier, amount.amount)
   const fee = memberFeeOf(tier, amount.amount)
   return {
@@ -92,8 +91,9 @@ export function decideIntent(facts: Facts, { memberId, amount }: { memberId: str
 }
 
 /**
- * Decides the completion of an intent that is not completed yet; everything is checked again, since a quote holds no
- * funds. The fee stays the quoted one, so that what it leaves needs no check again. @returns the refusal, or undefined when the money may move
+ * Decides the completion of an intent that is not completed yet. A quote reserves no funds, so everything is checked again,
+ * except the fee, which stays as quoted.
+ * @returns the refusal; undefined if the money may move
  */
 export function refuseCompletion(facts: Facts, intent: Intent, now: Date): Problem | undefined {
   const outdated = refuseOutdated(facts, intent, now)
@@ -103,14 +103,14 @@ export function refuseCompletion(facts: Facts, intent: Intent, now: Date): Probl
   return refusalOf(facts, facts.member, { amount: { amount, currency }, lowest: facts.member.tier.lowerLimit })
 }
 
-/** `crossesFloor`: this withdrawal takes a watched float below its floor, and there is no low-float alert yet. */
+/** `crossesFloor`: this withdrawal takes the float below its floor, and the low-float alert is not raised yet. */
 export type Accepted = { balanceAfter: bigint; crossesFloor: boolean }
 
 /**
- * Decides completions one after the other, each on what those before it have left. The facts are those of one moment; no
- * intent is there twice.
+ * Decides completions in order, each on the balances that the ones before it leave. All facts are from one snapshot, and
+ * each intent occurs once.
  *
- * Of two withdrawals of a member just before and just after midnight, each counts in the day of the other too.
+ * Two withdrawals of a member just before and just after midnight each count towards the day of the other too.
  */
 export function decideCompletions(
   asked: { partnerId: string; intent: Intent; now: Date; facts: Facts }[],
@@ -126,7 +126,7 @@ export function decideCompletions(
     }
     const refusal = refuseCompletion(facts, intent, now)
     if (refusal !== undefined) return refusal
-    if (facts.member === null) throw new Error('A withdrawal was let through without its member')
+    if (facts.member === null) throw new Error('A withdrawal was accepted without its member')
     const left = memberAfter(facts.member, intent)
     members.set(intent.memberId, left)
     if (facts.float !== null) floats.set(watch, floatAfter(facts.float, intent))
@@ -134,7 +134,7 @@ export function decideCompletions(
   })
 }
 
-// As those before have left the member; but a day that only this one is in may have had more withdrawals.
+// The balance that earlier commands leave; but this command's own day may have had more withdrawals.
 function stricter(asLoaded: MemberFacts | null, left: MemberFacts | undefined): MemberFacts | null {
   if (asLoaded === null || left === undefined) return asLoaded
   return { ...left, withdrawalsToday: Math.max(left.withdrawalsToday, asLoaded.withdrawalsToday) }
@@ -154,8 +154,8 @@ function floatAfter(float: FloatFacts, { netAmount }: Intent): FloatFacts {
 }
 
 /**
- * Why no member of the partner can withdraw in this currency: no bank is connected, the partner is paused, or the free part
- * of its float is below the floor. Null when they can.
+ * Why no member of the partner can withdraw in this currency: no bank is connected, the partner is paused, or the free
+ * amount of its float is below the floor. Null if they can.
  */
 export function suspensionReason({
   hasRail,
@@ -168,12 +168,12 @@ export function suspensionReason({
   return null
 }
 
-/** Whether paying out `netAmount` takes a watched float below its floor, and there is no low-float alert yet. */
+/** Whether paying out `netAmount` takes the float below its floor while the low-float alert is not raised yet. */
 function crossesFloor(float: FloatFacts | null, netAmount: bigint): boolean {
   return float !== null && !float.isNotedLow && float.free - netAmount < float.floor
 }
 
-/** An intent is pending until its time is up, whether or not somebody has noted that already. */
+/** An intent counts as expired from its time on, even before the worker has marked it. */
 export function statusAt(intent: Pick<Intent, 'status' | 'expiresAt'>, now: Date): Intent['status'] {
   return intent.status === 'pending' && intent.expiresAt <= now ? 'expired' : intent.status
 }
@@ -185,7 +185,7 @@ function refuseOutdated({ member, payCycleId }: Facts, intent: Intent, now: Date
     case 'expired':
       return problem('Conflict', 'The withdrawal intent has expired; create a new one')
     case 'completed':
-      throw new Error(`${intent.id} is completed already`)
+      throw new Error(`${intent.id} is already completed`)
     case 'pending':
       break
   }
@@ -193,10 +193,13 @@ function refuseOutdated({ member, payCycleId }: Facts, intent: Intent, now: Date
     return problem('Conflict', 'The pay cycle of the withdrawal intent has closed; create a new one')
   }
   if (member !== null && (member.account === null || !isSame(member.account, intent.account))) {
-    return problem('Conflict', 'The member’s bank account has changed since; create a new withdrawal intent')
+    return problem('Conflict', 'The member’s bank account has changed since the quote; create a new withdrawal intent')
   }
   if (member !== null && member.tier.currency !== intent.currency) {
-    return problem('Conflict', 'The currency of the member’s pay has changed since; create a new withdrawal intent')
+    return problem(
+      'Conflict',
+      'The currency of the member’s pay has changed since the quote; create a new withdrawal intent',
+    )
   }
   return undefined
 }
@@ -219,12 +222,12 @@ function refusalOf(
 const noRailMessage =
   'On-demand pay is unavailable: no bank is connected to this installation to pay through; ask its operator to connect one'
 
-// A person has to resume or to fund; asking more often than this only costs.
+// It takes a person to resume the partner or fund the float, so frequent retries are of no use.
 const retryAfterSeconds = 300
 
 function refuseUnavailable(facts: Facts): Problem | undefined {
   const why = suspensionReason(facts)
-  // Without retry-after: it takes a deployment, and retrying until then is of no use.
+  // Without retry-after: it takes a deployment.
   if (why === 'no rail') return problem('UnprocessableEntity', noRailMessage)
   if (why !== null) {
     const until = why === 'paused' ? '' : ' until its float is funded again'
@@ -276,19 +279,23 @@ function refuseAmount(
   const lowerLimit = { amount: lowest, currency }
   const upperLimit = { amount: highest, currency }
   if (amount < lowerLimit.amount) {
-    return problem('AmountBelowLowerLimit', `The least that can be withdrawn is ${inWords(lowerLimit)}`, {
+    return problem('AmountBelowLowerLimit', `The lowest amount that can be withdrawn is ${inWords(lowerLimit)}`, {
       lowerLimit: toWire(lowerLimit),
     })
   }
   if (amount > upperLimit.amount) {
-    return problem('AmountAboveUpperLimit', `The most that can be withdrawn at once is ${inWords(upperLimit)}`, {
-      upperLimit: toWire(upperLimit),
-    })
+    return problem(
+      'AmountAboveUpperLimit',
+      `The highest amount that can be withdrawn at once is ${inWords(upperLimit)}`,
+      {
+        upperLimit: toWire(upperLimit),
+      },
+    )
   }
   return undefined
 }
 
 function refuseFunds({ id, available }: MemberFacts, { amount }: Money): Problem | undefined {
   if (amount <= available) return undefined
-  return problem('MemberInsufficientFunds', 'The amount is more than the member has available', { memberId: id })
+  return problem('MemberInsufficientFunds', 'The amount exceeds the member’s available balance', { memberId: id })
 }

@@ -26,7 +26,7 @@ async function scheduledFor(batches: number[][], { holdSeconds = 30, isUndone = 
   return rows.map(({ run_at: at }) => at.getTime() - start)
 }
 
-test('who comes alone is scheduled for at the instant', async () => {
+test('a single withdrawal is submitted exactly when it is due', async () => {
   expect(await scheduledFor([[0], [1_500], [5_000]])).toEqual([0, 1_500, 5_000])
 })
 
@@ -45,10 +45,10 @@ test('a hold that is shorter than a batch may take has a wake-up for each batch'
   expect(await scheduledFor([[0], [10], [20]], { holdSeconds: 0 })).toEqual([0, 10, 20])
 })
 
-test('nobody relies on a wake-up that was undone', async () => {
+test('a submission that was rolled back covers nothing', async () => {
   expect(await scheduledFor([[0], [10], [20]], { isUndone: true })).toEqual([0, 10, 20])
 })
 
-test('a clock that was set back does not keep anybody waiting', async () => {
+test('a clock that was set back delays no submission', async () => {
   expect(await scheduledFor([[60_000], [60_010], [0], [10]])).toEqual([0, 1_010, 60_000, 61_010])
 })

@@ -1,31 +1,31 @@
 import type { Tx } from '../database/database.ts'
 import { scheduleTask } from '../tasks.ts'
 
-/** Withdrawals that were held for the same time, the first and the last of which are due at these instants. */
+/** Withdrawals with the same hold; when the first and the last of them are due. */
 type Due = { holdSeconds: number; first: Date; last: Date }
 
-/** What is due from `from` to `at`, after this hold, has a wake-up at `at`. */
+/** A submission at `at` covers the withdrawals with this hold that are due from `from` to `at`. */
 export type ScheduledSubmission = { holdSeconds: number; from: Date; at: Date }
 
-// In a rush nobody minds that the bank hears of a withdrawal so much later.
+// Under load a submission may be this much late.
 const sharedMs = 1_000
 
-// Only a wake-up that is this far ahead is shared: by then whoever relies on it has committed, or has failed long ago.
+// Only a submission this far ahead is shared: by then every transaction that relies on it has committed or failed.
 const holdSecondsMin = 20
 
 /**
- * The wake-ups that this process has made lately. Each costs as much as writing several withdrawals, and has transactions
- * wait for each other while they commit; so what becomes due one soon after the other shares one.
+ * The submissions that this process has scheduled lately. Scheduling one costs as much as writing several withdrawals, and
+ * makes transactions wait for each other at commit, so withdrawals that are due shortly after each other share one.
  */
 export class SubmissionSchedule {
   readonly #latest = new Map<number, ScheduledSubmission>()
 
-  /** To be told once their transaction has committed: nobody may rely on them before. */
+  /** Call it after their transaction has committed: until then they may be rolled back. */
   remember(made: ScheduledSubmission[]): void {
-    for (const wakeUp of made) this.#latest.set(wakeUp.holdSeconds, wakeUp)
+    for (const submission of made) this.#latest.set(submission.holdSeconds, submission)
   }
 
-  /** @returns the wake-up that these need; undefined when there is one already */
+  /** @returns the submission to schedule for these; undefined if one covers them already */
   missing({ holdSeconds, first, last }: Due): ScheduledSubmission | undefined {
     const latest = this.#latest.get(holdSeconds)
     const isRush = latest !== undefined && latest.from <= first && first <= later(latest.at, sharedMs)
@@ -37,8 +37,8 @@ export class SubmissionSchedule {
 }
 
 /**
- * Has the worker submit withdrawals when they are due: at the instant when the last of them is; in a rush, within a second.
- * @returns the wake-ups that were made
+ * Schedules the submission of withdrawals for when the last of them is due; under load, up to a second later.
+ * @returns the submissions that were scheduled
  */
 export async function scheduleSubmissions(
   tx: Tx,

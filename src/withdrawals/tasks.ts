@@ -1,11 +1,11 @@
 import type { Tasks } from '../tasks.ts'
 import * as intents from './intents.ts'
 
-// Few enough for a short transaction; the job goes on until nothing is left.
+// Few enough for a short transaction; the task repeats until none are left.
 const intentsMax = 500
 
 export const withdrawalTasks = {
-  // Twice is safe: only pending intents are taken, and workers pass over each other's rows.
+  // Safe to run twice: only pending intents change, and rows locked by another worker are skipped.
   async 'expire-intents'({ db, now }) {
     let count: number
     do count = await db.transaction().execute(tx => intents.expireDue(tx, { now: now(), countMax: intentsMax }))

@@ -224,7 +224,7 @@ describe('creating an intent', () => {
 })
 
 describe('an intent', () => {
-  test('can be read, and expires by itself at the minute it said', async () => {
+  test('can be read, and expires at the minute it said', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const id = await intentOf(memberId)
     const pending = await harness.call('GET', `${intentPath}/${id}`)

@@ -60,7 +60,10 @@ test('ledger verify passes on what the service has booked, and names a row that 
 test('the totals of the books are exact in JSON at any size', async () => {
   const database = await newDatabase()
   const { id } = await created(['partner', 'create', 'Large'], database)
-  await created(['tier', 'set', id, 'Silver', '--currency', 'GBP', '--lower-limit', '1', '--upper-limit', '2'], database)
+  await created(
+    ['tier', 'set', id, 'Silver', '--currency', 'GBP', '--lower-limit', '1', '--upper-limit', '2'],
+    database,
+  )
   for (const direction of ['fund', 'withdraw', 'fund']) {
     await created(['float', direction, id, 'GBP', String(Number.MAX_SAFE_INTEGER)], database)
   }

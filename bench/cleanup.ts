@@ -6,7 +6,7 @@ export function atEnd(work: () => Promise<void> | void): void {
   works.push(work)
 }
 
-/** Undoes everything that was begun, once: whoever else calls this waits for the same end. */
+/** Cleans up, once: concurrent callers wait for the same cleanup. */
 export function end(): Promise<void> {
   ending ??= undo()
   return ending

@@ -11,7 +11,7 @@ type Stored = { status: number; headers: Record<string, string>; text: string; i
 const keyLifeMs = 7 * 86_400_000
 
 /** Runs an operation in one transaction, and at most once per idempotency key, whose record is in the same transaction. */
-export async function once(
+export async function withIdempotency(
   pool: pg.Pool,
   request: FastifyRequest,
   reply: FastifyReply,

@@ -1,4 +1,4 @@
-import type { Cell } from './tabular.ts'
+import type { Cell } from './rows.ts'
 
 /** What a header says: the column of each cell, null for one that is `ignored`. With faults it cannot be used. */
 export type Header<Column extends string> = { columns: (Column | null)[]; ignored: (string | null)[]; faults: string[] }

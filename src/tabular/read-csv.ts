@@ -2,7 +2,7 @@ import { CsvError, type Parser, parse } from 'csv-parse'
 import { readText } from './csv-text.ts'
 import { FileFault } from './fault.ts'
 import { limits } from './limits.ts'
-import type { Row } from './tabular.ts'
+import type { Row } from './rows.ts'
 import { unescaped } from './write-csv.ts'
 
 /**

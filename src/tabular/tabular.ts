@@ -1,24 +1,14 @@
 import { open } from 'node:fs/promises'
 import { readCsv } from './read-csv.ts'
 import { readXlsx } from './read-xlsx.ts'
+import type { Row } from './rows.ts'
 
 export { FileFault } from './fault.ts'
 export { plain, readHeader } from './header.ts'
 export { limits } from './limits.ts'
 export { detectDelimiter } from './read-csv.ts'
+export type { Cell, Row } from './rows.ts'
 export { csvLines, unescaped } from './write-csv.ts'
-
-/**
- * What one cell holds. From CSV it is always text, '' when it is empty. From XLSX it is what the workbook says: text, a
- * number, a boolean, a calendar day, or null when it is empty; an error of a formula is its text, such as '#N/A'.
- */
-export type Cell = string | number | boolean | { day: string } | null
-
-/**
- * @property row as a spreadsheet counts: the header is row 1, blank rows count, and a line break within quotes does not
- * @property fault what is wrong with this row alone, for the person who made the file; its cells may be cut short
- */
-export type Row = { row: number; cells: Cell[]; fault?: string }
 
 /**
  * Reads a file from the top. The first row is the header and must not be blank; blank rows below it are passed over. Every

@@ -4,19 +4,19 @@ import type { Note } from './annotated-file.ts'
 import { type Api, Refusal } from './api.ts'
 import { ask, isInteractive } from './ask.ts'
 import { lookAt, type MemberFile, type MemberSource, requireUnchanged } from './member-source.ts'
-import { table } from './print.ts'
+import { countOf, table } from './print.ts'
 import { Progress } from './progress.ts'
 
 const limits = {
-  /** Members to be offboarded who are named before the question: what fits on a screen. */
+  /** Members listed by name before asking for confirmation: one screen. */
   namedMax: 20,
-  /** Faults that are shown: what fits on a screen. The file with the results has them all. */
+  /** Errors shown: one screen. The result file has them all. */
   faultsShownMax: 20,
-  /** As many faults as an answer has, before the one that counts the rest. */
+  /** The most errors in one response; an extra issue stands for the rest. */
   faultsMax: 1_000,
-  /** Between two questions how far a job is, growing from a tenth of a second. */
+  /** Longest poll interval; backs off from 100 ms. */
   pollMsMax: 2_000,
-  /** A job that has not moved for so long waits for a worker. */
+  /** A job without progress for this long is probably waiting for a worker. */
   stillMsMax: 20_000,
 }
 
@@ -27,9 +27,9 @@ type Job = { id: string; progress: { type: string; totalActions: number; totalCo
 type Fault = { row: number; message: string }
 
 /**
- * Sends a file that is the complete list of members: a dry run first, then, when who would be offboarded is agreed to, the
- * same again in earnest; and waits for its end.
- * @throws with a sentence when it was not done, or not all of it
+ * Imports a complete list of members: runs a dry run, asks for confirmation if members would be offboarded, then imports
+ * the file and waits for the job to end.
+ * @throws Error with a message for the operator if nothing, or not everything, was imported
  */
 export async function importMembers(
   api: Api,
@@ -44,28 +44,30 @@ export async function importMembers(
     const preview = await api.read<Preview>({ method: 'PUT', path: `${path}?dryRun=true`, file: source })
     const { plan, needsReview } = preview
     tell(tableOf(plan))
-    if (needsReview) tell('This is more than the partner’s share of the members: the import needs a review.')
+    if (needsReview)
+      tell('The import needs a review: it offboards a larger share of the members than the partner allows.')
     const isNothing = plan.invite + plan.update + plan.bringBack + plan.offboard === 0
     if (options.dryRun || isNothing) {
-      tell(isNothing ? 'There is nothing to do.' : 'Nothing was done: this is a dry run.')
+      tell(isNothing ? 'Nothing to do.' : 'Dry run: nothing was imported.')
       report({ ...preview, jobId: null })
       return
     }
     if (plan.offboard > 0 && !options.yes) await agree(api, preview)
     await requireUnchanged(source)
-    // The same for every attempt of this call: an answer that was lost on the way is no second job.
+    // Shared by all attempts of this call, so that a lost response does not create a second job.
     const headers = { 'x-idempotency-key': `members-import-${randomUUID()}` }
-    // Should there be more of them by now, the job waits, and the question is asked again.
+    // If more members would be offboarded by now, the job waits for a review and the command asks again.
     const agreed = `${path}?offboardMax=${plan.offboard}`
     const { jobId } = await api.read<{ jobId: string }>({ method: 'PUT', path: agreed, headers, file: source })
-    tell(`The job is ${jobId}.`)
+    tell(`Started job ${jobId}.`)
     const job = await seeThrough(api, { jobId, options, offboardMax: plan.offboard })
     const { result, counts } = await writeResult(api, { source, jobId })
     const { broughtBack, offboarded, unchanged, failed, ...more } = counts
-    tell(table([{ ...more, 'brought back': broughtBack, offboarded, unchanged, failed }]))
-    tell(`What became of each row: ${result}`)
+    tell(table([{ ...more, reinstated: broughtBack, offboarded, unchanged, failed }]))
+    tell(`Results by row: ${result}`)
     report({ jobId, status: job.progress.type, done: counts, result })
-    if (failed > 0) throw new Error(`${failed} of them had become impossible meanwhile; the file of results says why`)
+    if (failed > 0)
+      throw new Error(`${countOf(failed, 'change')} could not be applied; see the result file for the reasons`)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     if (error.issues.some(issue => issue.code === 'FileContent'))
@@ -74,7 +76,7 @@ export async function importMembers(
   }
 }
 
-/** Lets a job go on, and waits for its end. */
+/** Approves a job and waits for it to end. */
 export async function approve(api: Api, jobId: string) {
   await review(api, { jobId, verb: 'approve' })
   return summaryOf(await follow(api, jobId))
@@ -84,21 +86,21 @@ export async function reject(api: Api, jobId: string) {
   return summaryOf(await review(api, { jobId, verb: 'reject' }))
 }
 
-/** Asks whether they may go. @throws with a sentence when they may not, or there is no terminal to ask at */
+/** Asks for confirmation to offboard. @throws Error if it is not given, or without a terminal */
 async function agree(api: Api, { plan, offboard }: Preview): Promise<void> {
   const howMany = `${plan.offboard} of ${await countMembers(api)} members`
   if (!isInteractive()) {
     throw new Error(
-      `${howMany} would be offboarded, and there is no terminal to ask at. Nothing was done; look at it with --dry-run, then add --yes`,
+      `${howMany} would be offboarded, and confirmation needs a terminal. Nothing was imported; check with --dry-run, then add --yes`,
     )
   }
   console.error(`\n${howMany} would be offboarded, because they are not in the file:\n`)
   console.error(await named(api, offboard))
   if (plan.offboard > limits.namedMax) console.error(`and ${plan.offboard - limits.namedMax} more`)
-  if (!(await ask('From then on they cannot withdraw.'))) throw new Error('Nothing was done')
+  if (!(await ask('Offboarded members cannot withdraw.'))) throw new Error('Nothing was imported')
 }
 
-// With their e-mail addresses, since ids mean nothing to a person.
+// Shows email addresses: ids mean nothing to a reader.
 async function named(api: Api, memberIds: string[]): Promise<string> {
   const asked = memberIds.slice(0, limits.namedMax)
   const query = asked.map(memberId => `memberIds=${memberId}`).join('&')
@@ -106,7 +108,7 @@ async function named(api: Api, memberIds: string[]): Promise<string> {
     path: `/v1/members?take=${asked.length}&${query}`,
   })
   const emails = new Map(members.map(({ memberId, email }) => [memberId, email]))
-  return table(asked.map(memberId => ({ member: memberId, 'e-mail': emails.get(memberId) ?? null })))
+  return table(asked.map(memberId => ({ member: memberId, email: emails.get(memberId) ?? null })))
 }
 
 async function countMembers(api: Api): Promise<number> {
@@ -114,7 +116,7 @@ async function countMembers(api: Api): Promise<number> {
   return (await api.read<{ total: number }>({ path })).total
 }
 
-/** Waits for the end of a job, over a review if it comes to one. @throws with a sentence when it was not to be */
+/** Waits for a job to end, and handles its review if it needs one. @throws Error if the job is rejected */
 async function seeThrough(
   api: Api,
   { jobId, options, offboardMax }: { jobId: string; options: ImportOptions; offboardMax: number },
@@ -122,24 +124,24 @@ async function seeThrough(
   let job = await follow(api, jobId)
   if (job.progress.type === 'AwaitingReview') {
     const { offboard } = await planOf(api, jobId)
-    // The user who agreed to so many was told that it is more than the partner's share.
+    // A confirmation for this many members covers the review: the preview said that one is needed.
     if (offboard > offboardMax && !options.yes) {
-      const what = `By now the import offboards ${offboard} of ${await countMembers(api)} members.`
+      const what = `The import would now offboard ${offboard} of ${await countMembers(api)} members.`
       if (!isInteractive()) throw new Error(`${what} ${waysOfReview(jobId)}`)
       if (!(await ask(`${what} Approve it?`))) {
         await review(api, { jobId, verb: 'reject' })
-        throw new Error(`The job ${jobId} was rejected; nothing was done`)
+        throw new Error(`Job ${jobId} was rejected; nothing was imported`)
       }
     }
-    console.error('The review: approved, as agreed to.')
+    console.error('Approved the review.')
     await review(api, { jobId, verb: 'approve' })
     job = await follow(api, jobId)
   }
-  if (job.progress.type !== 'Completed') throw new Error(`The job ${jobId} was rejected; nothing was done`)
+  if (job.progress.type !== 'Completed') throw new Error(`Job ${jobId} was rejected; nothing was imported`)
   return job
 }
 
-/** Polls a job until it has ended or needs a review. */
+/** Polls a job until it ends or needs a review. */
 async function follow(api: Api, jobId: string): Promise<Job> {
   const progress = new Progress('Applying')
   let movedAtMs = performance.now()
@@ -153,7 +155,7 @@ async function follow(api: Api, jobId: string): Promise<Job> {
       if (type !== 'Processing' && type !== 'NotReady') return job
       if (type === 'NotReady') {
         await requireNoReviewAhead(api, jobId)
-        if (!isToldOfQueue) console.error('The import waits behind another job of this partner.')
+        if (!isToldOfQueue) console.error('The import is queued behind another job of this partner.')
         isToldOfQueue = true
       }
       if (done > doneBefore) movedAtMs = performance.now()
@@ -162,14 +164,14 @@ async function follow(api: Api, jobId: string): Promise<Job> {
         movedAtMs = Number.POSITIVE_INFINITY
         progress.end()
         console.error(
-          'Nothing moves: does a worker run (openwage start --worker)? Ctrl-C ends only this command; the import goes on.',
+          'No progress. Is a worker running (openwage start --worker)? Ctrl-C ends only this command; the import continues.',
         )
       }
       await wait(pauseMs)
     }
   } catch (error) {
     if (error instanceof Refusal || error instanceof QueuedBehindReview || !(error instanceof Error)) throw error
-    throw new Error(`${error.message}. The job ${jobId} goes on without this command`, { cause: error })
+    throw new Error(`${error.message}. Job ${jobId} continues without this command`, { cause: error })
   } finally {
     progress.end()
   }
@@ -207,7 +209,7 @@ async function writeResult(api: Api, { source, jobId }: { source: MemberSource; 
   const results = await api.open({ path, headers: { accept: 'text/csv' } })
   const result = await annotate(source, counting(notesOf(results), counts)).catch(error => {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new Error(`The import is done, but the file of its results could not be written: ${reason}`, { cause: error })
+    throw new Error(`The import is complete, but its result file could not be written: ${reason}`, { cause: error })
   })
   return { result, counts }
 }
@@ -226,21 +228,21 @@ async function tellFaults({ issues }: Refusal, { source, tell, report }: Telling
   const faults: Fault[] = issues.slice(0, limits.faultsMax).map(({ row, message }) => ({ row: Number(row), message }))
   const closing = issues[limits.faultsMax]?.message ?? null
   const shown = faults.slice(0, limits.faultsShownMax)
-  tell(table(shown.map(({ row, message }) => ({ row, 'what is wrong': message }))))
+  tell(table(shown.map(({ row, message }) => ({ row, error: message }))))
   const more = faults.length - shown.length
-  // What is wrong with the header, or the file as a whole, stands beside no row.
+  // Errors in the header or the whole file belong to no row.
   const result = faults.some(fault => fault.row > 1) ? await writeFaults(source, faults) : null
-  if (more > 0) tell(`and ${more} more rows, in the file below${closing === null ? '' : `; ${closing}`}`)
-  if (result !== null) tell(`Each fault beside its row: ${result}`)
+  if (more > 0) tell(`and ${countOf(more, 'more row')}, in the file below${closing === null ? '' : `; ${closing}`}`)
+  if (result !== null) tell(`Errors by row: ${result}`)
   report({ faults, more: closing, result })
   const howMany = closing === null ? faults.length : `More than ${limits.faultsMax}`
-  return new Error(`${howMany} ${howMany === 1 ? 'row is' : 'rows are'} at fault, and nothing was done`)
+  return new Error(`${howMany} ${howMany === 1 ? 'row has an error' : 'rows have errors'}; nothing was imported`)
 }
 
 async function writeFaults(source: MemberSource, faults: Fault[]): Promise<string> {
   const { annotate } = await import('./annotated-file.ts')
   async function* notes(): AsyncGenerator<Note> {
-    for (const { row, message } of faults) yield { row, action: '', outcome: 'Fault', memberId: '', message }
+    for (const { row, message } of faults) yield { row, action: '', outcome: 'Error', memberId: '', message }
   }
   return await annotate(source, notes())
 }
@@ -248,7 +250,7 @@ async function writeFaults(source: MemberSource, faults: Fault[]): Promise<strin
 async function withWayOut(api: Api, refusal: Refusal): Promise<Error> {
   if (refusal.status === 413) {
     return new Error(
-      `${refusal.message}. Leave out columns that you do not need, but no members: members who are missing are offboarded`,
+      `${refusal.message}. Drop columns that you do not need, but keep every member: those missing from the file are offboarded`,
       { cause: refusal },
     )
   }
@@ -258,20 +260,20 @@ async function withWayOut(api: Api, refusal: Refusal): Promise<Error> {
   return waiting === undefined ? refusal : new Error(`${refusal.message}. ${waysOfReview(waiting.id)}`)
 }
 
-/** A review may take days. @throws with a sentence if the job is queued behind one */
+/** A review may take days, so this does not wait. @throws QueuedBehindReview */
 async function requireNoReviewAhead(api: Api, jobId: string): Promise<void> {
   const { jobs } = await api.read<{ jobs: Job[] }>({ path: '/v1/members/jobs?take=100' })
   const inReview = jobs.find(job => job.progress.type === 'AwaitingReview')
   if (inReview === undefined) return
   throw new QueuedBehindReview(
-    `The job ${jobId} is queued behind ${inReview.id}, which is waiting for a review, and goes on without this command. ${waysOfReview(inReview.id)}`,
+    `Job ${jobId} is queued behind ${inReview.id}, which is waiting for a review; it continues without this command. ${waysOfReview(inReview.id)}`,
   )
 }
 
 class QueuedBehindReview extends Error {}
 
 function waysOfReview(jobId: string): string {
-  return `Look at it with GET /v1/members/jobs/${jobId}/results, then: openwage members approve ${jobId}, or openwage members reject ${jobId}`
+  return `Check GET /v1/members/jobs/${jobId}/results, then run openwage members approve ${jobId} or openwage members reject ${jobId}`
 }
 
 function summaryOf({ id, progress }: Job) {
@@ -279,5 +281,5 @@ function summaryOf({ id, progress }: Job) {
 }
 
 function tableOf({ invite, update, bringBack, offboard, unchanged }: Plan): string {
-  return table([{ invite, update, 'bring back': bringBack, offboard, unchanged }])
+  return table([{ invite, update, reinstate: bringBack, offboard, unchanged }])
 }

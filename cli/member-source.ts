@@ -2,20 +2,20 @@ import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { mediaTypes } from '../src/http/file-kinds.ts'
 
-/** A file of members, as the command names it. */
+/** A member file as given on the command line. */
 export type MemberFile = { path: string; mediaType: string }
 
-/** The same file as it was when it was looked at. */
+/** The same file with its state when it was first read. */
 export type MemberSource = MemberFile & { kind: 'csv' | 'xlsx'; bytes: number; changedAtMs: number }
 
-/** What a file is by its ending; undefined for what is no list of members. */
+/** The media type by file extension; undefined if unsupported. */
 export function mediaTypeOf(file: string): string | undefined {
   const ending = path.extname(file).toLowerCase()
   if (ending === '.xlsx') return mediaTypes.xlsx
   return ['.csv', '.txt', '.tsv'].includes(ending) ? mediaTypes.csv : undefined
 }
 
-/** @throws with a sentence when there is no such file */
+/** @throws Error if there is no such file */
 export async function lookAt(file: MemberFile): Promise<MemberSource> {
   const found = await stat(file.path).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'ENOENT' ? new Error(`There is no file ${file.path}`, { cause: error }) : error
@@ -25,9 +25,9 @@ export async function lookAt(file: MemberFile): Promise<MemberSource> {
   return { ...file, kind, bytes: found.size, changedAtMs: found.mtimeMs }
 }
 
-/** @throws with a sentence if the file has changed since it was checked: the user agreed to another list */
+/** @throws Error if the file has changed since it was checked: the confirmation was for another list */
 export async function requireUnchanged(source: MemberSource): Promise<void> {
   const { bytes, changedAtMs } = await lookAt(source)
   if (bytes === source.bytes && changedAtMs === source.changedAtMs) return
-  throw new Error(`${source.path} has changed since it was checked; nothing was done, run the command again`)
+  throw new Error(`${source.path} has changed since it was checked; nothing was imported, run the command again`)
 }

@@ -1,19 +1,29 @@
 import type { RawBuilder } from 'kysely'
+import type { Lanes } from '../lanes.ts'
 import { cachedSql } from './cached-sql.ts'
 import { sql } from './database.ts'
 
+let isRouting = false
+
+/**
+ * Sets, for the process, whether statements name their partner as a constant. Only a distributed PostgreSQL needs that. On one
+ * database the constant harms: with outdated statistics the planner then reads all balances of the partner for each row of a
+ * batch instead of looking each one up.
+ */
+export function setRouting(lanes: Lanes): void {
+  isRouting = lanes === 'partner'
+}
+
 /**
  * SQL of a condition that repeats the partner of a batch as a constant, for each table that a statement of a batch reads or
- * updates; empty if the batch has commands of several partners.
- *
- * On one database it changes nothing, since the statement joins on each row's partner as well. A distributed PostgreSQL
- * needs the constant to route the statement to the partner's node.
+ * updates. A distributed PostgreSQL needs it to route the statement to the partner's node. Empty with shared lanes, and if the
+ * batch has commands of several partners; the statement joins on each row's partner as well.
  * @param table the name or alias whose `partner_id` is meant
  */
 export function onOnePartner(table: string, rows: { partnerId: string }[]) {
   const partnerId = rows[0]?.partnerId
-  if (partnerId === undefined || rows.some(row => row.partnerId !== partnerId)) return cachedSql``
-  return cachedSql`${conditionOn(table)} ${partnerId}`
+  const isOne = isRouting && partnerId !== undefined && rows.every(row => row.partnerId === partnerId)
+  return isOne ? cachedSql`${conditionOn(table)} ${partnerId}` : cachedSql``
 }
 
 // One object per table: the text of a cached statement is found by the identity of its parts.

@@ -54,7 +54,7 @@ export async function readSettlement(
       await take(taken)
       if (isTooLong) break
     }
-    if (count === 0) addFault({ at: 1, message: 'there is no line below the header' })
+    if (count === 0) addFault({ at: 1, message: 'there are no lines below the header' })
   } catch (error) {
     if (!(error instanceof FileFault)) throw error
     addFault({ at: error.row, message: error.message })

@@ -66,7 +66,7 @@ test('a program whose launcher is killed ends by itself, and leaves its port fre
   const [, [, options]] = nodes
   const { DATABASE_URL } = await newDatabase()
   const { child, said } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })
-  await vi.waitFor(() => expect(said()).toContain('Ctrl-C stops it.'), { timeout: 30_000 })
+  await vi.waitFor(() => expect(said()).toContain('Press Ctrl-C to stop.'), { timeout: 30_000 })
   const address = /API +(\S+)/.exec(said())?.[1] ?? ''
   expect((await fetch(`${address}/livez`)).status).toBe(200)
   child.kill('SIGKILL')

@@ -200,7 +200,7 @@ test('status has exit codes for scripts and lists everything that needs attentio
   // It would report on a bank and on withdrawals that this installation does not have.
   expect(await openwage(['status'], { ...database, OPENWAGE_MODE: 'live' })).toMatchObject({
     code: 2,
-    stdout: expect.stringMatching(/^! This database is for sandbox .* set OPENWAGE_MODE=sandbox/),
+    stdout: expect.stringMatching(/^! This is a sandbox database.*set OPENWAGE_MODE=sandbox/),
   })
   const live = await newDatabase()
   const inLive = await openwage(['status'], { ...live, OPENWAGE_MODE: 'live' })

@@ -7,7 +7,7 @@ import { operationAddress, renderConsole, renderMethod } from './reference.ts'
 const quote = 'createWithdrawalIntent'
 const confirm = 'completeWithdrawal'
 
-/** Renders the page that /docs opens with: what this is, a first request that works, and everything there is. */
+/** Renders the first page of /docs: an introduction, a first request that works, and an index. */
 export function renderOverview({ document, operations, canSend }: Site): Html {
   const first = operations.find(({ operationId }) => operationId === quote)
   const second = operations.find(({ operationId }) => operationId === confirm)

@@ -279,7 +279,7 @@ test('an empty lock file left by a power cut does not prevent the next start', a
   expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('PostgreSQL runs from a private checkout whose install script never ran, and stores its data in a folder that it can reach', async () => {
+test('PostgreSQL runs from a private checkout whose install script never ran, and stores its data where it can', async () => {
   const folder = join(temporaryFolder(), 'private')
   mkdirSync(folder, { mode: 0o700 })
   const checkout = join(folder, 'checkout')

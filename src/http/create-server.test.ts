@@ -213,7 +213,7 @@ describe('strict reading of requests', () => {
 })
 
 test.each(['ENOSPC', 'EDQUOT', 'EMFILE'])(
-  'a body for which there is no disk space or file handle (%s) is 503, not 500',
+  'a body that runs out of disk space or file handles (%s) is 503, not 500',
   async code => {
     const app = createServer({
       db: harness.db,
@@ -331,25 +331,22 @@ describe('on the wire', () => {
     ['no line end after a chunk', '2\r\n{}XX0\r\n\r\n', 400],
     ['endless extensions', `2;${'x'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`, 400],
     ['an endless trailer', `2\r\n{}\r\n0\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
-  ])(
-    'a chunked body with %s is answered, whether it arrives with its headers or after them',
-    async (_, chunks, status) => {
-      const common = `Host: x\r\nx-api-key: ${harness.key}\r\nTransfer-Encoding: chunked\r\nContent-Type:`
-      for (const head of [
-        `POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`,
-        `PUT /v1/members/jobs/csv HTTP/1.1\r\n${common} text/csv\r\n\r\n`,
-      ]) {
-        const answer = parsed(await send(head + chunks))
-        expect([answer.status, answer.issues[0]?.code, answer.head.split('\r\n')[0]]).toEqual([
-          status,
-          'BadRequest',
-          expect.stringContaining(String(status)),
-        ])
-      }
-      const afterwards = await send(`POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`, chunks)
-      expect(parsed(afterwards).status).toBe(status)
-    },
-  )
+  ])('a chunked body with %s is answered, whether it comes with its headers or later', async (_, chunks, status) => {
+    const common = `Host: x\r\nx-api-key: ${harness.key}\r\nTransfer-Encoding: chunked\r\nContent-Type:`
+    for (const head of [
+      `POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`,
+      `PUT /v1/members/jobs/csv HTTP/1.1\r\n${common} text/csv\r\n\r\n`,
+    ]) {
+      const answer = parsed(await send(head + chunks))
+      expect([answer.status, answer.issues[0]?.code, answer.head.split('\r\n')[0]]).toEqual([
+        status,
+        'BadRequest',
+        expect.stringContaining(String(status)),
+      ])
+    }
+    const afterwards = await send(`POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`, chunks)
+    expect(parsed(afterwards).status).toBe(status)
+  })
 
   test('authentication comes before a malformed body', async () => {
     const answer = parsed(await send(`POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`))

@@ -48,7 +48,7 @@ const limits = {
   keepAliveMsMax: 72_000,
   // Each is a file descriptor, some 20 KB, and up to one unread answer.
   connectionsMax: 4_096,
-  // Enough to tell one second's clients why they are refused, and when to come back.
+  // Enough to answer the excess clients of one second with the reason and a retry-after.
   refusedConnectionsMax: 512,
   // A large list is 0.5 MB, which arrives in this time at 17 KB/s.
   unsentMsMax: 30_000,
@@ -87,7 +87,7 @@ export function createServer(
     keepAliveTimeout: limits.keepAliveMsMax,
     exposeHeadRoutes: false,
     trustProxy: trustedProxies === '' ? false : trustedProxies,
-    // Whatever fits into the request line is for the schema to judge.
+    // The schema validates path parameters of any length that fits into the request line.
     routerOptions: { maxParamLength: limits.headerBytesMax, ignoreTrailingSlash: false },
     genReqId: request => requestIdOf(request.headers['x-request-id']) ?? newId('request', now()),
     clientErrorHandler: (error, socket) => rawReplies.refuse(socket, error),

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 
 /**
  * The objects of the published operations are closed, so their answers never grow. A caller that sends
- * `Prefer: return=representation` gets the fuller shape that the operation declares beside the published one.
+ * `Prefer: return=representation` gets the fuller shape that the operation declares in addition to the published one.
  *
  * The header is not part of a request's fingerprint: a repeated idempotency key replays the stored answer with its
  * `preference-applied`. There is no `vary`, because no answer may be cached.

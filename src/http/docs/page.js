@@ -60,7 +60,7 @@ async function findMember() {
   if (recall('key') === '' || knownIds().mem !== undefined) return
   for (const query of ['emails=sam.okafor%40example.com', 'statuses=active&take=1']) {
     const answer = await fetch(`/v1/members?${query}`, { headers: { 'x-api-key': recall('key') } })
-    if (!answer.ok) return answer.status === 401 && tellKeyState('The service refuses this key')
+    if (!answer.ok) return answer.status === 401 && showKeyState('The service refuses this key')
     const { members } = await answer.json()
     if (members.length > 0) return learnIds(members[0].memberId)
   }
@@ -74,7 +74,7 @@ function showKey() {
   for (const hint of document.querySelectorAll('.without-key')) hint.hidden = recall('key') !== ''
 }
 
-function tellKeyState(text) {
+function showKeyState(text) {
   document.querySelector('.key-state').textContent = text
 }
 
@@ -85,11 +85,11 @@ function wireKeyForm() {
     event.preventDefault()
     const key = form.elements.key.value.trim()
     if (key !== '' && !keyPattern.test(key)) {
-      tellKeyState('A test key begins with ow_test_')
+      showKeyState('A test key begins with ow_test_')
       return
     }
     useKey(key)
-    tellKeyState(key === '' ? 'Forgotten' : 'Kept in this browser')
+    showKeyState(key === '' ? 'Key removed' : 'Key stored in this browser')
     await prepareConsoles()
   })
 }

@@ -6,9 +6,9 @@ import { Deadline } from './deadline.ts'
 import { Problem, problem } from './errors.ts'
 import type { Lanes } from './lanes.ts'
 
-// Each test brings its own function that runs batches; none of them reaches a database.
+// Each test has its own function that runs batches, without a database.
 
-/** Starts batches and ends them when the test says so. */
+/** Runs batches until the test ends them. */
 function stepwise<Result>(decide: (command: string) => Outcome<Result>, options: { lanes?: Lanes } = {}) {
   const started: string[][] = []
   const gates: (() => void)[] = []
@@ -23,12 +23,12 @@ function stepwise<Result>(decide: (command: string) => Outcome<Result>, options:
 
 const failing = (code: string) => Object.assign(new pg.DatabaseError('made up', 0, 'error'), { code })
 
-test('a command that comes alone is a batch of one', async () => {
+test('a single command is a batch of one', async () => {
   const batches = new Batches<string, object>(async commands => commands.map(name => ({ name })))
   expect(await batches.submit('a', 'one')).toEqual({ name: 'one' })
 })
 
-test('commands of one turn are one batch; those that come while batches are in flight are the next, in their order', async () => {
+test('commands of one event-loop turn are one batch; those submitted while batches are in flight are the next, in order', async () => {
   const { batches, started, turn, letGo } = stepwise(name => ({ name }))
   const first = ['1', '2'].map(name => batches.submit('a', name))
   await turn()
@@ -76,7 +76,7 @@ test('lanes take turns: with many partners at most eight batches are in flight, 
     letGo()
     await turn()
   }
-  // Three rounds of eight batches: each of the twenty others had its turn, and the busy partner had the rest.
+  // Three rounds of eight batches: one for each of the twenty others, and the rest for the busy partner.
   expect(started).toHaveLength(24)
   expect(started.filter(([name]) => name?.startsWith('other'))).toHaveLength(20)
   for (let round = 0; round < 2; round++) {
@@ -86,7 +86,7 @@ test('lanes take turns: with many partners at most eight batches are in flight, 
   await Promise.all([...busiest, ...others])
 })
 
-test('a batch has 128 commands at most', async () => {
+test('a batch has at most 128 commands', async () => {
   const { batches, started, turn, letGo } = stepwise(name => ({ name }))
   const all = Array.from({ length: 300 }, (_, index) => batches.submit('a', String(index)))
   await turn()
@@ -98,7 +98,7 @@ test('a batch has 128 commands at most', async () => {
   expect(started.map(commands => commands.length)).toEqual([128, 128, 44])
 })
 
-test('a refusal is its command’s alone', async () => {
+test('a refusal affects only its command', async () => {
   const batches = new Batches<string, object>(async commands =>
     commands.map(name => (name === 'bad' ? problem('Conflict', 'No') : { name })),
   )
@@ -107,7 +107,7 @@ test('a refusal is its command’s alone', async () => {
   expect(bad).toMatchObject({ status: 'rejected', reason: { name: 'Conflict' } })
 })
 
-test('a command that makes its batch fail fails alone, and every neighbour is done once', async () => {
+test('a command that makes its batch fail fails alone, and every neighbour is executed once', async () => {
   const done: string[] = []
   const batches = new Batches<string, object>(async commands => {
     if (commands.includes('40')) throw new Error('Found 40')
@@ -121,7 +121,7 @@ test('a command that makes its batch fail fails alone, and every neighbour is do
   expect(done.toSorted()).toEqual(names.filter(name => name !== '40').toSorted())
 })
 
-test('a row that another process wrote first is looked at again, once', async () => {
+test('a command whose row another process wrote first is retried once', async () => {
   let attempts = 0
   const violating = (times: number) => {
     attempts = 0
@@ -136,7 +136,7 @@ test('a row that another process wrote first is looked at again, once', async ()
   expect(attempts).toBe(2)
 })
 
-test('while the database is away, everybody is told at once and nothing is tried again', async () => {
+test('while the database is unreachable, all commands fail at once and none is retried', async () => {
   let attempts = 0
   const batches = new Batches<string, object>(async () => {
     attempts += 1
@@ -147,7 +147,7 @@ test('while the database is away, everybody is told at once and nothing is tried
   expect(attempts).toBe(1)
 })
 
-test('what another holds is waited for in a lane of the partner, while the others go on', async () => {
+test('a command waits for a lock in a lane of its partner, without delaying the others', async () => {
   const free = Promise.withResolvers<void>()
   let isFree = false
   const waited: string[][] = []
@@ -164,11 +164,11 @@ test('what another holds is waited for in a lane of the partner, while the other
   isFree = true
   free.resolve()
   expect(await Promise.all(held)).toEqual([{ name: 'held 1' }, { name: 'held 2' }, { name: 'held 3' }])
-  // The oldest waited alone; with it the others had become free, and nobody waited for them.
+  // The oldest waited alone. By then the others had become free too, so they did not wait.
   expect(waited).toEqual([['held 1']])
 })
 
-test('a wait in vain is the command’s alone: its neighbours in the lane are done', async () => {
+test('a lock timeout fails only its command; its neighbours in the lane are executed', async () => {
   const batches = new Batches<string, object>(async (commands, { waits }) => {
     if (waits) throw failing('55P03')
     return commands.map(name => (name === 'held' || started++ < 1 ? busy : { name }))
@@ -179,7 +179,7 @@ test('a wait in vain is the command’s alone: its neighbours in the lane are do
   expect(neighbour).toEqual({ status: 'fulfilled', value: { name: 'neighbour' } })
 })
 
-test('one partner’s held commands do not fill the queue of all', async () => {
+test('one partner’s waiting commands do not fill the shared queue', async () => {
   const never = new Promise<never>(() => undefined)
   const batches = new Batches<string, object>(async (commands, { waits }) => {
     if (waits) return await never
@@ -193,7 +193,7 @@ test('one partner’s held commands do not fill the queue of all', async () => {
   }
 })
 
-test('a command that waits in vain for a lock goes on in a lane of its partner, alone', async () => {
+test('a command that times out on a lock is retried alone in a lane of its partner', async () => {
   const waited: string[][] = []
   const batches = new Batches<string, object>(async (commands, { waits }) => {
     if (waits) waited.push(commands)
@@ -204,7 +204,7 @@ test('a command that waits in vain for a lock goes on in a lane of its partner, 
   expect(waited).toEqual([['a2']])
 })
 
-test('when too many wait, the next one is told so at once, and there is room again when they are done', async () => {
+test('when too many commands wait, the next one is refused at once, and accepted again when they are done', async () => {
   const { batches, turn, letGo } = stepwise(name => ({ name }))
   const all = Array.from({ length: 1_024 }, (_, index) => batches.submit('a', String(index)))
   const tooMany = await batches.submit('a', 'one more').catch((error: unknown) => error)
@@ -221,7 +221,7 @@ test('when too many wait, the next one is told so at once, and there is room aga
   expect(await later).toEqual({ name: 'later' })
 })
 
-test('commands of a batch that hangs are answered by their deadline, and those behind it are never run', async () => {
+test('commands of a hanging batch are answered by their deadline, and those queued behind it never run', async () => {
   vi.useFakeTimers()
   try {
     const started: string[][] = []
@@ -241,7 +241,7 @@ test('commands of a batch that hangs are answered by their deadline, and those b
     answers.push(submit('2'))
     await vi.advanceTimersByTimeAsync(1)
     answers.push(submit('3'))
-    // The batch has a deadline of its own, within which the database is to answer.
+    // The batch has its own deadline for the database.
     expect(deadlines.map(each => Math.round((each?.leftMs ?? 0) / 1_000))).toEqual([4, 4])
     await vi.advanceTimersByTimeAsync(5_000)
     expect(await Promise.all(answers)).toEqual([

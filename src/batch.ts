@@ -22,7 +22,7 @@ const limits = {
   batchMax: 128,
   // Per lane: while PostgreSQL works on one batch, the next one is decided.
   inFlightMax: 2,
-  // Of all lanes together. Every batch holds a connection; see batchLimits in db.ts.
+  // Over all lanes. Every batch holds a connection; see batchLimits in database/connect.ts.
   inFlightOfAllMax: 8,
   // A fifth of a second of work on two cores. Beyond this a command is refused at once, while its client can still retry.
   waitingMax: 1_024,

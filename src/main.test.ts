@@ -9,8 +9,8 @@ import { type Database, run } from './main.ts'
 
 const quiet = pino({ level: 'silent' })
 
-test('an API in live mode, where no bank is connected, refuses intents and completions and says who can help', async () => {
-  // Made while a bank was connected.
+test('an API in live mode without a connected bank refuses intents and completions and refers to the operator', async () => {
+  // Created while a bank was connected.
   const harness = await startHarness({ mode: 'live', hasRail: true })
   const { pool, clock, key, call, addMember, stop } = harness
   const memberId = await addMember({ available: 12_000 })
@@ -98,7 +98,7 @@ test('a worker that finds the default health port in use warns and runs without 
   expect(messages).toEqual([expect.stringMatching(/^Port 8081 .* set OPENWAGE_HEALTH_PORT to a free port/)])
 })
 
-test('a worker whose health port was set and is in use does not start', async () => {
+test('a worker does not start if its configured health port is in use', async () => {
   const harness = await startHarness()
   onTestFinished(() => harness.stop())
   const port = await occupy(0)
@@ -113,7 +113,7 @@ test('a worker whose health port was set and is in use does not start', async ()
   )
 })
 
-/** Takes a port until the test has finished; one that another process has is taken already. */
+/** Occupies a port until the test has finished, unless another process already does. */
 async function occupy(port: number): Promise<number> {
   const server = net.createServer().listen({ host: '127.0.0.1', port })
   try {

@@ -102,8 +102,8 @@ async function openEmbedded(
 }
 
 /**
- * The message of an error. Connecting to a name with several addresses (`localhost`) fails with an AggregateError that has
- * no message of its own.
+ * The message of an error. Connecting to a name with several addresses (`localhost`) fails with an AggregateError
+ * whose message is empty.
  */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0])

@@ -18,7 +18,7 @@ import { startWorker } from './worker.ts'
 
 const wait = { timeout: 30_000, interval: 50 }
 
-test('the worker outlives restarts of PostgreSQL, also in the middle of a step, and goes on by itself', {
+test('the worker survives restarts of PostgreSQL, even in the middle of a step, and resumes automatically', {
   timeout: 120_000,
 }, async () => {
   const dataDir = path.join(tmpdir(), `openwage-test-${randomBytes(6).toString('hex')}`)
@@ -29,7 +29,7 @@ test('the worker outlives restarts of PostgreSQL, also in the middle of a step, 
   await owner.close()
   const { db, pool } = connect(postgres.connection, { log })
 
-  // The clock is read in the middle of a step: the moment to take PostgreSQL away, as if the power had failed.
+  // The clock is read in the middle of a step: the moment to kill PostgreSQL, as in a power failure.
   let victim: number | undefined
   const now = () => {
     if (victim !== undefined) process.kill(victim, 'SIGKILL')
@@ -40,7 +40,7 @@ test('the worker outlives restarts of PostgreSQL, also in the middle of a step, 
   const ask = async (query: string) => (await pool.query(query).catch(() => ({ rows: [] }))).rows[0]?.answer
   const works = async () => {
     for (const task of ['expire-intents', 'submit-withdrawals'] as const) {
-      // A connection of before may still be in the pool.
+      // An old connection may still be in the pool.
       const schedule = () => db.transaction().execute(tx => scheduleTask(tx, { task, at: new Date(0) }))
       await expect
         .poll(
@@ -65,7 +65,7 @@ test('the worker outlives restarts of PostgreSQL, also in the middle of a step, 
       10,
     )
     expect(victim).toBeGreaterThan(1)
-    // A round may come first and take PostgreSQL away already now.
+    // A round may run first and kill PostgreSQL now.
     const schedule = db.transaction().execute(tx => scheduleTask(tx, { task, at: new Date(0) }))
     await schedule.catch(() => undefined)
     await expect
@@ -79,7 +79,7 @@ test('the worker outlives restarts of PostgreSQL, also in the middle of a step, 
   await rm(dataDir, { recursive: true, force: true })
 })
 
-test('a step that fails says so in the log, is tried again later, and takes nothing down', async () => {
+test('a failing step is logged and retried later, and does not stop the worker', async () => {
   const { db, pool, clock, stop } = await startHarness()
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
@@ -106,7 +106,7 @@ test('a step that fails says so in the log, is tried again later, and takes noth
   await stop()
 })
 
-test('a worker that cannot start its first round stops whole, and leaves no connection and no runner behind', async () => {
+test('a worker that cannot start its first round stops completely, and leaves no connection or runner behind', async () => {
   const { db, ownerDb, pool, clock, stop } = await startHarness()
   const log = pino({ level: 'silent' })
   const context = { db, log, now: clock.now }
@@ -115,7 +115,7 @@ test('a worker that cannot start its first round stops whole, and leaves no conn
   const connected = async () =>
     (await pool.query(`select count(*)::integer as count from pg_stat_activity where datname = current_database()`))
       .rows[0].count
-  // One connection of ours asks.
+  // One connection is that of this query.
   await expect.poll(connected, wait).toBeLessThanOrEqual(pool.totalCount)
 
   await sql`alter function graphile_worker.add_job_gone rename to add_job`.execute(ownerDb)

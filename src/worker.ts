@@ -28,7 +28,7 @@ const tasks = {
   ...floatTasks,
 } satisfies Partial<Tasks>
 
-// Tasks that call external systems can hang for as long as a call may take, so they have slots of their own.
+// Tasks that call external systems can hang for as long as a call may take, so they have separate slots.
 const slots = { internal: 2, external: 3 }
 
 // One listener per runner, and one connection per slot to fetch and complete jobs.

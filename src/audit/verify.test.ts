@@ -9,7 +9,7 @@ import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { verify } from './verify.ts'
 
 let harness: Harness
-/** One of everything: withdrawals by what became of them, pay runs, cycles and members. */
+/** One of everything: withdrawals by outcome, pay runs, cycles and members. */
 let life: Record<string, string>
 beforeAll(async () => {
   harness = await startHarness()
@@ -109,7 +109,7 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
   }
 }
 
-/** What verify reports after rows were tampered with; the change is rolled back. */
+/** Returns what verify reports after tampering with rows; the change is rolled back. */
 async function afterTampering(change: ReturnType<typeof sql>): Promise<Record<string, string>> {
   const disagreements: Record<string, string> = {}
   await harness.ownerDb
@@ -140,13 +140,13 @@ const copyOf = (where: ReturnType<typeof sql>) => sql`
   select partner_id, 'tr_copy' || id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, 1000 + member_sequence
     from ledger_transfers where ${where}`
 
-test('after two whole cycles every rule of the books holds', async () => {
+test('after two whole cycles, every rule of the books holds', async () => {
   const checks = await verify(harness.db)
   expect(checks.filter(check => check.disagreement !== null)).toEqual([])
   expect(checks.length).toBeGreaterThanOrEqual(10)
 })
 
-test('no event of it all holds a name, an address or a bank account', async () => {
+test('no event contains a name, an address or a bank account', async () => {
   const { rows } = await sql<{ text: string }>`select data::text as text from events`.execute(harness.db)
   expect(rows.length).toBeGreaterThan(40)
   const all = rows.map(({ text }) => text).join('\n')
@@ -155,12 +155,12 @@ test('no event of it all holds a name, an address or a bank account', async () =
   }
 })
 
-test('a balance that is not the sum of its transfers is named', async () => {
+test('a balance that is not the sum of its transfers is reported', async () => {
   const found = await afterTampering(sql`update ledger_balances set owed = owed + 1 where member_id = ${life.sam}`)
   expect(found['member balances']).toMatch(new RegExp(`${life.sam} GBP: available 0, owed 0, not available 0, owed 1`))
 })
 
-test('a transfer that follows no posting rule is named', async () => {
+test('a transfer that follows no posting rule is reported', async () => {
   const found = await afterTampering(
     sql`update ledger_transfers set debit = 'fees' where reason = 'withdrawal.paid' and movement_id = ${life.paid}`,
   )
@@ -174,7 +174,7 @@ test.each([
   ['cancelled', 'withdrawal.cancelled'],
   ['returned', 'withdrawal.returned'],
   ['lateReturn', 'withdrawal.returned'],
-])('a withdrawal that was %s and has not booked %s, or twice, is named', async (which, reason) => {
+])('a withdrawal that was %s but booked %s twice or never is reported', async (which, reason) => {
   const id = life[which]
   const missing = await afterTampering(
     sql`delete from ledger_transfers where movement_id = ${id} and reason = ${reason}`,
@@ -190,21 +190,21 @@ test.each([
   ['failed', 'submitted'],
   ['cancelled', 'held'],
   ['held', 'cancelled'],
-])('a withdrawal that was %s and claims to be %s is named', async (which, status) => {
+])('a withdrawal that was %s but has the status %s is reported', async (which, status) => {
   const found = await afterTampering(
     sql`update withdrawals set status = ${status}, due_at = case when ${status} in ('held', 'submitted') then created_at end where id = ${life[which]}`,
   )
   expect(found.withdrawals).toMatch(new RegExp(`^${life[which]}: `))
 })
 
-test('a withdrawal that was given back in another cycle than it says is named', async () => {
+test('a withdrawal refunded in another cycle than its row says is reported', async () => {
   const found = await afterTampering(
     sql`update withdrawals set adjusted_in_cycle_id = null where id = ${life.lateReturn}`,
   )
   expect(found.withdrawals).toMatch(new RegExp(`^${life.lateReturn}: .*${life.closedCycle}.*not .*${life.secondCycle}`))
 })
 
-test('an intent whose withdrawal has other amounts, or none, is named', async () => {
+test('an intent whose withdrawal is missing or has other amounts is reported', async () => {
   const intentId = sql`(select withdrawal_intent_id from withdrawals where id = ${life.held})`
   const other = await afterTampering(
     sql`update withdrawal_intents set amount = amount + 1, net = net + 1 where id = ${intentId}`,
@@ -214,7 +214,7 @@ test('an intent whose withdrawal has other amounts, or none, is named', async ()
   expect(none.intents).toBe(`${life.pending}: a withdrawal of 2000 GBP, not no withdrawal`)
 })
 
-test('a pay run that has booked other amounts than its lines, or was reverted and has not booked that, is named', async () => {
+test('a pay run with transfers other than its lines, or reverted without reversing transfers, is reported', async () => {
   const line = await afterTampering(
     sql`update pay_run_lines set amount = amount + 1 where pay_run_id = ${life.payRun} and member_id = ${life.ann}`,
   )
@@ -233,14 +233,14 @@ test('a pay run that has booked other amounts than its lines, or was reverted an
   expect(scheduled['pay runs']).toMatch(/: 0 GBP, not 50000 GBP$/)
 })
 
-test('a closed cycle that has something left for a member is named', async () => {
+test('a closed cycle with a balance left for a member is reported', async () => {
   const found = await afterTampering(
     sql`delete from ledger_transfers where reason = 'pay_cycle.closed' and movement_id = ${life.closedCycle} and member_id = ${life.ann}`,
   )
   expect(found['closed cycles']).toBe(`available to ${life.ann} in ${life.closedCycle}: 0 GBP, not 50000 GBP`)
 })
 
-test('a settled cycle whose earned pay is not zero for a member is named', async () => {
+test('a settled cycle whose earned pay is not zero for a member is reported', async () => {
   const found = await afterTampering(
     copyOf(sql`reason = 'pay_cycle.settled' and debit = 'float' and member_id = ${life.dan}`),
   )
@@ -252,7 +252,7 @@ test.each([
   ['taken', /^taken from/],
   ['carried', /^carried (on )?for/],
   ['written_off', /^written off for/],
-])('a settlement whose line has another %s than the books is named', async (column, named) => {
+])('a settlement whose line has another %s than the books is reported', async (column, named) => {
   const found = await afterTampering(
     sql`update settlement_lines set ${sql.ref(column)} = ${sql.ref(column)} + 1 where pay_cycle_id = ${life.closedCycle} and member_id = ${life.sam}`,
   )
@@ -260,7 +260,7 @@ test.each([
   expect(found.settlements).toContain(life.closedCycle)
 })
 
-test('something carried out of a cycle and into none is named', async () => {
+test('an amount carried out of one cycle but into none is reported', async () => {
   const found = await afterTampering(
     sql`delete from ledger_transfers where debit = 'earned_pay' and credit = 'carried' and member_id = ${life.sam}`,
   )
@@ -270,12 +270,12 @@ test('something carried out of a cycle and into none is named', async () => {
 test.each([
   'ledger_float_totals set float_balance = float_balance + 1',
   'ledger_float_changes set pending_change = pending_change + 1',
-])('a float that is not what its transfers add up to is named: %s', async change => {
+])('a float that is not the sum of its transfers is reported: %s', async change => {
   const found = await afterTampering(sql`update ${sql.raw(change)} where currency = 'GBP'`)
   expect(found['float totals']).toMatch(/^GBP: float -?\d+, pending -?\d+, not float -?\d+, pending -?\d+$/)
 })
 
-test('transfers of a member that are numbered out of the order of their balances are named', async () => {
+test('transfers of a member numbered in another order than their balances are reported', async () => {
   const swapped = await afterTampering(sql`
     update ledger_transfers t set member_sequence = 100 - t.member_sequence where member_id = ${life.sam}`)
   expect(swapped['member order']).toMatch(

@@ -70,7 +70,7 @@ function sums({ expected, found }: { expected: RawBuilder<unknown>; found: RawBu
      order by 1, 2 limit 1`
 }
 
-/** The rules of the books, by the words of docs/internals/ledger.md. Each is one pass over its rows, however many there are. */
+/** The rules of the books, as worded in docs/internals/ledger.md. Each is one pass over its rows. */
 const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagreement>> }[] = [
   {
     name: 'member balances',

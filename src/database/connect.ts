@@ -41,7 +41,7 @@ const batchLimits = {
 }
 
 /**
- * Opens the pool for ordinary operations, and beside it the few connections of batches. Instants are returned as `Date`, days
+ * Opens the pool for ordinary operations, and a small separate pool for batches. Instants are returned as `Date`, days
  * as text, `bigint` columns as bigint, and snake_case columns in camelCase.
  * @param connectionsMax of the pool; every process has its own
  * @param lanes the setting for batches, whose statements are planned accordingly

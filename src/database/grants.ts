@@ -204,7 +204,7 @@ function appGrants({ name }: AppRole, session: Session): string[] {
       return granted.filter(Boolean).map(right => `grant ${right} on public.${snakeCase(table)} to ${role}`)
     }),
     `grant execute on function public.analyze_tables(text[]) to ${role}`,
-    // The queue library writes all of its own tables except the list of its migrations.
+    // The queue library writes all its own tables except the list of its migrations.
     ...session.queueTables
       .filter(table => table !== 'graphile_worker.migrations')
       .map(table => `grant insert, update, delete on ${table} to ${role}`),

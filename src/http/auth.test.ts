@@ -32,7 +32,7 @@ afterAll(async () => {
 const ask = (key: string, { app = open, from = '192.0.2.1', headers = {} } = {}) =>
   app.inject({ method: 'GET', url: '/v1/things', remoteAddress: from, headers: { 'x-api-key': key, ...headers } })
 
-/** What a client is answered that makes up this many keys. */
+/** The answers to a client that guesses this many keys. */
 async function forge(count: number, options: Parameters<typeof ask>[1]): Promise<number[]> {
   const statuses: number[] = []
   for (let index = 0; index < count; index++) statuses.push((await ask(newSecret('sandbox'), options)).statusCode)
@@ -41,7 +41,7 @@ async function forge(count: number, options: Parameters<typeof ask>[1]): Promise
 
 const burst = Array(20).fill(401)
 
-test('an address that makes keys up is refused with 429 and told when to come back', async () => {
+test('an address that guesses keys is refused with 429 and a retry-after', async () => {
   const from = '192.0.2.10'
   expect(await forge(22, { from })).toEqual([...burst, 429, 429])
   const refused = await ask(newSecret('sandbox'), { from })
@@ -50,20 +50,20 @@ test('an address that makes keys up is refused with 429 and told when to come ba
   expect(await forge(1, { from })).toEqual([401])
 })
 
-test('a key that is in use goes on beside made-up ones, and so does every key elsewhere', async () => {
+test('guessed keys block neither a key in use at that address nor the keys of other addresses', async () => {
   const from = '192.0.2.20'
   expect((await ask(harness.key, { from })).statusCode).toBe(200)
   await forge(21, { from })
   harness.clock.advance({ seconds: 1 })
   await forge(21, { from })
-  // It was looked up more than a second ago, and must be looked up again.
+  // The cached lookup is more than a second old, so the key is looked up again.
   expect((await ask(harness.key, { from })).statusCode).toBe(200)
   const { secret } = await harness.addKey(['pay:read'])
   expect((await ask(secret, { from })).statusCode).toBe(429)
   expect((await ask(secret, { from: '192.0.2.21' })).statusCode).toBe(200)
 })
 
-test('keys that are made up on many connections at once get no further than one after the other', async () => {
+test('guessing keys over many connections at once is no faster than over one', async () => {
   const from = '192.0.2.25'
   const statuses = await Promise.all(
     Array.from({ length: 100 }, async () => (await ask(newSecret('sandbox'), { from })).statusCode),
@@ -72,7 +72,7 @@ test('keys that are made up on many connections at once get no further than one 
   expect(statuses.filter(status => status === 429)).toHaveLength(80)
 })
 
-test('any number of keys from one address, used for the first time at once, are let through', async () => {
+test('any number of valid keys from one address, first used at the same time, are accepted', async () => {
   const from = '192.0.2.26'
   const secrets: string[] = []
   for (let index = 0; index < 50; index++) secrets.push((await harness.addKey(['pay:read'])).secret)
@@ -80,7 +80,7 @@ test('any number of keys from one address, used for the first time at once, are 
   expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(100).fill(200))
 })
 
-test('a client that repeats one unknown key hears what is wrong with it, however often', async () => {
+test('a client that repeats one unknown key always gets 401, however often', async () => {
   const from = '192.0.2.30'
   const key = newSecret('sandbox')
   for (let index = 0; index < 60; index++) {
@@ -89,7 +89,7 @@ test('a client that repeats one unknown key hears what is wrong with it, however
   }
 })
 
-test('a key with a wrong checksum, or of the other mode, is refused without the database', async () => {
+test('a key with a wrong checksum, or of the other mode, is refused without a query', async () => {
   const log = pino({ level: 'silent' })
   const { db, close } = connect({ host: '/nowhere', user: 'x', database: 'x' }, { log })
   const app = createServer({ db, log, now: harness.clock.now, mode: 'sandbox' })
@@ -103,13 +103,13 @@ test('a key with a wrong checksum, or of the other mode, is refused without the 
   await close()
 })
 
-test('all addresses of an IPv6 /64 are one', async () => {
+test('all addresses of an IPv6 /64 share one limit', async () => {
   expect(await forge(20, { from: '2001:db8:1:2::1' })).toEqual(burst)
   expect(await forge(1, { from: '2001:db8:1:2:ffff::9' })).toEqual([429])
   expect(await forge(1, { from: '2001:db8:1:3::1' })).toEqual([401])
 })
 
-test('the log has the address of a refused key, and of no other caller', async () => {
+test('the log has the address of callers with a refused key only', async () => {
   logged.length = 0
   await ask(newSecret('sandbox'), { from: '192.0.2.40' })
   await ask('hello', { from: '192.0.2.41' })
@@ -121,12 +121,12 @@ test('the log has the address of a refused key, and of no other caller', async (
   ])
 })
 
-test('behind a trusted proxy the caller is who the proxy says, and nobody else is believed', async () => {
+test('the client address comes from x-forwarded-for only behind a trusted proxy', async () => {
   const forwarded = (address: string) => ({ headers: { 'x-forwarded-for': address } })
   const proxied = (address: string) => ({ app: behindProxy, from: '127.0.0.1', ...forwarded(address) })
   expect(await forge(21, proxied('198.51.100.1'))).toEqual([...burst, 429])
   expect(await forge(1, proxied('198.51.100.2'))).toEqual([401])
-  // What the caller itself had in the header is not believed.
+  // The part of the header that the caller sent is not trusted.
   expect(await forge(1, proxied('198.51.100.3, 198.51.100.1'))).toEqual([429])
   const direct = (address: string) => ({ app: behindProxy, from: '192.0.2.50', ...forwarded(address) })
   expect(await forge(20, direct('198.51.100.4'))).toEqual(burst)

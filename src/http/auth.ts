@@ -8,25 +8,25 @@ import { networkOf, RateLimiter } from './rate-limit.ts'
 const limits = {
   // A revoked key, a suspended partner and a changed setting take effect within a second.
   cacheMs: 500,
-  // Keys in use at once; beyond it the cache starts anew rather than grow.
+  // Keys in use at once; beyond this the cache is emptied instead of growing.
   cachedMax: 10_000,
-  // Unknown keys that are refused again without a look-up. A flood of them must not push out the keys in use.
+  // Unknown keys that are refused again without a lookup. A flood of them must not evict the keys in use.
   refusedMax: 1_000,
-  // Look-ups of unknown keys from one address. A client that has lost its key repeats one, which is looked up twice a second;
-  // only a client that makes keys up gets here. What is left of the burst is also how many look-ups of keys that are not in use
-  // run at once for one address: the others wait for one of them to end, so that many connections get no more than one.
+  // Lookups of unknown keys from one address. A client with a wrong key repeats that key, which is looked up twice a second;
+  // only a client that guesses keys reaches this limit. The remaining burst also limits the concurrent lookups of uncached keys
+  // from one address. Further ones wait, so that many connections cannot guess faster than one.
   unknownKeys: { perSecond: 5, burst: 20 },
 }
 
 type Entry = { holder: Promise<KeyHolder | undefined>; readAtMs: number }
 
-/** The look-ups of one address that run, of keys that are not in use; `ended` resolves when the next of them ends. */
+/** The running lookups of one address, of keys that are not cached; `ended` resolves when the next one ends. */
 type Running = { count: number; ended: PromiseWithResolvers<void> }
 
 /**
- * Tells who is calling by the `x-api-key` header, from a short-lived memory of what the database said. An address that sends
- * too many unknown keys is refused before the database is asked.
- * @param mode of this server: the other mode's keys are refused
+ * Identifies the partner by the `x-api-key` header, with a short-lived cache. An address that sends too many unknown keys is
+ * refused without a query.
+ * @param mode of this server; keys of the other mode are refused
  */
 export function authenticator(
   db: Db,
@@ -58,7 +58,7 @@ export function authenticator(
     if (cached !== undefined && isRecent(cached.readAtMs)) return await cached.holder
     const refusedBefore = refusedAtMs.get(secret)
     if (refusedBefore !== undefined && isRecent(refusedBefore)) return undefined
-    // A key in use is let through whatever else comes from its address, which may be that of a proxy.
+    // A key in use is accepted whatever else its address sends: the address may be that of a proxy.
     if (cached !== undefined) return await lookUp(secret, { readAtMs, cached, addressOf })
     const network = networkOf(addressOf())
     const left = unknownKeysLeft(network)
@@ -96,14 +96,14 @@ export function authenticator(
       }
       return holder
     } catch (error) {
-      // A failed look-up must not be remembered as the answer.
+      // A failed lookup must not be cached.
       if (cached === undefined) cache.delete(secret)
       else cache.set(secret, cached)
       throw error
     }
   }
 
-  /** @throws Problem `RateLimitExceeded` when none is left */
+  /** @throws Problem `RateLimitExceeded` if none is left */
   function unknownKeysLeft(network: string): number {
     const { allowed, remaining, retryAfterSeconds } = limiter.peek(network, limits.unknownKeys, now())
     if (allowed) return remaining

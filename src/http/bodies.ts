@@ -6,19 +6,19 @@ import { type Problem, problem } from '../errors.ts'
 const mebibyte = 1024 * 1024
 
 export const limits = {
-  /** A body of this size is parsed and validated in 20 ms at the worst; a larger one goes to a thread. */
+  /** Parsing and validating a body of this size takes at most 20 ms; larger bodies go to a thread. */
   smallBytesMax: 64 * 1024,
-  /** Small bodies in flight, of all partners: 512 of the largest, and a hundred thousand ordinary ones. */
+  /** Small bodies in flight, over all partners: 512 of the largest, or a hundred thousand ordinary ones. */
   allSmallBytesMax: 32 * mebibyte,
-  /** Large ones: three of the largest kind. As values they take several times as much. */
+  /** Large bodies in flight: three of the largest. Parsed, they take several times as much memory. */
   allLargeBytesMax: 96 * mebibyte,
-  /** What one partner may take of either, so that another always has room. */
+  /** One partner's maximum share of either budget, so that the others always have room. */
   partnerShare: 0.5,
-  /** For so long the rest of a refused body is read to nothing: a caller that is still sending does not read the answer. */
+  /** How long to drain a refused body: a caller that is still sending does not read the answer. */
   drainMsMax: 1_000,
 }
 
-/** The bytes of bodies that one process holds at a time. */
+/** Bounds the bytes of request bodies that the process holds at a time. */
 class Budget {
   private readonly bytesMax: number
   private bytes = 0
@@ -29,25 +29,25 @@ class Budget {
   }
 
   /** @throws Problem `ServiceUnavailable` */
-  take(partnerId: string, bytes: number): void {
-    const mine = (this.ofPartner.get(partnerId) ?? 0) + bytes
-    if (this.bytes + bytes > this.bytesMax || mine > this.bytesMax * limits.partnerShare) throw full()
+  reserve(partnerId: string, bytes: number): void {
+    const partnerBytes = (this.ofPartner.get(partnerId) ?? 0) + bytes
+    if (this.bytes + bytes > this.bytesMax || partnerBytes > this.bytesMax * limits.partnerShare) throw full()
     this.bytes += bytes
-    this.ofPartner.set(partnerId, mine)
+    this.ofPartner.set(partnerId, partnerBytes)
   }
 
-  give(partnerId: string, bytes: number): void {
-    const mine = (this.ofPartner.get(partnerId) ?? 0) - bytes
+  release(partnerId: string, bytes: number): void {
+    const partnerBytes = (this.ofPartner.get(partnerId) ?? 0) - bytes
     this.bytes -= bytes
-    if (mine > 0) this.ofPartner.set(partnerId, mine)
+    if (partnerBytes > 0) this.ofPartner.set(partnerId, partnerBytes)
     else this.ofPartner.delete(partnerId)
   }
 }
 
 const budgets = { small: new Budget(limits.allSmallBytesMax), large: new Budget(limits.allLargeBytesMax) }
 
-/** The bytes that one request holds, from the first of them until its answer is sent. */
-class Held {
+/** The bytes that one request has reserved, from its first byte until its answer is sent. */
+class Reservation {
   private readonly partnerId: string
   private bytes = 0
   private isReleased = false
@@ -56,14 +56,14 @@ class Held {
     this.partnerId = partnerId
   }
 
-  /** @throws Problem `ServiceUnavailable`, or `BadRequest` when the caller has hung up */
+  /** @throws Problem `ServiceUnavailable`, or `BadRequest` if the caller has disconnected */
   growTo(bytes: number): void {
     if (this.isReleased) throw problem('BadRequest', 'The caller has disconnected')
     const before = this.bytes
-    if (kindOf(before) === kindOf(bytes)) budgets[kindOf(bytes)].take(this.partnerId, bytes - before)
+    if (kindOf(before) === kindOf(bytes)) budgets[kindOf(bytes)].reserve(this.partnerId, bytes - before)
     else {
-      budgets.large.take(this.partnerId, bytes)
-      budgets.small.give(this.partnerId, before)
+      budgets.large.reserve(this.partnerId, bytes)
+      budgets.small.release(this.partnerId, before)
     }
     this.bytes = bytes
   }
@@ -71,7 +71,7 @@ class Held {
   release(): void {
     if (this.isReleased) return
     this.isReleased = true
-    budgets[kindOf(this.bytes)].give(this.partnerId, this.bytes)
+    budgets[kindOf(this.bytes)].release(this.partnerId, this.bytes)
   }
 }
 
@@ -81,48 +81,48 @@ function kindOf(bytes: number): keyof typeof budgets {
 
 const replies = new WeakMap<FastifyRequest, FastifyReply>()
 
-/** Call it for each request before `readBody`. */
+/** Must be called for each request before `readBody`. */
 export function expectBody(request: FastifyRequest, reply: FastifyReply): void {
   replies.set(request, reply)
 }
 
 /**
- * Reads a body into memory, within what its route and the process allow. A declared length counts at once, before anything
- * is read; chunks count as they arrive.
- * @throws Problem `PayloadTooLarge`, `ServiceUnavailable` when too much is held already, `BadRequest` for a wrong length
+ * Reads a body into memory, within the limits of its route and of the process. A declared length is reserved before the body
+ * is read; a chunked body is counted as it arrives.
+ * @throws Problem `PayloadTooLarge`, `ServiceUnavailable` if the budget is exhausted, `BadRequest` for a wrong length
  */
 export async function readBody(request: FastifyRequest, payload: Readable): Promise<Buffer<ArrayBuffer>> {
   const { bodyLimit: bytesMax } = request.routeOptions
   const declared = request.headers['content-length']
   const length = declared === undefined ? undefined : Number(declared)
-  const held = new Held(request.partner?.id ?? '')
-  replies.get(request)?.raw.once('close', () => held.release())
-  // Hung up, or too slow: there is no rest to wait for.
-  let isBrokenOff = false
-  const breakOff = () => {
-    isBrokenOff = true
+  const reservation = new Reservation(request.partner?.id ?? '')
+  replies.get(request)?.raw.once('close', () => reservation.release())
+  // The caller has disconnected or is too slow: there is no rest to drain.
+  let isAborted = false
+  const abort = () => {
+    isAborted = true
   }
-  payload.on('error', breakOff)
+  payload.on('error', abort)
   try {
     if (length !== undefined && length > bytesMax) throw tooLarge(bytesMax)
-    held.growTo(length ?? 0)
+    reservation.growTo(length ?? 0)
     return length === undefined
       ? await readChunks(payload, bytes => {
           if (bytes > bytesMax) throw tooLarge(bytesMax)
-          held.growTo(bytes)
+          reservation.growTo(bytes)
         })
       : await readWhole(payload, length)
   } catch (error) {
-    held.release()
-    if (!isBrokenOff) await drain(payload)
+    reservation.release()
+    if (!isAborted) await drain(payload)
     throw error
   } finally {
-    payload.off('error', breakOff)
+    payload.off('error', abort)
   }
 }
 
 async function readWhole(payload: Readable, length: number): Promise<Buffer<ArrayBuffer>> {
-  // Not from the pool that Node cuts small buffers of: it is handed over to a thread.
+  // Not from Node's shared pool of small buffers: this buffer is transferred to a thread.
   const body = Buffer.allocUnsafeSlow(length)
   let filled = 0
   await eachChunk(payload, chunk => {
@@ -147,7 +147,7 @@ async function readChunks(payload: Readable, onBytes: (bytes: number) => void): 
   return body
 }
 
-// By hand, since an iterator destroys the request when it is left early, and then there is no answer.
+// Not an async iterator: leaving one early destroys the request, and then it cannot be answered.
 function eachChunk(payload: Readable, onChunk: (chunk: Buffer) => void): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const onData = (chunk: Buffer) => {
@@ -161,16 +161,16 @@ function eachChunk(payload: Readable, onChunk: (chunk: Buffer) => void): Promise
   return promise.finally(() => payload.off('data', onData).off('end', resolve).off('error', reject))
 }
 
-/** Reads the rest of a refused body to nothing, for a moment. */
+/** Discards the rest of a refused body, for at most `drainMsMax`. */
 export async function drain(payload: Readable): Promise<void> {
   if (payload.readableEnded || payload.destroyed) return
   payload.resume()
-  // Whether it ends, breaks off or goes on too long does not matter.
+  // Best effort: it may end, fail or time out.
   await finished(payload, { signal: AbortSignal.timeout(limits.drainMsMax), cleanup: true }).catch(() => {})
 }
 
 function full(): Problem {
-  const message = 'Too many bodies are being read already; nothing was done, try again in a moment'
+  const message = 'Too many request bodies are in flight; nothing was done, try again in a moment'
   return problem('ServiceUnavailable', message, {}, { 'retry-after': '2' })
 }
 
@@ -179,5 +179,5 @@ function tooLarge(bytesMax: number): Problem {
 }
 
 function wrongLength(): Problem {
-  return problem('BadRequest', 'The body is not as long as content-length says')
+  return problem('BadRequest', 'The length of the body differs from content-length')
 }

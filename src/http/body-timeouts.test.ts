@@ -33,14 +33,14 @@ afterAll(async () => {
   await harness.stop()
 })
 
-/** A request of which only the beginning of the body comes; `answered` is all that comes back until the end. */
+/** Sends a request with only the beginning of its body. `answered` resolves to everything received until the connection closes. */
 function begin(
   path: string,
   { type = 'application/json', length = '30', key = harness.key, connection = 'close', to = port } = {},
 ) {
   const framing = length === 'chunked' ? 'Transfer-Encoding: chunked\r\n\r\n' : `Content-Length: ${length}\r\n\r\n{`
   const socket = net.connect({ host: '127.0.0.1', port: to })
-  // A connection that is cut off is closed behind it, which is what counts.
+  // The connection may be reset; only that it closes matters.
   socket.on('error', () => {})
   socket.setEncoding('utf8')
   let text = ''
@@ -55,8 +55,8 @@ function begin(
 
 test.each([
   ['a body', '/v1/things', 'application/json'],
-  ['a file that is in less of a hurry than its route', '/v1/hurried', 'text/csv'],
-])('%s that does not arrive in time is answered 408, and the connection ends', async (_, path, type) => {
+  ['a file that is slower than its route allows', '/v1/hurried', 'text/csv'],
+])('%s that does not arrive in time is answered with 408, and the connection is closed', async (_, path, type) => {
   const answer = await begin(path, { type }).answered
   expect(answer).toMatch(/^HTTP\/1\.1 408 /)
   expect(answer.toLowerCase()).toContain('content-type: application/json; charset=utf-8\r\n')
@@ -67,7 +67,7 @@ test.each([
 
 test('a file may take longer than an ordinary body', async () => {
   const upload = begin('/v1/lists', { type: 'text/csv', length: '4' })
-  // As long as an ordinary body was waited for, which began behind it.
+  // Until an ordinary body that began later has timed out.
   await begin('/v1/things').answered
   upload.socket.write('a\r\n')
   expect(await upload.answered).toMatch(/^HTTP\/1\.1 200 [\s\S]*{"bytes":4}$/)
@@ -76,24 +76,24 @@ test('a file may take longer than an ordinary body', async () => {
 test.each([
   ['/v1/things', 'application/json'],
   ['/v1/lists', 'text/csv'],
-])('a caller of %s who stops in the middle of the body is not waited for', async (path, type) => {
+])('%s does not wait for a caller that closes in the middle of the body', async (path, type) => {
   const { socket, answered } = begin(path, { type })
   socket.end()
   expect(await answered).toMatch(/^(HTTP\/1\.1 400 [\s\S]*ended early.*)?$/)
 })
 
-test('a body whose chunks are garbage is answered at once', async () => {
+test('a body with malformed chunks is answered at once', async () => {
   const { socket, answered } = begin('/v1/things', { length: 'chunked' })
   socket.write('1\r\n{\r\nthis is no length\r\n')
   expect(await answered).toMatch(/^HTTP\/1\.1 400 /)
 })
 
-test('a request that is refused before its body is read is not waited for either', async () => {
-  const answer = await begin('/v1/things', { key: 'nobody', connection: 'keep-alive' }).answered
+test('a request that is refused before its body is read is also cut off', async () => {
+  const answer = await begin('/v1/things', { key: 'unknown', connection: 'keep-alive' }).answered
   expect(answer).toMatch(/^HTTP\/1\.1 401 /)
 })
 
-test('bodies that arrive in time are none the wiser, one after the other on one connection', async () => {
+test('bodies that arrive in time are accepted, one after the other on one connection', async () => {
   const { socket, answered } = begin('/v1/things', { length: '2', connection: 'keep-alive' })
   socket.write(
     `}POST /v1/things HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
@@ -101,7 +101,7 @@ test('bodies that arrive in time are none the wiser, one after the other on one 
   expect((await answered).match(/{"got":{}}/g)).toHaveLength(2)
 })
 
-test('when the service stops, a body without end is cut off', async () => {
+test('when the service stops, endless bodies are cut off', async () => {
   const second = createServer(
     { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode },
     { arrivalMsMax: 60_000, closingArrivalMsMax: 50, checkEveryMs: 20 },
@@ -126,6 +126,6 @@ test('when the service stops, a body without end is cut off', async () => {
     expect(await answered).toMatch(/^HTTP\/1\.1 503 [\s\S]*The service is stopping/)
 })
 
-test('nothing of this is a fault of ours in the log', () => {
+test('none of this logs a warning or an error', () => {
   expect(logged).toEqual([])
 })

@@ -3,16 +3,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Problem, problem } from '../errors.ts'
 
 /**
- * The requests whose bodies are still arriving. Node has one limit for all requests, and a large file may take longer than
- * anybody should wait for a small body; a timer for each request would cost more than most requests do.
+ * Enforces how long each body may take to arrive. Node has one limit for all requests, but a large file may take longer than
+ * a small body should. A timer per request would cost more than most requests do, so a periodic sweep checks them all.
  */
 export class BodyTimeouts {
   private readonly arriving = new Map<IncomingMessage, { reply: FastifyReply; dueMs: number }>()
   private readonly msMax: number
-  // Once the service is stopping: when all of them are due at the latest.
+  // The latest due time of any body once the service is stopping.
   private closingDueMs = Number.POSITIVE_INFINITY
 
-  /** @param msMax milliseconds that a body may take, unless its route says otherwise */
+  /** @param msMax milliseconds that a body may take to arrive, unless its route sets another limit */
   constructor({ msMax }: { msMax: number }) {
     this.msMax = msMax
   }
@@ -28,17 +28,17 @@ export class BodyTimeouts {
     this.arriving.delete(raw)
   }
 
-  /** The service is stopping: bodies that have not arrived by then, such as one without end, are refused. */
+  /** Called when the service is stopping: refuses the bodies that do not arrive in time, such as endless ones. */
   closeWithin(msMax: number): void {
     this.closingDueMs = performance.now() + msMax
     for (const each of this.arriving.values()) each.dueMs = Math.min(each.dueMs, this.closingDueMs)
   }
 
-  /** Cuts off those that have taken too long. */
+  /** Cuts off the bodies that have taken too long. */
   sweep(): void {
     const nowMs = performance.now()
     for (const [raw, { reply, dueMs }] of this.arriving) {
-      // Those that were refused before their body was read end here.
+      // A request that was refused before its body was read is dropped here.
       if (raw.complete || raw.destroyed || (dueMs <= nowMs && cutOff(raw, reply, this.refusal(dueMs))))
         this.arriving.delete(raw)
     }
@@ -51,25 +51,25 @@ export class BodyTimeouts {
   }
 }
 
-/** A signal for when the caller has hung up, or has been answered. */
+/** Aborts when the caller has disconnected or has been answered. */
 export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  raw.once('close', () => gone.abort())
-  if (raw.destroyed) gone.abort()
-  return gone.signal
+  const disconnected = new AbortController()
+  raw.once('close', () => disconnected.abort())
+  if (raw.destroyed) disconnected.abort()
+  return disconnected.signal
 }
 
-/** @returns false when it cannot be cut off yet */
+/** @returns false if the request cannot be cut off yet */
 function cutOff(raw: IncomingMessage, reply: FastifyReply, refusal: Problem): boolean {
   if (!reply.raw.writableFinished) return refuseBody(raw, refusal)
-  // Answered already; what still comes is nobody's.
+  // Already answered: the rest of the body is discarded.
   raw.destroy()
   return true
 }
 
 /**
- * Lets whoever reads the body have this refusal instead of the rest, and answer with it.
- * @returns false when nobody reads it; an error that nobody listens to would be the end of the process
+ * Fails the reading of the body with this refusal, which becomes the answer.
+ * @returns false if the body has no reader; an error without a listener would end the process
  */
 export function refuseBody(raw: IncomingMessage, refusal: Problem): boolean {
   if (raw.listenerCount('error') === 0) return false

@@ -25,7 +25,7 @@ afterEach(async () => {
   await app.close()
 })
 
-/** Serves a file too large for the kernel to take in one go, and a stream of many chunks. */
+/** Serves an answer too large for the kernel's buffer, and a stream of many chunks. */
 async function listen(overrides: Partial<typeof limits> = {}): Promise<{ port: number; accepted: net.Socket[] }> {
   const log = pino({ level: 'silent' })
   app = createServer({ db: harness.db, log, now: harness.clock.now, mode: harness.mode }, { ...limits, ...overrides })
@@ -47,7 +47,7 @@ function connect(port: number): net.Socket {
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
 
-/** Reads until the answer's end, or the connection's. */
+/** Reads until the end of the answer or of the connection. */
 async function answerOf(socket: net.Socket): Promise<string> {
   let text = ''
   socket.setEncoding('latin1').on('data', chunk => {
@@ -58,7 +58,7 @@ async function answerOf(socket: net.Socket): Promise<string> {
   return text
 }
 
-test('a client that does not read its answers is cut off, and what waited for it is bounded', async () => {
+test('a client that does not read its answers is cut off, and the memory held for it is bounded', async () => {
   const { port, accepted } = await listen()
   const socket = connect(port)
   socket.pause()
@@ -66,11 +66,11 @@ test('a client that does not read its answers is cut off, and what waited for it
   await until(() => accepted[0] !== undefined && accepted[0].writableLength > 0)
   const [served] = accepted
   await once(served as net.Socket, 'close')
-  // One answer of the hundred is under way; the others were not even begun.
+  // Only one of the hundred answers was begun.
   expect(served?.bytesWritten).toBeLessThan(2 * large)
 })
 
-test('a client that takes a little now and then is cut off, too', async () => {
+test('a client that reads a little now and then is cut off too', async () => {
   const { port, accepted } = await listen()
   const socket = connect(port)
   socket.pause()
@@ -82,13 +82,13 @@ test('a client that takes a little now and then is cut off, too', async () => {
   expect(socket.bytesRead).toBeLessThan(large)
 })
 
-test('a client that reads gets its answer whole', async () => {
+test('a client that reads gets its whole answer', async () => {
   const { port } = await listen()
   const body = await (await fetch(`http://127.0.0.1:${port}/file`)).arrayBuffer()
   expect(body.byteLength).toBe(large)
 })
 
-test('connections beyond the limit are refused in the contract’s shape, and there is room again when others end', async () => {
+test('connections beyond the limit are refused in the contract’s shape, and accepted again once others have closed', async () => {
   const { port, accepted } = await listen()
   const first = [connect(port), connect(port), connect(port)]
   await until(() => accepted.length === 3)
@@ -109,7 +109,7 @@ test('connections beyond the limit are refused in the contract’s shape, and th
   expect(await answerOf(next)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test('connections beyond those that can be told so are closed', async () => {
+test('connections beyond the limit of refused ones are closed at once', async () => {
   const { port, accepted } = await listen()
   for (let count = 0; count < 5; count++) connect(port)
   await until(() => accepted.length === 5)
@@ -124,7 +124,7 @@ test.each([
   ['a refusal', get('/nothing')],
   ['a refusal of a malformed URL', get('/%zz')],
   ['a refusal of what is not HTTP', 'nonsense\r\n\r\n'],
-])('%s says that its media type is not to be guessed', async (_, text) => {
+])('%s forbids sniffing its media type', async (_, text) => {
   const { port } = await listen()
   const socket = connect(port)
   socket.write(text)

@@ -41,7 +41,7 @@ export class Connections {
     return this.#limits.connectionsMax + this.#limits.refusedConnectionsMax
   }
 
-  /** Whether this connection is one too many, so that its requests are refused. */
+  /** Whether this connection exceeds the limit, so that its requests are refused. */
   isRefused(socket: Socket): boolean {
     return this.#open.get(socket)?.isRefused ?? false
   }

@@ -19,15 +19,15 @@ const path = '/v1/pay/withdrawals/intent'
 const good = { memberId: 'mem_01kah4pzc5e4r8v2m6t0x9y3bd', amount: { amount: 5_000, currency: 'GBP' } }
 const codes = (answer: { body: { issues: { code: string }[] } }) => answer.body.issues.map(issue => issue.code)
 
-describe('who is calling', () => {
+describe('authentication', () => {
   test.each([
     ['no key', null],
     ['an empty key', ''],
-    ['something else', 'hello'],
+    ['text that is not a key', 'hello'],
     ['a key whose checksum is wrong', `${newSecret('sandbox').slice(0, -1)}!`],
-    ['a well-formed key that nobody has', newSecret('sandbox')],
+    ['a well-formed but unknown key', newSecret('sandbox')],
     ['a key of the other mode', newSecret('live')],
-  ])('%s is refused before anything else is read', async (_, key) => {
+  ])('%s is refused before the rest of the request is read', async (_, key) => {
     for (const answer of [
       await harness.call('GET', '/v1/tiers', { key }),
       await harness.call('POST', path, { key, raw: '{"broken' }),
@@ -39,7 +39,7 @@ describe('who is calling', () => {
     }
   })
 
-  test('a revoked key is refused within a second, and the other keys of the partner go on', async () => {
+  test('a revoked key is refused within a second, and the partner’s other keys keep working', async () => {
     const { key, secret } = await harness.addKey(['members:read'])
     expect((await harness.call('GET', '/v1/tiers', { key: secret })).status).toBe(200)
     await harness.db.updateTable('apiKeys').set({ revokedAt: harness.clock.now() }).where('id', '=', key.id).execute()
@@ -48,7 +48,7 @@ describe('who is calling', () => {
     expect((await harness.call('GET', '/v1/tiers')).status).toBe(200)
   })
 
-  test('a key ends at its expiry, to the second', async () => {
+  test('a key stops working at its expiry, to the second', async () => {
     const { secret } = await harness.addKey(['members:read'], {
       expiresAt: new Date(harness.clock.now().getTime() + 60_000),
     })
@@ -58,7 +58,7 @@ describe('who is calling', () => {
     expect((await harness.call('GET', '/v1/tiers', { key: secret })).status).toBe(401)
   })
 
-  test('a key’s last use is noted', async () => {
+  test('a key’s last use is recorded', async () => {
     const { key, secret } = await harness.addKey(['members:read'])
     await harness.call('GET', '/v1/tiers', { key: secret })
     const { lastUsedAt } = await harness.db
@@ -69,7 +69,7 @@ describe('who is calling', () => {
     expect(lastUsedAt).toEqual(harness.clock.now())
   })
 
-  test('a key without the scope is forbidden, whatever the request says', async () => {
+  test('a key without the scope is forbidden, whether or not the request is valid', async () => {
     const { secret } = await harness.addKey(['members:read'])
     const answer = await harness.call('POST', path, { key: secret, raw: 'not even JSON' })
     expect(answer.status).toBe(403)
@@ -88,7 +88,7 @@ describe('who is calling', () => {
   })
 })
 
-test('a partner who is too fast is told when to come back, and others are not held up', async () => {
+test('a partner beyond its rate limit gets a retry-after, and others are not slowed', async () => {
   const mine = await harness.addPartner('Hasty', { requestsPerSecond: 2, requestsBurst: 3 })
   const answers = []
   for (let count = 0; count < 4; count++) answers.push(await harness.call('GET', '/v1/tiers', { key: mine.key }))
@@ -101,8 +101,8 @@ test('a partner who is too fast is told when to come back, and others are not he
   expect((await harness.call('GET', '/v1/tiers', { key: mine.key })).status).toBe(200)
 })
 
-describe('what is not exactly right', () => {
-  test('a path that does not exist is not found, a method that does not exist names those that do', async () => {
+describe('strict reading of requests', () => {
+  test('an unknown path is not found, and a wrong method names the allowed ones', async () => {
     const missing = await harness.call('GET', '/v1/nothing')
     expect([missing.status, codes(missing)]).toEqual([404, ['NotFound']])
     const wrong = await harness.call('PUT', '/v1/pay/run')
@@ -120,7 +120,7 @@ describe('what is not exactly right', () => {
     '/v1/tiers/',
     '//v1/tiers',
     '/V1/TIERS',
-  ])('the path %s is refused in the one shape', async bad => {
+  ])('the path %s is refused in the contract’s shape', async bad => {
     const answer = await harness.call('GET', bad)
     expect([400, 404]).toContain(answer.status)
   })
@@ -145,7 +145,7 @@ describe('what is not exactly right', () => {
     expect([answer.status, codes(answer)]).toEqual([400, ['BadRequest']])
   })
 
-  test('a key that stands twice, NUL and half a surrogate are named by their field', async () => {
+  test('duplicate keys, NUL and lone surrogates are reported with their field', async () => {
     for (const [raw, field] of [
       ['{"memberId":"a","memberId":"b","amount":{"amount":1,"currency":"GBP"}}', 'memberId'],
       ['{"memberId":"mem_\\u0000","amount":{"amount":1,"currency":"GBP"}}', 'memberId'],
@@ -161,14 +161,14 @@ describe('what is not exactly right', () => {
     }
   })
 
-  test('the body of a path that does not exist is not even read', async () => {
+  test('the body of an unknown path is not read', async () => {
     for (const url of ['/v1/nothing', '/nothing', '/livez']) {
       const answer = await harness.call('POST', url, { raw: '{"broken', headers: { 'content-type': 'text/plain' } })
       expect(answer.status).toBe(url === '/livez' ? 405 : 404)
     }
   })
 
-  test('a path parameter of any length is judged by its schema', async () => {
+  test('a path parameter of any length is validated by its schema', async () => {
     const answer = await harness.call('GET', `/v1/members/${'a'.repeat(5_000)}`)
     expect([answer.status, codes(answer)]).toEqual([400, ['PathValidation']])
   })
@@ -178,13 +178,13 @@ describe('what is not exactly right', () => {
     expect([answer.status, codes(answer)]).toEqual([413, ['BadRequest']])
   })
 
-  test.each(['[]', '"text"', 'null', '42', ''])('the body %j is named as a whole', async raw => {
+  test.each(['[]', '"text"', 'null', '42', ''])('the body %j is reported as a whole', async raw => {
     const { status, body } = await harness.call('POST', path, { raw })
     expect(status).toBe(400)
     expect(body.issues[0]).toMatchObject({ code: 'BodyValidation', path: 'body' })
   })
 
-  test('a hundred unknown fields are enough to name, and the answer says that there are more', async () => {
+  test('at most a hundred unknown fields are listed, and the answer says if there are more', async () => {
     const raw = JSON.stringify(Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, 1])))
     const { status, body } = await harness.call('POST', path, { raw })
     expect(status).toBe(400)
@@ -192,7 +192,7 @@ describe('what is not exactly right', () => {
     expect(body.issues[100].message).toBe('and more; fix the others first')
   })
 
-  test('a body where none belongs is refused', async () => {
+  test('a body is refused by an operation that takes none', async () => {
     const memberId = await harness.addMember()
     for (const [method, url] of [
       ['DELETE', `/v1/members/${memberId}`],
@@ -204,7 +204,7 @@ describe('what is not exactly right', () => {
     }
   })
 
-  test('__proto__ and constructor are fields like any other: unknown', async () => {
+  test('__proto__ and constructor are refused like any other unknown field', async () => {
     const raw =
       '{"__proto__":{"x":1},"constructor":1,"memberId":"mem_01kah4pzc5e4r8v2m6t0x9y3bd","amount":{"amount":1,"currency":"GBP"}}'
     const { body } = await harness.call('POST', path, { raw })
@@ -212,28 +212,31 @@ describe('what is not exactly right', () => {
   })
 })
 
-test.each(['ENOSPC', 'EDQUOT', 'EMFILE'])('a body that finds no room on the disk (%s) is 503, not 500', async code => {
-  const app = createServer({
-    db: harness.db,
-    log: pino({ level: 'silent' }),
-    now: harness.clock.now,
-    mode: harness.mode,
-  })
-  app.get('/full', async () => {
-    // The first of them for real; the others need a quota, or all file handles of the machine.
-    if (code === 'ENOSPC') await writeFile('/dev/full', 'x')
-    throw Object.assign(new Error(code), { code })
-  })
-  const answer = await app.inject('/full')
-  expect([answer.statusCode, answer.headers['retry-after'], codes({ body: answer.json() })]).toEqual([
-    ...[503, '1'],
-    ['InternalServerError'],
-  ])
-  await app.close()
-})
+test.each(['ENOSPC', 'EDQUOT', 'EMFILE'])(
+  'a body that runs out of disk space or file handles (%s) is 503, not 500',
+  async code => {
+    const app = createServer({
+      db: harness.db,
+      log: pino({ level: 'silent' }),
+      now: harness.clock.now,
+      mode: harness.mode,
+    })
+    app.get('/full', async () => {
+      // ENOSPC is real; the others would need a quota, or every file handle of the machine.
+      if (code === 'ENOSPC') await writeFile('/dev/full', 'x')
+      throw Object.assign(new Error(code), { code })
+    })
+    const answer = await app.inject('/full')
+    expect([answer.statusCode, answer.headers['retry-after'], codes({ body: answer.json() })]).toEqual([
+      ...[503, '1'],
+      ['InternalServerError'],
+    ])
+    await app.close()
+  },
+)
 
 describe('every answer', () => {
-  test('names the request, by the caller’s own id when that is sane', async () => {
+  test('has a request id, the caller’s own if that is valid', async () => {
     expect(
       (await harness.call('GET', '/v1/tiers', { headers: { 'x-request-id': 'my-id_1.2' } })).headers['x-request-id'],
     ).toBe('my-id_1.2')
@@ -244,7 +247,7 @@ describe('every answer', () => {
     }
   })
 
-  test('the table of errors is there for machines, without a key', async () => {
+  test('the table of errors is machine-readable and needs no key', async () => {
     const { status, body } = await harness.call('GET', '/v1/errors', { key: null })
     expect(status).toBe(200)
     expect(body).toContainEqual(
@@ -252,13 +255,13 @@ describe('every answer', () => {
     )
   })
 
-  test('the service says that it is alive', async () => {
+  test('the liveness probe answers', async () => {
     const { status, body } = await harness.call('GET', '/livez', { key: null })
     expect([status, body]).toEqual([200, { status: 'ok' }])
   })
 })
 
-// What no HTTP client sends.
+// Requests that no HTTP client sends.
 describe('on the wire', () => {
   const send = (text: string, later = '') =>
     new Promise<string>((resolve, reject) => {
@@ -271,7 +274,7 @@ describe('on the wire', () => {
       socket.on('close', () => resolve(answer))
       socket.on('error', reject)
       socket.write(text)
-      // By then the request is being handled: the answer to another connection has come.
+      // Once another connection has been answered, this request is being handled.
       if (later !== '') void harness.call('GET', '/livez', { key: null }).then(() => socket.write(later))
     })
   const parsed = (answer: string) => {
@@ -292,7 +295,7 @@ describe('on the wire', () => {
       400,
     ],
     [
-      'length and chunks at once',
+      'both a length and chunks',
       'POST /v1/tiers HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
       400,
     ],
@@ -301,14 +304,14 @@ describe('on the wire', () => {
     ['two hosts', 'GET /livez HTTP/1.1\r\nHost: x\r\nhost: y\r\nConnection: close\r\n\r\n', 400],
     ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
     ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n', 405],
-    ['CONNECT to a path of ours', 'CONNECT /v1/tiers HTTP/1.1\r\nHost: x\r\n\r\n', 405],
+    ['CONNECT to one of our paths', 'CONNECT /v1/tiers HTTP/1.1\r\nHost: x\r\n\r\n', 405],
     [
       'another transfer-encoding',
       'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
       400,
     ],
     ['an unknown expectation', 'GET /v1/tiers HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n', 401],
-  ])('%s is answered in the one shape', async (_, text, status) => {
+  ])('%s is answered in the contract’s shape', async (_, text, status) => {
     const answer = parsed(await send(text))
     expect(answer.status).toBe(status)
     expect(answer.issues[0]?.code).toMatch(/^(BadRequest|HeaderValidation)$/)
@@ -323,12 +326,12 @@ describe('on the wire', () => {
   })
 
   test.each([
-    ['a length that is no number', 'zz\r\n', 400],
-    ['a length beyond all numbers', `${'f'.repeat(20)}\r\n`, 400],
-    ['no line end behind a chunk', '2\r\n{}XX0\r\n\r\n', 400],
-    ['extensions without end', `2;${'x'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`, 400],
-    ['a trailer without end', `2\r\n{}\r\n0\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
-  ])('a chunked body with %s is answered, whether it comes with its headers or after', async (_, chunks, status) => {
+    ['a length that is not a number', 'zz\r\n', 400],
+    ['a length that overflows', `${'f'.repeat(20)}\r\n`, 400],
+    ['no line end after a chunk', '2\r\n{}XX0\r\n\r\n', 400],
+    ['endless extensions', `2;${'x'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`, 400],
+    ['an endless trailer', `2\r\n{}\r\n0\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
+  ])('a chunked body with %s is answered, whether it comes with its headers or later', async (_, chunks, status) => {
     const common = `Host: x\r\nx-api-key: ${harness.key}\r\nTransfer-Encoding: chunked\r\nContent-Type:`
     for (const head of [
       `POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`,
@@ -345,7 +348,7 @@ describe('on the wire', () => {
     expect(parsed(afterwards).status).toBe(status)
   })
 
-  test('a broken body does not come before the question who is calling', async () => {
+  test('authentication comes before a malformed body', async () => {
     const answer = parsed(await send(`POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`))
     expect(answer.status).toBe(401)
   })
@@ -354,7 +357,7 @@ describe('on the wire', () => {
     ['content-type', 'BadRequest'],
     ['x-idempotency-key', 'HeaderValidation'],
     ['host', 'BadRequest'],
-  ])('a second %s is refused, even if it says the same', async (name, code) => {
+  ])('a second %s is refused, even with the same value', async (name, code) => {
     const once = ['Content-Type: application/json', 'Host: x', 'X-Idempotency-Key: a', 'Content-Length: 2']
     const twice = once.filter(each => each.toLowerCase().startsWith(name))
     const lines = [...once, ...twice, `x-api-key: ${harness.key}`, 'Connection: close']
@@ -362,14 +365,14 @@ describe('on the wire', () => {
     expect([answer.status, answer.issues.map(issue => issue.code)]).toEqual([400, [code]])
   })
 
-  test('an upgrade that is not supported is ignored, as HTTP asks for', async () => {
+  test('an unsupported upgrade is ignored, as HTTP requires', async () => {
     const answer = await send(
       `GET /v1/tiers HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
     )
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  test('bytes behind a good request do not take its answer away', async () => {
+  test('unreadable bytes after a valid request do not prevent its answer', async () => {
     const answer = await send(`GET /v1/tiers HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\n\r\nrubbish\r\n\r\n`)
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
     expect(answer).toContain('"Silver"')
@@ -381,7 +384,7 @@ describe('on the wire', () => {
     expect(answer.match(/HTTP\/1\.1 200 /g)).toHaveLength(2)
   })
 
-  test('an idempotency key that is sent twice is refused, and the two are not taken for a third', async () => {
+  test('two idempotency keys in one request are refused, not joined into a third', async () => {
     const keys = ['one', 'two'].map(key => `x-idempotency-key: ${key}\r\n`).join('')
     const head = `GET /v1/tiers HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${harness.key}\r\n`
     const answer = parsed(await send(`${head}${keys}\r\n`))

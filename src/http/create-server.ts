@@ -30,7 +30,7 @@ import { compileValidation } from './validation.ts'
 import { fingerprintStart } from './with-idempotency.ts'
 
 const limits = {
-  // A member with every field set is a few kilobytes. Operations that take lists have limits of their own.
+  // A member with every field set is a few kilobytes. Operations that take lists set their own limits.
   bodyBytesMax: bodyLimits.smallBytesMax,
   headerBytesMax: 16 * 1024,
   // 2 MB arrive in this time even at 1 Mbit/s.
@@ -48,7 +48,7 @@ const limits = {
   keepAliveMsMax: 72_000,
   // Each is a file descriptor, some 20 KB, and up to one unread answer.
   connectionsMax: 4_096,
-  // Enough to tell one second's clients why they are refused, and when to come back.
+  // Enough to answer the excess clients of one second with the reason and a retry-after.
   refusedConnectionsMax: 512,
   // A large list is 0.5 MB, which arrives in this time at 17 KB/s.
   unsentMsMax: 30_000,
@@ -79,7 +79,7 @@ export function createServer(
     logController: new LogController({ disableRequestLogging: true }),
     // Our lines name their request themselves; a child logger per request would cost as much as its line.
     childLoggerFactory: logger => logger,
-    // While the server closes, requests on open connections are still answered; Fastify's 503 has a shape of its own.
+    // While the server closes, requests on open connections are still answered; Fastify's 503 does not have the contract's shape.
     return503OnClosing: false,
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.requestMsMax,
@@ -87,7 +87,7 @@ export function createServer(
     keepAliveTimeout: limits.keepAliveMsMax,
     exposeHeadRoutes: false,
     trustProxy: trustedProxies === '' ? false : trustedProxies,
-    // Whatever fits into the request line is for the schema to judge.
+    // The schema validates path parameters of any length that fits into the request line.
     routerOptions: { maxParamLength: limits.headerBytesMax, ignoreTrailingSlash: false },
     genReqId: request => requestIdOf(request.headers['x-request-id']) ?? newId('request', now()),
     clientErrorHandler: (error, socket) => rawReplies.refuse(socket, error),
@@ -200,7 +200,7 @@ export function createServer(
     request.fingerprint = validated.fingerprint
   })
 
-  // Never reached, since `onRequest` refuses first; without it Fastify would register a handler of its own.
+  // Never reached, since `onRequest` refuses first; without it Fastify would register its own handler.
   app.setNotFoundHandler(async request => {
     throw methodTable.refusalOf(request)
   })

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Deadline } from '../deadline.ts'
 import { problem } from '../errors.ts'
 
-/** @throws Problem `UnsupportedMediaType` when the `content-type` names another character set */
+/** @throws Problem `UnsupportedMediaType` if the `content-type` names another character set */
 export function requireUtf8(request: FastifyRequest): void {
   const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1]
   if (charset !== undefined && charset.toLowerCase() !== 'utf-8') {
@@ -11,7 +11,7 @@ export function requireUtf8(request: FastifyRequest): void {
   }
 }
 
-/** Whether an `accept` header wants CSV rather than JSON. Without a word of CSV the answer is JSON. */
+/** Whether an `accept` header prefers CSV to JSON. Wildcards mean JSON. */
 export function prefersCsv(accept: string | undefined): boolean {
   const weights = new Map(
     (accept ?? '').split(',').map(range => {
@@ -25,8 +25,8 @@ export function prefersCsv(accept: string | undefined): boolean {
 }
 
 /**
- * Answers with a CSV file, as it is made. It is not kept for a repetition: it may be a hundred megabytes, and to read it again
- * does no harm. What breaks it off is in the log, since the answer cannot say so any more.
+ * Streams a CSV file. The answer is not stored for its idempotency key: it may be a hundred megabytes, and reading again does
+ * no harm. An error in the middle is logged, because the status has already been sent.
  * @param name as in `csvHeaders`
  */
 export function sendCsv(
@@ -35,11 +35,11 @@ export function sendCsv(
   { name, parts }: { name: string; parts: AsyncIterable<string> },
 ): FastifyReply {
   const file = Readable.from(inTime(parts))
-  file.on('error', error => request.log.error({ err: error, requestId: request.id }, 'a file broke off in the middle'))
+  file.on('error', error => request.log.error({ err: error, requestId: request.id }, 'a CSV answer was aborted'))
   return reply.headers(csvHeaders(name)).send(file)
 }
 
-// The whole takes as long as the caller reads, so that each part has a deadline of its own.
+// The caller's reading speed decides how long the whole takes, so each part has its own deadline.
 async function* inTime(parts: AsyncIterable<string>): AsyncGenerator<string> {
   const iterator = parts[Symbol.asyncIterator]()
   try {
@@ -53,10 +53,10 @@ async function* inTime(parts: AsyncIterable<string>): AsyncGenerator<string> {
   }
 }
 
-// As long as a statement may take.
+// The same as the limit of a statement.
 const partMsMax = 10_000
 
-/** Headers of an answer that is a CSV file to keep. `name` holds nothing but letters, digits, `-` and `.`. */
+/** Headers of a CSV download. `name` may contain only letters, digits, `-` and `.`. */
 export function csvHeaders(name: string): Record<string, string> {
   return { 'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}"` }
 }

@@ -68,22 +68,22 @@ test.each([
   expect(ms).toBeLessThan(1_500)
 })
 
-test('what was cut off before its commit is undone, and nothing holds its locks', async () => {
+test('a transaction that was cut off before its commit is rolled back, and its locks are released', async () => {
   await ask('POST', '/v1/transaction')
   await sql`insert into rail_cursors (rail, cursor, read_at) values ('deadline', 'two', now())`.execute(harness.ownerDb)
   const { rows } = await sql`delete from rail_cursors where rail = 'deadline' returning cursor`.execute(harness.ownerDb)
   expect(rows).toEqual([{ cursor: 'two' }])
 })
 
-test('an operation may declare that it takes longer', async () => {
+test('an operation may declare a longer deadline', async () => {
   expect(await ask('POST', '/v1/patient')).toMatchObject({ status: 200, body: '{"slept":1}' })
 })
 
-test('a file is sent whole, however long its parts take together', async () => {
+test('a file is sent whole, however long all its parts take', async () => {
   expect(await ask('GET', '/v1/file')).toMatchObject({ status: 200, body: 'a\r\nb\r\nc\r\n' })
 })
 
-test('the time in which the body arrives is not the service’s', async () => {
+test('the arrival of the body does not count towards the deadline', async () => {
   const socket = net.connect({ host: '127.0.0.1', port })
   let answer = ''
   socket.setEncoding('utf8').on('data', chunk => {

@@ -94,10 +94,10 @@ function isDiscriminated(value: object): value is Discriminated {
   return 'discriminator' in value && 'oneOf' in value
 }
 
-// Without a mapping OpenAPI takes the values of the property for names of schemas.
+// Without a mapping, OpenAPI treats the values of the property as schema names.
 function withMapping({ discriminator, oneOf }: Discriminated): Json {
   const mapping = oneOf.map(({ title, properties }) => [
-    // What was a `const` is an `enum` of one by now.
+    // A `const` has become an `enum` of one value by now.
     properties[discriminator.propertyName]?.enum[0],
     `#/components/schemas/${title}`,
   ])

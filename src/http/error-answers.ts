@@ -4,7 +4,7 @@ import { issue, Problem, type ProblemName, problem } from '../errors.ts'
 import { commonHeaders } from './request-headers.ts'
 import type { UnavailabilityLog } from './unavailability-log.ts'
 
-/** Answers with an error, in the one shape that every refusal has, and logs it if it is ours or the world's. */
+/** Answers with an error, in the one shape that every refusal has, and logs it if the request did not cause it. */
 export function answerError(
   error: unknown,
   request: FastifyRequest,

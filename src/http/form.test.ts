@@ -15,13 +15,13 @@ async function fileIn(chunks: Buffer[], contentType = type) {
   return { parts, bytes }
 }
 
-// What a boundary is made of, so that a file is full of beginnings of one.
+// The characters of a boundary, so that files are full of partial boundaries.
 const content = fc
   .array(fc.constantFrom('\r', '\n', '\r\n', '-', '--', 'a', 'a-b', '\r\n--a-', 'x'), { maxLength: 20 })
   .map(pieces => pieces.join(''))
   .filter(text => !`\r\n${text}`.includes(`\r\n--${boundary}`))
 
-test('a file comes out of its form as it went in, however the body is cut into chunks', async () => {
+test('a file is extracted from its form unchanged, however the body is split into chunks', async () => {
   await fc.assert(
     fc.asyncProperty(content, fc.array(fc.nat(200), { maxLength: 6 }), async (text, cuts) => {
       const body = Buffer.from(`--${boundary}\r\n${head}\r\n\r\n${text}\r\n--${boundary}--\r\n`)
@@ -35,7 +35,7 @@ test('a file comes out of its form as it went in, however the body is cut into c
   )
 })
 
-test('what a browser and Node write as a form is read', async () => {
+test('forms written by browsers and by Node are accepted', async () => {
   const form = new FormData()
   form.append('file', new File(['email\r\n'], 'my "list".csv', { type: 'text/csv' }))
   const { headers, body } = new Response(form)
@@ -47,12 +47,12 @@ test('what a browser and Node write as a form is read', async () => {
 })
 
 test.each([
-  ['boundaries without end', '--a-b\r\n\r\n'.repeat(400_000)],
-  ['parts without end', `--a-b\r\n${head}\r\n\r\n\r\n`.repeat(50_000)],
-  ['a head without end', `--a-b\r\n${'x: y\r\n'.repeat(700_000)}`],
-  ['one header without end', `--a-b\r\ncontent-disposition: form-data; filename="${'\\"'.repeat(2_000_000)}`],
-  ['a text before the form without end', 'x'.repeat(4 * 1024 * 1024)],
-  ['a text behind the form without end', `--a-b\r\n${head}\r\n\r\n\r\n--a-b--\r\n${'x'.repeat(4 * 1024 * 1024)}`],
+  ['endless boundaries', '--a-b\r\n\r\n'.repeat(400_000)],
+  ['endless parts', `--a-b\r\n${head}\r\n\r\n\r\n`.repeat(50_000)],
+  ['endless part headers', `--a-b\r\n${'x: y\r\n'.repeat(700_000)}`],
+  ['bytes of an endless header', `--a-b\r\ncontent-disposition: form-data; filename="${'\\"'.repeat(2_000_000)}`],
+  ['endless bytes before the form', 'x'.repeat(4 * 1024 * 1024)],
+  ['endless bytes after the form', `--a-b\r\n${head}\r\n\r\n\r\n--a-b--\r\n${'x'.repeat(4 * 1024 * 1024)}`],
 ])('%s are refused where they begin', async (_, body) => {
   const bytes = Buffer.from(body)
   const chunks = Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, index) =>

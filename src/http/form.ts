@@ -1,27 +1,27 @@
 import { Transform, type TransformCallback } from 'node:stream'
 import { type Problem, problem } from '../errors.ts'
 
-/** Of a form beside its file: two boundaries and the headers of one part. */
+/** The bytes of a form besides its file: two boundaries and the headers of one part. */
 export const formBytesMax = 16 * 1024
 
-/** What a part of a form says about its file. */
+/** How a part of a form describes its file. */
 export type FilePart = { mediaType: string; name: string }
 
 /**
- * Takes the file out of a `multipart/form-data` body that consists of one file. The body is only searched for the boundary
- * that ends the file, and a second part is refused where it begins, so that no body costs more than its bytes.
+ * Extracts the file from a `multipart/form-data` body that consists of one file. It only searches for the boundary that ends
+ * the file, and refuses a second part where it begins, so that the cost is linear in the bytes of the body.
  * Source: RFC 7578; RFC 2046, section 5.1.1
  */
 export class FormFile extends Transform {
   private readonly boundary: string
   private readonly onFile: (part: FilePart) => void
   private reading: 'headers' | 'file' | 'end' = 'headers'
-  // Bytes that cannot be told yet to be of the file.
+  // Bytes that may be the beginning of a boundary or of the headers.
   private rest: Buffer = Buffer.alloc(0)
 
   /**
-   * @param onFile is told what the file is, before its bytes; it may throw a Problem
-   * @throws Problem `BadRequest` without a boundary
+   * @param onFile receives the description of the file before its bytes; may throw a Problem
+   * @throws Problem `BadRequest` if the content type has no boundary
    */
   constructor(contentType: string, onFile: (part: FilePart) => void) {
     super()
@@ -53,7 +53,7 @@ export class FormFile extends Transform {
     if (end > formBytesMax || (end === -1 && this.rest.length > formBytesMax)) throw malformed()
     const start = `--${this.boundary}`
     if (end === -1) {
-      // A form without a part is ended at once.
+      // A form without parts is only its closing boundary.
       if (this.rest.toString('latin1').startsWith(`${start}--`)) throw notOneFile()
       return
     }
@@ -82,7 +82,7 @@ export class FormFile extends Transform {
   }
 }
 
-/** @returns undefined for a part that is no file */
+/** @returns undefined if the part is not a file */
 function partOf(headers: string[]): FilePart | undefined {
   const headerOf = (name: string) =>
     headers.find(line => line.slice(0, line.indexOf(':')).trim().toLowerCase() === name)?.slice(name.length + 1)
@@ -96,7 +96,7 @@ function partOf(headers: string[]): FilePart | undefined {
 }
 
 export function notOneFile(): Problem {
-  return problem('BodyValidation', 'The form must hold one file and nothing else', { path: 'body' })
+  return problem('BodyValidation', 'The form must contain one file and nothing else', { path: 'body' })
 }
 
 function malformed(): Problem {

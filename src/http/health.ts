@@ -40,8 +40,8 @@ const limits = {
 
 /**
  * Registers the two health probes.
- * @param isWorking whether the worker of this very process runs; null in a process without one, which then asks whether any
- *   worker is alive
+ * @param isWorking whether the worker of this process is running; null in a process without one, which then checks whether
+ *   any worker is alive
  */
 export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (() => boolean) | null }): void {
   app.get(
@@ -58,7 +58,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
     async () => ({ status: 'ok' as const }),
   )
 
-  // Probes need no key: however many come at once, they share one look at the database.
+  // Probes need no key, so any number of concurrent ones share one query.
   let looking: Promise<Check> | undefined
 
   app.get(
@@ -118,7 +118,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
   }
 }
 
-/** An app with nothing but the health probes, for a process that runs the worker alone. */
+/** An app with only the health probes, for a process that runs only the worker. */
 export async function buildHealthApp(
   edge: Omit<ApiContext, 'batchDb' | 'lanes' | 'withCopying' | 'hasRail'>,
   { isWorking }: { isWorking: () => boolean },

@@ -5,14 +5,14 @@ import type { JsonBatch, JsonRead, JsonTask } from './large-json.ts'
 import { faultsMax, parseStrictJson, refusalOf } from './strict-json.ts'
 import { compileFaults } from './validation.ts'
 
-// A thread of its own: parses a large body and validates it. Only a good one is handed over, in batches that the main thread
-// takes over in a few milliseconds each.
+// A worker thread that parses and validates a large body. A valid body is sent in batches, each of which the main thread
+// receives in a few milliseconds.
 
 const batchEntriesMax = 500
 
 serveReads<JsonTask, JsonBatch, JsonRead>(read, { batchesAhead: 2 })
 
-// By the schema as text; there are as many as there are operations that take large bodies.
+// By schema text. Bounded by the number of operations that accept large bodies.
 const compiled = new Map<string, ReturnType<typeof compileFaults>>()
 
 async function read(
@@ -34,7 +34,7 @@ async function read(
   return { ...found, fingerprint, value: await withoutLists(parsed.value, send) }
 }
 
-// The same as that of a small body, which is made from the whole request at once.
+// Must equal the fingerprint of the same JSON in a small body, which is computed from the whole request at once.
 function fingerprintOf(start: string, value: unknown): Uint8Array {
   const text = stringify(value) ?? 'null'
   return createHash('sha256').update(start).update(text).update(']').digest()

@@ -15,14 +15,14 @@ afterAll(() => harness.stop())
 const megabyte = 1024 * 1024
 const lineOf = (memberId: string, amount = 100) => ({ memberId, money: { amount, currency: 'GBP' } })
 const run = (raw: string, headers: Record<string, string> = {}) => harness.call('POST', '/v1/pay/run', { raw, headers })
-/** As many entries as fill a list up to this size. */
+/** Enough entries to fill a list of this size. */
 const filled = (entry: string, bytes: number) =>
   Array(Math.floor(bytes / (entry.length + 1)))
     .fill(entry)
     .join()
 
 describe('a large body', () => {
-  test('is read as a small one is', async () => {
+  test('is read like a small one', async () => {
     const memberId = await harness.addMember()
     const payDetails = Array.from({ length: 3_000 }, (_, index) => lineOf(memberId, index + 1))
     const { status, text } = await run(JSON.stringify({ payDetails }))
@@ -31,7 +31,7 @@ describe('a large body', () => {
     expect(balance.body.available.amount).toBe((3_000 * 3_001) / 2)
   })
 
-  test('is the same request as the same JSON in a small body', async () => {
+  test('is the same idempotent request as the same JSON in a small body', async () => {
     const memberId = await harness.addMember()
     const { memberId: _, money } = lineOf(memberId)
     const small = JSON.stringify({ payDetails: [{ memberId, money }] })
@@ -44,7 +44,7 @@ describe('a large body', () => {
     expect((await run(large.replace('100', '101'), headers)).status).toBe(422)
   })
 
-  test('has its faults named by their place, also far behind', async () => {
+  test('has its faults reported with their path, even near the end', async () => {
     const memberId = await harness.addMember()
     const good = JSON.stringify(lineOf(memberId))
     const lines = Array(2_000).fill(good)
@@ -59,14 +59,14 @@ describe('a large body', () => {
   })
 
   test.each([
-    ['no JSON', `{"payDetails":[${' '.repeat(100_000)}`, 'The body is not well-formed JSON'],
-    ['no UTF-8', Buffer.concat([Buffer.alloc(100_000, ' '), Buffer.from([0xff])]), 'The body is not valid UTF-8'],
-  ])('that is %s is refused as a small one is', async (_, raw, message) => {
+    ['not JSON', `{"payDetails":[${' '.repeat(100_000)}`, 'The body is not well-formed JSON'],
+    ['not UTF-8', Buffer.concat([Buffer.alloc(100_000, ' '), Buffer.from([0xff])]), 'The body is not valid UTF-8'],
+  ])('that is %s is refused like a small one', async (_, raw, message) => {
     const { status, body } = await harness.call('POST', '/v1/pay/run', { raw })
     expect([status, body.issues]).toEqual([400, [{ code: 'BadRequest', message }]])
   })
 
-  test('is taken by no operation without a list', async () => {
+  test('is accepted by no operation without a list', async () => {
     const { status, body } = await harness.call('POST', '/v1/members', { raw: ' '.repeat(70_000) })
     expect([status, body.issues[0].message]).toEqual([413, 'The body must not exceed 65536 bytes'])
   })
@@ -106,9 +106,9 @@ describe('a hostile body', () => {
     ['settlement of escapes', settlement, () => `{"deductions":["${'\\u0000'.repeat(5 * megabyte)}"]}`],
   ]
 
-  test.each(hostile)('(%s) is refused with few issues, and others are served meanwhile', async (_, path, body) => {
+  test.each(hostile)('(%s) is refused with few issues, while others are served', async (_, path, body) => {
     const raw = body()
-    // Before, since making the body takes its time too.
+    // Earlier, because making the body takes time too.
     await harness.call('GET', '/v1/tiers')
     const delay = monitorEventLoopDelay({ resolution: 2 })
     delay.enable()
@@ -117,18 +117,18 @@ describe('a hostile body', () => {
     expect(status).toBe(400)
     expect(answer.issues.length).toBeLessThanOrEqual(101)
     expect(text.length).toBeLessThan(100_000)
-    // Fifty milliseconds alone; this machine is shared, and here the caller is on the same thread.
+    // 50 ms on an idle machine; the caller is on the same thread here.
     expect(delay.max / 1e6).toBeLessThan(500)
   })
 
-  test('has a list that is too long refused before what is in it', async () => {
+  test('has a list that is too long refused before its entries are checked', async () => {
     const { body } = await run(`{"payDetails":[${Array(100_001).fill('{}').join()}]}`)
     expect(body.issues).toEqual([
       { code: 'BodyValidation', path: 'payDetails', message: expect.stringMatching(/more than/) },
     ])
   })
 
-  test('has its first hundred faults named, and a closing issue that there are more', async () => {
+  test('has its first hundred faults listed, and a last issue that says there are more', async () => {
     for (const count of [51, 5_000]) {
       const { body } = await run(`{"payDetails":[${Array(count).fill('{}').join()}]}`)
       expect(body.issues).toHaveLength(101)
@@ -147,7 +147,7 @@ describe('a hostile body', () => {
 })
 
 describe('bodies that do not arrive', () => {
-  /** Sends the head of a request, and what of the body; `status` is that of the answer. */
+  /** Sends the head of a request and part of its body; `status` is that of the answer. */
   function begin({
     key = harness.key,
     length = 15 * megabyte,
@@ -170,7 +170,7 @@ describe('bodies that do not arrive', () => {
   async function end(begun: { socket: net.Socket }[]): Promise<void> {
     await Promise.all(
       begun.map(async ({ socket }) => {
-        // A refused one has been closed by the service.
+        // The service has closed a refused one.
         if (socket.closed) return
         const closed = once(socket, 'close')
         socket.destroy()
@@ -183,7 +183,7 @@ describe('bodies that do not arrive', () => {
   const large = async (key: string) =>
     (await harness.call('POST', '/v1/pay/run', { key, raw: `{${' '.repeat(100_000)}}` })).status
 
-  test('count by their declared length, and beyond a budget the next one is told to come back', async () => {
+  test('count by their declared length, and beyond the budget the next one gets a retry-after', async () => {
     const begun = Array.from({ length: 4 }, () => begin({}))
     const refused = await Promise.race(begun.map(({ answer }) => answer))
     expect(refused).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 2\r\n/)
@@ -198,7 +198,7 @@ describe('bodies that do not arrive', () => {
     await end([again])
   })
 
-  test('count as they arrive when their length is not declared', async () => {
+  test('count as they arrive if their length is not declared', async () => {
     const chunk = Buffer.alloc(15 * megabyte, ' ')
     const begun = Array.from({ length: 5 }, () => begin({ chunk }))
     expect(await Promise.race(begun.map(({ answer }) => answer))).toMatch(/^HTTP\/1\.1 503 /)

@@ -1,16 +1,16 @@
 import { type Problem, problem } from '../errors.ts'
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
-import { type Fault, TooIntricate } from './strict-json.ts'
+import { type Fault, TooComplex } from './strict-json.ts'
 
-/** What the thread is given. `schema` is JSON, by which the thread knows what it has compiled before. */
+/** The input of the thread. `schema` is JSON text, the key of the thread's cache of compiled schemas. */
 export type JsonTask = { bytes: Uint8Array; schema: string; fingerprintStart: string | undefined }
 
-/** Entries of a list of the body, a field of the outermost object. */
+/** Entries of a list in the body. `field` is a field of the top-level object. */
 export type JsonBatch = { field: string; entries: unknown[] }
 
 /**
- * What the thread found: `refusal` says why the body is no JSON at all. The value's longest lists are empty, since they are handed over in
- * batches.
+ * The output of the thread. `refusal` says why the body could not be parsed. Long lists in `value` are empty, because they are
+ * sent in batches.
  */
 export type JsonRead = {
   refusal: string | undefined
@@ -19,21 +19,21 @@ export type JsonRead = {
   fingerprint: Uint8Array | undefined
 }
 
-// The largest body takes two seconds. Both threads taken, the next one waits, within what its caller waits for an answer.
+// The largest body takes two seconds. If both threads are busy, the next body waits, for less than the deadline of its request.
 const threads = new ReaderThreads<JsonTask, JsonBatch, JsonRead>(new URL('./json-reader.ts', import.meta.url), {
   threadsMax: 2,
   waitMsMax: 10_000,
-  // Pay runs come in groups.
+  // Pay runs arrive in groups.
   idleMsMax: 60_000,
   silenceMsMax: 20_000,
 })
 
-// 32 MiB as bytes and as text, and the 1.5 million values that they may hold.
+// 32 MiB as bytes and again as text, plus up to 1.5 million values.
 const heapMbMax = 512
 
 /**
- * A JSON body that is too large to be read on the main thread, where each millisecond is everyone's. It is parsed and
- * validated in a thread, and comes back in batches.
+ * A JSON body that is too large for the main thread, where parsing it would delay every other request. A thread parses and
+ * validates it, and returns it in batches.
  */
 export class LargeJson {
   private readonly bytes: Uint8Array<ArrayBuffer>
@@ -43,9 +43,9 @@ export class LargeJson {
   }
 
   /**
-   * Reads it, once.
-   * @param fingerprintStart what goes before the body into the fingerprint of the request; undefined when none is wanted
-   * @throws Problem `BadRequest` for what is not JSON, `ServiceUnavailable` when too many bodies are being read already
+   * Parses and validates the body. May be called only once, because the bytes are transferred to the thread.
+   * @param fingerprintStart precedes the body in the fingerprint of the request; undefined if no fingerprint is needed
+   * @throws Problem `BadRequest` if it is not JSON, `ServiceUnavailable` if too many bodies are being read
    */
   async read(
     schema: object,
@@ -68,11 +68,11 @@ export class LargeJson {
         },
       )
       .catch(error => {
-        throw error instanceof ReaderExhausted ? unreadable(new TooIntricate().message) : error
+        throw error instanceof ReaderExhausted ? unreadable(new TooComplex().message) : error
       })
     if (refusal !== undefined) throw unreadable(refusal)
     return {
-      // A list is a field of an object.
+      // There are batches only if the value is an object.
       value: lists.size === 0 ? value : { ...(value as object), ...Object.fromEntries(lists) },
       faults,
       fingerprint: fingerprint === undefined ? undefined : Buffer.from(fingerprint),

@@ -44,7 +44,7 @@ function connect(host: string, port: number): net.Socket {
   return socket
 }
 
-/** Sends one request by hand. @returns the answer, once the server has closed the connection */
+/** Sends one raw request. @returns the answer, once the server has closed the connection */
 async function send(socket: net.Socket, text: string): Promise<string> {
   let answer = ''
   socket.setEncoding('latin1').on('data', chunk => {
@@ -55,13 +55,13 @@ async function send(socket: net.Socket, text: string): Promise<string> {
   return answer
 }
 
-test.each([first, second])('an expectation that we do not know is ignored on %s', async host => {
+test.each([first, second])('an unknown expectation is ignored on %s', async host => {
   const { port } = await listen()
   const request = 'GET /livez HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\nConnection: close\r\n\r\n'
   expect(await send(connect(host, port), request)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test.each([first, second])('CONNECT and what is not HTTP are refused in the contract’s shape on %s', async host => {
+test.each([first, second])('CONNECT and non-HTTP bytes are refused in the contract’s shape on %s', async host => {
   const { port } = await listen()
   for (const [text, status] of [
     ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
@@ -105,7 +105,7 @@ test('a stop lets the running requests of every address end, and accepts no furt
   await closed
 })
 
-test('a port that is taken on one of the addresses is an error, and the others are free again', async () => {
+test('a port that is in use on one of the addresses is an error, and the others are released', async () => {
   const taken = net.createServer().listen({ host: second, port: 0 })
   await once(taken, 'listening')
   onTestFinished(() => void taken.close())

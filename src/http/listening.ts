@@ -5,13 +5,13 @@ import net from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { App } from './server.ts'
 
-/** An app that takes connections. */
+/** An app that accepts connections. */
 export type Listening = {
   /** `http://127.0.0.1:8080` */
   address: string
   /**
-   * Stops in order: /readyz says so, then no connection is accepted, and running requests end.
-   * @param drainMs how long to go on answering first
+   * Shuts down gracefully: fails /readyz, then stops accepting connections and waits for running requests.
+   * @param drainMs how long to keep serving while /readyz fails
    */
   close(options: { drainMs: number }): Promise<void>
 }
@@ -33,7 +33,7 @@ const backlogMax = 4_096
 /**
  * Listens on an address, or on every address of `localhost`.
  * @param setting where the operator sets the port
- * @throws ListenProblem, a sentence for the operator
+ * @throws ListenProblem, with a sentence for the operator
  */
 export async function listen(
   app: App,

@@ -6,11 +6,11 @@ import { WireMoney } from '../money.ts'
 import { mediaTypes } from './file-kinds.ts'
 import { preferenceAppliedHeader, preferHeader } from './prefer.ts'
 
-/** A CSV file as the document describes it. */
+/** A CSV file as the OpenAPI document describes it. */
 type Csv = { description: string; example: string }
 
 type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B extends TSchema | undefined> = {
-  /** The `operationId`: what generated clients call the method. */
+  /** The `operationId`, the name of the method in generated clients. */
   id: string
   summary: string
   description?: string
@@ -18,9 +18,9 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   params?: P
   query?: Q
   body?: B
-  /** Beside JSON the body may be this file; see `acceptUploads`. */
+  /** The body may be JSON or this file; see `acceptUploads`. */
   csvBody?: Csv
-  /** The body is a file, and nothing else: CSV, XLSX, or a form with one of them; see `acceptUploads`. */
+  /** The body must be a file: CSV, XLSX, or a form that contains one; see `acceptUploads`. */
   fileBody?: Csv
   success: {
     status: 200 | 201 | 202
@@ -28,19 +28,19 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
     schema: TSchema
     headers?: Record<string, TSchema>
     csv?: Csv
-    /** The fuller shape, for callers that ask for it; see `prefersRepresentation`. `schema` is the published one. */
+    /** The fuller shape, for callers that request it; see `prefersRepresentation`. `schema` is the published shape. */
     representation?: { description: string; schema: TSchema }
   }
-  /** Another answer that is no refusal. */
+  /** A second successful answer. */
   alternative?: { status: 200; description: string; schema: TSchema }
-  /** What it can refuse with beyond what every operation can. */
+  /** The problems it can answer in addition to those of every operation. */
   problems?: ProblemName[]
   /** Operations outside `/v1` need no key. */
   public?: boolean
   deprecated?: true
 }
 
-// Every operation can answer these, whatever it does.
+// Any operation can answer with these.
 const commonProblems: ProblemName[] = [
   'RateLimitExceeded',
   'BadRequest',
@@ -57,8 +57,8 @@ const commonProblems: ProblemName[] = [
 const keyProblems: ProblemName[] = ['ApiKeyRefused', 'Forbidden', 'IdempotencyKeyReused', 'Conflict']
 
 /**
- * Declares one operation, once: from this come validation, the handler's types, and the OpenAPI document with every
- * status and code that the operation can answer.
+ * Declares an operation once. Validation, the handler's types and the OpenAPI document, with every status and code that the
+ * operation can answer, derive from it.
  */
 export function operation<
   P extends TSchema | undefined = undefined,
@@ -90,7 +90,7 @@ export function operation<
           ...success.headers,
         },
         content: {
-          // Not `oneOf`: a list without entries has both shapes.
+          // Not `oneOf`: an empty list matches both shapes.
           'application/json': {
             schema: representation ? Type.Union([success.schema, representation.schema]) : success.schema,
           },
@@ -101,7 +101,7 @@ export function operation<
       ...refusals(names),
     },
   }
-  // Only what was declared is present, so that a handler's types follow from it.
+  // Contains only what was declared, so that the handler's types derive from it.
   return {
     ...schema,
     ...(declared.params === undefined ? {} : { params: declared.params }),
@@ -150,8 +150,8 @@ function csvContent(csv: Csv | undefined) {
 type Given<K extends string, S> = S extends TSchema ? { [key in K]: S } : unknown
 
 /**
- * Any header value, spaces and tabs inside included; HTTP trims them at the ends and reads octets beyond ASCII as Latin-1.
- * The check constraint on `idempotency_keys.key` has the same length.
+ * Any header value, including inner spaces and tabs; HTTP trims them at the ends, and octets beyond ASCII are Latin-1.
+ * The check constraint on `idempotency_keys.key` has the same maximum length.
  */
 export const idempotencyKeyPattern =
   '^[\\x21-\\x7e\\x80-\\xff]([\\t\\x20-\\x7e\\x80-\\xff]{0,1022}[\\x21-\\x7e\\x80-\\xff])?$'
@@ -209,7 +209,7 @@ const examplePaths: Partial<Record<ProblemName, string>> = {
   QueryValidation: 'take',
 }
 
-/** The wire shape of one issue of this row of the table. */
+/** The wire shape of an issue of this problem. */
 function issueSchema(name: ProblemName): TSchema {
   const { code, extra } = problems[name]
   return Type.Object(

@@ -20,7 +20,7 @@ describe('a preference is found', () => {
   })
 })
 
-describe('nothing else is taken for one', () => {
+describe('nothing else is mistaken for one', () => {
   test.each([
     ['', undefined],
     ['return', ''],
@@ -36,7 +36,7 @@ describe('nothing else is taken for one', () => {
     expect(preferenceIn(header, 'return')).toBe(value)
   })
 
-  test('whatever the header holds, in a time that grows with its length', () => {
+  test('whatever the header contains, in linear time', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('return', '=', '"', '\\', ',', ';', ' ', 'x') }), header => {
         const value = preferenceIn(header, 'return')

@@ -3,10 +3,10 @@ import { Type } from 'typebox'
 
 /**
  * The objects of the published operations are closed, so their answers never grow. A caller that sends
- * `Prefer: return=representation` gets the fuller shape that the operation declares beside the published one.
+ * `Prefer: return=representation` gets the fuller shape that the operation declares in addition to the published one.
  *
- * The header is no part of what makes two requests the same: a repeated idempotency key replays the answer that was stored,
- * with the `preference-applied` that it had. There is no `vary`, since no answer may be stored by a cache.
+ * The header is not part of a request's fingerprint: a repeated idempotency key replays the stored answer with its
+ * `preference-applied`. There is no `vary`, because no answer may be cached.
  * Source: RFC 7240.
  */
 export function prefersRepresentation({ headers }: FastifyRequest): boolean {
@@ -15,7 +15,7 @@ export function prefersRepresentation({ headers }: FastifyRequest): boolean {
   return preferenceIn([prefer].flat().join(','), 'return') === 'representation'
 }
 
-/** What an answer in the fuller shape says about itself. */
+/** The header that marks an answer in the fuller shape. */
 export const representationApplied = { 'preference-applied': 'return=representation' }
 
 export const preferHeader = {
@@ -35,13 +35,13 @@ export const preferenceAppliedHeader = {
 }
 
 /**
- * The value of a preference, in lower case; empty if it has none. Undefined if it is not asked for, or only behind a quote that
- * never ends: a preference that cannot be read is ignored, like one that is not known. If it is there twice, the first counts.
+ * The value of a preference, in lower case; empty if it has none. Undefined if the header does not contain it, or contains it
+ * only after an unclosed quote: an unreadable preference is ignored, like an unknown one. Of duplicates, the first counts.
  * @param name in lower case
  */
 export function preferenceIn(header: string, name: string): string | undefined {
   for (const element of splitOutsideQuotes(header, ',')) {
-    // What follows are parameters, of which none is known for any preference that we have.
+    // The rest are parameters, which none of our preferences has.
     const [preference = ''] = splitOutsideQuotes(element, ';')
     const equals = preference.indexOf('=')
     const [key, value] = equals === -1 ? [preference, ''] : [preference.slice(0, equals), preference.slice(equals + 1)]
@@ -50,7 +50,7 @@ export function preferenceIn(header: string, name: string): string | undefined {
   return undefined
 }
 
-// By hand, since an expression for quoted strings takes a time that grows with the square of a hostile header.
+// By hand, because a regular expression for quoted strings takes quadratic time on a hostile header.
 function splitOutsideQuotes(text: string, separator: ',' | ';'): string[] {
   const parts: string[] = []
   let start = 0

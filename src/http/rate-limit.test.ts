@@ -13,13 +13,13 @@ test('a quiet partner may send a burst, and then the steady rate', () => {
   expect(second.filter(Boolean)).toHaveLength(100)
 })
 
-test('one partner’s haste does not slow another', () => {
+test('one partner’s burst does not slow another', () => {
   const limiter = new RateLimiter()
   for (let count = 0; count < 500; count++) limiter.take('par_a', limit, at(0))
   expect(limiter.take('par_b', limit, at(0)).allowed).toBe(true)
 })
 
-test('whoever waits as long as they are told is let through', () => {
+test('a request after the retry-after is allowed', () => {
   const slow = { perSecond: 1, burst: 3 }
   const limiter = new RateLimiter()
   for (let count = 0; count < 3; count++) limiter.take('par_a', slow, at(0))
@@ -28,7 +28,7 @@ test('whoever waits as long as they are told is let through', () => {
   expect(limiter.take('par_a', slow, at(refused.retryAfterSeconds * 1_000)).allowed).toBe(true)
 })
 
-test('over any stretch of time no more is let through than the burst and the rate allow', () => {
+test('over any period, no more requests are allowed than the burst and the rate permit', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 500 }), gapsMs => {
       const limiter = new RateLimiter()
@@ -43,20 +43,20 @@ test('over any stretch of time no more is let through than the burst and the rat
   )
 })
 
-test('a clock that is set back takes nothing away', () => {
+test('a clock that is set back takes no tokens away', () => {
   const limiter = new RateLimiter()
   limiter.take('par_a', limit, at(10_000))
   expect(limiter.take('par_a', limit, at(0)).remaining).toBe(198)
 })
 
-test('the headers say what is left and when the quota is whole again', () => {
+test('the headers say what is left and when the quota is full again', () => {
   expect(rateLimitHeaders(limit, 150)).toEqual({
     'ratelimit-policy': '"partner";q=200;w=2',
     ratelimit: '"partner";r=150;t=1',
   })
 })
 
-test('asking without taking changes nothing', () => {
+test('peeking takes no tokens', () => {
   const limiter = new RateLimiter()
   const slow = { perSecond: 1, burst: 1 }
   for (let count = 0; count < 3; count++) expect(limiter.peek('a', slow, at(0)).allowed).toBe(true)
@@ -64,7 +64,7 @@ test('asking without taking changes nothing', () => {
   expect(limiter.peek('a', slow, at(0))).toEqual({ allowed: false, remaining: 0, retryAfterSeconds: 1 })
 })
 
-test('beyond ten thousand names the one that was quiet for longest is forgotten', () => {
+test('beyond ten thousand names, the least recently used one is dropped', () => {
   const limiter = new RateLimiter()
   const slow = { perSecond: 1, burst: 1 }
   for (let index = 0; index < 10_000; index++) limiter.take(`name ${index}`, slow, at(0))
@@ -87,6 +87,6 @@ test.each([
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['unix:', 'unknown'],
   ['', 'unknown'],
-])('the address %j is counted under %s', (address, network) => {
+])('the address %j is counted as %s', (address, network) => {
   expect(networkOf(address)).toBe(network)
 })

@@ -1,19 +1,19 @@
 import { isIP } from 'node:net'
 
-/** What one partner may send: this many requests a second over time, and this many at once after a quiet while. */
+/** The quota of one partner: a sustained rate, and a burst after a quiet period. */
 export type RateLimit = { perSecond: number; burst: number }
 
 type Bucket = { tokens: number; at: number }
 
-/** @param retryAfterSeconds whole seconds until the next request is let through; 0 when this one was */
+/** @param retryAfterSeconds whole seconds until the next request is allowed; 0 if this one was */
 export type RateDecision = { allowed: boolean; remaining: number; retryAfterSeconds: number }
 
-// Partners and addresses at once. Beyond it the one that was quiet for longest starts anew.
+// Partners and addresses together. Beyond this, the least recently used bucket is dropped.
 const bucketsMax = 10_000
 
 /**
- * A token bucket per partner, or per address, in this process: n processes together let through up to n times as much. The
- * limit protects the service from one partner's runaway loop; no promise about money rests on it, so it costs no round trip.
+ * A token bucket per partner, or per address, in this process: n processes together allow up to n times as much. The limit
+ * protects the service from a runaway loop. No promise about money depends on it, so it need not be exact across processes.
  */
 export class RateLimiter {
   readonly #buckets = new Map<string, Bucket>()
@@ -22,7 +22,7 @@ export class RateLimiter {
     const tokens = this.#tokensOf(name, limit, now)
     const allowed = tokens >= 1
     const left = allowed ? tokens - 1 : tokens
-    // Deleted first: a map keeps its order of insertion, so that the first bucket is the one that was quiet for longest.
+    // Deleted first, so that insertion order is order of use: the first bucket is the least recently used.
     this.#buckets.delete(name)
     this.#buckets.set(name, { tokens: left, at: now.getTime() })
     for (const oldest of this.#buckets.keys()) {
@@ -36,7 +36,7 @@ export class RateLimiter {
     }
   }
 
-  /** Whether `take` would let this one through, without taking anything: `remaining` are those that it would, this one included. */
+  /** Whether `take` would allow a request, without taking a token. `remaining` includes that request. */
   peek(name: string, limit: RateLimit, now: Date): RateDecision {
     const tokens = this.#tokensOf(name, limit, now)
     const allowed = tokens >= 1
@@ -56,8 +56,8 @@ export class RateLimiter {
 }
 
 /**
- * What an address is counted under: itself, or for IPv6 its /64, all of which one subscriber has. A text that is no address,
- * which an odd proxy may send, is counted with all others.
+ * The bucket name of an address: the address itself, or the /64 of an IPv6 address, because a subscriber gets a whole /64.
+ * Text that is not an address, as a misconfigured proxy may send, shares one bucket.
  */
 export function networkOf(address: string): string {
   const bare = address.replace(/%.*$/, '').toLowerCase()
@@ -80,7 +80,7 @@ export function networkOf(address: string): string {
 }
 
 /**
- * The two headers of every answer. They name the quota and what is left of it.
+ * The two headers of every answer: the quota, and what is left of it.
  * Source: draft-ietf-httpapi-ratelimit-headers, "RateLimit-Policy" and "RateLimit"; a burst of b refilled at r a second is
  * a quota of b in a window of b/r seconds.
  */

@@ -15,7 +15,7 @@ export class RawReplies {
   readonly #connections: Connections
   readonly #headerBytesMax: number
   readonly #now: Clock
-  // Requests whose body turned out to be unreadable before anything was there to read it.
+  // Requests whose body turned out to be unreadable before it had a reader.
   readonly #unreadableBodies = new WeakMap<IncomingMessage, Problem>()
 
   constructor(connections: Connections, { headerBytesMax, now }: { headerBytesMax: number; now: Clock }) {

@@ -1,46 +1,46 @@
-/** A place in a JSON text that `JSON.parse` would repair or drop in silence. */
+/** A place in a JSON text that `JSON.parse` would silently alter or drop. */
 export type Fault = { path: string; message: string }
 
-/** As many faults of a part of a request as are looked for: an answer names the first hundred, and says that there are more. */
+/** Faults to find in one part of a request: an answer lists the first hundred and says if there are more. */
 export const faultsMax = 101
 
-// No body of ours is nested deeper than 5; a deeper one only costs time.
+// No operation takes a body deeper than 5 levels, so parsing a deeper one is wasted time.
 const depthMax = 64
-// The largest settlement has 250,000 lines of five values; in memory a value takes ten times its bytes.
+// The largest settlement has 250,000 lines of five values. In memory, a value takes ten times its bytes.
 const valuesMax = 1_500_000
-// Fields of one object. The largest object that an operation takes has fifteen; a million of them take seconds to tell apart.
+// Fields of one object. The largest object that an operation takes has fifteen; checking a million for duplicates takes seconds.
 const keysMax = 10_000
-// A path is for people; a key of a megabyte, told a hundred times, is for nobody.
+// Keeps a hostile key of a megabyte from being repeated in a hundred issues.
 const stepLengthMax = 100
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The body is nested more deeply, or has more fields or values, than any that an operation takes. */
-export class TooIntricate extends Error {
+/** The body is nested deeper, or has more fields or values, than any operation accepts. */
+export class TooComplex extends Error {
   override readonly message =
-    `The body is nested deeper than ${depthMax}, or holds more than ${valuesMax} values or ${keysMax} fields of one object`
+    `The body is nested deeper than ${depthMax} levels, or has more than ${valuesMax} values or ${keysMax} fields in one object`
 }
 
 /**
- * Reads a JSON text as it stands. Grammar is `JSON.parse`'s; on top of it come the faults that it passes over: a key
- * that stands twice in one object, NUL and lone surrogates in strings (the database refuses the one and alters the
- * other), and integers in the clothes of a float (`1.0`, `1e2`, `1.00000000000000001`), which a double may have rounded.
+ * Parses JSON strictly. The grammar is that of `JSON.parse`, which ignores the faults that this reports: duplicate keys in one
+ * object, NUL and lone surrogates in strings (the database refuses the former and alters the latter), and integers written
+ * as floats (`1.0`, `1e2`, `1.00000000000000001`), which a double may have rounded.
  * @returns at most `faultsMax` faults
- * @throws SyntaxError for what is not JSON, TypeError for what is not UTF-8, TooIntricate
+ * @throws SyntaxError if it is not JSON, TypeError if it is not UTF-8, TooComplex
  */
 export function parseStrictJson(bytes: Uint8Array): { value: unknown; faults: Fault[] } {
   const text = utf8.decode(bytes)
-  // First, since what is nested without end, or holds nothing but brackets, takes a gigabyte as values.
+  // Before `JSON.parse`, because endless nesting or a body of only brackets would take a gigabyte once parsed.
   const faults = faultsIn(text)
   return { value: JSON.parse(text), faults }
 }
 
-// Looks at strings, numbers and brackets only: whether the grammar is right is for `JSON.parse` to say, behind it.
+// Looks at strings, numbers and brackets only; `JSON.parse` checks the grammar afterwards.
 function faultsIn(text: string): Fault[] {
   const faults: Fault[] = []
   const keys: (Set<string> | undefined)[] = []
   const steps: (string | number)[] = []
-  // A value that is the whole body has no way to it.
+  // A value that is the whole body has no path.
   const path = () => steps.join('.') || 'body'
   const add = (message: string) => {
     if (faults.length < faultsMax) faults.push({ path: path(), message: `${path()} ${message}` })
@@ -61,22 +61,22 @@ function faultsIn(text: string): Fault[] {
         const known = keys[depth - 1] ?? new Set()
         keys[depth - 1] = known
         steps[depth - 1] = key.slice(0, stepLengthMax)
-        if (known.has(key)) add('stands twice in one object')
+        if (known.has(key)) add('appears twice in one object')
         known.add(key)
-        if (known.size > keysMax) throw new TooIntricate()
+        if (known.size > keysMax) throw new TooComplex()
         expectsKey = false
       }
-      // UTF-8 holds no half of a pair, and JSON no bare NUL: both come by an escape only.
+      // UTF-8 cannot encode a lone surrogate, and JSON forbids a bare NUL, so both can only be escapes.
       const fault = decoded === undefined ? undefined : textFault(decoded)
       if (fault !== undefined) add(fault)
       at = end
     } else if (character === comma) {
-      if (++values > valuesMax) throw new TooIntricate()
+      if (++values > valuesMax) throw new TooComplex()
       const step = steps[depth - 1]
       if (typeof step === 'number') steps[depth - 1] = step + 1
       else expectsKey = depth > 0
     } else if (character === openBrace || character === openBracket) {
-      if (++values > valuesMax || depth === depthMax) throw new TooIntricate()
+      if (++values > valuesMax || depth === depthMax) throw new TooComplex()
       expectsKey = character === openBrace
       keys[depth] = undefined
       steps[depth++] = expectsKey ? '' : 0
@@ -108,9 +108,9 @@ const inNumber = new Set([...'.eE+-'].map(sign => sign.charCodeAt(0)))
 function endOfString(text: string, start: number, nextBackslash: number): number {
   let end = indexOr(text, '"', start + 1)
   for (let backslash = nextBackslash; backslash < end; ) {
-    // What follows a backslash ends nothing.
+    // The character after a backslash never ends the string.
     const from = backslash + 2
-    // Looked for only when it was escaped: from each backslash anew, a string of nothing but escapes would never end.
+    // Searched again only if the quote was escaped: a search from every backslash would take quadratic time.
     if (end < from) end = indexOr(text, '"', from)
     backslash = indexOr(text, '\\', from)
   }
@@ -123,17 +123,17 @@ function indexOr(text: string, searched: string, from: number): number {
   return index === -1 ? Number.POSITIVE_INFINITY : index
 }
 
-/** Why a body cannot be read, by what `parseStrictJson` has thrown. @throws what is no fault of the body */
+/** Explains an error of `parseStrictJson` to the caller. @throws any error that is not the body's fault */
 export function refusalOf(error: unknown): string {
-  if (error instanceof TooIntricate) return error.message
+  if (error instanceof TooComplex) return error.message
   if (error instanceof SyntaxError) return 'The body is not well-formed JSON'
   if (error instanceof TypeError) return 'The body is not valid UTF-8'
   throw error
 }
 
-/** What is wrong with a text that PostgreSQL could not store as it stands; undefined for a good one. */
+/** Says why PostgreSQL could not store the text unchanged; undefined if it can. */
 export function textFault(text: string): string | undefined {
   if (text.includes('\0')) return 'must not contain NUL'
-  if (!text.isWellFormed()) return 'must not contain half of a surrogate pair'
+  if (!text.isWellFormed()) return 'must not contain a lone surrogate'
   return undefined
 }

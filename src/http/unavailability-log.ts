@@ -42,7 +42,7 @@ export class UnavailabilityLog {
   }
 }
 
-// Codes and messages of the database name no rows, but a driver's message may hold an address: codes come first.
+// Database codes and messages contain no row values, but a driver's message may contain an address, so codes come first.
 function kindOf(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string }
   return code ?? message ?? 'unknown'

@@ -20,12 +20,12 @@ import { withIdempotency as onceByKey } from './with-idempotency.ts'
 let harness: Harness
 let app: App
 let url: string
-// What the last file held, and how it lay on the disk.
+// The content of the last file, and how it was stored.
 let onRead: (() => Promise<void>) | undefined
 let seen: { text: string; mode: number; names: number; idleMsMax: number | undefined } | undefined
 
 beforeAll(async () => {
-  // Nobody else's uploads are in a folder of our own.
+  // A separate folder, so that it contains only the uploads of this test.
   process.env.TMPDIR = await mkdtemp(path.join(tmpdir(), 'upload-test-'))
   harness = await startHarness()
   app = createServer({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode })
@@ -73,7 +73,7 @@ afterAll(async () => {
   await rm(tmpdir(), { recursive: true })
 })
 
-test('a connection over which nothing passes while a large file is dealt with is no idle one', async () => {
+test('a connection is not closed as idle while a large file is being processed', async () => {
   const headers = { 'x-api-key': harness.key, 'content-type': 'text/csv' }
   await fetch(`${url}/v1/lists`, { method: 'PUT', headers, body: csv })
   expect(seen?.idleMsMax).toBe(10 * 60_000)
@@ -102,17 +102,14 @@ describe('a file', () => {
     ['text/csv', 'csv'],
     ['Text/CSV; charset="UTF-8"; header=present', 'csv'],
     [xlsxType, 'xlsx'],
-  ])(
-    'of %s lies on the disk without a name while the request is answered, and is gone afterwards',
-    async (type, kind) => {
-      const { status, body } = await put(csv, { 'content-type': type })
-      expect([status, body]).toEqual([200, { kind, bytes: csv.length, sha256: sha256(csv) }])
-      expect(seen).toMatchObject({ text: csv, mode: 0o600, names: 0 })
-      await gone()
-    },
-  )
+  ])('of %s is stored unlinked on disk while the request is handled, and is gone afterwards', async (type, kind) => {
+    const { status, body } = await put(csv, { 'content-type': type })
+    expect([status, body]).toEqual([200, { kind, bytes: csv.length, sha256: sha256(csv) }])
+    expect(seen).toMatchObject({ text: csv, mode: 0o600, names: 0 })
+    await gone()
+  })
 
-  test('may come in a form, and its name tells what it is where its media type does not', async () => {
+  test('may be sent in a form, and its name decides its kind if its media type does not', async () => {
     for (const [name, type, kind] of [
       ['list.bin', 'text/csv', 'csv'],
       ['list.CSV', '', 'csv'],
@@ -134,7 +131,7 @@ describe('a file', () => {
     }
   })
 
-  test('sent twice with one key is one request, in a form or not, and another file is not', async () => {
+  test('sent twice with one key is one request, in a form or not; another file is another request', async () => {
     const key = { 'x-idempotency-key': 'the-march-list' }
     expect((await put(csv, { ...key, 'content-type': 'text/csv' })).headers.get('idempotency-replayed')).toBe(null)
     for (const [body, headers] of [
@@ -148,20 +145,20 @@ describe('a file', () => {
     expect((await put(csv, { ...key, 'content-type': xlsxType })).status).toBe(422)
   })
 
-  test('whose sender hangs up in the middle leaves nothing behind', async () => {
+  test('whose sender disconnects in the middle leaves nothing behind', async () => {
     await expect.poll(uploads).toEqual([])
     const socket = net.connect({ host: '127.0.0.1', port: Number(new URL(url).port) })
     socket.write(
       `PUT /v1/lists HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nContent-Type: text/csv\r\nContent-Length: 1000\r\n\r\nemail`,
     )
     await expect.poll(uploads).toHaveLength(1)
-    // What a kill would leave behind.
+    // What SIGKILL would leave behind.
     expect(await readdir(tmpdir())).toEqual([])
     socket.destroy()
     await expect.poll(uploads).toEqual([])
   })
 
-  test('is not closed under its reader when the caller hangs up', async () => {
+  test('stays open for its reader when the caller disconnects', async () => {
     const { promise: reading, resolve: begin } = Promise.withResolvers<void>()
     const { promise: reopened, resolve: end } = Promise.withResolvers<void>()
     onRead = async () => {
@@ -176,7 +173,7 @@ describe('a file', () => {
     const closed = once(socket, 'close')
     socket.destroy()
     await closed
-    // Another request has been answered since, so that this one is known to be gone.
+    // Another request has been answered since, so the server has noticed the disconnect.
     await fetch(`${url}/v1/things`, { method: 'POST', headers: { 'x-api-key': harness.key } })
     expect(uploads()).toHaveLength(1)
     seen = undefined
@@ -185,7 +182,7 @@ describe('a file', () => {
     expect(seen).toMatchObject({ text: csv })
   })
 
-  test('that an earlier process has left is removed at the start, however young it is', async () => {
+  test('left by an earlier process is removed at startup, whatever its age', async () => {
     await mkdir(path.join(tmpdir(), 'openwage-upload-old'))
     await writeFile(path.join(tmpdir(), 'openwage-upload-old', 'body'), csv)
     await writeFile(path.join(tmpdir(), 'openwage-upload-new'), csv)
@@ -196,7 +193,7 @@ describe('a file', () => {
   })
 })
 
-describe('what is no file that can be taken', () => {
+describe('a body that is not an acceptable file', () => {
   test.each([
     ['another media type', 'application/pdf', 415, /send text\/csv/],
     ['no media type', '', 415, /send text\/csv/],
@@ -204,8 +201,8 @@ describe('what is no file that can be taken', () => {
     ['a workbook with macros', 'application/vnd.ms-excel.sheet.macroEnabled.12', 415, /save it as \.xlsx/],
     ['an old workbook', 'application/vnd.ms-excel', 415, /save it as \.xlsx/],
     ['a form without a boundary', 'multipart/form-data', 400, /multipart/],
-    ['a form that is none', 'multipart/form-data; boundary=x', 400, /multipart/],
-  ])('%s is refused in the one shape', async (_, type, status, message) => {
+    ['a malformed form', 'multipart/form-data; boundary=x', 400, /multipart/],
+  ])('%s is refused in the contract’s shape', async (_, type, status, message) => {
     const answer = await put(Buffer.from(csv), type === '' ? {} : { 'content-type': type })
     expect([answer.status, answer.body.issues]).toEqual([
       status,
@@ -213,7 +210,7 @@ describe('what is no file that can be taken', () => {
     ])
   })
 
-  test('an empty file is named as the body', async () => {
+  test('an empty file is reported as the body', async () => {
     for (const answer of [
       await put('', { 'content-type': 'text/csv' }),
       await put(form(['file', new File([], 'list.csv')])),
@@ -238,7 +235,7 @@ describe('what is no file that can be taken', () => {
     }
   })
 
-  test('in a form, other kinds of files are refused with the way out', async () => {
+  test('in a form, other kinds of files are refused with advice', async () => {
     for (const [name, type, message] of [
       ['list.pdf', 'application/pdf', /must be CSV/],
       ['list.xls', 'application/vnd.ms-excel', /save it as \.xlsx/],
@@ -250,13 +247,13 @@ describe('what is no file that can be taken', () => {
     }
   })
 
-  test('a form that breaks off is refused', async () => {
+  test('a truncated form is refused', async () => {
     const body = '--x\r\ncontent-disposition: form-data; name="file"; filename="list.csv"\r\n\r\nemail\r\n'
     const answer = await put(body, { 'content-type': 'multipart/form-data; boundary=x' })
     expect([answer.status, answer.body.issues[0].message]).toEqual([400, expect.stringMatching(/multipart/)])
   })
 
-  test('JSON or nothing is told that the body must be a file', async () => {
+  test('JSON or an empty body is refused: the body must be a file', async () => {
     for (const [body, headers] of [
       ['{}', { 'content-type': 'application/json' }],
       [undefined, {}],
@@ -269,7 +266,7 @@ describe('what is no file that can be taken', () => {
     }
   })
 
-  test('an operation of the same scope that takes JSON takes no file', async () => {
+  test('an operation of the same scope that takes JSON refuses a file', async () => {
     const headers = { 'x-api-key': harness.key, 'content-type': 'text/csv' }
     const answer = await fetch(`${url}/v1/things`, { method: 'POST', body: csv, headers })
     expect([answer.status, (await answer.json()) as object]).toEqual([
@@ -278,7 +275,7 @@ describe('what is no file that can be taken', () => {
     ])
   })
 
-  test('beyond 100 MiB it is refused, whether its length was told or not, and nothing of it stays', async () => {
+  test('a file beyond 100 MiB is refused, with or without a declared length, and is not kept', async () => {
     const answers = await Promise.all([
       put(Buffer.alloc(100 * 1024 * 1024 + 20_000, 'x'), { 'content-type': 'text/csv' }),
       put(megabytes(101), { 'content-type': 'text/csv' }),
@@ -292,12 +289,12 @@ describe('what is no file that can be taken', () => {
 
   test('a body that never ends is cut off', async () => {
     const answer = put(megabytes(Number.POSITIVE_INFINITY), { 'content-type': 'text/csv' })
-    // The answer, or the end of the connection: whoever writes for ever may miss the answer.
+    // The answer, or the end of the connection: a caller that never stops writing may miss the answer.
     expect(await answer.then(({ status }) => status).catch(() => 'ended')).toBeOneOf([413, 'ended'])
   })
 })
 
-test('the document names the three ways to send a file', () => {
+test('the OpenAPI document lists the three ways to send a file', () => {
   const { requestBody } = (app.swagger() as unknown as Document).paths['/v1/lists'].put
   const file = { type: 'string', format: 'binary' }
   expect(requestBody.content).toMatchObject({
@@ -324,7 +321,7 @@ function megabytes(count: number): ReadableStream {
   })
 }
 
-/** The files that this process has open and that lie in the temporary folder, with or without a name. */
+/** The files in the temporary folder that this process has open, with or without a name. */
 function uploads(): string[] {
   return readdirSync('/proc/self/fd')
     .map(fd => {

@@ -80,12 +80,12 @@ async function receive(
 ): Promise<UploadedFile> {
   const incoming = new IncomingFile(fileBytesMax)
   // The caller has disconnected or is too slow: there is no rest to drain.
-  let isBrokenOff = false
-  const giveUp = (error: Error) => {
-    isBrokenOff = true
+  let isAborted = false
+  const abort = (error: Error) => {
+    isAborted = true
     incoming.destroy(error)
   }
-  payload.on('error', giveUp)
+  payload.on('error', abort)
   let handle: FileHandle | undefined
   const partnerId = request.partner.id
   arriving.push(partnerId)
@@ -108,11 +108,11 @@ async function receive(
     const refusal = incoming.errored ?? error
     await handle?.close()
     payload.unpipe()
-    if (!isBrokenOff) await drain(payload)
+    if (!isAborted) await drain(payload)
     throw isOutOfRoom(refusal) ? noRoom() : refusal
   } finally {
     arriving.splice(arriving.indexOf(partnerId), 1)
-    payload.off('error', giveUp)
+    payload.off('error', abort)
   }
 }
 

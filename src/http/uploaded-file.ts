@@ -55,8 +55,8 @@ export class UploadedFile {
 }
 
 /**
- * Opens a file and unlinks it at once. It holds bank details, and however this process ends, by SIGKILL too, the operating
- * system frees it.
+ * Opens a file and unlinks it at once. It holds bank details, and this way the operating system frees it however this
+ * process ends, SIGKILL included.
  */
 export async function openNameless(): Promise<FileHandle> {
   const file = path.join(tmpdir(), `${filePrefix}${randomUUID()}`)
@@ -71,8 +71,8 @@ export async function openNameless(): Promise<FileHandle> {
 }
 
 /**
- * Removes files that earlier processes left in the temporary folder, whatever their age. Safe beside running processes: they
- * have opened their files and never look for them by name.
+ * Removes files that earlier processes left in the temporary folder, whatever their age. Safe while other processes
+ * run: they have opened their files and never look for them by name.
  */
 export async function removeLeftBehind(): Promise<void> {
   for (const name of await readdir(tmpdir())) {

@@ -7,11 +7,11 @@ import { LargeJson } from './large-json.ts'
 import { type Fault, faultsMax, textFault } from './strict-json.ts'
 import { UploadedFile } from './uploaded-file.ts'
 
-// An answer names as many; more are of no use to a person, and a hostile body has a hundred thousand.
+// The most issues in one answer: more help no developer, and a hostile body could cause a hundred thousand.
 const issuesMax = faultsMax - 1
 
 type Part = 'params' | 'querystring' | 'body'
-/** `hangUp` gives a signal for a caller that hangs up; `fingerprintStart` is there for a request with an idempotency key. */
+/** `disconnectSignal` aborts if the caller disconnects; `fingerprintStart` is set if the request has an idempotency key. */
 export type Parts = {
   params: unknown
   query: unknown
@@ -21,7 +21,7 @@ export type Parts = {
   fingerprintStart: ((query: unknown) => string) | undefined
 }
 
-/** The query and the body as they were read; `fingerprint` is of a request whose body was read in a thread. */
+/** The parsed query and body. `fingerprint` is set if the body was read in a thread. */
 export type Validated = { query: unknown; body: unknown; fingerprint?: Buffer | undefined }
 
 const partNames: Record<Part, { problem: ProblemName; whole: string }> = {
@@ -31,9 +31,9 @@ const partNames: Record<Part, { problem: ProblemName; whole: string }> = {
 }
 
 /**
- * Compiles a route's schema into a check of path, query and body that throws one `Problem` with all their issues, or the first
- * hundred and a closing one.
- * A query arrives as text: its integers and lists are read by the schema first, and only when written canonically.
+ * Compiles a route's schema into a check of path, query and body that throws one `Problem` with all their issues, or with the
+ * first hundred and a last one that says there are more.
+ * A query arrives as text: the schema decides which values are parsed as integers or lists, and only canonical ones are.
  */
 export function compileValidation(schema: FastifySchema): (parts: Parts) => Promise<Validated> {
   const checkParams = checkOf('params', schema.params ?? { type: 'object' })
@@ -48,14 +48,14 @@ export function compileValidation(schema: FastifySchema): (parts: Parts) => Prom
       ...checkQuery(query, textFaults(query)),
       ...found,
     ]
-    if (all.length > 0) throw problemOf(closed(all))
+    if (all.length > 0) throw problemOf(capped(all))
     return { query, ...body }
   }
 }
 
 type Found = { name: ProblemName; issue: Issue }[]
 
-function closed(found: Found): Found {
+function capped(found: Found): Found {
   const next = found[issuesMax]
   if (next === undefined) return found
   const closing = issue(next.name, 'and more; fix the others first', { path: next.issue.path })
@@ -64,7 +64,7 @@ function closed(found: Found): Found {
 
 type BodyChecked = { found: Found; body: unknown; fingerprint?: Buffer | undefined }
 
-/** A body is JSON, a file, or either of them, as the schema says. */
+/** The schema decides whether a body is JSON, a file, or either. */
 function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise<BodyChecked> {
   if (schema === undefined) {
     return async ({ body }) => ({ body, found: body === undefined ? [] : bodyRefused('This operation takes no body') })
@@ -73,16 +73,16 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise
   const json = content === undefined ? (schema as object) : content['application/json']?.schema
   const takesFile = content?.['text/csv'] !== undefined
   const check = json === undefined ? undefined : checkOf('body', json)
-  return async ({ body, bodyFaults, disconnectSignal: hangUp, fingerprintStart }, query) => {
+  return async ({ body, bodyFaults, disconnectSignal, fingerprintStart }, query) => {
     const isFile = body instanceof UploadedFile
-    // What is wrong with a file is for its reader to say, row by row.
+    // The file's reader reports its faults, row by row.
     if (isFile && takesFile) return { body, found: [] }
     if (json === undefined || check === undefined)
       return { body, found: bodyRefused('The body must be a file: CSV (.csv) or an Excel workbook (.xlsx)') }
     if (isFile) return { body, found: bodyRefused('The body must be JSON') }
     if (!(body instanceof LargeJson)) return { body, found: check(body, bodyFaults) }
     const { faults, value, fingerprint } = await body.read(json, {
-      signal: hangUp(),
+      signal: disconnectSignal(),
       fingerprintStart: fingerprintStart?.(query),
     })
     return { body: value, found: issuesOf('body', faults), fingerprint }
@@ -103,13 +103,13 @@ function issuesOf(part: Part, faults: Fault[]): Found {
   const { problem: name } = partNames[part]
   const issues = new Map<string, Issue>()
   for (const { path, message } of faults) {
-    // The first fault of a field is the one to mend first; a second one about the same place only confuses.
+    // Only the first fault of each field: a second one about the same place would confuse.
     if (!issues.has(path)) issues.set(path, issue(name, message, { path }))
   }
   return [...issues.values()].map(issue => ({ name, issue }))
 }
 
-/** As much of JSON Schema as `collect` looks into. */
+/** The part of JSON Schema that `collect` uses. */
 type Schema = {
   properties?: Record<string, Schema>
   required?: string[]
@@ -124,8 +124,8 @@ type Schema = {
 }
 
 /**
- * Compiles a schema into a search for what is wrong with a value, of at most `faultsMax` faults.
- * @param whole the name of a value that is wrong as a whole
+ * Compiles a schema into a function that finds the faults of a value, at most `faultsMax`.
+ * @param whole the path of a fault that concerns the whole value
  */
 export function compileFaults(schema: Schema, whole = partNames.body.whole): (value: unknown) => Fault[] {
   const isValid = ajv.compile(schema)
@@ -138,15 +138,15 @@ export function compileFaults(schema: Schema, whole = partNames.body.whole): (va
 
 type Place = { steps: string[]; whole: string; faults: Fault[] }
 
-// Goes the way of the schema down to what is wrong; for each place, Ajv says what it is. Nothing is looked into that is of the
-// wrong type or length itself.
+// Descends the schema to the invalid values and lets Ajv name the fault of each. Does not descend into a value whose own type or
+// length is wrong.
 function collect(schema: Schema, value: unknown, place: Place): void {
   const { steps, faults } = place
-  // Compiled when it is first needed; Ajv remembers it by its schema.
+  // Compiled on first use; Ajv caches it by schema.
   const isValid = ajv.compile(schema)
   if (faults.length >= faultsMax || isValid(value)) return
   const before = faults.length
-  // The last one is of the outermost keyword: those of a union's branches come before its own.
+  // The last error is that of the outermost keyword: a union's error comes after those of its branches.
   const error = isValid.errors?.at(-1)
   const inside = (step: string) => ({ ...place, steps: [...steps, step] })
   const isInside = error?.instancePath !== '' || ['required', 'additionalProperties'].includes(error.keyword)
@@ -190,7 +190,7 @@ function chosenBranch({ oneOf, discriminator }: Schema, value: unknown): Schema 
   return chosen === undefined ? undefined : oneOf?.find(each => each.properties?.[tag]?.const === chosen)
 }
 
-// Only the faults of the branch that the caller meant help them: one of the right type, with the fewest faults.
+// Reports only the branch that the caller most likely meant: of the right type, with the fewest faults.
 function faultsOfBranch(branches: Schema[], value: unknown, place: Place): Fault[] {
   const typed = branches.filter(branch => {
     const isValid = ajv.compile(branch)
@@ -208,10 +208,10 @@ function faultsOfBranch(branches: Schema[], value: unknown, place: Place): Fault
 function describe(
   error: Pick<ErrorObject, 'keyword' | 'instancePath' | 'params' | 'message'>,
   schema: Schema,
-  { steps: way, whole }: Place,
+  { steps: parents, whole }: Place,
 ): Fault {
   const steps = [
-    ...way,
+    ...parents,
     ...error.instancePath
       .split('/')
       .slice(1)
@@ -234,20 +234,20 @@ function describe(
       return fault(at(), `must be ${JSON.stringify(error.params.allowedValue)}`)
     case 'pattern': {
       const example = schema.examples?.[0]
-      return fault(at(), `has the wrong form${example === undefined ? '' : `; it looks like ${example}`}`)
+      return fault(at(), `has the wrong format${example === undefined ? '' : `; example: ${example}`}`)
     }
     case 'format':
-      return fault(at(), `must be ${formatsInWords[error.params.format as string] ?? 'of another form'}`)
+      return fault(at(), `must be ${formatDescriptions[error.params.format as string] ?? 'in another format'}`)
     case 'not':
       return fault(at(), `must not be ${JSON.stringify(schema.not?.const)}`)
     case 'anyOf':
-      return fault(at(), 'has none of the forms that are allowed here')
+      return fault(at(), 'matches none of the allowed forms')
     default:
       return fault(at(), error.message ?? 'is not valid')
   }
 }
 
-const formatsInWords: Record<string, string> = {
+const formatDescriptions: Record<string, string> = {
   email: 'an e-mail address, like sam.okafor@example.com',
   date: 'a day that exists, like 2026-03-31',
   instant: 'an instant of a day that exists, like 2026-03-31T09:30:00.000Z',
@@ -255,7 +255,7 @@ const formatsInWords: Record<string, string> = {
   [visibleFormat]: 'a text with a visible character',
 }
 
-// What the caller has named is told back, but not at any length.
+// Names that the caller sent are repeated in the answer, but not at full length.
 function short(step: string): string {
   return step.slice(0, 100)
 }

@@ -34,7 +34,7 @@ test('a repeated request gets the same bytes again, without a second effect', as
   expect(await countMembers()).toBe(before)
 })
 
-test('the headers that belong to an answer are repeated with it', async () => {
+test('a replay has the headers of the first answer', async () => {
   const memberId = await harness.addMember({ available: 12_000 })
   const key = randomUUID()
   const ask = () =>
@@ -47,7 +47,7 @@ test('the headers that belong to an answer are repeated with it', async () => {
   expect((await ask()).headers['x-intent-expires-at']).toBe(first.headers['x-intent-expires-at'])
 })
 
-test('fields in another order, and white space, are the same request', async () => {
+test('the order of fields and white space do not make another request', async () => {
   const key = randomUUID()
   const { email, firstName, lastName, tier } = newMember()
   const first = await invite({ email, firstName, lastName, tier }, key)
@@ -78,7 +78,7 @@ test('the same key with another request is refused, and nothing is done', async 
   expect(await countMembers()).toBe(before)
 })
 
-test('a request that failed leaves its key free', async () => {
+test('a failed request leaves its key unused', async () => {
   const [key, body] = [randomUUID(), newMember()]
   expect((await invite({ ...body, tier: 'Nonesuch' }, key)).status).toBe(400)
   expect((await invite(body, key)).status).toBe(201)
@@ -94,7 +94,7 @@ test('twenty copies of one request at once have one effect and one answer', asyn
   expect(await countMembers()).toBe(before + 1)
 })
 
-test('a key holds for seven days to the second, whatever the cleaner does, and is then free', async () => {
+test('a key is valid for exactly seven days, whenever the cleaner runs, and can then be reused', async () => {
   const [key, body] = [randomUUID(), newMember()]
   const first = await invite(body, key)
   harness.clock.advance({ days: 7, seconds: -1 })
@@ -106,7 +106,7 @@ test('a key holds for seven days to the second, whatever the cleaner does, and i
   expect((await invite(newMember(), key)).status).toBe(201)
 })
 
-test('keys of two partners have nothing to do with each other', async () => {
+test('keys of different partners are independent', async () => {
   const [key, body] = [randomUUID(), newMember()]
   const mine = await invite(body, key)
   const theirs = await invite(body, key, { key: harness.other.key })
@@ -114,14 +114,14 @@ test('keys of two partners have nothing to do with each other', async () => {
   expect(theirs.body.memberId).not.toBe(mine.body.memberId)
 })
 
-test('a partner’s second API key repeats what the first one did, so that rotating keys is safe', async () => {
+test('a partner’s second API key replays the requests of the first, so that rotating keys is safe', async () => {
   const [key, body] = [randomUUID(), newMember()]
   const first = await invite(body, key)
   const { secret } = await harness.addKey(['members:write'])
   expect((await invite(body, key, { key: secret })).text).toBe(first.text)
 })
 
-test('a GET with a key is answered from memory too', async () => {
+test('a GET with a key is replayed too', async () => {
   const memberId = await harness.addMember({ available: 12_000 })
   const headers = { 'x-idempotency-key': randomUUID() }
   const path = `/v1/pay/members/${memberId}/balance`
@@ -134,7 +134,7 @@ test('a GET with a key is answered from memory too', async () => {
   expect((await harness.call('GET', path)).body.available.amount).toBe(12_001)
 })
 
-test('the look-up says what became of a key, and never the answer itself', async () => {
+test('the lookup returns the outcome of a key, never the answer itself', async () => {
   const key = 'order 1/ä'.replace(/[^a-z0-9]/g, '!')
   const member = await invite(newMember(), key)
   const found = await harness.call('GET', `/v1/idempotency-keys/${encodeURIComponent(key)}`)
@@ -165,9 +165,9 @@ test.each([
   'Zählung é',
   'x',
   `${'~'.repeat(1_022)} ~`,
-  // The most bytes that the database has to hold.
+  // The most bytes that a stored key can take.
   '\xff'.repeat(1_024),
-])('takes %j as a key, replays its answer and finds it', async key => {
+])('accepts %j as a key, replays its answer and finds it', async key => {
   const body = newMember()
   const first = await invite(body, key)
   const second = await invite(body, key)
@@ -176,7 +176,7 @@ test.each([
   expect(found.body).toMatchObject({ key, resourceId: first.body.memberId })
 })
 
-test('a batch records a key with blanks as an ordinary operation does', async () => {
+test('a batch records a key with spaces like an ordinary operation', async () => {
   const memberId = await harness.addMember({ available: 12_000 })
   const headers = { 'x-idempotency-key': `quote for ${memberId}, once` }
   const body = { memberId, amount: { amount: 5_000, currency: 'GBP' } }
@@ -187,17 +187,17 @@ test('a batch records a key with blanks as an ordinary operation does', async ()
   expect([first.status, second.text, second.headers['idempotency-replayed']]).toEqual([201, first.text, 'true'])
 })
 
-test('a look-up with a key of its own does not find itself', async () => {
+test('a lookup that has its own key does not find itself', async () => {
   const key = randomUUID()
   const { status } = await harness.call('GET', `/v1/idempotency-keys/${key}`, { headers: { 'x-idempotency-key': key } })
   expect(status).toBe(404)
 })
 
-test('copies of a request that takes long do not take the connections of other requests', async () => {
+test('copies of a slow request do not use up the connections of other requests', async () => {
   const [key, body] = [randomUUID(), newMember()]
   const client = await harness.pool.connect()
   try {
-    // Somebody else holds the row of the key, so that the first copy waits in the database and the others in the process.
+    // Another transaction holds the row of the key, so the first copy waits in the database and the others in the process.
     await client.query('begin')
     await client.query(
       `insert into idempotency_keys (partner_id, key, fingerprint, operation, created_at, expires_at)

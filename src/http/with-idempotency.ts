@@ -16,9 +16,9 @@ import {
 } from '../idempotency/idempotency.ts'
 
 /**
- * What an operation answers with: JSON, unless the headers name another `content-type`, which `body` is then the text of.
- * `resourceId` lets the look-up of an idempotency key say what the request made. `audit` is recorded with the effect: what
- * was done to that resource; left out where nothing changed.
+ * The answer of an operation. `body` is sent as JSON, unless the headers set another `content-type`; it is then sent as text.
+ * `resourceId` is what the lookup of an idempotency key returns. `audit` describes the change to that resource and is recorded
+ * in the same transaction; omit it if nothing changed.
  */
 export type Answer = {
   status: number
@@ -29,11 +29,11 @@ export type Answer = {
 }
 
 /**
- * Runs an operation that writes: in one transaction, and at most once per idempotency key.
+ * Runs a writing operation in one transaction, at most once per idempotency key.
  *
- * The key's record is claimed before the work and completed after it, in the same transaction, so that neither the
- * effect nor the record ever exists without the other. A refusal is thrown, rolls both back, and leaves the key free.
- * @throws Problem `IdempotencyKeyReused` when the key belongs to another request, `Conflict` when the first request
+ * The key is claimed before the work and its record completed after it, in the same transaction, so that the effect and the
+ * record are committed together. A refusal is thrown, rolls both back, and leaves the key unused.
+ * @throws Problem `IdempotencyKeyReused` if the key belongs to another request, `Conflict` if the first request
  * with this key is still running after two seconds
  */
 export async function withIdempotency(
@@ -56,7 +56,7 @@ export async function withIdempotency(
   return send(reply, answer)
 }
 
-// A repeated request is replayed and never gets here, so that one change has one row.
+// A replayed request never gets here, so each change is recorded once.
 async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promise<Answer>): Promise<Stored> {
   const answer = await work(tx)
   const { audit, resourceId } = answer
@@ -70,9 +70,9 @@ async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promis
 }
 
 /**
- * Like `once`, for an operation whose commands are decided and written together with those of other requests: the record of
- * the key is written by the statement that has the effect.
- * @param submit hands the command over; `once` goes with it when the request has a key
+ * Like `withIdempotency`, for an operation whose commands run in batches with those of other requests: the statement that has
+ * the effect also records the key.
+ * @param submit submits the command to its batch; `once` is set if the request has a key
  */
 export async function withBatchIdempotency<Result extends object>(
   request: FastifyRequest,
@@ -83,7 +83,7 @@ export async function withBatchIdempotency<Result extends object>(
   }: { submit: (once?: BatchClaim<Result>) => Promise<Result | Replay>; answerOf: (result: Result) => Answer },
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
-  // Not kept from one call to the next: a batch that fails is run again, and then has another result.
+  // Not cached: a batch that fails is retried, and the retry may have another result.
   const answered = (result: Result) => stored(answerOf(result))
   const result =
     claimed === undefined
@@ -94,7 +94,7 @@ export async function withBatchIdempotency<Result extends object>(
   return send(reply, result instanceof Replay ? result : answered(result))
 }
 
-/** Runs an operation that only reads. It needs no transaction, unless an idempotency key has to be recorded. */
+/** Runs a reading operation. It needs no transaction, unless it has an idempotency key to record. */
 export async function read(
   db: Db,
   request: FastifyRequest,
@@ -105,7 +105,7 @@ export async function read(
   return send(reply, stored(await work(db)))
 }
 
-/** Like `read`, for a read that is as frequent as the commands of batches: its statement is prepared, as theirs are. */
+/** Like `read`, for a read on the hot path: it uses prepared statements on the connections of batches. */
 export async function readPrepared(
   { db, batchDb }: { db: Db; batchDb: BatchDb },
   request: FastifyRequest,
@@ -120,8 +120,8 @@ export async function readPrepared(
 const turns = new Map<string, Promise<void>>()
 
 /**
- * Lets copies of one request in this process go one after the other, so that they wait here and not each with a
- * connection of its own. Copies in other processes wait for the row of the key.
+ * Serialises requests with the same key within this process, so that waiting ones hold no connection. Requests in other
+ * processes wait for the row lock of the key.
  */
 async function inTurn<T>({ partnerId, key }: Claim, work: () => Promise<T>): Promise<T> {
   const name = `${partnerId} ${key}`
@@ -129,7 +129,7 @@ async function inTurn<T>({ partnerId, key }: Claim, work: () => Promise<T>): Pro
   const mine = Promise.withResolvers<void>()
   const after = before === undefined ? mine.promise : before.then(() => mine.promise)
   turns.set(name, after)
-  // Not before those in front have ended: a copy that gave up would let the next one in beside them.
+  // Only after all earlier requests: one that timed out must not let the next run concurrently with them.
   void after.then(() => {
     if (turns.get(name) === after) turns.delete(name)
   })
@@ -141,7 +141,7 @@ async function inTurn<T>({ partnerId, key }: Claim, work: () => Promise<T>): Pro
   }
 }
 
-// As long as the database waits for a lock.
+// The same as the database's lock timeout.
 const waitMsMax = 2_000
 
 async function within(ms: number, promise: Promise<void>): Promise<void> {
@@ -158,7 +158,7 @@ function claimOf(request: FastifyRequest): Claim | undefined {
   return { partnerId: partner.id, key, fingerprint: fingerprintOf(request), operation: operationOf(request), now }
 }
 
-// "The same request": method, route, path parameters, query and the parsed body, keys sorted.
+// Two requests are the same if method, route, path parameters, query and parsed body are equal, in any order of keys.
 function fingerprintOf(request: FastifyRequest): Buffer {
   const { query, body, fingerprint } = request
   if (fingerprint !== undefined) return fingerprint
@@ -167,7 +167,7 @@ function fingerprintOf(request: FastifyRequest): Buffer {
     .digest()
 }
 
-/** What stands before the body in the text that the fingerprint of a request is made of. */
+/** The part of the fingerprint's input that precedes the body. */
 export function fingerprintStart({ method, routeOptions, params }: FastifyRequest, query: unknown): string {
   return `${stringify([method, routeOptions.url, params, query])?.slice(0, -1)},`
 }

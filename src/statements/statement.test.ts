@@ -22,7 +22,7 @@ async function withdraw(memberId: string, amount: number): Promise<string> {
   return completed.headers.location?.split('/').at(-1) ?? ''
 }
 
-/** A member who was paid, withdrew, and was corrected by more than was left; a minute between each. */
+/** A member who is paid, withdraws, and gets a correction beyond the available balance, a minute apart. */
 async function livedMember() {
   const memberId = await harness.addMember()
   const payRun = locatedId(await pay(memberId, 12_000))
@@ -36,7 +36,7 @@ async function livedMember() {
 }
 
 describe('a statement', () => {
-  test('has every line with what it changed and what there was after it, newest first', async () => {
+  test('has every line with its change and the balance after it, newest first', async () => {
     const { memberId, payRun, withdrawalId, correction } = await livedMember()
     const { status, body } = await statement(memberId)
     expect(status).toBe(200)
@@ -62,7 +62,7 @@ describe('a statement', () => {
     expect(lines.slice(0, 2)).toEqual(expect.arrayContaining([standing(-7_000), standing(0, 500)]))
   })
 
-  test('as of an instant is what it was then, that instant included, whatever has been booked since', async () => {
+  test('as of an instant includes that instant and ignores later transfers', async () => {
     const { memberId, paidAt, withdrawnAt } = await livedMember()
     const asOf = async (instant: Date) => (await statement(memberId, `?asOf=${instant.toISOString()}`)).body
     expect((await asOf(new Date(paidAt.getTime() - 1))).lines).toEqual([])
@@ -76,13 +76,13 @@ describe('a statement', () => {
     expect((await statement(memberId)).body.closing).toEqual(standing(2_500))
   })
 
-  test('is in the order in which it was booked, also when the request that was booked later began earlier', async () => {
+  test('is in booking order, even if the request that was booked later began earlier', async () => {
     const memberId = await harness.addMember()
     const began = harness.clock.now()
     harness.clock.advance({ seconds: 2 })
     await pay(memberId, 6_000)
     const paidAt = harness.clock.now()
-    // A request that waited for the lock keeps the instant at which it came.
+    // A request that waited for the lock keeps the instant at which it arrived.
     harness.clock.set(began)
     await withdraw(memberId, 5_000)
     const { body } = await statement(memberId, `?asOf=${paidAt.toISOString()}`)
@@ -93,9 +93,9 @@ describe('a statement', () => {
     harness.clock.set(paidAt)
   })
 
-  test('is paged without repeating or skipping a line, and each page begins where the one before it ended', async () => {
+  test('is paged without repeating or skipping a line, and each page continues the balance of the previous one', async () => {
     const memberId = await harness.addMember()
-    // All in one millisecond: the order is that of the transactions.
+    // All in one millisecond, so only the booking order is left.
     for (let amount = 1_000; amount < 1_008; amount++) await pay(memberId, amount)
     await withdraw(memberId, 2_000)
     const all = (await statement(memberId)).body
@@ -114,7 +114,7 @@ describe('a statement', () => {
     expect(pages[3]).toMatchObject({ lines: [], opening: standing(0), closing: standing(0) })
   })
 
-  test('of a member without books is empty; of another currency too', async () => {
+  test('of a member without transfers is empty; of another currency too', async () => {
     const memberId = await harness.addMember()
     expect((await statement(memberId)).body).toMatchObject({ lines: [], closing: standing(0), hasMore: false })
     await pay(memberId, 1_000)
@@ -131,7 +131,7 @@ describe('a statement', () => {
     expect(foreign.text.replace(memberId, unknownMember)).toBe(missing.text)
   })
 
-  test('with an idempotency key is the first answer again', async () => {
+  test('with an idempotency key is replayed', async () => {
     const memberId = await harness.addMember({ available: 1_000 })
     const headers = { 'x-idempotency-key': `statement ${memberId}`.replace(' ', '-') }
     const first = await statement(memberId, '', { headers })

@@ -467,7 +467,7 @@ describe('listing', () => {
     const messageOf = async (query: string) =>
       (await harness.call('GET', `/v1/pay/withdrawals?${query}`)).body.issues[0].message
     expect(await messageOf('fromDate=2026-03-10T09:00:00%2B05:00')).toBe(
-      'fromDate has the wrong form; it looks like 2026-03-31',
+      'fromDate has the wrong format; example: 2026-03-31',
     )
     expect(await messageOf('fromDate=2026-02-30T00:00Z')).toBe(
       'fromDate must be a day that exists, like 2026-03-31, or an instant of one, like 2026-03-31T09:30:00.000Z',

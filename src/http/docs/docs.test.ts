@@ -25,7 +25,7 @@ const get = (url: string, headers: Record<string, string> = {}) => harness.app.i
 const linksOf = (page: string) => [...page.matchAll(/ (?:href|src)="([^"]*)"/g)].map(match => match[1] ?? '')
 const idsOf = (page: string) => [...page.matchAll(/ id="([^"]*)"/g)].map(match => match[1] ?? '')
 
-/** Every page that a reader can reach from /docs, by its address. */
+/** Every page that is reachable from /docs, by address. */
 async function readAllPages(): Promise<Map<string, string>> {
   const pages = new Map<string, string>()
   const waiting = ['/docs']
@@ -49,7 +49,7 @@ describe('the pages', () => {
   })
   const htmlPages = () => [...pages].filter(([, body]) => body.startsWith('<!doctype html>'))
 
-  test('every guide and every operation is reached from /docs, and carries our name', () => {
+  test('every guide and every operation is reachable from /docs and has our name in its title', () => {
     const { paths } = JSON.parse(readFileSync(new URL('openapi.json', checkout), 'utf8')) as {
       paths: Record<string, Record<string, { operationId: string }>>
     }
@@ -70,7 +70,7 @@ describe('the pages', () => {
     for (const { page, id } of fragments) expect(idsOf(pages.get(page) ?? ''), `${page}#${id}`).toContain(id)
   })
 
-  test('a browser runs and styles nothing that stands in the page itself', async () => {
+  test('a browser runs no inline scripts and applies no inline styles', async () => {
     const { headers } = await get('/docs')
     const policy = String(headers['content-security-policy'])
     expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self';")
@@ -84,7 +84,7 @@ describe('the pages', () => {
     }
   })
 
-  test('no idempotency key is filled in, and nothing that looks like an API key', () => {
+  test('neither an idempotency key nor an API key is filled in', () => {
     for (const [address, body] of htmlPages()) {
       const inputs = [...body.matchAll(/<input type="text" name="x-idempotency-key"[^>]*>/g)].map(([tag]) => tag)
       for (const tag of inputs) expect(tag, address).toContain(' value="" ')
@@ -93,7 +93,7 @@ describe('the pages', () => {
     expect(pages.get('/docs/reference/createWithdrawalIntent')).toContain('name="x-idempotency-key"')
   })
 
-  test('the first request on the overview is one that works once the ids are known', async () => {
+  test('the first request on the overview works once the ids are known', async () => {
     const body =
       /<textarea[^>]*>([^<]*)<\/textarea>/.exec(pages.get('/docs') ?? '')?.[1]?.replaceAll('&quot;', '"') ?? ''
     const memberId = await harness.addMember({ available: 20_000 })
@@ -103,7 +103,7 @@ describe('the pages', () => {
     expect(answer.status).toBe(201)
   })
 
-  test('the pages take the key of a sandbox from their address, and no live key', () => {
+  test('the pages accept a sandbox key from their address, but no live key', () => {
     const [, script = ''] = [...pages].find(([address]) => address.endsWith('.js')) ?? []
     const [, pattern = ''] = /keyPattern = \/(.+)\//.exec(script) ?? []
     expect(newSecret('sandbox')).toMatch(new RegExp(pattern))
@@ -123,7 +123,7 @@ test.each([...guides, 'README.md'])(
 )
 
 describe('files', () => {
-  test('scripts and style sheets are kept for ever under an address that has the hash of their content', async () => {
+  test('scripts and style sheets are cached for ever at an address that contains the hash of their content', async () => {
     const assets = linksOf((await get('/docs')).body).filter(link => link.startsWith('/docs/assets/'))
     expect(assets).toHaveLength(2)
     for (const address of assets) {
@@ -134,7 +134,7 @@ describe('files', () => {
     expect([unknown.statusCode, unknown.headers['cache-control']]).toEqual([404, 'no-store'])
   })
 
-  test('pages and openapi.json are compressed, and sent again only when they have changed', async () => {
+  test('pages and openapi.json are compressed, and revalidated instead of sent again', async () => {
     for (const address of ['/docs', '/docs/reference/api', '/openapi.json']) {
       const plain = await get(address)
       expect(plain.headers).not.toHaveProperty('content-encoding')
@@ -164,17 +164,17 @@ describe('files', () => {
   })
 })
 
-describe('where the documentation begins', () => {
-  test('a browser at / is sent to it', async () => {
+describe('the start of the documentation', () => {
+  test('/ redirects a browser to it', async () => {
     const answer = await get('/', { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' })
     expect([answer.statusCode, answer.headers.location, answer.headers.vary]).toEqual([302, '/docs', 'accept'])
   })
 
-  test.each(['*/*', 'application/json'])('a program that accepts %s is told at / where it is', async accept => {
+  test.each(['*/*', 'application/json'])('/ names its address to a program that accepts %s', async accept => {
     const answer = await get('/', { accept })
     expect([answer.statusCode, answer.json().issues]).toEqual([
       404,
-      [{ code: 'NotFound', message: 'There is no /; see /docs for what there is' }],
+      [{ code: 'NotFound', message: '/ does not exist; see /docs for the documentation' }],
     ])
   })
 
@@ -187,7 +187,7 @@ describe('where the documentation begins', () => {
   )
 })
 
-test('with the documentation turned off there are no pages, and the OpenAPI document stays', async () => {
+test('with the documentation turned off, only the OpenAPI document is served', async () => {
   const { db, batchDb, withCopying, clock, mode } = harness
   const context = { db, batchDb, withCopying, log: pino({ level: 'silent' }), now: clock.now, mode, hasRail: true }
   const app = await buildApp(context, { hasDocs: false })
@@ -199,7 +199,7 @@ test('with the documentation turned off there are no pages, and the OpenAPI docu
   await app.close()
 })
 
-test('in live mode pages show requests and can send none', async () => {
+test('in live mode, pages show requests but cannot send them', async () => {
   const live = await startHarness({ mode: 'live' })
   for (const url of ['/docs', '/docs/reference/createWithdrawalIntent']) {
     const { body, headers } = await live.app.inject(url)
@@ -215,14 +215,14 @@ describe('Markdown', () => {
   const isGuide = (file: string) => ['reference/api.md', 'operations/running.md', 'ledger.md'].includes(file)
   const render = (text: string, file = 'api.md') => renderGuide(text, { file, isGuide }).text
 
-  test('links between guides become addresses of their pages', () => {
+  test('links between guides become links to their pages', () => {
     expect(render('[a](operations/running.md#on-a-server)')).toContain('href="/docs/operations/running#on-a-server"')
     expect(render('[a](../ledger.md)', 'operations/running.md')).toContain('href="/docs/ledger"')
     expect(render('[a](https://example.com/x?a=1&b=2)')).toContain('href="https://example.com/x?a=1&amp;b=2"')
     expect(render('[a](#here)')).toContain('href="#here"')
   })
 
-  test('a link to a file that is not served is text', () => {
+  test('a link to a file that is not served becomes text', () => {
     expect(render('[the benchmark](../bench/README.md)')).toBe('<p>the benchmark</p>\n')
     expect(render('[a](javascript:alert(1))')).not.toContain('href')
   })

@@ -1,4 +1,4 @@
-/** Text that is HTML already; everything else is escaped when it goes into a page. */
+/** Text that is already HTML. All other values are escaped. */
 export class Html {
   readonly text: string
   constructor(text: string) {

@@ -4,7 +4,7 @@ import { guideAddress } from './markdown.ts'
 import type { Document, Operation } from './openapi.ts'
 import { operationAddress, renderMethod } from './reference.ts'
 
-/** What every page shows beside its own content. */
+/** What every page shows besides its content. */
 export type Site = {
   document: Document
   operations: Operation[]

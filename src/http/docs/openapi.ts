@@ -1,4 +1,4 @@
-/** As much of an OpenAPI 3.1 document as our own has. */
+/** The part of OpenAPI 3.1 that our document uses. */
 export type Document = {
   info: { title: string; version: string; description: string }
   tags: { name: string; description: string }[]
@@ -70,7 +70,7 @@ export function operationsOf(document: Document): Operation[] {
   )
 }
 
-/** Follows a reference; what stands beside it, such as a description, wins. */
+/** Resolves a reference. Its siblings, such as a description, take precedence. */
 export function resolve(schema: Schema, { components }: Document): Schema {
   if (schema.$ref === undefined) return schema
   const { $ref, ...beside } = schema
@@ -84,7 +84,7 @@ export function alternativesOf({ anyOf, oneOf }: Schema): { schemas: Schema[]; i
   return { schemas, isNullable: schemas.length < all.length }
 }
 
-/** A value that the schema allows; in an object, what is required, or where nothing is, what has an example. */
+/** A value that the schema allows. An object gets its required fields or, if it has none, those with an example. */
 export function exampleOf(schema: Schema, document: Document): unknown {
   const resolved = resolve(schema, document)
   const given = resolved.example ?? resolved.examples?.[0] ?? resolved.const ?? resolved.enum?.[0] ?? resolved.default

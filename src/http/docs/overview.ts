@@ -7,7 +7,7 @@ import { operationAddress, renderConsole, renderMethod } from './reference.ts'
 const quote = 'createWithdrawalIntent'
 const confirm = 'completeWithdrawal'
 
-/** Renders the page that /docs opens with: what this is, a first request that works, and everything there is. */
+/** Renders the first page of /docs: an introduction, a first request that works, and an index. */
 export function renderOverview({ document, operations, canSend }: Site): Html {
   const first = operations.find(({ operationId }) => operationId === quote)
   const second = operations.find(({ operationId }) => operationId === confirm)
@@ -16,10 +16,10 @@ ${renderDescription(document.info.description)}
 ${
   first &&
   html`<h2 id="first-request">A first request</h2>
-<p>${operationLink(first)} asks what a withdrawal of 50.00 would cost a member. ${canSend ? sandboxHint : liveHint}</p>
+<p>${operationLink(first)} quotes a withdrawal of 50.00 for a member. ${canSend ? sandboxHint : liveHint}</p>
 ${renderConsole(first, document, { canSend })}`
 }
-${first && second && html`<p>Nothing has moved yet. ${operationLink(second)} with the id of that intent moves the money.</p>`}
+${first && second && html`<p>No money has moved yet. ${operationLink(second)} with the id of that intent moves the money.</p>`}
 <h2 id="operations">Operations</h2>
 ${document.tags.map(
   ({ name, description }) => html`<h3>${name}</h3>
@@ -39,4 +39,4 @@ function operationLink(operation: Parameters<typeof operationAddress>[0]): Html 
 const sandboxHint = html`<span class="without-key">It needs the test key: open the link that the start of this sandbox
 printed, or paste the key above.</span>`
 
-const liveHint = html`This service moves real money, so its pages show requests and send none.`
+const liveHint = html`This service moves real money, so its pages show requests but cannot send them.`

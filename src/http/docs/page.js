@@ -3,7 +3,7 @@
 const keyPattern = /^ow_test_[A-Za-z0-9_-]+$/
 const idPattern = /\b([a-z]+)_[0-7][0-9a-hjkmnp-tv-z]{25}\b/g
 
-// A private window may refuse storage; the page then works until it is left.
+// A private window may refuse storage. The values then last until the page is closed.
 const memory = new Map()
 function remember(name, value) {
   memory.set(name, value)
@@ -21,7 +21,7 @@ function recall(name) {
 
 const knownIds = () => JSON.parse(recall('ids') || '{}')
 
-/** Takes a key over from a link such as /docs#key=ow_test_…; a fragment is never sent to a server. */
+/** Takes the key from a link such as /docs#key=ow_test_…; a fragment is never sent to a server. */
 function takeKeyFromAddress() {
   const key = new URLSearchParams(location.hash.slice(1)).get('key')
   if (key === null) return
@@ -30,12 +30,12 @@ function takeKeyFromAddress() {
 }
 
 function useKey(key) {
-  // Ids belong to the partner of the key; giving the same key again starts afresh, when its member has been removed.
+  // Ids belong to the partner of the key. Entering the same key again clears them, in case the member no longer exists.
   remember('ids', '{}')
   remember('key', key)
 }
 
-/** Remembers the ids of an answer, so that the next request is filled in; from a list only what is not known yet. */
+/** Stores the ids of an answer, to fill in the next request; of a list, only those not known yet. */
 function learnIds(value, isInList = false) {
   if (Array.isArray(value)) {
     for (const each of value) learnIds(each, true)
@@ -49,18 +49,18 @@ function learnIds(value, isInList = false) {
   }
 }
 
-/** Puts the ids that are known in the place of example ids. */
+/** Replaces example ids with known ones. */
 function withKnownIds(text) {
   const ids = knownIds()
   return text.replace(idPattern, (id, prefix) => ids[prefix] ?? id)
 }
 
-/** Finds a member to try things with: the first of the demo data, or any active one. */
+/** Finds a member for the examples: the first of the demo data, or any active one. */
 async function findMember() {
   if (recall('key') === '' || knownIds().mem !== undefined) return
   for (const query of ['emails=sam.okafor%40example.com', 'statuses=active&take=1']) {
     const answer = await fetch(`/v1/members?${query}`, { headers: { 'x-api-key': recall('key') } })
-    if (!answer.ok) return answer.status === 401 && tellKeyState('The service refuses this key')
+    if (!answer.ok) return answer.status === 401 && showKeyState('The service refuses this key')
     const { members } = await answer.json()
     if (members.length > 0) return learnIds(members[0].memberId)
   }
@@ -74,7 +74,7 @@ function showKey() {
   for (const hint of document.querySelectorAll('.without-key')) hint.hidden = recall('key') !== ''
 }
 
-function tellKeyState(text) {
+function showKeyState(text) {
   document.querySelector('.key-state').textContent = text
 }
 
@@ -85,11 +85,11 @@ function wireKeyForm() {
     event.preventDefault()
     const key = form.elements.key.value.trim()
     if (key !== '' && !keyPattern.test(key)) {
-      tellKeyState('A test key begins with ow_test_')
+      showKeyState('A test key begins with ow_test_')
       return
     }
     useKey(key)
-    tellKeyState(key === '' ? 'Forgotten' : 'Kept in this browser')
+    showKeyState(key === '' ? 'Key removed' : 'Key stored in this browser')
     await prepareConsoles()
   })
 }
@@ -127,7 +127,7 @@ function wireConsole(form) {
     })
   }
   const copy = form.querySelector('.copy')
-  // The clipboard is for https and the own machine only.
+  // Browsers offer the clipboard only over HTTPS and on localhost.
   copy.hidden = navigator.clipboard === undefined
   copy.addEventListener('click', async () => {
     await navigator.clipboard.writeText(form.querySelector('.curl code').textContent)
@@ -135,7 +135,7 @@ function wireConsole(form) {
   })
 }
 
-/** Shows the field of the chosen media type only. */
+/** Shows only the field of the chosen media type. */
 function showBody(form) {
   const { mediaType } = form.elements
   for (const label of form.querySelectorAll('[data-body]')) label.hidden = label.dataset.body !== mediaType.value
@@ -229,7 +229,7 @@ function showAnswer(form, { answer, text, ms }) {
 }
 
 takeKeyFromAddress()
-// On a phone the contents would be all that is seen.
+// On a phone, the navigation would fill the screen.
 if (matchMedia('(max-width: 800px)').matches) document.querySelector('.menu').open = false
 document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest' })
 wireKeyForm()

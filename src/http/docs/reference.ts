@@ -54,7 +54,7 @@ export function renderMethod({ method }: Operation): Html {
 function renderAnswer(status: string, { description, headers = {}, content = {} }: Answer, document: Document): Html {
   const isRefusal = Number(status) >= 400
   const json = content['application/json']
-  // Refusals have one shape, and a page of fields for each would hide the answer that is wanted.
+  // All refusals have one shape; listing its fields for each would hide the successful answer.
   const shape = json && !isRefusal ? renderWhole(json.schema, document) : html``
   const example = json && exampleOfContent(json, document)
   return html`<details class="answer ${isRefusal ? 'refusal' : 'success'}"${isRefusal ? '' : html` open`}>
@@ -74,7 +74,7 @@ ${
 </details>`
 }
 
-/** A body as a whole: what it is, and its fields. */
+/** Renders a body: its type and its fields. */
 function renderWhole(schema: Schema, document: Document): Html {
   const { description } = resolve(schema, document)
   return html`${description === undefined ? '' : renderDescription(description)}${renderSchema(schema, document)}`
@@ -84,7 +84,7 @@ function exampleOfContent({ schema, example, examples = {} }: Content, document:
   return example ?? Object.values(examples)[0]?.value ?? exampleOf(schema, document)
 }
 
-/** A refusal's description is one `Code`: sentence per line; its codes make the heading. */
+/** The description of a refusal has one line per code, `Code`: sentence. The codes form the heading. */
 function codesOf(description: string): string {
   return [...new Set([...description.matchAll(/^`(\w+)`:/gm)].map(match => match[1]))].join(', ')
 }
@@ -108,8 +108,8 @@ ${canSend ? html`<p class="actions"><button type="submit">Send</button> <span cl
 </form>`
 }
 
-// Only ids in the path are filled in; the page's script puts in the ids that it knows. A fixed idempotency key would make the
-// second, changed request a conflict.
+// Only ids in the path are filled in; the page's script replaces them with known ones. A fixed idempotency key would make a
+// second, changed request fail.
 function renderInput(parameter: Parameter, document: Document): Html {
   const { name, in: place, required = false, example, schema } = parameter
   const value = place === 'path' ? String(example ?? exampleOf(schema, document)) : ''

@@ -27,19 +27,19 @@ export function docsRoutes(app: App, { mode, openapi }: { mode: Mode; openapi: (
   app.get('/', { schema: { hide: true } }, async (request, reply) => {
     reply.header('vary', 'accept')
     if (request.headers.accept?.includes('text/html')) return reply.redirect('/docs')
-    throw problem('UnknownPath', 'There is no /; see /docs for what there is')
+    throw problem('UnknownPath', '/ does not exist; see /docs for the documentation')
   })
 
   for (const url of ['/docs', '/docs/*']) app.get(url, { schema: { hide: true } }, answer)
 
-  // Building the document takes 0.2 s of the main thread: better before the first request than in the middle of others.
+  // Building the document blocks the main thread for 0.2 s, so it is done before the first request.
   app.addHook('onListen', async () => {
     setImmediate(() => void findFile('/docs').catch(error => app.log.warn({ err: error }, 'documentation not ready')))
   })
 
   async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const found = await findFile(request.url.split('?', 1)[0] ?? '')
-    if (found === undefined) throw problem('UnknownPath', 'The documentation has no such page; it begins at /docs')
+    if (found === undefined) throw problem('UnknownPath', 'The documentation has no such page; start at /docs')
     return sendStaticFile(request, reply.headers(headers), found)
   }
 
@@ -107,7 +107,7 @@ async function readAsset(name: string, type: string): Promise<{ address: string;
 }
 
 function headersOf(mode: Mode): Record<string, string> {
-  // In live mode the script has nowhere to send anything.
+  // In live mode the script must not send any request.
   const connect = mode === 'sandbox' ? "'self'" : "'none'"
   return {
     'content-security-policy': `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src ${connect}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,

@@ -4,14 +4,14 @@ import { alternativesOf, type Document, resolve, type Schema } from './openapi.t
 
 /** An enumeration longer than this is folded: the 179 currencies would push everything else off the page. */
 const valuesShownMax = 8
-/** Objects inside objects are unfolded down to here. */
+/** Nested objects are unfolded down to this depth. */
 const openDepth = 2
 
-/** Renders what a value may be, with all fields below it. */
+/** Renders the type of a value, with all nested fields. */
 export function renderSchema(schema: Schema, document: Document, within: string[] = []): Html {
   const resolved = resolve(schema, document)
   const name = schema.$ref ?? ''
-  // A schema that contains itself is shown once.
+  // A recursive schema is shown once.
   if (name !== '' && within.includes(name)) return html``
   const path = [...within, name]
   const { schemas } = alternativesOf(resolved)

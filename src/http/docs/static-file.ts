@@ -21,11 +21,11 @@ export async function staticFile(type: string, content: string | Buffer): Promis
   return { type, hash, bytes: { br: await brotli(identity, { params }), gzip: await gzip(identity), identity } }
 }
 
-/** The name in the address has the hash of the content, so that the content never changes. */
+/** The address contains a hash of the content, so the content never changes. */
 export const immutable = 'public, max-age=31536000, immutable'
-/** Asks again after a minute, and is told that nothing has changed. */
+/** Revalidated after a minute; 304 if unchanged. */
 export const briefly = 'public, max-age=60'
-/** Asks every time, and is told that nothing has changed. */
+/** Revalidated on every request; 304 if unchanged. */
 export const revalidated = 'no-cache'
 
 export function sendStaticFile(

@@ -5,20 +5,20 @@ import { pipeline } from 'node:stream/promises'
 import { parse } from 'csv-parse'
 import { type Cell, csvLines, detectDelimiter, FileFault, plain, readRows, unescaped } from '../src/tabular/tabular.ts'
 
-/** The note on a row. Notes without a row are about members who are not in the file, and come last. */
+/** A note on a row. Notes without a row are about members missing from the file, and come last. */
 export type Note = { row: number | null; action: string; outcome: string; memberId: string; message: string }
 
 const added = ['row', 'action', 'outcome', 'member_id', 'message']
 const addedNames = new Set(added.map(plain))
 
 /**
- * Writes `NAME.result.csv` beside a file: its rows and cells as they stand, and before them what is said of each row. Where
- * there is such a file already it is `NAME.result-2.csv`, and so on. Memory does not grow with the files.
+ * Writes `NAME.result.csv` next to a file: its rows unchanged, with the notes in columns before them. If the name is taken, it
+ * writes `NAME.result-2.csv`, and so on. Memory does not grow with the files.
  *
- * The result of an import must not bring back by mistake those whom it has offboarded: their rows have nothing in the
- * columns of the file, so that an import refuses them.
+ * Importing the result by mistake must not reinstate the members that were offboarded: their rows are blank in the columns of the
+ * file, so that an import refuses them.
  * @param notes in the order of the rows, at most one for each
- * @returns where it is
+ * @returns the path of the new file
  */
 export async function annotate(source: { path: string; kind: 'csv' | 'xlsx' }, notes: AsyncIterable<Note>) {
   const delimiter = source.kind === 'csv' ? detectDelimiter(await beginningOf(source.path)) : ','
@@ -32,10 +32,10 @@ export async function annotate(source: { path: string; kind: 'csv' | 'xlsx' }, n
   return result
 }
 
-/** Reads the results of a job, which come as CSV. */
+/** Parses the results of a job from CSV. */
 export async function* notesOf(results: Readable): AsyncGenerator<Note> {
   const records = results.pipe(parse({ bom: true }))
-  // An answer that breaks off must not look like one that has ended.
+  // A response that breaks off must not look complete.
   results.once('error', error => records.destroy(error))
   let names: string[] | undefined
   for await (const cells of records as AsyncIterable<string[]>) {
@@ -60,7 +60,7 @@ async function* linesOf(
 ): AsyncGenerator<string> {
   const queue = notes[Symbol.asyncIterator]()
   let next = await queue.next()
-  // By this mark Excel opens the file as what it is, UTF-8.
+  // The byte order mark makes Excel open the file as UTF-8.
   yield '\ufeff'
   let kept: number[] | undefined
   let width = 0
@@ -70,7 +70,7 @@ async function* linesOf(
       for (const { row, cells } of rows) {
         const texts = cells.map(textOf)
         if (kept === undefined) {
-          // A file that has come back with its notes gets new ones.
+          // Notes of an earlier run are replaced.
           width = texts.length
           kept = texts.flatMap((name, index) => (addedNames.has(plain(name)) ? [] : [index]))
           lines.push([...added, ...kept.map(index => texts[index] ?? '')])
@@ -79,7 +79,7 @@ async function* linesOf(
         }
         const isNoted = next.value?.row === row
         const { action, outcome, memberId, message } = (isNoted ? next.value : undefined) ?? nothing
-        // A row of another width than the header keeps all its cells, which is what is wrong with it.
+        // A row wider than the header keeps its extra cells, since they are its fault.
         const cellsThere = [...kept.map(index => texts[index] ?? ''), ...texts.slice(width)]
         lines.push([String(row), action, outcome, memberId, message, ...cellsThere])
         if (isNoted) next = await queue.next()
@@ -87,7 +87,7 @@ async function* linesOf(
       yield csvLines(lines, { delimiter })
     }
   } catch (error) {
-    // Where reading stopped, the service stopped as well, and has said why.
+    // The service stopped at the same row, and has reported why.
     if (!(error instanceof FileFault)) throw error
   }
   for (; !next.done; next = await queue.next()) {
@@ -109,7 +109,7 @@ async function newFileBeside(original: string) {
   for (let number = 1; ; number++) {
     const result = path.join(dir, `${name}.result${number === 1 ? '' : `-${number}`}.csv`)
     try {
-      // For its owner alone: it holds what the original holds, bank accounts among it.
+      // Only the owner may read it: it contains bank accounts, like the original.
       return { result, handle: await open(result, 'wx', 0o600) }
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error

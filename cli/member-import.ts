@@ -8,15 +8,15 @@ import { table } from './print.ts'
 import { Progress } from './progress.ts'
 
 const limits = {
-  /** Members to be offboarded who are named before the question: what fits on a screen. */
+  /** Offboarded members listed in the prompt: as many as fit on a screen. */
   namedMax: 20,
-  /** Faults that are shown: what fits on a screen. The file with the results has them all. */
+  /** Faults that are printed: as many as fit on a screen. The results file has them all. */
   faultsShownMax: 20,
-  /** As many faults as an answer has, before the one that counts the rest. */
+  /** Faults in a response, before the one that counts the rest. */
   faultsMax: 1_000,
-  /** Between two questions how far a job is, growing from a tenth of a second. */
+  /** Poll interval, growing from a tenth of a second. */
   pollMsMax: 2_000,
-  /** A job that has not moved for so long waits for a worker. */
+  /** Without progress for this long, the job is probably waiting for a worker. */
   stillMsMax: 20_000,
 }
 
@@ -27,9 +27,9 @@ type Job = { id: string; progress: { type: string; totalActions: number; totalCo
 type Fault = { row: number; message: string }
 
 /**
- * Sends a file that is the complete list of members: a dry run first, then, when who would be offboarded is agreed to, the
- * same again in earnest; and waits for its end.
- * @throws with a sentence when it was not done, or not all of it
+ * Uploads a complete list of members: first a dry run, then, once the user has agreed to the members that would be offboarded,
+ * the real upload. Waits for the job to end.
+ * @throws Error with a readable message if the import failed, also in part
  */
 export async function importMembers(
   api: Api,
@@ -44,7 +44,7 @@ export async function importMembers(
     const preview = await api.read<Preview>({ method: 'PUT', path: `${path}?dryRun=true`, file: source })
     const { plan, needsReview } = preview
     tell(tableOf(plan))
-    if (needsReview) tell('This is more than the partner’s share of the members: the import needs a review.')
+    if (needsReview) tell('This exceeds the partner’s limit for offboarding: the import needs a review.')
     const isNothing = plan.invite + plan.update + plan.bringBack + plan.offboard === 0
     if (options.dryRun || isNothing) {
       tell(isNothing ? 'There is nothing to do.' : 'Nothing was done: this is a dry run.')
@@ -53,19 +53,19 @@ export async function importMembers(
     }
     if (plan.offboard > 0 && !options.yes) await agree(api, preview)
     await requireUnchanged(source)
-    // The same for every attempt of this call: an answer that was lost on the way is no second job.
+    // The same key for every attempt: a lost response must not create a second job.
     const headers = { 'x-idempotency-key': `members-import-${randomUUID()}` }
-    // Should there be more of them by now, the job waits, and the question is asked again.
+    // If more members would be offboarded by now, the job waits for review and the user is asked again.
     const agreed = `${path}?offboardMax=${plan.offboard}`
     const { jobId } = await api.read<{ jobId: string }>({ method: 'PUT', path: agreed, headers, file: source })
     tell(`The job is ${jobId}.`)
     const job = await seeThrough(api, { jobId, options, offboardMax: plan.offboard })
     const { result, counts } = await writeResult(api, { source, jobId })
     const { broughtBack, offboarded, unchanged, failed, ...more } = counts
-    tell(table([{ ...more, 'brought back': broughtBack, offboarded, unchanged, failed }]))
-    tell(`What became of each row: ${result}`)
+    tell(table([{ ...more, reinstated: broughtBack, offboarded, unchanged, failed }]))
+    tell(`Results by row: ${result}`)
     report({ jobId, status: job.progress.type, done: counts, result })
-    if (failed > 0) throw new Error(`${failed} of them had become impossible meanwhile; the file of results says why`)
+    if (failed > 0) throw new Error(`${failed} changes were no longer possible; the results file says why`)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     if (error.issues.some(issue => issue.code === 'FileContent'))
@@ -74,7 +74,7 @@ export async function importMembers(
   }
 }
 
-/** Lets a job go on, and waits for its end. */
+/** Approves a job and waits for it to end. */
 export async function approve(api: Api, jobId: string) {
   await review(api, { jobId, verb: 'approve' })
   return summaryOf(await follow(api, jobId))
@@ -84,12 +84,12 @@ export async function reject(api: Api, jobId: string) {
   return summaryOf(await review(api, { jobId, verb: 'reject' }))
 }
 
-/** Asks whether they may go. @throws with a sentence when they may not, or there is no terminal to ask at */
+/** Asks the user to confirm the offboarding. @throws Error if the user declines, or there is no terminal */
 async function agree(api: Api, { plan, offboard }: Preview): Promise<void> {
   const howMany = `${plan.offboard} of ${await countMembers(api)} members`
   if (!isInteractive()) {
     throw new Error(
-      `${howMany} would be offboarded, and there is no terminal to ask at. Nothing was done; look at it with --dry-run, then add --yes`,
+      `${howMany} would be offboarded, and there is no terminal to confirm it. Nothing was done; check it with --dry-run, then add --yes`,
     )
   }
   console.error(`\n${howMany} would be offboarded, because they are not in the file:\n`)
@@ -98,7 +98,7 @@ async function agree(api: Api, { plan, offboard }: Preview): Promise<void> {
   if (!(await ask('From then on they cannot withdraw.'))) throw new Error('Nothing was done')
 }
 
-// With their e-mail addresses, since ids mean nothing to a person.
+// Lists members with their e-mail addresses, since ids mean nothing to the user.
 async function named(api: Api, memberIds: string[]): Promise<string> {
   const asked = memberIds.slice(0, limits.namedMax)
   const query = asked.map(memberId => `memberIds=${memberId}`).join('&')
@@ -114,7 +114,7 @@ async function countMembers(api: Api): Promise<number> {
   return (await api.read<{ total: number }>({ path })).total
 }
 
-/** Waits for the end of a job, over a review if it comes to one. @throws with a sentence when it was not to be */
+/** Waits for a job to end, including a review. @throws Error if the job is rejected */
 async function seeThrough(
   api: Api,
   { jobId, options, offboardMax }: { jobId: string; options: ImportOptions; offboardMax: number },
@@ -122,16 +122,16 @@ async function seeThrough(
   let job = await follow(api, jobId)
   if (job.progress.type === 'AwaitingReview') {
     const { offboard } = await planOf(api, jobId)
-    // The user who agreed to so many was told that it is more than the partner's share.
+    // The user has already been told that this number exceeds the partner's limit.
     if (offboard > offboardMax && !options.yes) {
-      const what = `By now the import offboards ${offboard} of ${await countMembers(api)} members.`
+      const what = `The import would now offboard ${offboard} of ${await countMembers(api)} members.`
       if (!isInteractive()) throw new Error(`${what} ${waysOfReview(jobId)}`)
       if (!(await ask(`${what} Approve it?`))) {
         await review(api, { jobId, verb: 'reject' })
         throw new Error(`The job ${jobId} was rejected; nothing was done`)
       }
     }
-    console.error('The review: approved, as agreed to.')
+    console.error('The review was approved, as confirmed.')
     await review(api, { jobId, verb: 'approve' })
     job = await follow(api, jobId)
   }
@@ -153,7 +153,7 @@ async function follow(api: Api, jobId: string): Promise<Job> {
       if (type !== 'Processing' && type !== 'NotReady') return job
       if (type === 'NotReady') {
         await requireNoReviewAhead(api, jobId)
-        if (!isToldOfQueue) console.error('The import waits behind another job of this partner.')
+        if (!isToldOfQueue) console.error('The import is queued behind another job of this partner.')
         isToldOfQueue = true
       }
       if (done > doneBefore) movedAtMs = performance.now()
@@ -162,14 +162,14 @@ async function follow(api: Api, jobId: string): Promise<Job> {
         movedAtMs = Number.POSITIVE_INFINITY
         progress.end()
         console.error(
-          'Nothing moves: does a worker run (openwage start --worker)? Ctrl-C ends only this command; the import goes on.',
+          'No progress: is a worker running (openwage start --worker)? Ctrl-C ends only this command; the import continues.',
         )
       }
       await wait(pauseMs)
     }
   } catch (error) {
     if (error instanceof Refusal || error instanceof QueuedBehindReview || !(error instanceof Error)) throw error
-    throw new Error(`${error.message}. The job ${jobId} goes on without this command`, { cause: error })
+    throw new Error(`${error.message}. The job ${jobId} continues without this command`, { cause: error })
   } finally {
     progress.end()
   }
@@ -207,7 +207,7 @@ async function writeResult(api: Api, { source, jobId }: { source: MemberSource; 
   const results = await api.open({ path, headers: { accept: 'text/csv' } })
   const result = await annotate(source, counting(notesOf(results), counts)).catch(error => {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new Error(`The import is done, but the file of its results could not be written: ${reason}`, { cause: error })
+    throw new Error(`The import has ended, but its results file could not be written: ${reason}`, { cause: error })
   })
   return { result, counts }
 }
@@ -228,13 +228,13 @@ async function tellFaults({ issues }: Refusal, { source, tell, report }: Telling
   const shown = faults.slice(0, limits.faultsShownMax)
   tell(table(shown.map(({ row, message }) => ({ row, 'what is wrong': message }))))
   const more = faults.length - shown.length
-  // What is wrong with the header, or the file as a whole, stands beside no row.
+  // Faults of the header or the whole file belong to no row.
   const result = faults.some(fault => fault.row > 1) ? await writeFaults(source, faults) : null
   if (more > 0) tell(`and ${more} more rows, in the file below${closing === null ? '' : `; ${closing}`}`)
-  if (result !== null) tell(`Each fault beside its row: ${result}`)
+  if (result !== null) tell(`Faults by row: ${result}`)
   report({ faults, more: closing, result })
   const howMany = closing === null ? faults.length : `More than ${limits.faultsMax}`
-  return new Error(`${howMany} ${howMany === 1 ? 'row is' : 'rows are'} at fault, and nothing was done`)
+  return new Error(`${howMany} ${howMany === 1 ? 'row is' : 'rows are'} invalid; nothing was done`)
 }
 
 async function writeFaults(source: MemberSource, faults: Fault[]): Promise<string> {
@@ -258,13 +258,13 @@ async function withWayOut(api: Api, refusal: Refusal): Promise<Error> {
   return waiting === undefined ? refusal : new Error(`${refusal.message}. ${waysOfReview(waiting.id)}`)
 }
 
-/** A review may take days. @throws with a sentence if the job is queued behind one */
+/** A review may take days. @throws Error if the job is queued behind one */
 async function requireNoReviewAhead(api: Api, jobId: string): Promise<void> {
   const { jobs } = await api.read<{ jobs: Job[] }>({ path: '/v1/members/jobs?take=100' })
   const inReview = jobs.find(job => job.progress.type === 'AwaitingReview')
   if (inReview === undefined) return
   throw new QueuedBehindReview(
-    `The job ${jobId} is queued behind ${inReview.id}, which is waiting for a review, and goes on without this command. ${waysOfReview(inReview.id)}`,
+    `The job ${jobId} is queued behind ${inReview.id}, which is waiting for a review, and continues without this command. ${waysOfReview(inReview.id)}`,
   )
 }
 
@@ -279,5 +279,5 @@ function summaryOf({ id, progress }: Job) {
 }
 
 function tableOf({ invite, update, bringBack, offboard, unchanged }: Plan): string {
-  return table([{ invite, update, 'bring back': bringBack, offboard, unchanged }])
+  return table([{ invite, update, reinstate: bringBack, offboard, unchanged }])
 }

@@ -2,20 +2,20 @@ import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { mediaTypes } from '../src/http/file-kinds.ts'
 
-/** A file of members, as the command names it. */
+/** A member file, as named on the command line. */
 export type MemberFile = { path: string; mediaType: string }
 
-/** The same file as it was when it was looked at. */
+/** A member file with its size and change time when it was checked. */
 export type MemberSource = MemberFile & { kind: 'csv' | 'xlsx'; bytes: number; changedAtMs: number }
 
-/** What a file is by its ending; undefined for what is no list of members. */
+/** Media type by file extension; undefined if it is not a member file. */
 export function mediaTypeOf(file: string): string | undefined {
   const ending = path.extname(file).toLowerCase()
   if (ending === '.xlsx') return mediaTypes.xlsx
   return ['.csv', '.txt', '.tsv'].includes(ending) ? mediaTypes.csv : undefined
 }
 
-/** @throws with a sentence when there is no such file */
+/** @throws Error with a readable message if there is no such file */
 export async function lookAt(file: MemberFile): Promise<MemberSource> {
   const found = await stat(file.path).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'ENOENT' ? new Error(`There is no file ${file.path}`, { cause: error }) : error
@@ -25,7 +25,7 @@ export async function lookAt(file: MemberFile): Promise<MemberSource> {
   return { ...file, kind, bytes: found.size, changedAtMs: found.mtimeMs }
 }
 
-/** @throws with a sentence if the file has changed since it was checked: the user agreed to another list */
+/** @throws Error if the file has changed since it was checked, since the user agreed to another list */
 export async function requireUnchanged(source: MemberSource): Promise<void> {
   const { bytes, changedAtMs } = await lookAt(source)
   if (bytes === source.bytes && changedAtMs === source.changedAtMs) return

@@ -221,11 +221,11 @@ describe('a file with faults', () => {
       ),
     )
     expect(faultsOf(answer)).toEqual([
-      '3: email: is not an e-mail address, like sam.okafor@example.com; sort_code: must be 6 digits, like 089999; account_number: must be 8 digits, like 66374958; dob: is not a day that exists, from 1900 on, written like 1990-06-24; gender: must be one of Female, Male, NonBinary; enable_payroll: must be true or false; account_holder: is empty, but there is an account',
-      '4: The phone number cannot be one in GB; write it with its country, like +447700900123; The dob must be a day from 1900-01-01 to today; There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
+      '3: email: is not an e-mail address, like sam.okafor@example.com; sort_code: must be 6 digits, like 089999; account_number: must be 8 digits, like 66374958; dob: is not a valid date from 1900 on, like 1990-06-24; gender: must be one of Female, Male, NonBinary; enable_payroll: must be true or false; account_holder: is empty, but there is an account',
+      '4: The phone number is not possible in GB; include the country code, like +447700900123; The dob must be a day from 1900-01-01 to today; There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
       '5: The bank account fails its check; look for a mistyped digit',
-      '6: email: is that of row 2 as well',
-      '7: The e-mail can change only while the member is invited; this one is active; worker_id: is that of row 2 as well',
+      '6: email: duplicate of row 2',
+      '7: The e-mail can change only while the member is invited; this one is active; worker_id: duplicate of row 2',
       '8: The e-mail can change only while the member is invited; this one is active',
       '11: first_name: is empty; account_number: is empty, but there is a sort_code; account_holder: is empty, but there is an account',
     ])
@@ -252,8 +252,8 @@ describe('a file with faults', () => {
     expect(faultsOf(await upload(partner, file(header, bad)))).toEqual([
       [
         '2: email: is not an e-mail address, like sam.okafor@example.com',
-        'dob: is not a day that exists, from 1900 on, written like 1990-06-24',
-        'The phone number cannot be one in GB; write it with its country, like +447700900123',
+        'dob: is not a valid date from 1900 on, like 1990-06-24',
+        'The phone number is not possible in GB; include the country code, like +447700900123',
         'The bank account fails its check; look for a mistyped digit',
         'There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
       ].join('; '),
@@ -266,7 +266,7 @@ describe('a file with faults', () => {
     const faults = faultsOf(await upload(partner, file(minimal, row('ann'), ...bad)))
     expect(faults).toHaveLength(1_001)
     expect(faults[0]).toMatch(/^3: email/)
-    expect(faults.at(-1)).toBe('1502: and at least 500 more of the 1501 rows that were looked at are at fault')
+    expect(faults.at(-1)).toBe('1502: at least 500 more of the 1501 rows checked are invalid')
   })
 
   test('counts as well those that only the comparison with the members finds', async () => {
@@ -276,7 +276,7 @@ describe('a file with faults', () => {
       await upload(partner, file(`${minimal},sort_code,account_number,account_holder`, ...failing)),
     )
     expect(faults).toHaveLength(1_001)
-    expect(faults.at(-1)).toBe('1101: and at least 100 more of the 1100 rows that were looked at are at fault')
+    expect(faults.at(-1)).toBe('1101: at least 100 more of the 1100 rows checked are invalid')
     const misspelt = Array.from({ length: 1_100 }, (_, index) => row(`m${index}`).replace('Silver', 'Sliver'))
     expect(faultsOf(await upload(partner, file(minimal, ...misspelt)))).toHaveLength(1_001)
   })
@@ -285,7 +285,7 @@ describe('a file with faults', () => {
     const partner = await employer()
     const lines = [row('ann', ',0000-05-05'), row('ben', ',').replace('Silver', 'Sil\u{d800}ver')]
     const answer = await upload(partner, Buffer.from(file(`${minimal},dob`, ...lines), 'utf8'))
-    expect(faultsOf(answer)[0]).toBe('2: dob: is not a day that exists, from 1900 on, written like 1990-06-24')
+    expect(faultsOf(answer)[0]).toBe('2: dob: is not a valid date from 1900 on, like 1990-06-24')
     const text = (value: string) => ({ type: String, value })
     const cells = ['ann@example.com', 'Ann', 'Okafor', '', 'Sil_x0000_ver'].map(text)
     const raw = await writeExcelFile([minimal.split(',').map(text), cells] as never).toBuffer()
@@ -511,7 +511,7 @@ describe('while a job is applied', () => {
     expect(await told(partner, jobId)).toEqual([
       `2 Update Failed ann another member, ${taken.body.memberId}, has the e-mail or the worker_id`,
       '3 Update Done ben',
-      '4 Invite Failed cem another member has got the e-mail or the worker_id since the file was read',
+      '4 Invite Failed cem another member has taken the e-mail or the worker_id since the file was read',
       '5 Invite Done dee',
       ' Offboard Done old',
     ])
@@ -823,7 +823,7 @@ describe('a queue of jobs', () => {
     const bad = [row('cem').replace('Silver', 'Platinum'), row('ann'), row('ann'), row('ben').replace('@', '')]
     expect(faultsOf(await upload(partner, file(minimal, ...bad)))).toEqual([
       '2: There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
-      '4: email: is that of row 3 as well',
+      '4: email: duplicate of row 3',
       '5: email: is not an e-mail address, like sam.okafor@example.com',
     ])
     expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(2)
@@ -1117,7 +1117,7 @@ describe('a workbook', () => {
     )
     expect(faultsOf(await upload(await employer(), raw, { headers: xlsx }))).toEqual([
       '2: phone: the cell is a number (447700900123), which loses leading zeros; format the column as text and type it again; worker_id: the cell is a number (7), which loses leading zeros; format the column as text and type it again; dob: the cell is a number; format the column as a date, or type it like 1990-06-24; sort_code: the cell is a number (89999), which loses leading zeros; format the column as text and type it again; account_number: the cell is a number (6374958), which loses leading zeros; format the column as text and type it again',
-      '3: first_name: holds #N/A, the error of a formula',
+      '3: first_name: contains the formula error #N/A',
     ])
   })
 

@@ -22,7 +22,7 @@ export type Reading = {
 
 /** Result of the reader thread. */
 export type Read = {
-  /** Columns in the order of the file. */
+  /** Columns, in the order of the file. */
   columns: Column[]
   /** Rows below the header, including faulty ones. */
   rowCount: number

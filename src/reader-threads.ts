@@ -3,13 +3,13 @@ import { parentPort, type Transferable, Worker } from 'node:worker_threads'
 import { problem } from './errors.ts'
 
 type Limits = {
-  /** Tasks that are read at once; each holds a heap. */
+  /** Tasks that are read at once; each has its own heap. */
   threadsMax: number
   /** How long a task waits for a thread before it is refused. */
   waitMsMax: number
   /** How long an idle thread is kept: starting one takes a third of a second, longer than most tasks. */
   idleMsMax: number
-  /** A thread that has sent nothing for this long never will. */
+  /** A thread that has sent nothing for this long is considered stuck. */
   silenceMsMax: number
 }
 
@@ -19,8 +19,8 @@ type Message<Batch, Found> = { batch: Batch } | { found: Found }
 export class ReaderExhausted extends Error {}
 
 /**
- * Threads that read what callers send. What is too large, or hostile, exhausts its thread: the main thread goes on and
- * keeps its memory.
+ * Threads that read what callers send. Input that is too large or hostile exhausts only its thread; the main thread keeps
+ * running and keeps its memory.
  */
 export class ReaderThreads<Task, Batch, Found> {
   private readonly module: URL
@@ -37,8 +37,8 @@ export class ReaderThreads<Task, Batch, Found> {
 
   /**
    * Reads one input in a thread. The thread is at most a few batches ahead of `onBatch`.
-   * @param isKept whether the next task may have the same thread
-   * @throws ReaderExhausted; Problem `ServiceUnavailable` when all threads are taken, `BadRequest` when the caller has hung up
+   * @param isKept whether the thread may be reused for the next task
+   * @throws ReaderExhausted; Problem `ServiceUnavailable` when all threads are taken, `BadRequest` when the caller has disconnected
    */
   async read(
     task: Task,
@@ -68,7 +68,7 @@ export class ReaderThreads<Task, Batch, Found> {
     } finally {
       if (worker !== undefined) {
         if (isReusable) this.keep(worker, heapMbMax)
-        // Only then is nothing read any more, so that the caller may close what the thread was reading from.
+        // Wait for the thread to stop reading, so that the caller may close the file.
         else await worker.terminate()
       }
       this.release()
@@ -91,7 +91,7 @@ export class ReaderThreads<Task, Batch, Found> {
     }
     this.waiting.push(take)
     const timer = setTimeout(() => give(busy()), this.limits.waitMsMax)
-    const abort = () => give(hungUp())
+    const abort = () => give(disconnected())
     signal.addEventListener('abort', abort, { once: true })
     try {
       await turn.promise
@@ -112,7 +112,7 @@ export class ReaderThreads<Task, Batch, Found> {
     const worker = new Worker(this.module, {
       resourceLimits: { maxOldGenerationSizeMb: heapMbMax, maxYoungGenerationSizeMb: 16 },
     })
-    // `receive` hears of it; an idle thread that ends is not missed.
+    // `receive` handles errors; an idle thread that fails is simply dropped.
     worker.on('error', () => undefined)
     worker.once('exit', () => this.forget(worker))
     return worker
@@ -126,7 +126,7 @@ export class ReaderThreads<Task, Batch, Found> {
   }
 
   private keep(worker: Worker, heapMbMax: number): void {
-    // An idle thread does not keep the program running.
+    // An idle thread must not keep the process alive.
     worker.unref()
     const timer = setTimeout(() => void worker.terminate(), this.limits.idleMsMax).unref()
     this.idle.push({ worker, heapMbMax, timer })
@@ -150,14 +150,14 @@ export class ReaderThreads<Task, Batch, Found> {
       for await (const [message] of on(worker, 'message', { signal: ended, close: ['exit'] })) {
         const { batch, found } = message as Partial<{ batch: Batch; found: Found }>
         if (found !== undefined) return found
-        // Time that the batch takes here is not the thread's.
+        // Time spent on the batch here does not count as silence of the thread.
         clearTimeout(timer)
         if (batch !== undefined) await onBatch(batch)
         timer = listen()
         worker.postMessage('more')
       }
     } catch (error) {
-      if (signal.aborted) throw hungUp()
+      if (signal.aborted) throw disconnected()
       const isExhausted = silence.signal.aborted || (error as { code?: string }).code === 'ERR_WORKER_OUT_OF_MEMORY'
       throw isExhausted ? new ReaderExhausted('The input exhausts its reader', { cause: error }) : error
     } finally {
@@ -169,29 +169,24 @@ export class ReaderThreads<Task, Batch, Found> {
 
 function busy() {
   const headers = { 'retry-after': '5' }
-  return problem(
-    'ServiceUnavailable',
-    'Several large bodies are being read already; try again in a moment',
-    {},
-    headers,
-  )
+  return problem('ServiceUnavailable', 'Too many large bodies are being read; try again in a moment', {}, headers)
 }
 
-function hungUp() {
+function disconnected() {
   return problem('BadRequest', 'The caller has disconnected')
 }
 
 /**
- * Makes the module that calls it a reader: call it once, at the top level of the thread.
- * @param read reads one input and hands its rows to `send`; what it throws ends the thread, and the request
- * @param batchesAhead batches that may be on their way to the main thread at once
+ * Serves reads in a worker thread. Call it once, at the top level of the thread's module.
+ * @param read reads one input and passes its rows to `send`; an error ends the thread and fails the request
+ * @param batchesAhead batches that may be in flight to the main thread
  */
 export function serveReads<Task extends object, Batch, Found>(
   read: (task: Task, send: (batch: Batch, transfer?: Transferable[]) => Promise<void>) => Promise<Found>,
   { batchesAhead }: { batchesAhead: number },
 ): void {
   const port = parentPort
-  if (port === null) throw new Error('This module is run in a thread')
+  if (port === null) throw new Error('This module must run in a worker thread')
   const post = (message: Message<Batch, Found>, transfer: Transferable[] = []) => port.postMessage(message, transfer)
   let credits = batchesAhead
   let wake: (() => void) | undefined

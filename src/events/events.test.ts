@@ -89,7 +89,7 @@ test('an event that the catalogue does not declare, or whose data is not as decl
 })
 
 describe('the feed', () => {
-  test('gives every event, oldest first, and says whether there is more', async () => {
+  test('returns every event, oldest first, and says whether there are more', async () => {
     const first = await get()
     expect(first.body).toEqual({
       events: [
@@ -117,7 +117,7 @@ describe('the feed', () => {
     })
   })
 
-  test('is not held up by a transaction that stays open: what that appends comes later', async () => {
+  test('is not blocked by an open transaction, whose events come later', async () => {
     const { seen, readOn } = reader()
     await appendNow('before')
     const open = await openTransaction()
@@ -129,7 +129,7 @@ describe('the feed', () => {
     expect(resourcesOf(seen)).toEqual(['cycle', 'before', 'meanwhile', 'late'])
   })
 
-  test('of one partner is complete while another partner’s transaction stays open, even one that numbers its feed', async () => {
+  test('of one partner is complete while another partner’s transaction is open, even one that numbers its feed', async () => {
     const slow = mine
     await appendNow('slow')
     await numberAll()
@@ -161,7 +161,7 @@ describe('the feed', () => {
     expect(resourcesOf((await get()).body.events).sort()).toEqual(['cycle', 'slow', 'uncommitted'])
   })
 
-  test('has one order for good, however many read and number it at once', async () => {
+  test('has one permanent order, however many readers number it concurrently', async () => {
     const readers = Array.from({ length: 4 }, () => reader('take=3'))
     const names = Array.from({ length: 40 }, (_, index) => `r${index}`)
     await Promise.all([...names.map(name => appendNow(name)), ...readers.map(({ readOn }) => readOn())])
@@ -171,7 +171,7 @@ describe('the feed', () => {
     for (const other of others) expect(other).toEqual(first)
   })
 
-  test('says that there is more while a backlog is still being numbered, and the worker numbers it all', async () => {
+  test('says that there are more while a backlog is being numbered, and the worker numbers all of it', async () => {
     // Their ids run against their sequence, which is what counts.
     const ids = Array.from({ length: 7_000 }, () => newId('event', harness.clock.now())).reverse()
     await sql`
@@ -186,7 +186,7 @@ describe('the feed', () => {
     expect(seen.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 7_000 }, (_, index) => index + 1))
   })
 
-  test('misses nothing while many write at once, and repeats nothing', async () => {
+  test('neither misses nor repeats an event under concurrent writes', async () => {
     const { seen, readOn } = reader('take=7')
     const writers = Array.from({ length: 12 }, async (_, writer) => {
       for (let round = 0; round < 8; round++) {
@@ -207,7 +207,7 @@ describe('the feed', () => {
     expect(new Set(seen.map(({ id }) => id)).size).toBe(seen.length)
   })
 
-  test('keeps the events of a resource in their sequence, also when a later transaction was the first to append', async () => {
+  test('keeps the events of a resource in sequence, even if a later transaction emits first', async () => {
     const early = await openTransaction()
     await appendNow('shared')
     await appendNow('shared')
@@ -219,7 +219,7 @@ describe('the feed', () => {
     expect(resourcesOf(seen)).toContain('own')
   })
 
-  test('gives only the types that were asked for', async () => {
+  test('returns only the requested types', async () => {
     await appendNow('one', 'job.rejected')
     for (const name of ['two', 'three', 'four']) await appendNow(name)
     await appendNow('five', 'job.rejected')
@@ -257,7 +257,7 @@ describe('the feed', () => {
     }
   })
 
-  test('reaches back 30 days: older events have left it and are no cursor to read on from', async () => {
+  test('reaches back 30 days: older events have left it and are no longer valid cursors', async () => {
     await appendNow('old')
     const old = (await get()).body.events.at(-1).id
     harness.clock.advance({ days: 29 })
@@ -272,7 +272,7 @@ describe('the feed', () => {
     expect((await get()).body.events).toEqual([])
   })
 
-  test('answers for another partner’s event exactly as for one that does not exist', async () => {
+  test('responds to another partner’s event exactly as to an unknown one', async () => {
     const { key } = await harness.addPartner('Foreign')
     const foreign = (await get('', { key })).body.events[0].id
     const answer = await get(`?after=${foreign}`)
@@ -283,7 +283,7 @@ describe('the feed', () => {
     expect((await get()).body.events).toHaveLength(1)
   })
 
-  test('from now gives no events, but the place from which all later ones are read', async () => {
+  test('from now returns no events, but a cursor for all later ones', async () => {
     for (const name of ['one', 'two', 'three']) await appendNow(name)
     const newest = (await get()).body.events.at(-1).id
     const end = { events: [], lastEventId: newest, hasMore: false, take: 50 }
@@ -296,7 +296,7 @@ describe('the feed', () => {
     expect([both.status, both.body.issues[0]]).toMatchObject([400, { code: 'QueryValidation', path: 'from' }])
   })
 
-  test('from now is behind everything that is committed, and misses nothing of a transaction that is still open', async () => {
+  test('from now starts after everything committed, and misses nothing of an open transaction', async () => {
     await appendNow('before')
     const open = await openTransaction()
     await appendNow('meanwhile')
@@ -305,7 +305,7 @@ describe('the feed', () => {
     expect(resourcesOf((await get(`?after=${lastEventId}`)).body.events)).toEqual(['late'])
   })
 
-  test('from now, where there is no event yet, reads on from the beginning', async () => {
+  test('from now, without any event yet, continues from the beginning', async () => {
     // As for a partner whose events are all older than the feed.
     harness.clock.advance({ days: 31 })
     expect((await get('?from=now')).body).toEqual({ events: [], lastEventId: null, hasMore: false, take: 50 })
@@ -315,13 +315,13 @@ describe('the feed', () => {
     expect(lastEventId).toBe(listed[0].id)
   })
 
-  test('needs a key that may read pay', async () => {
+  test('needs a key with permission to read pay', async () => {
     const { secret } = await harness.addKey(['members:read'], { partnerId: mine.partner.id })
     expect((await get('', { key: secret })).status).toBe(403)
     expect((await get('', { key: null })).status).toBe(401)
   })
 
-  test('with an idempotency key gives the first answer again, whatever has happened since', async () => {
+  test('with an idempotency key replays the first response, whatever has happened since', async () => {
     const headers = { 'x-idempotency-key': 'read-once' }
     const first = await get('', { headers })
     await appendNow('later')

@@ -114,7 +114,7 @@ describe('a float', () => {
     )
   })
 
-  test('never gives out more than is free', async () => {
+  test('never releases more than is free', async () => {
     await fund(10_000n)
     await complete(await intentOf(await addMember(12_000)))
     await expect(takeOut(5_051n)).rejects.toThrow('Only 50.50 GBP is free')
@@ -122,14 +122,14 @@ describe('a float', () => {
     expect(await show()).toMatchObject({ float: 4_950n, pending: 4_950n, free: 0n })
   })
 
-  test('two who take out at once take turns: together they never get more than is free', async () => {
+  test('two concurrent withdrawals from a float are serialised, and together never take more than is free', async () => {
     await fund(10_000n)
     const results = await Promise.allSettled(Array.from({ length: 8 }, () => takeOut(3_000n)))
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(3)
     expect(await show()).toMatchObject({ free: 1_000n })
   })
 
-  test('moves once for each reference, whichever way and however often it is repeated', async () => {
+  test('moves once for each reference, in either direction and however often it is repeated', async () => {
     const moving = (move: typeof float.fund, amount: bigint, reference = 'transfer 17') =>
       inTx<float.Moved>(tx => move(tx, { partnerId, amount: gbp(amount), reference, now: harness.clock.now() }))
     const all = await Promise.all(Array.from({ length: 8 }, () => moving(float.fund, 10_000n)))
@@ -156,7 +156,7 @@ describe('a float', () => {
     expect(theirs.isRepeated).toBe(false)
   })
 
-  test('holds no more than JSON can represent exactly', async () => {
+  test('is limited to what JSON can represent exactly', async () => {
     const most = BigInt(Number.MAX_SAFE_INTEGER)
     await fund(1n)
     await expect(fund(most)).rejects.toThrow('add at most 90071992547409.90 GBP')
@@ -176,7 +176,7 @@ describe('a float', () => {
 })
 
 describe('below its floor', () => {
-  test('intents and completions are refused with a time to come back, and the balance says so', async () => {
+  test('intents and completions are refused with a retry time, and the balance says so', async () => {
     const memberId = await addMember(12_000)
     await fund(20_000n)
     const pending = await intentOf(memberId)
@@ -196,7 +196,7 @@ describe('below its floor', () => {
     expect((await complete(pending)).status).toBe(201)
   })
 
-  test('a refused completion leaves its idempotency key free, and goes through when the float is funded', async () => {
+  test('a refused completion leaves its idempotency key unused, and succeeds once the float is funded', async () => {
     const memberId = await addMember(12_000)
     const pending = await intentOf(memberId)
     await setFloor(1n)
@@ -208,7 +208,7 @@ describe('below its floor', () => {
     expect((await complete(pending, headers)).headers['idempotency-replayed']).toBe('true')
   })
 
-  test('only members of that currency are refused, and only this partner’s', async () => {
+  test('only this partner’s members in that currency are refused', async () => {
     const memberId = await harness.addMember({ available: 12_000, key: mine.key, tier: 'Silver EU', currency: 'EUR' })
     await setFloor(1n)
     expect((await createIntent(memberId, 5_000, 'EUR')).status).toBe(201)
@@ -223,8 +223,8 @@ describe('below its floor', () => {
   })
 })
 
-describe('a fall below the floor has one event', () => {
-  test('from the withdrawal that causes it, in its transaction; the next one is refused and has none', async () => {
+describe('a fall below the floor emits one event', () => {
+  test('in the transaction of the withdrawal that causes it; the next one is refused and emits none', async () => {
     await fund(20_000n)
     await setFloor(12_000n)
     const [first, second, third] = [await addMember(9_000), await addMember(9_000), await addMember(9_000)]
@@ -243,7 +243,7 @@ describe('a fall below the floor has one event', () => {
     expect(await lowEvents()).toMatchObject([{ sequence: 1 }, { sequence: 2, data: { free: { amount: 10_150 } } }])
   })
 
-  test('from money that is taken out, and from a floor that is raised', async () => {
+  test('when money is taken out, and when the floor is raised', async () => {
     await fund(20_000n)
     await setFloor(15_000n)
     await takeOut(5_000n)
@@ -259,7 +259,7 @@ describe('a fall below the floor has one event', () => {
     expect(await show()).toMatchObject({ floor: null, lowSince: null })
   })
 
-  test('of two withdrawals that cross it only together, both go through, and the watch notes it once', async () => {
+  test('when two withdrawals cross it only together: both succeed, and the watch task emits it once', async () => {
     await fund(20_000n)
     await setFloor(11_000n)
     const [first, second] = [await addMember(9_000), await addMember(9_000)]
@@ -275,7 +275,7 @@ describe('a fall below the floor has one event', () => {
     expect(await show()).toMatchObject({ lowSince: harness.clock.now() })
   })
 
-  test('of ten withdrawals at once that each cross it, one has the event', async () => {
+  test('when ten concurrent withdrawals each cross it', async () => {
     await fund(12_000n)
     const members = await Promise.all(Array.from({ length: 10 }, () => addMember(9_000)))
     const pending = await Promise.all(members.map(memberId => intentOf(memberId)))
@@ -284,7 +284,7 @@ describe('a fall below the floor has one event', () => {
     expect(await lowEvents()).toHaveLength(1)
   })
 
-  test('money that comes back ends it within a turn of the watch', async () => {
+  test('a refund ends it within one run of the watch task', async () => {
     await fund(20_000n)
     const completed = await complete(await intentOf(await addMember(9_000)))
     await setFloor(16_000n)
@@ -297,7 +297,7 @@ describe('a fall below the floor has one event', () => {
   })
 })
 
-test('a partner that is paused by hand is refused in the same way, until it is resumed', async () => {
+test('a manually paused partner is refused in the same way, until it is resumed', async () => {
   const memberId = await addMember(12_000)
   const pending = await intentOf(memberId)
   await inTx(tx => pausePartner(tx, partnerId))

@@ -53,7 +53,7 @@ async function openBooking(amount: bigint) {
   }
 }
 
-test('folding leaves out what is not committed, and the sum misses nothing when that ends', async () => {
+test('folding skips uncommitted changes, and the sum is complete once they commit', async () => {
   await bookNow(1n)
   const committedLater = await openBooking(10n)
   const rolledBack = await openBooking(100n)
@@ -69,7 +69,7 @@ test('folding leaves out what is not committed, and the sum misses nothing when 
   expect(await sum()).toBe(1_011n)
 })
 
-test('folding at any moment, several at once and beside bookings, never changes what the sum is', async () => {
+test('folding at any time, concurrently and alongside bookings, never changes the sum', async () => {
   const amounts = Array.from({ length: 60 }, (_, index) => 2n ** BigInt(index % 30))
   await Promise.all(amounts.flatMap((amount, index) => [bookNow(amount), ...(index % 5 === 0 ? [fold(7)] : [])]))
   const expected = amounts.reduce((all, amount) => all + amount, 0n)
@@ -80,7 +80,7 @@ test('folding at any moment, several at once and beside bookings, never changes 
   expect(await total()).toEqual({ floatBalance: expected })
 })
 
-test('a float with few changes is left alone', async () => {
+test('a float with few changes is not folded', async () => {
   await bookNow(5n)
   const due = async (countMin: number) => await floatsToFold(harness.db, { countMin })
   const mine = { partnerId, currency: 'GBP' }
@@ -92,7 +92,7 @@ test('a float with few changes is left alone', async () => {
   expect(await sum()).toBe(11n)
 })
 
-test('a movement of many transfers is one change, so that a sum reads few rows however much was booked', async () => {
+test('a movement of many transfers is one change, so that a sum reads few rows', async () => {
   await harness.db.transaction().execute(tx =>
     post(tx, {
       ...{ partnerId, movementId: 'fm_test', reason: 'float.funded', now: harness.clock.now() },

@@ -11,7 +11,7 @@ afterAll(() => harness.stop())
 
 const log = pino({ level: 'silent' })
 
-test('a row whose e-mail or worker_id is taken before its turn fails, and the others are invited and told of once', async () => {
+test('a row whose e-mail or worker_id has been taken fails; the others are invited, with one event each', async () => {
   const { partner, key } = await harness.addPartner('Employer')
   const row = (name: string) => `${name}@example.com,${name},Okafor,,Silver,${name}`
   const raw = ['email,first_name,last_name,phone,tier,worker_id', ...['ann', 'ben', 'cem', 'dan'].map(row)].join('\n')

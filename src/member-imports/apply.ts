@@ -15,24 +15,24 @@ import {
 import { absentValues, columnSpecs } from '../members/fields.ts'
 import { type Action, actionOf, type FileTerms, faultOf, type Kind, planOfActions, readCommands } from './plan.ts'
 
-/** A job that is to be applied, locked. It was sent when it was created. */
+/** A locked job that is being applied. `createdAt` is when it was sent. */
 export type Job = FileTerms & { kind: Kind; steps: number; appliedThrough: number; createdAt: Date }
 
-// A chunk of a file holds its members' locks for a fraction of a second. Actions are applied all or none.
+// A chunk of a file holds its members' locks for a fraction of a second. Actions are applied atomically.
 const stepsAtOnce = { file: 1_000, actions: 10_000 }
 
-// Actions that build on each other, such as those of one member, are written one after the other, all in one transaction.
+// Actions that depend on each other, such as those of one member, are written one after the other in one transaction.
 export const wavesMax = 100
 
 type Step = { step: number; action: Action; memberId: string; command: MemberCommand | null; fault: string | null }
 
-/** What a step came to: what was done, or why it was not. */
+/** What a step did, or why it failed. */
 type Outcome = { step: number; action?: Action; fault?: string | undefined }
 
 /**
- * Takes the next steps of a job. They are decided again: what was planned may have become impossible, or unnecessary, while
- * the job waited. Of a file, such a row is noted and the others are taken; of actions, none is. A step that was planned as failed
- * is not taken.
+ * Applies the next steps of a job. They are decided again, since a planned step may have become impossible or unnecessary while
+ * the job waited. An impossible row of a file is marked as failed and the others are applied; an impossible action rejects the
+ * whole job. Steps that were planned as failed are skipped.
  * @returns whether the job has ended
  */
 export async function applySome(
@@ -41,7 +41,7 @@ export async function applySome(
 ): Promise<boolean> {
   const steps = await nextSteps(tx, job)
   const last = steps.at(-1)
-  assert(last !== undefined, 'A job that is not done has steps')
+  assert(last !== undefined, 'An unfinished job has steps left')
   const possible = steps.filter(({ fault }) => fault === null)
   const outcomes = await take(tx, { job, partner, steps: possible, now })
   const failed = outcomes.filter(({ fault }) => fault !== undefined)
@@ -75,13 +75,13 @@ async function take(
 ): Promise<Outcome[]> {
   const isNew = (step: Step) => job.kind === 'file' && step.action === 'Invite'
   return [
-    // Changes first: they lock members, and an invitation that waits for an e-mail must not hold a member that they want.
+    // Changes first: they lock members, and an invitation that waits for an e-mail must not hold a member that they need.
     ...(await change(tx, { job, partner, steps: steps.filter(step => !isNew(step)), now })),
     ...(await invite(tx, { job, partner, steps: steps.filter(isNew), now })),
   ]
 }
 
-// What a new member is when the row does not say.
+// Columns of a new member, with the default where the row has no value.
 const newProfileColumns = sql.join(
   columnSpecs.map(({ name, field, emptyCell }) => {
     const column = sql.raw(name)
@@ -90,7 +90,7 @@ const newProfileColumns = sql.join(
   }),
 )
 
-// New members of a file have been judged when it was read, so that they go from table to table.
+// New members were validated when the file was read, so their rows are copied from table to table.
 async function invite(
   tx: Tx,
   { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
@@ -106,7 +106,7 @@ async function invite(
     step,
     fault: invited.has(memberId)
       ? undefined
-      : 'another member has got the e-mail or the worker_id since the file was read',
+      : 'another member has taken the e-mail or the worker_id since the file was read',
   }))
 }
 
@@ -116,9 +116,9 @@ async function change(
 ): Promise<Outcome[]> {
   if (steps.length === 0) return []
   const { partnerId, createdAt: since } = job
-  // Before the commands are read, which depend on what kind of account a member has.
+  // Locked before the commands are read, since these depend on the kind of account that a member has.
   const changed = await lockAll(tx, { partnerId, memberIds: steps.map(({ memberId }) => memberId), since })
-  // A file says everything about a member, as it was known when it was sent. What has been done about them since is younger.
+  // A file describes members as of when it was sent. A newer change takes precedence.
   const isStale = ({ memberId }: Step) => job.kind === 'file' && changed.has(memberId)
   const fresh = steps.filter(step => !isStale(step))
   const decided = await decideAll(tx, { partner, commands: await commandsOf(tx, job, fresh), now })
@@ -126,9 +126,9 @@ async function change(
   const decisions = decided.filter(
     (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== 'Unchanged',
   )
-  // Checked when the job was sent, except for actions that clashed with another member then.
+  // Already checked when the job was sent, except for actions that clashed with another member.
   if (job.kind === 'actions' && !isRefused && wavesOf(decisions).length > wavesMax) {
-    return steps.slice(-1).map(({ step }) => ({ step, fault: 'too many of the actions build on each other' }))
+    return steps.slice(-1).map(({ step }) => ({ step, fault: 'too many of the actions depend on each other' }))
   }
   if (!isRefused) await writeAll(tx, { partnerId, decisions, instructedAt: since, now })
   return [
@@ -186,7 +186,7 @@ async function noteActions(
     .execute()
 }
 
-/** Ends a job, and emits its event. */
+/** Ends a job and emits its event. */
 export async function end(
   tx: Tx,
   { partnerId, jobId }: { partnerId: string; jobId: string },
@@ -201,7 +201,7 @@ export async function end(
   await emitStatus(tx, { partnerId, jobId, status, now })
 }
 
-/** Emits the event of the status that a job has come to. */
+/** Emits the event for a job's new status. */
 export async function emitStatus(
   tx: Tx,
   { status, ...job }: { partnerId: string; jobId: string; status: keyof typeof eventTypes; now: Date },

@@ -3,7 +3,7 @@ import { type ColumnKey, columnSpecs } from '../members/fields.ts'
 type OwnKey = 'partnerId' | 'jobId' | 'row' | 'newMemberId' | 'faults'
 export type CopiedRow = Record<OwnKey | ColumnKey, string | number | boolean | null>
 
-/** The columns of a row of a file, in the order in which they are copied. */
+/** Columns of a file's row, in the order of the COPY statement. */
 export const copiedColumns: readonly { name: string; key: keyof CopiedRow }[] = [
   { name: 'partner_id', key: 'partnerId' },
   { name: 'job_id', key: 'jobId' },

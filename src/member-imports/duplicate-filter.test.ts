@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { limits } from '../tabular/tabular.ts'
 import { DuplicateFilter } from './duplicate-filter.ts'
 
-test('as many texts as a file may have rows are told apart, and one that comes again is noticed', () => {
+test('a full file of distinct texts has no false positive, and a duplicate is detected', () => {
   const seen = new DuplicateFilter()
   for (let number = 0; number < limits.rowsMax; number++) seen.add(`W${number}`)
   expect(seen.mayHaveRepeated).toBe(false)
@@ -10,7 +10,7 @@ test('as many texts as a file may have rows are told apart, and one that comes a
   expect(seen.mayHaveRepeated).toBe(true)
 })
 
-test('texts that differ in their order or in one letter are told apart', () => {
+test('texts that differ in order or in one letter are distinguished', () => {
   const seen = new DuplicateFilter()
   for (const text of ['', 'a', 'b', 'ab', 'ba', 'aa', 'sam@example.com', 'sam@example.org', 'max@example.com'])
     seen.add(text)

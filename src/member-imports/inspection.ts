@@ -2,7 +2,7 @@ import { type Reader, sql } from '../database/database.ts'
 import type { MemberJob } from './member-imports.ts'
 import type { Plan } from './plan.ts'
 
-// What an operator looks at, across all partners.
+// Member jobs across all partners, for operators.
 
 export type Inspected = Pick<MemberJob, 'id' | 'status' | 'stepsDone' | 'createdAt' | 'endedAt'> & {
   partnerId: string

@@ -48,7 +48,7 @@ const list = fc.record({
   version: fc.constantFrom('v1', 'v2'),
 })
 
-test('a dry run predicts exactly what the job does, and the same list again is nothing to do', async () => {
+test('a dry run predicts exactly what the job does, and importing the same list again changes nothing', async () => {
   let accepted = 0
   const details = await fc.check(
     fc.asyncProperty(fc.boolean(), fc.array(list, { minLength: 2, maxLength: 4 }), async (autoActivate, lists) => {

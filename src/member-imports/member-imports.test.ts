@@ -72,7 +72,7 @@ const only = async (partner: TestPartner, name: string) =>
   (await members(partner, `&emails=${name}@example.com`)).find((each: { status: string }) => each.status !== 'inactive')
 
 describe('a file is the complete list of members', () => {
-  test('who is new is invited, who has changed is updated, who was removed is brought back, who is missing is offboarded', async () => {
+  test('new members are invited, changed ones updated, offboarded ones reinstated and missing ones offboarded', async () => {
     const partner = await employer({ offboardReviewPercent: 100 })
     await apply(partner, file(minimal, row('ann'), row('ben'), row('cem')))
     expect(await listed(partner)).toEqual({ ann: 'active', ben: 'active', cem: 'active' })
@@ -98,7 +98,7 @@ describe('a file is the complete list of members', () => {
     ])
   })
 
-  test('the same list again is nothing to do, in any case, order and separator, whatever the header’s spelling', async () => {
+  test('importing the same list again changes nothing, whatever its case, order, delimiter and header spelling', async () => {
     const partner = await employer()
     const header = 'Email;First Name;LAST-NAME;phone;Tier;Worker ID;sortCode;account_number;Account Holder;dob;gender'
     const ann =
@@ -121,7 +121,7 @@ describe('a file is the complete list of members', () => {
     expect(await told(partner, jobId)).toEqual(['2 Unchanged Done BEN', '4 Unchanged Done ann'])
   })
 
-  test('a row is the member with its e-mail, else the one with its worker_id, else the inactive one with its e-mail', async () => {
+  test('a row matches by e-mail, then by worker_id, then by the e-mail of an inactive member', async () => {
     const partner = await employer({ autoActivate: false, offboardReviewPercent: 100 })
     const header = `${minimal},worker_id`
     await apply(partner, file(header, row('ann', ',1'), row('ben', ',2'), row('cem', ',3'), row('dee', ',')))
@@ -149,7 +149,7 @@ describe('a file is the complete list of members', () => {
     expect(await only(partner, 'ann')).toMatchObject({ workerId: '9' })
   })
 
-  test('an absent column changes nothing and an empty cell removes, but an empty account only in the second version', async () => {
+  test('an absent column changes nothing and an empty cell removes the value, but an empty account only in v2', async () => {
     const partner = await employer()
     const header = `${minimal},worker_id,sort_code,account_number,account_holder,iban,dob,gender,enable_payroll`
     const uk = row('ann', ',1,089999,66374958,A Okafor,,1990-06-24,Female,false').replace(',,', ',+447700900123,')
@@ -177,7 +177,7 @@ describe('a file is the complete list of members', () => {
     expect(await only(partner, 'ben')).toEqual({ ...ben, ...rest, accountDetails: null })
   })
 
-  test('what a member has already is not checked again, but what is new is', async () => {
+  test('unchanged values are not checked again, new values are', async () => {
     const partner = await employer()
     const header = `${minimal},sort_code,account_number,account_holder`
     await apply(partner, file(header, row('ann', ',089999,66374958,A Okafor')))
@@ -199,7 +199,7 @@ describe('a file is the complete list of members', () => {
 })
 
 describe('a file with faults', () => {
-  test('is answered with every fault by its row and column, and changes nothing', async () => {
+  test('is refused with every fault by row and column, and changes nothing', async () => {
     const partner = await employer()
     await apply(partner, file(`${minimal},worker_id`, row('ann', ',1'), row('ben', ',2')))
     const before = await members(partner)
@@ -221,11 +221,11 @@ describe('a file with faults', () => {
       ),
     )
     expect(faultsOf(answer)).toEqual([
-      '3: email: is not an e-mail address, like sam.okafor@example.com; sort_code: must be 6 digits, like 089999; account_number: must be 8 digits, like 66374958; dob: is not a day that exists, from 1900 on, written like 1990-06-24; gender: must be one of Female, Male, NonBinary; enable_payroll: must be true or false; account_holder: is empty, but there is an account',
-      '4: The phone number cannot be one in GB; write it with its country, like +447700900123; The dob must be a day from 1900-01-01 to today; There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
+      '3: email: is not an e-mail address, like sam.okafor@example.com; sort_code: must be 6 digits, like 089999; account_number: must be 8 digits, like 66374958; dob: is not a valid date from 1900 on, like 1990-06-24; gender: must be one of Female, Male, NonBinary; enable_payroll: must be true or false; account_holder: is empty, but there is an account',
+      '4: The phone number is not possible in GB; include the country code, like +447700900123; The dob must be a day from 1900-01-01 to today; There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
       '5: The bank account fails its check; look for a mistyped digit',
-      '6: email: is that of row 2 as well',
-      '7: The e-mail can change only while the member is invited; this one is active; worker_id: is that of row 2 as well',
+      '6: email: duplicate of row 2',
+      '7: The e-mail can change only while the member is invited; this one is active; worker_id: duplicate of row 2',
       '8: The e-mail can change only while the member is invited; this one is active',
       '11: first_name: is empty; account_number: is empty, but there is a sort_code; account_holder: is empty, but there is an account',
     ])
@@ -242,7 +242,7 @@ describe('a file with faults', () => {
     }
   })
 
-  test('names the faults of cells and of rules together', async () => {
+  test('reports faults of cells and of rules together', async () => {
     const partner = await employer()
     const header = `${minimal},sort_code,account_number,account_holder,dob`
     const bad = row('ann', ',089999,66374959,Ann,1850-01-01')
@@ -252,40 +252,40 @@ describe('a file with faults', () => {
     expect(faultsOf(await upload(partner, file(header, bad)))).toEqual([
       [
         '2: email: is not an e-mail address, like sam.okafor@example.com',
-        'dob: is not a day that exists, from 1900 on, written like 1990-06-24',
-        'The phone number cannot be one in GB; write it with its country, like +447700900123',
+        'dob: is not a valid date from 1900 on, like 1990-06-24',
+        'The phone number is not possible in GB; include the country code, like +447700900123',
         'The bank account fails its check; look for a mistyped digit',
         'There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
       ].join('; '),
     ])
   })
 
-  test('names a thousand of them, and counts the rest', async () => {
+  test('reports a thousand faults and counts the rest', async () => {
     const partner = await employer()
     const bad = Array.from({ length: 1_500 }, (_, index) => row(`m${index}`).replace('@', ''))
     const faults = faultsOf(await upload(partner, file(minimal, row('ann'), ...bad)))
     expect(faults).toHaveLength(1_001)
     expect(faults[0]).toMatch(/^3: email/)
-    expect(faults.at(-1)).toBe('1502: and at least 500 more of the 1501 rows that were looked at are at fault')
+    expect(faults.at(-1)).toBe('1502: at least 500 more of the 1501 rows checked are invalid')
   })
 
-  test('counts as well those that only the comparison with the members finds', async () => {
+  test('also counts faults that only the comparison with the members finds', async () => {
     const partner = await employer()
     const failing = Array.from({ length: 1_100 }, (_, index) => row(`m${index}`, ',089999,66374959,Sam'))
     const faults = faultsOf(
       await upload(partner, file(`${minimal},sort_code,account_number,account_holder`, ...failing)),
     )
     expect(faults).toHaveLength(1_001)
-    expect(faults.at(-1)).toBe('1101: and at least 100 more of the 1100 rows that were looked at are at fault')
+    expect(faults.at(-1)).toBe('1101: at least 100 more of the 1100 rows checked are invalid')
     const misspelt = Array.from({ length: 1_100 }, (_, index) => row(`m${index}`).replace('Silver', 'Sliver'))
     expect(faultsOf(await upload(partner, file(minimal, ...misspelt)))).toHaveLength(1_001)
   })
 
-  test('names what no database can hold', async () => {
+  test('reports characters that the database cannot store', async () => {
     const partner = await employer()
     const lines = [row('ann', ',0000-05-05'), row('ben', ',').replace('Silver', 'Sil\u{d800}ver')]
     const answer = await upload(partner, Buffer.from(file(`${minimal},dob`, ...lines), 'utf8'))
-    expect(faultsOf(answer)[0]).toBe('2: dob: is not a day that exists, from 1900 on, written like 1990-06-24')
+    expect(faultsOf(answer)[0]).toBe('2: dob: is not a valid date from 1900 on, like 1990-06-24')
     const text = (value: string) => ({ type: String, value })
     const cells = ['ann@example.com', 'Ann', 'Okafor', '', 'Sil_x0000_ver'].map(text)
     const raw = await writeExcelFile([minimal.split(',').map(text), cells] as never).toBuffer()
@@ -293,7 +293,7 @@ describe('a file with faults', () => {
     expect(faultsOf(await upload(partner, raw, { headers: type }))[0]).toMatch(/^2: tier: |^2: There is no such tier/)
   })
 
-  test('is refused by its header when that says what nobody knows', async () => {
+  test('is refused for an unknown column in the header', async () => {
     const partner = await employer()
     expect(
       faultsOf(await upload(partner, file('email,first_name,last_name,phone,teir,iban,email', row('ann')))),
@@ -303,7 +303,7 @@ describe('a file with faults', () => {
     expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(0)
   })
 
-  test('says so of a tier in another currency than the money that the member has', async () => {
+  test('reports a tier in another currency than the member’s money', async () => {
     const partner = await employer()
     const memberId = await harness.addMember({ available: 5_000, key: partner.key })
     const { email } = (await harness.call('GET', `/v1/members/${memberId}`, { key: partner.key })).body
@@ -317,7 +317,7 @@ describe('a file with faults', () => {
 describe('a list that offboards many', () => {
   const ten = Array.from({ length: 10 }, (_, index) => row(`m${index}`))
 
-  test('waits for a review when they are more than the partner’s share, and goes on when it is approved', async () => {
+  test('waits for review above the partner’s limit, and is applied once approved', async () => {
     const partner = await employer({ offboardReviewPercent: 20 })
     await apply(partner, file(minimal, ...ten))
     await apply(partner, file(minimal, ...ten.slice(0, 8)))
@@ -339,7 +339,7 @@ describe('a list that offboards many', () => {
       ['m6@example.com', 'Pending'],
       ['m7@example.com', 'Pending'],
     ])
-    // Whoever comes, or goes, while the job waits is as they are.
+    // Members who are added or offboarded while the job waits are left alone.
     const invited = await harness.addMember({ key: partner.key })
     await harness.call('DELETE', `/v1/members/${waiting.results[0].memberId}`, { key: partner.key })
 
@@ -353,7 +353,7 @@ describe('a list that offboards many', () => {
     expect((await harness.call('GET', `/v1/members/${invited}`, { key: partner.key })).body.status).toBe('active')
   })
 
-  test('waits as well when they are more than somebody has agreed to', async () => {
+  test('waits for review above the number that the caller agreed to', async () => {
     const partner = await employer({ offboardReviewPercent: 100 })
     await apply(partner, file(minimal, ...ten))
     const nine = file(minimal, ...ten.slice(0, 9))
@@ -366,7 +366,7 @@ describe('a list that offboards many', () => {
     expect((await upload(partner, nine, { query: '?offboardMax=-1' })).status).toBe(400)
   })
 
-  test('does nothing when it is rejected, and another one may come', async () => {
+  test('changes nothing when it is rejected, and another list can follow', async () => {
     const partner = await employer()
     await apply(partner, file(minimal, ...ten))
     const { jobId } = (await upload(partner, file(minimal, row('new')))).body
@@ -382,7 +382,7 @@ describe('a list that offboards many', () => {
   })
 })
 
-describe('a worker_id that passes from one member to another in a file', () => {
+describe('a worker_id that a file reassigns to another member', () => {
   const header = `${minimal},worker_id`
   test.each([
     ['in the next row', 0],
@@ -411,10 +411,10 @@ describe('a worker_id that passes from one member to another in a file', () => {
   })
 })
 
-describe('a review that is not made', () => {
+describe('an overdue review', () => {
   const expire = () => memberJobTasks['expire-member-jobs']?.(context())
 
-  test('expires after the partner’s days: the job is rejected, with an event and an entry of the system', async () => {
+  test('expires after the partner’s number of days: the job is rejected, with an event and an audit entry', async () => {
     const partner = await employer({ offboardReviewPercent: 0, reviewDays: 3 })
     await apply(partner, file(minimal, row('ann'), row('ben')))
     const { jobId } = (await upload(partner, file(minimal, row('ann')))).body
@@ -445,7 +445,7 @@ describe('a review that is not made', () => {
     expect(await listed(partner)).toEqual({ ann: 'active', ben: 'active', cem: 'active' })
   })
 
-  test('is counted from the turn of a queued file, and lasts for 14 days unless the partner has others', async () => {
+  test('is counted from a queued file’s turn, and lasts 14 days unless the partner has another setting', async () => {
     const partner = await employer({ offboardReviewPercent: 0 })
     await apply(partner, file(minimal, row('ann'), row('ben')))
     const first = (await upload(partner, file(minimal, row('ann')))).body.jobId
@@ -465,7 +465,7 @@ describe('a review that is not made', () => {
 })
 
 describe('while a job is applied', () => {
-  test('it goes on where it was after it was cut off, and tells how far it is', async () => {
+  test('it resumes after an interruption, and reports its progress', async () => {
     const partner = await employer()
     const rows = Array.from({ length: 2_500 }, (_, index) => row(`m${index}`))
     const { jobId } = (await upload(partner, file(minimal, ...rows))).body
@@ -491,7 +491,7 @@ describe('while a job is applied', () => {
     expect(events).toEqual([{ count: 2_500, resources: 2_500 }])
   })
 
-  test('a row that has become impossible is told of, and the others are done', async () => {
+  test('a row that has become impossible fails, and the others are applied', async () => {
     const partner = await employer({ offboardReviewPercent: 0 })
     await apply(partner, file(`${minimal},worker_id`, row('ann', ',1'), row('ben', ',2'), row('old', ',3')))
     const { jobId } = (
@@ -511,13 +511,13 @@ describe('while a job is applied', () => {
     expect(await told(partner, jobId)).toEqual([
       `2 Update Failed ann another member, ${taken.body.memberId}, has the e-mail or the worker_id`,
       '3 Update Done ben',
-      '4 Invite Failed cem another member has got the e-mail or the worker_id since the file was read',
+      '4 Invite Failed cem another member has taken the e-mail or the worker_id since the file was read',
       '5 Invite Done dee',
       ' Offboard Done old',
     ])
   })
 
-  test('what was done about a member since the file was sent is younger, and stays', async () => {
+  test('a change made to a member after the file was sent takes precedence', async () => {
     const partner = await employer({ offboardReviewPercent: 0 })
     const header = `${minimal},sort_code,account_number,account_holder`
     const account = ',089999,66374958,Sam'
@@ -538,20 +538,20 @@ describe('while a job is applied', () => {
     await change('PUT', 'out', { email: 'out@example.com', firstName: 'Back', lastName: 'Again', tier: 'Silver' })
     await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })
     await work()
-    const younger = 'the member has been changed since the file was sent'
+    const newer = 'the member has been changed since the file was sent'
     expect(await told(partner, jobId)).toEqual([
-      `2 Update Failed ann ${younger}`,
-      `3 Update Failed ben ${younger}`,
+      `2 Update Failed ann ${newer}`,
+      `3 Update Failed ben ${newer}`,
       '4 Update Done cem',
       '5 BringBack Done dee',
       ' Offboard Done old',
-      ` Offboard Failed out ${younger}`,
+      ` Offboard Failed out ${newer}`,
     ])
     expect(await only(partner, 'ann')).toMatchObject({ accountDetails: iban, lastName: 'Okafor' })
     expect(await listed(partner)).toMatchObject({ ben: 'inactive', dee: 'active', old: 'inactive', out: 'active' })
   })
 
-  test('whoever is invited while a file is on its way is not taken for missing', async () => {
+  test('a member invited while a file is being uploaded is not offboarded as missing', async () => {
     const partner = await employer({ offboardReviewPercent: 100 })
     await apply(partner, file(minimal, row('ann'), row('old')))
     // As if the file had been sent a minute before she came, and had been under way ever since.
@@ -566,7 +566,7 @@ describe('while a job is applied', () => {
     harness.clock.advance({ minutes: 2 })
   })
 
-  test('a job that somebody looks at for a moment is gone on with soon after', async () => {
+  test('a job that is locked briefly is resumed soon after', async () => {
     const partner = await employer()
     const { jobId } = (await upload(partner, file(minimal, row('ann')))).body
     await harness.db.transaction().execute(async tx => {
@@ -582,7 +582,7 @@ describe('while a job is applied', () => {
     expect((await job(partner, jobId)).type).toBe('Completed')
   })
 
-  test('one that fails again and again is told of, and does not hold up the others', async () => {
+  test('a job that keeps failing is reported, and does not block the others', async () => {
     const [broken, well] = [await employer(), await employer()]
     const { jobId } = (await upload(broken, file(minimal, row('ann')))).body
     await sql`update member_jobs set invite = 2 where id = ${jobId}`.execute(harness.ownerDb)
@@ -594,7 +594,7 @@ describe('while a job is applied', () => {
     )
   })
 
-  test('each member is told of by events, and so is the job', async () => {
+  test('each member’s change and each job status emits an event', async () => {
     const partner = await employer({ offboardReviewPercent: 50, autoActivate: true })
     await apply(partner, file(minimal, row('ann'), row('ben')))
     await apply(partner, file(minimal, row('ann').replace('Okafor', 'Adeyemi')))
@@ -622,7 +622,7 @@ const add = (name: string, more = {}) => ({
 })
 
 describe('a batch of actions', () => {
-  test('is decided one after the other, and applied as a whole', async () => {
+  test('is decided in order, and applied atomically', async () => {
     const partner = await employer()
     await apply(partner, file(`${minimal},worker_id`, row('ann', ',1'), row('ben', ',2'), row('cem', ',3')))
     const [ann, ben, cem] = [await only(partner, 'ann'), await only(partner, 'ben'), await only(partner, 'cem')]
@@ -663,7 +663,7 @@ describe('a batch of actions', () => {
     ])
   })
 
-  test('is refused with the issues of all, and no job, when one cannot be', async () => {
+  test('is refused with all issues, and creates no job, when one action is invalid', async () => {
     const partner = await employer()
     const stranger = await harness.addMember({ key: harness.other.key })
     const answer = await post(partner, [
@@ -688,7 +688,7 @@ describe('a batch of actions', () => {
     expect(await members(partner)).toEqual([])
   })
 
-  test('ends as rejected, with nothing done, when it has become impossible', async () => {
+  test('ends as rejected, with nothing applied, when it has become impossible', async () => {
     const partner = await employer()
     const { jobId } = (await post(partner, [add('ann'), add('ben')])).body
     await harness.call('POST', '/v1/members', { key: partner.key, body: { ...add('ben'), type: undefined } })
@@ -701,7 +701,7 @@ describe('a batch of actions', () => {
     ])
   })
 
-  test('whose actions build on each other is taken up to a hundred of them, and names its own clashes by their places', async () => {
+  test('may have a hundred actions that depend on each other, and reports clashes within it by position', async () => {
     const partner = await employer()
     await apply(partner, file(minimal, row('ann')))
     const { memberId } = await only(partner, 'ann')
@@ -716,7 +716,7 @@ describe('a batch of actions', () => {
     expect(await only(partner, 'ann')).toMatchObject({ firstName: 'Ann 99' })
   })
 
-  test('of ten thousand is taken, one of more is refused, and so is what is no action', async () => {
+  test('may have ten thousand actions; a larger one is refused, and so is an unknown action', async () => {
     const partner = await employer()
     const many = Array.from({ length: 10_000 }, (_, index) => add(`m${index}`))
     const answer = await post(partner, many)
@@ -754,7 +754,7 @@ describe('a queue of jobs', () => {
     return body.jobId
   }
 
-  test('applies jobs in the order in which they were sent, each on what those ahead have left', async () => {
+  test('applies jobs in the order in which they were sent, each on the result of those ahead', async () => {
     const partner = await employer()
     await apply(partner, file(minimal, row('ann')))
     const { memberId } = await only(partner, 'ann')
@@ -783,7 +783,7 @@ describe('a queue of jobs', () => {
     expect(rows.map(({ type }) => type)).toEqual(['job.queued', 'job.processing', 'job.completed'])
   })
 
-  test('waits for the review of a file, whichever way it is decided', async () => {
+  test('waits for the review of a file, and continues whether it is approved or rejected', async () => {
     for (const [verb, statuses] of [
       ['approve', { ann: 'active', ben: 'inactive', cem: 'active' }],
       ['reject', { ann: 'active', ben: 'active', cem: 'active' }],
@@ -801,7 +801,7 @@ describe('a queue of jobs', () => {
     }
   })
 
-  test('refuses at once what no job ahead can mend', async () => {
+  test('refuses at once what no job ahead can resolve', async () => {
     const partner = await employer()
     await apply(partner, file(minimal, row('ann'), row('ben')))
     await fileInReview(partner, 'ann')
@@ -823,13 +823,13 @@ describe('a queue of jobs', () => {
     const bad = [row('cem').replace('Silver', 'Platinum'), row('ann'), row('ann'), row('ben').replace('@', '')]
     expect(faultsOf(await upload(partner, file(minimal, ...bad)))).toEqual([
       '2: There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
-      '4: email: is that of row 3 as well',
+      '4: email: duplicate of row 3',
       '5: email: is not an e-mail address, like sam.okafor@example.com',
     ])
     expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(2)
   })
 
-  test('plans a file when its turn comes: it wins over what was sent before it, and not over what was sent after', async () => {
+  test('plans a file when its turn comes: it overrides earlier jobs, but not later ones', async () => {
     const partner = await employer({ offboardReviewPercent: 100 })
     await apply(partner, file(minimal, row('ann'), row('fay'), row('gil')))
     harness.clock.advance({ seconds: 1 })
@@ -885,7 +885,7 @@ describe('a queue of jobs', () => {
     expect(await only(partner, 'fay')).toMatchObject({ lastName: 'Third' })
   })
 
-  test('asks for the review of a file by the plan of its turn', async () => {
+  test('decides whether a file needs review by the plan made in its turn', async () => {
     const partner = await employer({ offboardReviewPercent: 50 })
     await apply(partner, file(minimal, row('ann'), row('ben')))
     await accepted(post(partner, [add('cem'), add('dee')]))
@@ -905,7 +905,7 @@ describe('a queue of jobs', () => {
     expect(await listed(partner)).toEqual({ ann: 'active', ben: 'active', cem: 'inactive', dee: 'inactive' })
   })
 
-  test('puts a row off that clashes with another member, and decides it when its turn comes', async () => {
+  test('defers a row that clashes with another member until its turn comes', async () => {
     const header = `${minimal},worker_id`
     const partner = await employer({ offboardReviewPercent: 100 })
     const five = [row('ann', ',1'), row('ben', ',2'), row('cem', ',3'), row('eve', ',5'), row('fay', ',')]
@@ -926,7 +926,7 @@ describe('a queue of jobs', () => {
     ])
   })
 
-  test('ends a file of which too much has become impossible, with nothing done', async () => {
+  test('rejects a file, with nothing applied, if too many rows have become impossible', async () => {
     const header = `${minimal},worker_id`
     const partner = await employer()
     const names = (prefix: string) => Array.from({ length: 1_001 }, (_, index) => [`${prefix}${index}`, index] as const)
@@ -945,7 +945,7 @@ describe('a queue of jobs', () => {
     expect(await only(partner, 'new')).toBeUndefined()
   })
 
-  test('lets a job be rejected while it waits for its turn, and not be approved', async () => {
+  test('lets a queued job be rejected, but not approved', async () => {
     const partner = await employer()
     await apply(partner, file(minimal, row('ann'), row('ben')))
     const ahead = await fileInReview(partner, 'ann')
@@ -961,7 +961,7 @@ describe('a queue of jobs', () => {
     expect(await listed(partner)).toEqual({ ann: 'active', ben: 'active', dee: 'active' })
   })
 
-  test('takes jobs that are sent at the same moment, and applies one after the other', async () => {
+  test('accepts concurrent jobs, and applies them one after the other', async () => {
     const partner = await employer()
     const second = await harness.startSecond()
     const names = Array.from({ length: 12 }, (_, index) => `m${index}`)
@@ -983,7 +983,7 @@ describe('a queue of jobs', () => {
     expect(Object.keys(await listed(partner)).toSorted()).toEqual(names.toSorted())
   })
 
-  test('takes actions while a file is being read', async () => {
+  test('accepts actions while a file is being read', async () => {
     const partner = await employer()
     const rows = Array.from({ length: 3_000 }, (_, index) => row(`m${index}`))
     const [list, batch] = await Promise.all([
@@ -997,7 +997,7 @@ describe('a queue of jobs', () => {
     expect(await only(partner, 'zoe')).toMatchObject({ status: 'active' })
   })
 
-  test('holds a hundred jobs, five of them files, and says which review holds it up', async () => {
+  test('holds a hundred jobs, five of them files, and names the review that blocks it', async () => {
     const partner = await employer()
     await apply(partner, file(minimal, row('ann'), row('ben')))
     const ahead = await fileInReview(partner, 'ann')
@@ -1025,28 +1025,24 @@ describe('a body of ten thousand bad actions', () => {
     { type: 'Update', memberId: 'x', accountDetails: {} },
     { type: 'Add', email: 'a@example.com', firstName: 'a', lastName: 'b', tier: 'x', accountDetails: { iban: 1 } },
   ]
-  // In a time that grows with the square it would take minutes, and nobody else would be answered meanwhile.
-  test.each(bad)(
-    'is answered with the first hundred issues and a closing one: %o',
-    { timeout: 5_000 },
-    async action => {
-      const { key } = await employer()
-      const answer = await harness.call('POST', '/v1/members/jobs', {
-        key,
-        body: { actions: Array(10_000).fill(action) },
-      })
-      expect(answer.status).toBe(400)
-      expect(answer.body.issues).toHaveLength(101)
-      expect(answer.body.issues.at(-1)).toMatchObject({
-        path: expect.stringMatching(/^actions\.\d+\./),
-        message: 'and more; fix the others first',
-      })
-    },
-  )
+  // With quadratic time it would take minutes, and block every other request meanwhile.
+  test.each(bad)('is refused with the first hundred issues and a closing one: %o', { timeout: 5_000 }, async action => {
+    const { key } = await employer()
+    const answer = await harness.call('POST', '/v1/members/jobs', {
+      key,
+      body: { actions: Array(10_000).fill(action) },
+    })
+    expect(answer.status).toBe(400)
+    expect(answer.body.issues).toHaveLength(101)
+    expect(answer.body.issues.at(-1)).toMatchObject({
+      path: expect.stringMatching(/^actions\.\d+\./),
+      message: 'and more; fix the others first',
+    })
+  })
 })
 
-describe('a file of results', () => {
-  test('that is sent back as it is does not bring back whom it says to be gone', async () => {
+describe('a results file', () => {
+  test('that is uploaded unedited does not reinstate the members it reports as offboarded', async () => {
     const partner = await employer({ offboardReviewPercent: 100 })
     await apply(partner, file(minimal, row('ann'), row('old')))
     const jobId = await apply(partner, file(minimal, row('ann')))
@@ -1079,7 +1075,7 @@ describe('a workbook', () => {
   const workbook = async (...rows: object[][]) => await writeExcelFile([header.map(text), ...rows] as never).toBuffer()
   const ann = ['ann@example.com', 'Ann', 'Okafor', '+447700900123', 'Silver', '007'].map(text)
 
-  test('is a list like any other; its dates are days, and its texts keep their zeros', async () => {
+  test('is imported like CSV; its dates are days, and its texts keep leading zeros', async () => {
     const partner = await employer()
     const dob = { type: Date, value: new Date('1990-06-24'), format: 'dd/mm/yyyy' }
     const raw = await workbook([
@@ -1099,7 +1095,7 @@ describe('a workbook', () => {
     expect(body.plan).toMatchObject({ unchanged: 1 })
   })
 
-  test('names the numbers that may have lost their zeros, and the errors of its formulas', async () => {
+  test('reports numbers that may have lost leading zeros, and formula errors', async () => {
     const number = (value: number) => ({ type: Number, value })
     const raw = await workbook(
       [
@@ -1117,11 +1113,11 @@ describe('a workbook', () => {
     )
     expect(faultsOf(await upload(await employer(), raw, { headers: xlsx }))).toEqual([
       '2: phone: the cell is a number (447700900123), which loses leading zeros; format the column as text and type it again; worker_id: the cell is a number (7), which loses leading zeros; format the column as text and type it again; dob: the cell is a number; format the column as a date, or type it like 1990-06-24; sort_code: the cell is a number (89999), which loses leading zeros; format the column as text and type it again; account_number: the cell is a number (6374958), which loses leading zeros; format the column as text and type it again',
-      '3: first_name: holds #N/A, the error of a formula',
+      '3: first_name: contains the formula error #N/A',
     ])
   })
 
-  test('that is no workbook, or a hostile one, is a fault of its first row', async () => {
+  test('that is invalid or hostile is reported as a fault of the first row', async () => {
     const partner = await employer()
     const noWorkbook = [file(minimal, row('ann')), 'PK\u{3}\u{4}', '\u{0}']
     for (const raw of noWorkbook) {
@@ -1132,7 +1128,7 @@ describe('a workbook', () => {
 })
 
 describe('a repeated request', () => {
-  test('with the same key and file is the same job; with another file it is refused', async () => {
+  test('with the same key and file returns the same job; with another file it is refused', async () => {
     const partner = await employer()
     const tooLong = { 'x-idempotency-key': 'x'.repeat(1_025) }
     const key = { 'x-idempotency-key': 'list of march' }
@@ -1146,7 +1142,7 @@ describe('a repeated request', () => {
     expect(await listed(partner)).toEqual({ ann: 'active' })
   })
 
-  test('after a refusal is a new one, and a dry run is answered again without being run', async () => {
+  test('after a refusal is processed anew, and a dry run is replayed without running again', async () => {
     const partner = await employer()
     const key = { 'x-idempotency-key': 'k' }
     expect((await upload(partner, file(minimal, 'x'), { headers: key })).status).toBe(400)
@@ -1157,7 +1153,7 @@ describe('a repeated request', () => {
     expect(again).toMatchObject({ body: preview.body, headers: { 'idempotency-replayed': 'true' } })
   })
 
-  test('of many partners at once is read or told to come back, and takes nobody down', async () => {
+  test('of many partners at once is read or refused with a time to retry, and the service stays up', async () => {
     const partners = await Promise.all(Array.from({ length: 5 }, () => employer()))
     const rows = Array.from({ length: 3_000 }, (_, index) => row(`m${index}`))
     const answers = await Promise.all(partners.map(partner => upload(partner, file(minimal, ...rows))))
@@ -1169,7 +1165,7 @@ describe('a repeated request', () => {
     await work()
   })
 
-  test('of two at once one is read and the other is told to wait', async () => {
+  test('of two concurrent ones, one is read and the other is told to retry', async () => {
     const partner = await employer()
     const rows = Array.from({ length: 3_000 }, (_, index) => row(`m${index}`))
     const answers = await Promise.all([1, 2].map(() => upload(partner, file(minimal, ...rows))))
@@ -1179,7 +1175,7 @@ describe('a repeated request', () => {
 })
 
 describe('another partner', () => {
-  test('finds no job that is not its own, and is not kept waiting by it', async () => {
+  test('finds only its own jobs, and is not blocked by others', async () => {
     const [mine, other] = [await employer(), await employer()]
     const { jobId } = (await upload(mine, file(minimal, row('ann')))).body
     const absent = `maj_${'0'.repeat(26)}`
@@ -1208,7 +1204,7 @@ describe('another partner', () => {
     expect([await listed(mine), await listed(other)]).toEqual([{ ann: 'active' }, { ann: 'active' }])
   })
 
-  test('a key that may only read neither uploads nor reviews', async () => {
+  test('a read-only key can neither upload nor review', async () => {
     const { secret } = await harness.addKey(['members:read'])
     const reader = { ...(await employer()), key: secret }
     expect((await upload(reader, file(minimal, row('ann')))).status).toBe(403)
@@ -1220,7 +1216,7 @@ describe('another partner', () => {
 })
 
 describe('results as a file', () => {
-  test('hold the rows with their outcome, and nothing that a spreadsheet would take for a formula', async () => {
+  test('contain the rows with their outcome, and nothing that a spreadsheet would read as a formula', async () => {
     const partner = await employer({ offboardReviewPercent: 100 })
     await apply(partner, file(minimal, row('old')))
     const jobId = await apply(
@@ -1244,7 +1240,7 @@ describe('results as a file', () => {
     ])
   })
 
-  test('are forgotten 30 days after the job’s end, but for the numbers', async () => {
+  test('are deleted 30 days after the job ends, except for the counts', async () => {
     const partner = await employer()
     const jobId = await apply(partner, file(minimal, row('ann')))
     const forget = () => memberJobTasks['forget-member-jobs']?.(context())

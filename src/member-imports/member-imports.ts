@@ -26,50 +26,50 @@ import {
 import { type Fault, type Read, readInto } from './read-file.ts'
 import type { MemberAction } from './schema.ts'
 
-/** A batch of changes to members, from its plan to its end. */
+/** A batch of changes to members, planned when it is sent and applied by the worker. */
 export type MemberJob = {
   id: string
   /** `NotReady` while it is queued behind another job. */
   status: 'NotReady' | 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
-  /** Of a queued job, as it looked when it was sent. */
+  /** For a queued job, the plan at the time it was sent. */
   plan: Plan
-  /** How many the plan has. */
+  /** Steps in the plan. */
   steps: number
-  /** Of its file, those of the template for a job of actions. */
+  /** Columns of the file; the template's columns for a job of actions. */
   columns: readonly Column[]
   stepsDone: number
   createdAt: Date
   endedAt: Date | null
 }
 
-/** What has become of an upload: a job, and whether it waits. */
+/** The job made from an upload or from actions, and whether it waits for review. */
 export type Created = { jobId: string; plan: Plan; needsReview: boolean }
 
 /**
- * A file to read, which is the complete list of members.
- * `offboardMax`: as many as the caller has agreed to; with more, the job waits for a review.
+ * A file with the complete list of members.
+ * `offboardMax`: the number of offboarded members that the caller has agreed to; above it, the job waits for review.
  */
 export type MemberFile = {
-  /** Of the open file. */
+  /** Descriptor of the open file. */
   fd: number
   kind: 'csv' | 'xlsx'
   removesAccounts: boolean
   offboardMax?: number | undefined
 }
 
-// A preview names as many as a person would read.
+// Members named in a preview: as many as a person would read.
 const namedMax = 1_000
-// Less than that is soon noticed.
+// Autovacuum notices smaller growth soon enough.
 const growthMin = 5_000
-// Per partner. A client that queues more does not look at what becomes of its jobs.
+// Per partner. A client that queues more is not watching its jobs.
 const queuedJobsMax = 100
-// Each keeps up to a million rows, and the next complete list makes it pointless.
+// Per partner. Each holds up to a million rows, and the next complete list supersedes it.
 const queuedFilesMax = 5
 
 /**
- * Decides a batch of actions, one after the other, and has the worker apply them: all or none. Behind another job it is queued,
- * and decided again in its turn; so an action that clashes with another member is accepted, as the job ahead may resolve it.
- * @throws Problem with an issue for every action that cannot be; `Conflict` if the queue is full
+ * Creates a job from actions, which the worker applies atomically and in order. A job behind another one is queued and decided
+ * again when its turn comes. It may therefore clash with another member: the job ahead may resolve that.
+ * @throws Problem with an issue for every invalid action; `Conflict` if the queue is full
  */
 export async function createFromActions(
   tx: Tx,
@@ -80,14 +80,14 @@ export async function createFromActions(
   const decided = await decideAll(tx, { partner, commands, now })
   const places = new Map(commands.map(({ memberId }, index) => [memberId, index]))
   const faults = decided.flatMap((each, index) => {
-    if (!(each instanceof Problem) || (isQueued && mayPass(each, { actions, places }))) return []
+    if (!(each instanceof Problem) || (isQueued && mayBeResolved(each, { actions, places }))) return []
     return issuesOf(each, { actions, index, places })
   })
   const [first] = faults
   if (first !== undefined) throw new Problem(first.name, faults.map(fault => fault.issue).slice(0, issuesMax))
   const decisions = decided.filter((each): each is Decision => !(each instanceof Problem))
   if (wavesOf(decisions).length > wavesMax) {
-    throw problem('BodyValidation', 'Too many of the actions build on each other; send them in several jobs', {
+    throw problem('BodyValidation', 'Too many of the actions depend on each other; send them in several jobs', {
       path: 'actions',
     })
   }
@@ -122,13 +122,12 @@ export async function createFromActions(
 }
 
 /**
- * Reads a file, plans what it means, and has the worker apply it, at once or after a review. All of it happens in this
- * transaction: with a fault, or after a kill, nothing of it is there. Behind another job it is queued, and planned again in its
- * turn.
- * @param copyInto of this transaction
- * @param signal of a caller who has hung up, for whom nothing is read any more
- * @throws Problem `FileContent` with an issue for every row that is at fault; `Conflict` if the queue is full, or while another
- * file of the partner is being read
+ * Reads a file and plans its changes, which the worker applies at once or after a review. Everything happens in this transaction,
+ * so a faulty file or a crash leaves nothing behind. A file behind another job is queued and planned again when its turn comes.
+ * @param copyInto copies rows within this transaction
+ * @param signal aborts reading when the caller disconnects
+ * @throws Problem `FileContent` with an issue for every faulty row; `Conflict` if the queue is full or another file of the
+ * partner is being read
  */
 export async function createFromFile(
   tx: Tx,
@@ -141,7 +140,7 @@ export async function createFromFile(
   }: { partner: Partner; file: MemberFile; copyInto: CopyInto; signal: AbortSignal; now: Date },
 ): Promise<Created> {
   const partnerId = partner.id
-  await holdReading(tx, partnerId)
+  await lockUpload(tx, partnerId)
   const { isQueued } = await requireRoom(tx, { partnerId, kind: 'file' })
   await allowForLargeFile(tx)
   const jobId = newId('memberJob', now)
@@ -152,7 +151,7 @@ export async function createFromFile(
     ...{ tiers: [...currencies], signal },
   })
   const { columns } = read
-  // Nothing can be compared with a file that has no header.
+  // Without a header there is nothing to compare with the members.
   if (columns.length === 0 || read.faultsMore > 0) throw faulty(read)
   const terms = { partnerId, jobId, columns, removesAccounts }
   const clashes = isQueued ? 'defer' : 'refuse'
@@ -176,7 +175,7 @@ export async function createFromFile(
   return { jobId, plan, needsReview }
 }
 
-/** Who is offboarded by a job: as many of them as a person would read. */
+/** Returns the first `namedMax` members that a job offboards. */
 export async function listOffboarded(
   db: Reader,
   { partnerId, jobId }: { partnerId: string; jobId: string },
@@ -211,25 +210,25 @@ export async function count(db: Reader, partnerId: string): Promise<number> {
 }
 
 /**
- * Lets a job that waits go on. One that goes on already, or is done, is the same answer.
- * @throws Problem `NotFound`; `Conflict` for one that was rejected
+ * Approves a job that is waiting for review. Idempotent, also once the job is running or completed.
+ * @throws Problem `NotFound`; `Conflict` for a rejected or queued job
  */
 export async function approve(tx: Tx, decision: Review): Promise<Reviewed> {
   return await review(tx, { ...decision, to: 'Processing' })
 }
 
 /**
- * Ends a job that waits for its review or its turn, with nothing done. Rejecting one again is the same answer.
- * @throws Problem `NotFound`; `Conflict` for one that has been approved, or never had to be
+ * Rejects a job that is queued or waiting for review, without applying it. Idempotent.
+ * @throws Problem `NotFound`; `Conflict` for a job that was approved or needed no review
  */
 export async function reject(tx: Tx, decision: Review): Promise<Reviewed> {
   return await review(tx, { ...decision, to: 'Rejected' })
 }
 
 /**
- * Rejects jobs that have waited for a review for longer than their partner's setting. An expired job is rejected like any
- * other, and has one event more that says why.
- * @returns how many have expired
+ * Rejects jobs that have waited for review longer than their partner allows. An expired job emits `job.expired` in addition to
+ * `job.rejected`.
+ * @returns the number of expired jobs
  */
 export async function expireReviews(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
   const { rows } = await sql<{ partnerId: string; jobId: string; reviewDays: number }>`
@@ -244,14 +243,14 @@ export async function expireReviews(tx: Tx, { now, countMax }: { now: Date; coun
     const change = { action: 'member_job.expire', resourceId: jobId, details: { reviewDays } } as const
     await auditLog.record(tx, { partnerId, actor: auditLog.worker, change, now })
   }
-  // For the next jobs in their queues.
+  // The next jobs in the queues can start.
   if (rows.length > 0) await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
   return rows.length
 }
 
 type Review = { partnerId: string; jobId: string; now: Date }
 
-/** The job as it is now. `isRepeated`: it had been reviewed so before. */
+/** The job after its review. `isRepeated`: the same decision had been made before. */
 type Reviewed = { job: MemberJob; isRepeated: boolean }
 
 async function review(
@@ -274,16 +273,15 @@ async function review(
     .execute()
   if (to === 'Rejected') await end(tx, { partnerId, jobId }, { status: to, now })
   else await emitStatus(tx, { partnerId, jobId, status: to, now })
-  // For this job, or for the next in the queue.
+  // This job can start, or the next one in the queue.
   await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
   return { job: await find(tx, { partnerId, jobId }), isRepeated: false }
 }
 
 /**
- * The job to go on with: of the ones that are to be applied, or are next in their partner's queue, the one that is least far,
- * so that a small one does not wait for the end of a large one. A partner's jobs are applied in the order in which they were
- * sent.
- * @param except jobs that are not wanted now
+ * Finds the next job to work on: the one with the fewest steps done, so that a small job does not wait for a large one to end.
+ * Each partner's jobs are applied in the order in which they were sent.
+ * @param except jobs to skip
  */
 export async function findNext(db: Reader, { except }: { except: string[] }): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
@@ -298,8 +296,8 @@ export async function findNext(db: Reader, { except }: { except: string[] }): Pr
 }
 
 /**
- * Takes the next steps of a job; of a queued one the first is to plan it anew.
- * @returns undefined if another worker has locked or ended it; else whether it has ended, and how many steps it has
+ * Applies the next steps of a job. A queued job is planned again first.
+ * @returns undefined if another worker has locked or ended the job; otherwise whether it has ended, and its number of steps
  */
 export async function applyNext(
   tx: Tx,
@@ -321,10 +319,10 @@ export async function applyNext(
   return { hasEnded: await applySome(tx, { job, partner, now }), steps: job.steps }
 }
 
-/** What planning a queued file again needs. */
+/** The input for planning a queued file again. */
 type Queued = { rowTo: number; offboardMax: number | null; offboardReviewPercent: number }
 
-// Actions are decided again whenever they are applied. A file is planned again, since the jobs ahead have changed who is missing.
+// Actions are decided again when they are applied. A file is planned again, since the jobs ahead may have changed who is missing.
 async function takeTurn(
   tx: Tx,
   { job, partner, now }: { job: Job & Plan & Queued; partner: PartnerRules; now: Date },
@@ -370,17 +368,17 @@ async function begin(
 }
 
 /**
- * Analyzes the tables that a large job has filled, instead of waiting for autovacuum: until
- * then statements would be planned for tables of a tenth of the size.
+ * Analyzes the tables that a large job has filled. Until autovacuum did so, statements would be planned for tables a tenth of the
+ * size.
  */
 export async function noteGrowth(db: Db, { steps }: { steps: number }): Promise<void> {
   if (steps > growthMin) await sql`select analyze_tables('members', 'events', 'member_job_steps')`.execute(db)
 }
 
 /**
- * Forgets the rows and steps of a job that ended before an instant; what it came to in numbers stays.
- * @param rowsMax deletes at most as many at once
- * @returns whether there may be more to forget
+ * Deletes rows and steps of a job that ended before an instant; its counts are kept.
+ * @param rowsMax rows deleted from each table per call
+ * @returns whether there may be more to delete
  */
 export async function forgetSome(
   tx: Tx,
@@ -417,13 +415,13 @@ function mustBeReviewed(
   }: { membersBefore: number; offboardReviewPercent: number; offboardMax: number | null },
 ): boolean {
   const isMany = offboard * 100 > membersBefore * offboardReviewPercent
-  // An empty list is a mistake more often than it is meant.
-  const isEverybody = offboard > 0 && invite + update + bringBack + unchanged === 0
-  return isMany || isEverybody || (offboardMax !== null && offboard > offboardMax)
+  // An empty list is more often a mistake than intended.
+  const offboardsAll = offboard > 0 && invite + update + bringBack + unchanged === 0
+  return isMany || offboardsAll || (offboardMax !== null && offboard > offboardMax)
 }
 
-// Large files take minutes; the shared texts of a workbook are read, without a statement, before its first row is copied; and
-// what PostgreSQL would compile, it would use once.
+// Large files take minutes. The session is idle while the shared strings of a workbook are read, before its first row is copied.
+// JIT is off, since compiled queries would be used only once.
 async function allowForLargeFile(tx: Tx): Promise<void> {
   await sql`
     select set_config('statement_timeout', '10min', true), set_config('work_mem', '64MB', true),
@@ -431,8 +429,8 @@ async function allowForLargeFile(tx: Tx): Promise<void> {
            set_config('jit', 'off', true)`.execute(tx)
 }
 
-// A file that is being read holds a reader thread and a connection; a partner gets one of each.
-async function holdReading(tx: Tx, partnerId: string): Promise<void> {
+// Reading a file takes a reader thread and a connection, so each partner may have one file read at a time.
+async function lockUpload(tx: Tx, partnerId: string): Promise<void> {
   const { rows } = await sql<{ isMine: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended('member job of ' || ${partnerId}::text, 0)) as is_mine`.execute(
     tx,
@@ -447,7 +445,7 @@ async function holdReading(tx: Tx, partnerId: string): Promise<void> {
 }
 
 /**
- * Whether a new job is queued: another one has not ended. What is queued is applied in the order in which it was sent.
+ * Whether a new job is queued behind an unfinished one. Queued jobs are applied in the order in which they were sent.
  * @throws Problem `Conflict` if the queue is full
  */
 async function requireRoom(
@@ -464,7 +462,7 @@ async function requireRoom(
   if (!isFull) return { isQueued: unfinished > 0 }
   const what = queued >= queuedJobsMax ? `${queuedJobsMax} jobs are` : `${queuedFilesMax} files are`
   throw inReview === null
-    ? problem('Conflict', `${what} queued already; try again when one of them is done`, {}, { 'retry-after': '5' })
+    ? problem('Conflict', `${what} already queued; try again when one has ended`, {}, { 'retry-after': '5' })
     : problem(
         'Conflict',
         `${what} queued behind ${inReview}, which is waiting for a review: approve or reject it first`,
@@ -524,7 +522,7 @@ async function insert(
   } else await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
 }
 
-// Of an action that is decided later, what it asks for.
+// An action that is decided later counts as what it requests.
 function actionFor(command: MemberCommand, decided: Decision | Problem | undefined): Action {
   if (decided !== undefined && !(decided instanceof Problem)) return actionOf(decided)
   return command.type === 'Add' ? 'Invite' : 'Update'
@@ -551,8 +549,8 @@ function commandOf(action: MemberAction, now: Date): MemberCommand {
   }
 }
 
-// Whether a job ahead may resolve it: another member has the e-mail or the worker id, and it is none that this batch adds.
-function mayPass(
+// Whether a job ahead may resolve the clash: the e-mail or the worker id belongs to a member that is not added by this batch.
+function mayBeResolved(
   refusal: Problem,
   { actions, places }: { actions: MemberAction[]; places: Map<string, number> },
 ): boolean {
@@ -560,7 +558,7 @@ function mayPass(
   return isClash(refusal) && (place === undefined || actions[place]?.type !== 'Add')
 }
 
-// All issues of a batch share one status, whatever each would be alone.
+// All issues of a batch share one status, even if they would differ individually.
 function issuesOf(
   refusal: Problem,
   { actions, index, places }: { actions: MemberAction[]; index: number; places: Map<string, number> },
@@ -569,7 +567,7 @@ function issuesOf(
   if (action === undefined) return []
   const name = refusalNames[action.type]
   const extra = action.type === 'Add' ? { email: action.email } : { memberId: action.memberId }
-  // A new member of the same batch has no id yet that anybody knows.
+  // A new member of the same batch has an id that the caller does not know yet, so its position is named.
   const holderId = String(refusal.issues[0]?.memberId)
   const place = refusal.name === 'MemberAlreadyInvited' ? places.get(holderId) : undefined
   const isNew = place !== undefined && actions[place]?.type === 'Add'
@@ -588,14 +586,14 @@ const refusalNames = {
   Offboard: 'InvalidRemoveMemberPayload',
 } as const satisfies Record<MemberAction['type'], ProblemName>
 
-// One issue for each row, in the order of the file, and a closing one that counts the rest. A row that could not be read was
-// not planned.
+// One issue for each row, in the order of the file, and a closing one that counts the rest. Unreadable rows are not planned, so no
+// row occurs twice.
 function faulty(read: Read, planned: { faults: Fault[]; faultsMore: number } = { faults: [], faultsMore: 0 }): Problem {
   const rows = [...read.faults, ...planned.faults].sort((a, b) => a.row - b.row)
   const issues = rows.slice(0, issuesMax).map(({ row, message }) => issue('FileContent', message, { row: String(row) }))
   const more = rows.length - issues.length + read.faultsMore + planned.faultsMore
   if (more > 0) {
-    const message = `and at least ${more} more of the ${read.rowCount} rows that were looked at are at fault`
+    const message = `at least ${more} more of the ${read.rowCount} rows checked are invalid`
     issues.push(issue('FileContent', message, { row: String(read.readTo) }))
   }
   return new Problem('FileContent', issues)
@@ -630,6 +628,6 @@ type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTake
 function toJob({ kind, invite, update, bringBack, offboard, unchanged, columns: stored, ...job }: Row): MemberJob {
   const plan = { invite, update, bringBack, offboard, unchanged }
   const steps = stepsOf(kind, plan)
-  // Written by ourselves, of nothing else.
+  // Stored by this module, which writes only known columns.
   return { ...job, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }
 }

@@ -14,29 +14,29 @@ import { profileColumns } from '../members/rows.ts'
 import type { MemberUpdate } from '../members/schema.ts'
 import type { Fault, Read } from './read-file.ts'
 
-/** What a job does, in numbers of members. */
+/** How many members a job affects, by action. */
 export type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
 
 export type Action = 'Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged'
 
 export type Kind = 'actions' | 'file'
 
-/** What of a file decides what its rows mean. */
+/** The properties of a file that determine what its rows mean. */
 export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; removesAccounts: boolean }
 
-// Rows that change a member are decided together; those that leave one as it is, and new ones, by the statements below.
+// Rows that change a member are decided in batches; unchanged and new members are handled by the statements below.
 const decidedAtOnce = 1_000
 
 /**
- * Compares the rows of a file, which have been copied, with the members, and stores a step for everything that is to be done.
+ * Compares the copied rows of a file with the members and stores a step for every change.
  *
- * A row is the member with its e-mail among active and invited ones, else the one with its `worker_id`, else the inactive one
- * with its e-mail who was removed last, else a new member. Active and invited members in no row are to be offboarded.
+ * A row matches the active or invited member with its e-mail, else the member with its `worker_id`, else the newest inactive
+ * member with its e-mail, else it is a new member. Active and invited members without a row are offboarded.
  * @param readTo the last row of the file
  * @param clashes what to do with a row that clashes with another member. A job ahead may resolve it, so a queued file defers
- * it: the row gets a step that is marked as failed, until the file is planned again in its turn.
+ * it: the row gets a step that is marked as failed, until the file is planned again when its turn comes.
  * @param now when the file was sent
- * @returns the plan; with faults nothing of it holds. Of those, as many as an answer has, and how many rows more are at fault
+ * @returns the plan, which is void if there are faults; at most `issuesMax` faults, and the number of further faulty rows
  */
 export async function planFile(
   tx: Tx,
@@ -54,7 +54,7 @@ export async function planFile(
   >,
 ): Promise<{ plan: Plan; faults: Fault[]; faultsMore: number; membersBefore: number }> {
   const isLarge = rowCount > decidedAtOnce
-  // A plan that is made for a small table joins a million rows one by one. Concurrent analyzes do not wait for each other.
+  // A query plan for a small table would join a million rows one by one. Concurrent analyzes do not wait for each other.
   if (isLarge) await sql`select analyze_tables('member_job_rows')`.execute(tx)
   await sql`
     create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
@@ -66,7 +66,7 @@ export async function planFile(
   if (mayBeRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
   if (mayBeRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
   const repeated = await listFaults(tx, { clashes })
-  // With so many, the comparison would add nothing of use.
+  // With this many faults, comparing the rows with the members would add nothing useful.
   if (repeated.faultsMore > 0) return { plan: nothing, membersBefore: 0, ...repeated }
   const { membersBefore, offboard } = await match(tx, { terms, rowTo, isLarge, now })
   await noteMetTwice(tx)
@@ -81,8 +81,8 @@ export async function planFile(
 }
 
 /**
- * Plans a queued file again in its turn, against the members as the jobs ahead have left them. A row that has become impossible
- * gets a step that is marked as failed.
+ * Plans a queued file again when its turn comes, against the members as the jobs ahead have left them. A row that has become
+ * impossible gets a step that is marked as failed.
  * @param sentAt when the file was sent
  * @returns null if too many rows have become impossible; then only these are marked
  */
@@ -130,7 +130,7 @@ async function markFaulty(
 
 const nothing: Plan = { invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 0 }
 
-/** What a job of actions does, in numbers. */
+/** Counts what a job of actions does. */
 export function planOfActions(actions: Action[]): Plan {
   const count = (wanted: Action) => actions.filter(action => action === wanted).length
   return {
@@ -139,12 +139,12 @@ export function planOfActions(actions: Action[]): Plan {
   }
 }
 
-/** How many steps a plan has: one for every action, but none for a row of a file that changes nothing. */
+/** Counts the steps of a plan: one for every action, but none for an unchanged row of a file. */
 export function stepsOf(kind: Kind, { invite, update, bringBack, offboard, unchanged }: Plan): number {
   return invite + update + bringBack + offboard + (kind === 'actions' ? unchanged : 0)
 }
 
-/** What a decision does to a member, in the words of a plan. */
+/** Classifies a decision as one of the plan's actions. */
 export function actionOf({ before, changed, steps }: Decision): Action {
   if (before === undefined) return 'Invite'
   if (steps.includes('removed')) return 'Offboard'
@@ -152,20 +152,20 @@ export function actionOf({ before, changed, steps }: Decision): Action {
   return changed.length > 0 ? 'Update' : 'Unchanged'
 }
 
-/** Whether a refusal is about an e-mail or a worker id that another member has, and may let go of. */
+/** Whether a command is refused for an e-mail or a worker id that another member holds, and may give up. */
 export function isClash(refusal: Problem): boolean {
   return refusal.name === 'MemberAlreadyInvited'
 }
 
-/** Why a command is refused, as a complete sentence. */
+/** Returns why a command is refused, as a message that needs no context. */
 export function faultOf(refusal: Problem): string {
   if (refusal.name !== 'MemberAlreadyInvited') return refusal.message
   return `another member, ${refusal.issues[0]?.memberId}, has the e-mail or the worker_id`
 }
 
 /**
- * What rows of a file command for the members that they are.
- * @param places the rows, and the member that each is
+ * Reads rows of a file as commands.
+ * @param places the rows, each with its member
  */
 export async function readCommands(
   db: Reader,
@@ -185,14 +185,14 @@ export async function readCommands(
   }))
 }
 
-/** A row of a file as it is kept: null where a column is absent or a cell empty. */
+/** A stored row of a file: null if the column is absent or the cell is empty. */
 export type StoredRow = Omit<DB['memberJobRows'], 'partnerId' | 'jobId' | 'newMemberId' | 'faults'>
 
-/** With the member that it is, and whether that one is paid by IBAN. */
+/** A row with its member, and whether that member is paid by IBAN. */
 type PlacedRow = StoredRow & { memberId: string; hasIban: boolean }
 
-// A column that is absent changes nothing. An empty cell removes, or keeps what cannot be null. An account is removed only if
-// the file is said to do so, and only one of the kind that its columns can hold.
+// An absent column changes nothing. An empty cell removes the value, or keeps it if it cannot be null. An account is removed only
+// if the upload says so, and only if the file has the columns for its kind.
 function updateOf(
   { hasIban, accountHolder, sortCode, accountNumber, iban, ...row }: PlacedRow,
   { columns, removesAccounts }: Pick<FileTerms, 'columns' | 'removesAccounts'>,
@@ -211,14 +211,14 @@ function updateOf(
   return update as MemberUpdate
 }
 
-// Finds the member of each row, and in the same statement who is in none. A member that was invited or changed by a later
-// instruction than the file is not missing: the file may have been on its way for minutes, or in the queue for days.
+// Finds the member of each row and, in the same statement, the members without a row. A member that was invited or changed after
+// the file was sent is not missing: the upload may have taken minutes, or the file may have been queued for days.
 async function match(
   tx: Tx,
   { terms, rowTo, isLarge, now }: { terms: FileTerms; rowTo: number; isLarge: boolean; now: Date },
 ): Promise<{ membersBefore: number; offboard: number }> {
   const { partnerId, jobId } = terms
-  // Should the tables have been too busy to be analyzed, a million rows are not looked up one by one all the same.
+  // Without fresh statistics the planner might look a million rows up one by one.
   if (isLarge) await sql`select set_config('enable_nestloop', 'off', true)`.execute(tx)
   const { rows } = await sql<{ membersBefore: number; offboard: number }>`
     with matched as materialized (
@@ -250,8 +250,8 @@ async function match(
   return rows[0] ?? { membersBefore: 0, offboard: 0 }
 }
 
-// Whether each cell of the row is what the member, e, has already. It only saves deciding rows by the million: a row that
-// fails it is decided by the rules, which may still find that nothing changes.
+// Whether each cell of the row equals the value of member `e`. This is only a shortcut for unchanged rows: any other row is
+// decided by the rules, which may still find that nothing changes.
 function isSame({ columns, removesAccounts }: FileTerms) {
   const compared = columnSpecs.filter(({ name }) => name !== 'email' && columns.includes(name))
   return sql.join(
@@ -276,7 +276,7 @@ async function noteRepeated(
     with repeated as (select ${key} as key, min(row) as first from member_job_rows where ${mine}
                        group by ${key} having count(*) > 1 and ${key} is not null)
     insert into member_job_faults
-    select r.row, format('%s: is that of row %s as well', ${name}::text, repeated.first), false
+    select r.row, format('%s: duplicate of row %s', ${name}::text, repeated.first), false
       from repeated join member_job_rows r on ${key} = repeated.key
      where ${mine} and r.row <> repeated.first`.execute(tx)
 }
@@ -286,12 +286,12 @@ async function noteMetTwice(tx: Tx): Promise<void> {
     with twice as (select member_id, min(row) as first from member_job_matches
                     where member_id is not null group by member_id having count(*) > 1)
     insert into member_job_faults
-    select m.row, format('this is %s, by e-mail or worker_id, and so is row %s', m.member_id, twice.first), true
+    select m.row, format('matches %s by e-mail or worker_id, and so does row %s', m.member_id, twice.first), true
       from twice join member_job_matches m on m.member_id = twice.member_id
      where m.row <> twice.first and m.row not in (select row from member_job_faults)`.execute(tx)
 }
 
-/** @returns how many new members there are */
+/** @returns the number of new members */
 async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number> {
   await sql`
     insert into member_job_faults
@@ -303,7 +303,7 @@ async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number>
   return Number(numAffectedRows)
 }
 
-// Beyond what an answer holds, faults are only counted, and so many more are not worth deciding.
+// Faults beyond the limit of a response are only counted.
 async function listFaults(
   tx: Tx,
   { clashes }: { clashes: 'refuse' | 'defer' },
@@ -321,7 +321,7 @@ async function planKnown(
   { terms, partner, now }: { terms: FileTerms; partner: PartnerRules; now: Date },
 ): Promise<{ update: number; bringBack: number }> {
   const { partnerId, jobId } = terms
-  // Without it every batch below would be looked for among all rows.
+  // Without this index, every batch below would scan all rows.
   await sql`create index on member_job_matches (row) where member_id is not null and not is_same`.execute(tx)
   const counts = { update: 0, bringBack: 0 }
   for (let [after, faultCount] = [0, 0]; ; ) {
@@ -332,7 +332,7 @@ async function planKnown(
     if (last === undefined || faultCount > issuesMax) return counts
     after = last.row
     const commands = await readCommands(tx, terms, places)
-    // A worker_id belongs to the member who has it before the file, whether or not another row takes it away.
+    // A worker_id belongs to the member who held it before the file, whether or not another row reassigns it.
     const decisions = await decideAll(tx, { partner, commands, areIndependent: true, now })
     const steps: { row: number; action: Action; memberId: string }[] = []
     const faults: (Fault & { isClash: boolean })[] = []
@@ -340,7 +340,7 @@ async function planKnown(
       const decision = decisions[index]
       if (decision === undefined) throw new Error('A row was not decided')
       if (decision instanceof Problem) {
-        // A member who is known only by a worker id may let go of it, and then the row is about another one.
+        // A member who is matched only by worker_id may give it up in a job ahead; the row is then about another member.
         faults.push({ row, message: faultOf(decision), isClash: byWorkerId || isClash(decision) })
       } else {
         const action = actionOf(decision)

@@ -6,10 +6,10 @@ import type { Currency } from '../money.ts'
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import type { Day } from '../time.ts'
 
-/** What is wrong with a row of a file; the header is row 1. */
+/** A fault in a row of a file; the header is row 1. */
 export type Fault = { row: number; message: string }
 
-/** What the thread that reads a file is given. */
+/** Input of the reader thread. */
 export type Reading = {
   file: { fd: number; kind: 'csv' | 'xlsx' }
   partnerId: string
@@ -20,17 +20,17 @@ export type Reading = {
   now: Date
 }
 
-/** What it found. */
+/** Result of the reader thread. */
 export type Read = {
-  /** Of the file, in its order. */
+  /** Columns, in the order of the file. */
   columns: Column[]
-  /** Rows below the header, the faulty ones included. */
+  /** Rows below the header, including faulty ones. */
   rowCount: number
-  /** At most as many as an answer holds. */
+  /** At most `issuesMax`. */
   faults: Fault[]
-  /** How many rows more are at fault. */
+  /** Number of further faulty rows. */
   faultsMore: number
-  /** Of which of them two rows may say the same, a fault that only the database can name. */
+  /** Columns that may contain duplicates; the database finds the rows. */
   mayBeRepeated: Column[]
   /** The last row that was looked at, before too many faults ended the reading. */
   readTo: number
@@ -60,7 +60,7 @@ export async function readInto(
   { signal, ...reading }: Reading & { signal: AbortSignal },
 ): Promise<Read> {
   let copy: Writable | undefined
-  // Not before there is a thread: a copy that is begun has to be ended.
+  // Opened only once there is a thread, since an open copy must be ended.
   const copying = () => {
     copy ??= openCopy()
     return copy
@@ -79,7 +79,7 @@ export async function readInto(
   } catch (error) {
     const broken = copy?.errored
     copy?.on('error', () => undefined).destroy()
-    // What broke the copying says more than that nothing can be written to it any more.
+    // The error that broke the copy is more useful than the failed write that follows it.
     if (broken) throw broken
     if (error instanceof ReaderExhausted) return tooMuch
     throw error

@@ -14,16 +14,16 @@ import type { Fault, Read, Reading } from './read-file.ts'
 // Runs in a worker thread: reads a file row by row, checks each row on its own, and sends the rows in the format of
 // PostgreSQL's COPY. It has no access to the database or the other members.
 
-// A file with that many faults is not worth counting to its end.
+// A file with more faults than a response holds is counted only for this long.
 const countMsMax = 2_500
-// More would only fill the memory.
+// More batches would only fill the memory.
 serveReads<Reading, Uint8Array, Read>(read, { batchesAhead: 4 })
 
 async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>): Promise<Read> {
   const faults: Fault[] = []
   const read: Read = { columns: [], rowCount: 0, faults, faultsMore: 0, mayBeRepeated: [], readTo: 1 }
   const addFault = (fault: Fault) => {
-    // Of the others only the number is of use.
+    // Beyond the limit, faults are only counted.
     if (faults.length < issuesMax) faults.push(fault)
     else read.faultsMore += 1
   }
@@ -63,7 +63,7 @@ async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>)
   return read
 }
 
-// The line of COPY in its text format for a row; or what is wrong with the row, whichever member it is.
+// Returns a row as a line in COPY's text format, or its faults that hold for any member.
 function copyLines(
   { partnerId, jobId, country, today, tiers, now }: Reading,
   seen: { email: DuplicateFilter; worker_id: DuplicateFilter },
@@ -73,7 +73,7 @@ function copyLines(
   const unread = { email: '', firstName: '', lastName: '', tier: '' }
   const facts = { country, today, tierNames: tiers.map(([name]) => name) }
   return (row, { body: read, faults: unreadable }) => {
-    // What could not be read has been said already.
+    // Unreadable cells have been reported already.
     const body = { ...unread, ...read }
     const isTierRead = read.tier !== undefined
     const tierCurrency = isTierRead ? currencies.get(body.tier) : anyCurrency
@@ -84,7 +84,7 @@ function copyLines(
     if (profile.workerId !== null) seen.worker_id.add(profile.workerId)
     const copied: CopiedRow = {
       ...columnsOf(profile),
-      // What the row does not say is not the default, if it is about a member who has it otherwise.
+      // Null, not the default: the row may be about a member who has another value.
       ...absentIn(body),
       partnerId,
       jobId,

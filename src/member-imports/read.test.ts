@@ -25,7 +25,7 @@ test.each([
 })
 
 test.each(["o'neil+x@mail.example.co.uk", 'SAM@EXAMPLE.COM', '_@a.bc', 'a-b@x-y.travel'])(
-  'a file may have an e-mail that the API takes: %s',
+  'a file accepts an e-mail that the API accepts: %s',
   email => {
     expect(published.test(email)).toBe(true)
     expect(emailFaults(email)).toEqual([])

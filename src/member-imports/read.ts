@@ -5,27 +5,27 @@ import type { NewMember } from '../members/schema.ts'
 import { type Cell, readHeader as readNames } from '../tabular/tabular.ts'
 import { hasVisible, visibleFormat } from '../text.ts'
 
-// A list without phones would remove them all.
+// `phone` is required, since a list without it would remove every phone number.
 const required: Column[] = [
   ...columnSpecs.flatMap(({ name, emptyCell }) => (emptyCell === 'refused' || name === 'phone' ? [name] : [])),
 ]
 const ukAccount: Column[] = ['sort_code', 'account_number', 'account_holder']
 const euAccount: Column[] = ['iban', 'account_holder']
 const accountColumns = [...ukAccount, ...euAccount]
-// A file of results, which has these columns as well, may come back.
+// A results file has these columns too, and may be uploaded again.
 const added = ['row', 'member_id', 'status', 'action', 'outcome', 'message']
 
-/** A column of a file; null for one that a file of results adds, which is not read. */
+/** Columns of a file; null for a column that a results file adds and that is not read. */
 export type Header = (Column | 'action' | null)[]
 
-/** Reads the header. @returns with `faults`, it cannot be used */
+/** Reads the header. @returns a header that is unusable if it has `faults` */
 export function readHeader(cells: Cell[]): { header: Header; faults: string[] } {
   const read = readNames(cells, {
     known: columns,
     ignored: added,
     required: has => [
       ...required,
-      // Half an account could never be told from none.
+      // Half an account would be indistinguishable from none.
       ...(ukAccount.slice(0, 2).some(has) ? ukAccount : []),
       ...(has('iban') ? euAccount : []),
       ...(has('account_holder') && !has('iban') ? ukAccount : []),
@@ -37,10 +37,10 @@ export function readHeader(cells: Cell[]): { header: Header; faults: string[] } 
   }
 }
 
-/** A row as the API would take it: empty cells are null, and fields with a default are left out where they are not said. */
+/** A row in the shape of the API: empty cells are null, and fields with a default are left out if they are empty. */
 export type RowRead = { body: Partial<NewMember>; faults: string[] }
 
-/** Reads a row. @returns what its readable cells say, and everything that is wrong with the others, each with its column */
+/** Reads a row. @returns the values of the valid cells, and every fault of the others, prefixed with its column */
 export function readRow(cells: Cell[], header: Header): RowRead {
   const faults: string[] = []
   const faulty = new Set<Column>()
@@ -53,7 +53,7 @@ export function readRow(cells: Cell[], header: Header): RowRead {
     const column = header[index]
     if (column == null) continue
     if (column === 'action') {
-      // Sent back as it is, a file of results would bring back everyone it reports as offboarded.
+      // An unedited results file would otherwise reinstate every member that it reports as offboarded.
       if (cells[index] === 'Offboard') faults.push('action: offboarded members are not part of a list; remove the row')
       continue
     }
@@ -61,7 +61,7 @@ export function readRow(cells: Cell[], header: Header): RowRead {
     if (typeof read === 'object') addFault(column, read.fault)
     else if (read !== '') values[column] = read
   }
-  // A cell that cannot be read is not an empty one.
+  // An unreadable cell is not an empty one.
   const isAccountRead = !accountColumns.some(column => faulty.has(column))
   for (const { name, emptyCell } of columnSpecs) {
     if (emptyCell === 'refused' && values[name] === undefined && !faulty.has(name)) addFault(name, 'is empty')
@@ -79,13 +79,13 @@ export function readRow(cells: Cell[], header: Header): RowRead {
   return { body: bodyOf(hasAccount ? values : withoutAccount(values)), faults }
 }
 
-/** @returns the text of a cell, '' for an empty one */
+/** @returns the text of a cell, '' if it is empty */
 function readCell(cell: Cell, column: Column): string | { fault: string } {
   // Leading and trailing spaces are not part of a value.
   if (typeof cell === 'string') {
     const text = cell.trim()
-    if (text.includes('\0') || !text.isWellFormed()) return { fault: 'holds a character that is none; type it again' }
-    return text.startsWith('#') && formulaErrors.test(text) ? { fault: `holds ${text}, the error of a formula` } : text
+    if (text.includes('\0') || !text.isWellFormed()) return { fault: 'contains an invalid character; type it again' }
+    return text.startsWith('#') && formulaErrors.test(text) ? { fault: `contains the formula error ${text}` } : text
   }
   if (cell === null) return ''
   if (typeof cell === 'boolean') return String(cell)
@@ -94,7 +94,7 @@ function readCell(cell: Cell, column: Column): string | { fault: string } {
     return sqlType === 'date' ? cell.day : { fault: 'the cell is a date; format the column as text and type it again' }
   }
   const number = String(cell)
-  // With all its digits nothing can have been lost.
+  // With the full number of digits, no leading zero can have been lost.
   if (number.length === digits) return number
   if (digits !== undefined) {
     return {
@@ -120,9 +120,7 @@ function accountFaults({ sort_code, account_number, account_holder, iban }: Valu
     ...(account_holder === undefined && (hasUk || iban !== undefined)
       ? ['account_holder: is empty, but there is an account']
       : []),
-    ...(account_holder !== undefined && !hasUk && iban === undefined
-      ? ['account_holder: there is no account beside it']
-      : []),
+    ...(account_holder !== undefined && !hasUk && iban === undefined ? ['account_holder: the row has no account'] : []),
   ]
 }
 

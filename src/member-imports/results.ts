@@ -2,15 +2,15 @@ import { type Page, type Reader, sql } from '../database/database.ts'
 import { profileColumns } from '../members/rows.ts'
 import type { Action, StoredRow } from './plan.ts'
 
-/** What became of one row, one action, or one member who was not in the file; and the row, or the member, itself. */
+/** The outcome for one row, one action, or one member missing from the file, with the profile of the row or the member. */
 export type Result = Omit<StoredRow, 'row'> & {
-  /** Of the file, or the place of the action; null for who is not in the file. */
+  /** The row of the file or the position of the action; null for members missing from the file. */
   row: number | null
   action: Action
   outcome: 'Pending' | 'Done' | 'Failed' | 'NotDone'
   memberId: string | null
   message: string | null
-  /** Rises from result to result. */
+  /** Strictly ascending. */
   step: number
 }
 
@@ -19,9 +19,9 @@ type ResultFilter = { actions?: Result['action'][]; outcomes?: Result['outcome']
 type Asked = { partnerId: string; jobId: string; filter: ResultFilter }
 
 /**
- * What became of a job, in the order of the file or the actions; those who are not in the file come last. 30 days after its end
- * the rows are forgotten, and the list is empty.
- * @param after the step of the last one that the reader has had, 0 for the beginning
+ * Lists the results of a job in the order of the file or the actions; members missing from the file come last. The rows are
+ * deleted 30 days after the job ends, and the list is empty from then on.
+ * @param after step of the last result already read, 0 to start
  */
 export async function listResults(
   db: Reader,
@@ -30,7 +30,7 @@ export async function listResults(
   const each = (branch: ReturnType<typeof sql>) => sql`
     (select * from (${branch}) branch where step > ${after}::integer and ${matching(asked.filter)}
       order by step limit ${page.skip + page.take})`
-  // Who a row is that changes nothing is looked up for those of the page alone.
+  // The member of an unchanged row has no step, so it is looked up, for this page only.
   const { rows } = await sql<Result>`
     select results.*, coalesce(step_member_id, unchanged.id) as member_id
       from (select * from (${each(ofRows(asked))} union all ${each(ofOthers(asked))}) results

@@ -29,18 +29,22 @@ import {
 const tag = 'Member jobs'
 const params = Type.Object({ jobId: Id('memberJob') })
 
-// 10,000 members with all that can be said of one.
+// 10,000 members with every field set.
 const bodyBytesMax = 16 * 1024 * 1024
 
-// So many rows of a file of results are read at once.
+// Results read per query while streaming the CSV.
 const rowsAtOnce = 2_000
 
 const created = {
   status: 202,
-  description: 'The job, which the worker now applies.',
+  description: 'The job was accepted; the worker applies it.',
   schema: MemberJobCreated,
 } as const
-const preview = { status: 200, description: 'With `dryRun=true`: what the job would do.', schema: Preview } as const
+const preview = {
+  status: 200,
+  description: 'With `dryRun=true`: what the job would do. Nothing is changed.',
+  schema: Preview,
+} as const
 
 export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void {
   app.post(
@@ -54,7 +58,7 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
         tag,
         summary: 'Change many members',
         description:
-          'Up to 10,000 actions, decided one after the other as they stand: all or none. `Add` is `inviteMember`, `Replace` is `replaceMember`, `Update` is `updateMember`, `Offboard` is `removeMember`. With any action that cannot be, the answer has the issues of them (at most 1,000), and there is no job. Should one become impossible before the worker applies the job, the job ends as `Rejected`, with nothing done. A job that is sent while another one has not ended is queued behind it (`NotReady`); an action whose e-mail or `workerId` another member has is accepted then, since the job ahead may resolve it. With 100 jobs queued, the next is a `Conflict`.',
+          'Applies up to 10,000 actions atomically, in the given order. `Add` has the rules of `inviteMember`, `Replace` of `replaceMember`, `Update` of `updateMember` and `Offboard` of `removeMember`. Each action sees the effect of the actions before it. If any action is invalid, no job is created and the response lists the issues (at most 1,000). If an action becomes invalid before the worker applies the job, the job ends as `Rejected` and nothing is changed. Jobs run one at a time per partner: while another job is unfinished, a new one is queued (`NotReady`). A queued job may contain an e-mail or `workerId` that belongs to another member, because a job ahead of it may free it; this is checked again when the job is applied. With 100 jobs queued, the request fails with `Conflict`.',
         query: ActionsQuery,
         body: NewMemberJob,
         success: created,
@@ -83,10 +87,10 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
             id,
             tag,
             summary,
-            description: `The file is the complete list of members: new members are invited, changed ones are updated, offboarded ones are reinstated, and **members who are missing are offboarded**. If these are more than the partner’s share of the members (10 % unless the operator has set another), the job waits for approval. ${ofAccounts} A column that is absent never changes anything. With any row at fault the answer has an issue for each of the first 1,000 and one that counts the rest, and nothing happens. What is done about a member after the file was sent is younger than the file, and stays. A file that is sent while another job has not ended is queued behind it (\`NotReady\`) and compared with the members when its turn comes; then it wins over every job that was sent before it. With 5 files queued, the next is a \`Conflict\`. See docs/guides/import-members.md.`,
+            description: `Synchronises the members with a file that lists all of them: new members are invited, changed members are updated, offboarded members are reinstated, and **members missing from the file are offboarded**. If it would offboard more than the partner’s limit (10 % of the members unless the operator has set another share), the job waits for approval. ${ofAccounts} Columns that are absent change nothing. If any row is invalid, no job is created: the response has one issue for each of the first 1,000 invalid rows and one with the number of the others. Changes made to a member after the file was sent take precedence over the file. Jobs run one at a time per partner: while another job is unfinished, the file is queued (\`NotReady\`) and compared with the members as the earlier jobs leave them, so it overrides every job that was sent before it. With 5 files queued, the request fails with \`Conflict\`. See docs/guides/import-members.md.`,
             query: FileQuery,
             fileBody: {
-              description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are needed. At most 100 MiB and 1,000,000 rows.`,
+              description: `CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: ${columns.map(name => `\`${name}\``).join(', ')}; the first five are required. At most 100 MiB and 1,000,000 rows.`,
               example: `${columns.slice(0, 5).join(',')}\r\nsam.okafor@example.com,Sam,Okafor,+447700900123,Bronze\r\n`,
             },
             success: created,
@@ -95,7 +99,7 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
           }),
         },
         async (request, reply) => {
-          // Made by the scope's parser, and checked to be one.
+          // The scope's content type parser always produces an UploadedFile.
           const uploaded = request.body as UploadedFile
           return await uploaded.lend(fd =>
             withCopying((copyingDb, copyInto) =>
@@ -146,7 +150,7 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
         tag,
         summary: 'Get a member job',
         params,
-        success: { status: 200, description: 'The job and how far it is.', schema: MemberJob },
+        success: { status: 200, description: 'The job and its progress.', schema: MemberJob },
         problems: ['NotFound'],
       }),
     },
@@ -192,15 +196,15 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
         tag,
         summary: 'Get the results of a member job',
         description:
-          'What is to be done and what was done, in the order of the file or the actions; who is not in the file comes last. With `accept: text/csv` all of it as a file, whatever `skip` and `take` say, with the outcome added; cells that a spreadsheet would take for a formula begin with an apostrophe. Kept for 30 days after the job’s end.',
+          'Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.',
         params,
         query: ResultsQuery,
         success: {
           status: 200,
-          description: 'The plan in numbers, and one page of results.',
+          description: 'The number of planned changes by kind, and one page of results.',
           schema: MemberJobResults,
           csv: {
-            description: 'The columns of the file, as they were understood, and the outcome.',
+            description: 'The columns of the file as they were read, and the outcome of each row.',
             example:
               "row,action,outcome,member_id,message,email,first_name,last_name,phone,tier\r\n2,Invite,Done,mem_01kah4pzc5e4r8v2m6t0x9y3bd,,sam.okafor@example.com,Sam,Okafor,'+447700900123,Bronze\r\n",
           },
@@ -233,14 +237,14 @@ const uploads = [
     id: 'createJobFromCsv',
     summary: 'Upload the complete list of members',
     removesAccounts: false,
-    ofAccounts: 'An empty bank account in the file leaves the member’s as it is.',
+    ofAccounts: 'An empty bank account in the file leaves the member’s account unchanged.',
   },
   {
     version: 'v2',
     id: 'createJobFromCsvV2',
-    summary: 'Upload the complete list of members, bank accounts included',
+    summary: 'Upload the complete list of members, including bank accounts',
     removesAccounts: true,
-    ofAccounts: 'An empty bank account in the file removes the member’s.',
+    ofAccounts: 'An empty bank account in the file removes the member’s account.',
   },
 ] as const
 
@@ -250,7 +254,7 @@ const reviews = [
     action: 'member_job.approve',
     summary: 'Approve a member job',
     description:
-      'Lets a job that waits for a review go on. It offboards the members that its results name, and none who were added since. Approving one again is the same answer; one that was rejected is a `Conflict`.',
+      'Approves a job that is waiting for review. It offboards the members that its results name, and none that were added since. Idempotent; a job that is queued or rejected is a `Conflict`.',
     decide: memberImports.approve,
   },
   {
@@ -258,12 +262,12 @@ const reviews = [
     action: 'member_job.reject',
     summary: 'Reject a member job',
     description:
-      'Ends a job that waits for a review or in the queue, with nothing done. Rejecting one again is the same answer; one that goes on already is a `Conflict`.',
+      'Rejects a job that is queued or waiting for review. None of its changes are applied. Idempotent; a job that is already running or completed is a `Conflict`.',
     decide: memberImports.reject,
   },
 ] as const
 
-// A dry run is the real one, taken back.
+// A dry run creates the job and rolls it back.
 async function answerTo(
   tx: Tx,
   { partner, query, kind }: { partner: { id: string }; query: { dryRun?: boolean }; kind: 'actions' | 'file' },

@@ -17,9 +17,9 @@ const UpdateMember = Type.Object(
 )
 const OffboardMember = Type.Object({ type: Type.Literal('Offboard'), memberId }, { title: 'OffboardMember', ...strict })
 
-/** One change of a batch: what the operation of one member would take, with its type and the member. */
+/** One change of a batch: the body of the single-member operation, with its type and the member's id. */
 export type MemberAction = Static<typeof AddMember | typeof ReplaceMember | typeof UpdateMember | typeof OffboardMember>
-// By its type, so that an action is judged as what it says it is, and not by trial against all four.
+// Discriminated by type, so that an action is validated against its own schema and not against all four.
 export const MemberAction = Type.Unsafe<MemberAction>({
   type: 'object',
   required: ['type'],
@@ -35,7 +35,7 @@ export const NewMemberJob = Type.Object(
 const dryRun = Type.Optional(
   Type.Boolean({
     default: false,
-    description: 'Only say what the job would do, by the same code, and do nothing: 200 with the plan.',
+    description: 'Run the same checks and return the plan with status 200, without changing anything.',
   }),
 )
 
@@ -49,7 +49,7 @@ export const FileQuery = Type.Object(
         minimum: 0,
         maximum: 1_000_000_000,
         description:
-          'The job waits for a review when it offboards more than these, whatever the partner’s share: what a dry run has shown, and the caller has agreed to.',
+          'The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run showed and that was agreed to.',
       }),
     ),
   },
@@ -60,16 +60,16 @@ const numberOf = (description: string) => Type.Integer({ minimum: 0, description
 const PlanInNumbers = Type.Object(
   {
     invite: numberOf('New members.'),
-    update: numberOf('Members of whom something changes.'),
-    bringBack: numberOf('Inactive members who become members again.'),
-    offboard: numberOf('Members who become inactive; with a file, those who are not in it.'),
+    update: numberOf('Members whose data changes.'),
+    bringBack: numberOf('Inactive members that are reinstated.'),
+    offboard: numberOf('Members that become inactive; for a file, those missing from it.'),
     unchanged: numberOf('Rows or actions that change nothing.'),
   },
   { title: 'MemberJobPlan', ...strict },
 )
 
 const NeedsReview = Type.Boolean({
-  description: 'Whether the job waits for approval, because it offboards more than the partner’s share of the members.',
+  description: 'Whether the job waits for approval because it offboards too many members.',
 })
 
 export const Preview = Type.Object(
@@ -78,7 +78,7 @@ export const Preview = Type.Object(
     needsReview: NeedsReview,
     offboard: Type.Array(memberId, {
       maxItems: 1_000,
-      description: 'Who would be offboarded: the first 1,000 of them.',
+      description: 'Members that would be offboarded (at most the first 1,000).',
     }),
   },
   { title: 'MemberJobPreview', ...strict },
@@ -89,7 +89,7 @@ export const MemberJobCreated = Type.Object({ jobId: Id('memberJob') }, { title:
 const JobStatus = Type.Enum(['Processing', 'Completed', 'AwaitingReview', 'NotReady', 'Rejected'], {
   type: 'string',
   description:
-    '`NotReady`: queued behind another job of the partner, and decided when its turn comes. `AwaitingReview`: waits for `approve` or `reject`.',
+    '`NotReady`: queued behind another job of the partner. `AwaitingReview`: waiting for `approve` or `reject`.',
 })
 
 export const MemberJob = Type.Object(
@@ -99,10 +99,10 @@ export const MemberJob = Type.Object(
       {
         type: JobStatus,
         totalActions: numberOf(
-          'Every action of the job; of a file, all of the plan but what is unchanged. While the job is queued, of the plan as it looked when it was sent.',
+          'Actions in the job; for a file, planned changes without the unchanged rows. While the job is queued, this is the plan from when it was sent.',
         ),
-        totalComplete: numberOf('What has been done.'),
-        totalProcessing: numberOf('What is still to be done, while the job is being processed.'),
+        totalComplete: numberOf('Actions that have been processed.'),
+        totalProcessing: numberOf('Actions that remain while the job is being processed.'),
       },
       strict,
     ),
@@ -123,14 +123,14 @@ const MemberJobResult = Type.Object(
   {
     row: Type.Union([Type.String(), Type.Null()], {
       description:
-        'Row of the file (the header is "1"), or place of the action from "1"; null for who is not in the file.',
+        'Row of the file (the header is "1") or position of the action (starting at "1"); null for members missing from the file.',
       examples: ['17'],
     }),
     action: Type.Enum([...actions], { type: 'string' }),
     outcome: Type.Enum([...outcomes], {
       type: 'string',
       description:
-        '`Pending`: it waits for its turn. `Failed`: it had become impossible meanwhile, `message` says why. `NotDone`: the job was rejected.',
+        '`Pending`: not processed yet. `Failed`: no longer possible when it was processed; `message` says why. `NotDone`: the job was rejected.',
     }),
     memberId: Type.Union([memberId, Type.Null()]),
     email: Type.Union([Type.String(), Type.Null()]),

@@ -2,24 +2,24 @@ import { isUniqueViolation, outageOutcome } from '../database/errors.ts'
 import { scheduleTask, type Tasks } from '../tasks.ts'
 import * as memberImports from './member-imports.ts'
 
-// A large job is not taken in one go: other background steps have their turn, and a stop need not wait for its end.
+// A large job is applied in turns, so that it neither starves other tasks nor delays a shutdown.
 const turnMsMax = 5_000
 
-// As long as a partner might come back and ask what became of a file.
+// How long a partner can look up the results of a job.
 const keptDays = 30
 const rowsMax = 5_000
 
-// Of one transaction.
+// Per transaction.
 const expiredMax = 100
 
-// After which a locked job is tried again.
+// Before a locked job is retried.
 const heldMs = 500
 
-// Of one job in a row; after that it has its turn in the next round.
+// Consecutive failures of one job; after that it is retried in the next run.
 const collisionsMax = 3
 
 export const memberJobTasks = {
-  // Each chunk is a transaction that moves the job's own mark. Twice is safe: the mark is moved under the job's lock.
+  // Running it twice is safe: each chunk is a transaction that advances the job's mark under the job's lock.
   async 'apply-member-jobs'({ db, now, log }) {
     const until = now().getTime() + turnMsMax
     const failures: unknown[] = []
@@ -35,12 +35,12 @@ export const memberJobTasks = {
         if (applied === undefined) held.push(jobId)
         else if (applied.hasEnded) await memberImports.noteGrowth(db, applied)
       } catch (error) {
-        // Another member has taken an e-mail or a worker_id in between: decided again, the step sees that.
+        // Another member has taken an e-mail or a worker_id meanwhile; a retry decides the step again and sees that.
         const mayPass = isUniqueViolation(error) || outageOutcome(error) === 'nothing-done'
         collisions += 1
-        log.warn({ err: error, jobId, collisions }, 'steps of a member job were not taken')
+        log.warn({ err: error, jobId, collisions }, 'steps of a member job failed')
         if (mayPass && collisions <= collisionsMax) continue
-        // One that fails again and again must not hold up the others.
+        // A job that keeps failing must not block the others.
         collisions = 0
         failed.push(jobId)
         failures.push(error)
@@ -54,14 +54,14 @@ export const memberJobTasks = {
     }
   },
 
-  // Twice is safe: an expired job is rejected, and no longer waits.
+  // Running it twice is safe: an expired job is rejected and no longer waits.
   async 'expire-member-jobs'({ db, now }) {
     const expire = () =>
       db.transaction().execute(tx => memberImports.expireReviews(tx, { now: now(), countMax: expiredMax }))
     while ((await expire()) === expiredMax);
   },
 
-  // Twice is safe: what is gone is gone.
+  // Running it twice is safe: deleting is idempotent.
   async 'forget-member-jobs'({ db, now }) {
     const endedBefore = new Date(now().getTime() - keptDays * 86_400_000)
     const forget = () =>

@@ -25,12 +25,12 @@ import {
 } from './rules.ts'
 import type { MemberUpdate, NewMember } from './schema.ts'
 
-/** What of a partner decides about members. */
+/** The partner's settings that decide about members. */
 export type PartnerRules = Pick<Partner, 'id' | 'country' | 'timeZone' | 'autoActivate'>
 
 /**
- * One thing to do about a member. `Add` makes the member with this id; `List` is a row of a complete list of members, which
- * changes what is given and brings back who was removed.
+ * One change to a member. `Add` creates the member with this id. `List` is a row of a complete list of members: it changes the
+ * given fields and reinstates an inactive member.
  */
 export type MemberCommand =
   | { type: 'Add'; memberId: string; body: NewMember }
@@ -38,12 +38,12 @@ export type MemberCommand =
   | { type: 'Update' | 'List'; memberId: string; update: MemberUpdate }
   | { type: 'Offboard' | 'Activate'; memberId: string }
 
-/** What becomes of a member by one command; `before` is undefined for a new one. */
+/** The effect of one command on a member; `before` is undefined for a new member. */
 export type Decision = { before: Member | undefined; after: Member; changed: FieldName[]; steps: Step[] }
 
 /**
  * Locks the members in id order, the order of every statement that locks several.
- * @returns those of them whose latest change was instructed after an instant
+ * @returns the members whose latest change was instructed after `since`
  */
 export async function lockAll(
   tx: Tx,
@@ -56,13 +56,13 @@ export async function lockAll(
   return new Set(rows.filter(row => row.isChanged).map(row => row.id))
 }
 
-/** SQL for when the partner gave the instruction behind a member's latest change. Members from before migration 7 have no such note. */
+/** SQL for when the partner gave the instruction behind a member's latest change. Members from before migration 7 lack it. */
 export const lastInstructedAt = sql`coalesce(members.instructed_at, members.updated_at)`
 
 /**
- * Decides commands one after the other, by the rules that hold for one: each finds the members as those before it leave them.
- * Writes nothing; for what `writeAll` is to write, `lockAll` holds the members before.
- * @returns for each command, in their order, what becomes of the member, or why it cannot be
+ * Decides commands in order; each sees the effect of those before it. Writes nothing. Call `lockAll` first if `writeAll` is to
+ * write the decisions.
+ * @returns for each command, in order, the decision or the problem
  */
 export async function decideAll(
   tx: Tx,
@@ -82,8 +82,8 @@ export async function decideAll(
 }
 
 /**
- * Writes what `decideAll` has decided in this transaction, about members that it holds.
- * @param instructedAt when the partner asked for it, which may be long before `now`
+ * Writes decisions that `decideAll` made in this transaction, about locked members.
+ * @param instructedAt when the partner sent the instruction, which may be long before `now`
  * @throws a unique violation if another member has taken an e-mail or a `workerId` since
  */
 export async function writeAll(
@@ -98,8 +98,8 @@ type Writing = { partnerId: string; instructedAt: Date; now: Date }
 /**
  * Invites every member of a relation in one statement.
  * @param instructedAt as for `writeAll`
- * @param source a `select` of the columns that a new member needs, in the form that they are stored in; of `countMax` rows at most
- * @returns the ids of those who were invited; the e-mail or `workerId` of the others belongs to another member
+ * @param source a `select` of at most `countMax` rows with the columns of a new member, in stored form
+ * @returns the ids of the invited members; the e-mail or `workerId` of the others belongs to another member
  */
 export async function inviteAll(
   tx: Tx,
@@ -138,7 +138,7 @@ export async function inviteAll(
   const memberIds = rows.map(row => row.id)
   if (partner.autoActivate) {
     await setStatus(tx, { partnerId, memberIds, status: 'active', instructedAt, now })
-    await append(
+    await emitAll(
       tx,
       memberIds.map(memberId => ({ memberId, name: 'activated' as const })),
       { partnerId, now },
@@ -147,7 +147,7 @@ export async function inviteAll(
   return new Set(memberIds)
 }
 
-// Everything that commands are decided by. It changes as they are decided.
+// Everything that commands are decided by. Each decision updates it.
 type MemberState = {
   partner: PartnerRules
   today: Day
@@ -157,7 +157,7 @@ type MemberState = {
   /** The active or invited member with an e-mail, in lower case. */
   emailHolders: Map<string, string>
   workerIdHolders: Map<string, string>
-  /** What each member's money was in when it was looked for. */
+  /** The currency of each member's money, if the member's tier currency would change. */
   moneyIn: Map<string, Currency>
 }
 
@@ -172,7 +172,7 @@ async function loadState(
   const found = await select(tx, partnerId).where(sql<boolean>`id = any(${named}::text[])`).execute()
   const emails = wanted.flatMap(({ email }) => email ?? [])
   const workerIds = wanted.flatMap(({ workerId }) => workerId ?? [])
-  // Not by `in`, for which the planner expects half of all members, and would rather read them all.
+  // Not `in`: the planner would expect half of all members to match, and scan the table.
   const holders = await select(tx, partnerId)
     .where(sql<boolean>`
       id = any(array(
@@ -200,8 +200,8 @@ async function loadState(
 }
 
 /**
- * Which of these members have or owe money in that currency. Money on its way counts too: a pay run in its grace period, and a
- * withdrawal that may yet come back. Their balances do not change while they are locked.
+ * Finds the members that have or owe money in their given currency, including money in transit: a pay run in its grace period, or
+ * a withdrawal that may still be returned. Balances do not change while the members are locked.
  */
 async function findWithMoney(
   tx: Tx,
@@ -318,8 +318,8 @@ function statusBy(steps: Step[], otherwise: Member['status']): Member['status'] 
 }
 
 /**
- * Splits decisions into runs that may be written at once: in a wave no member occurs twice, and none takes an e-mail or a
- * `workerId` that another one of the wave lets go of, which a statement might find still taken.
+ * Splits decisions into waves, each of which is written at once. In a wave no member occurs twice, and no member takes an e-mail
+ * or a `workerId` that another member of the wave gives up, since one statement might find it still taken.
  */
 export function wavesOf(decisions: Decision[]): Decision[][] {
   const waves: Decision[][] = []
@@ -356,7 +356,7 @@ async function writeWave(
   if (changed.length > 0) {
     await setProfiles(tx, { partnerId, members: changed.map(({ after }) => after), instructedAt, now })
   }
-  await append(
+  await emitAll(
     tx,
     changed.map(({ before, after, changed }) => ({
       ...{ memberId: after.id, name: 'updated' as const, changed },
@@ -364,7 +364,7 @@ async function writeWave(
     })),
     { partnerId, now },
   )
-  // One step at a time, since the database knows only single edges and each is told by an event.
+  // One step at a time, since the database allows only single transitions and each emits an event.
   for (let index = 0; ; index++) {
     const takers = wave.flatMap(({ before, after, steps }) => {
       const step = steps[index]
@@ -376,7 +376,7 @@ async function writeWave(
       const status = statusAfter[name as Step]
       if (moved.length > 0) await setStatus(tx, { partnerId, memberIds: moved, status, instructedAt, now })
     }
-    await append(
+    await emitAll(
       tx,
       takers.map(({ isNew, ...taker }) => ({ ...taker, isFirst: isNew && index === 0 })),
       { partnerId, now },
@@ -413,28 +413,32 @@ async function setStatus(
      where partner_id = ${partnerId} and id = any(${memberIds}::text[])`.execute(tx)
 }
 
-type Told =
+type MemberEvent =
   | { memberId: string; name: Step; isFirst?: boolean }
   | { memberId: string; name: 'updated'; status: Member['status']; changed: FieldName[] }
 
-async function append(tx: Tx, told: Told[], { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
-  if (told.length === 0) return
-  await events.emitSql(told.map(each => eventOf(each, { partnerId, now }))).execute(tx)
+async function emitAll(
+  tx: Tx,
+  memberEvents: MemberEvent[],
+  { partnerId, now }: { partnerId: string; now: Date },
+): Promise<void> {
+  if (memberEvents.length === 0) return
+  await events.emitSql(memberEvents.map(each => eventOf(each, { partnerId, now }))).execute(tx)
 }
 
-function eventOf(told: Told, { partnerId, now }: { partnerId: string; now: Date }): events.NewEvent {
-  const { memberId } = told
-  if (told.name === 'updated') {
-    const { status, changed } = told
+function eventOf(event: MemberEvent, { partnerId, now }: { partnerId: string; now: Date }): events.NewEvent {
+  const { memberId } = event
+  if (event.name === 'updated') {
+    const { status, changed } = event
     const data = { memberId, status, changed }
     return { partnerId, type: 'member.updated', resourceId: memberId, data, now }
   }
   return {
     partnerId,
-    type: `member.${told.name}`,
+    type: `member.${event.name}`,
     resourceId: memberId,
-    ...(told.isFirst ? { isFirst: true } : {}),
-    data: { memberId, status: statusAfter[told.name] },
+    ...(event.isFirst ? { isFirst: true } : {}),
+    data: { memberId, status: statusAfter[event.name] },
     now,
   }
 }

@@ -3,8 +3,8 @@ import { BankAccountEU, BankAccountUK, oneLine } from '../bank-accounts/schema.t
 import { visibleFormat } from '../text.ts'
 
 /**
- * The pattern is the one that existing clients validate answers with: a member whose e-mail it rejects would make every page
- * of the list unreadable to them. `format` alone accepts more, and clients generate their types from it.
+ * The pattern is the one that existing clients validate responses with: an e-mail that it rejects would make whole pages of the
+ * list unreadable to them. `format` alone accepts more; it is kept because clients generate their types from it.
  */
 export const Email = Type.String({
   format: 'email',
@@ -16,10 +16,10 @@ export const Email = Type.String({
 export const WorkerId = Type.String({
   minLength: 1,
   maxLength: 100,
-  // Leading or trailing spaces would make two workers of one.
+  // With leading or trailing spaces, one worker could be taken for two.
   pattern: '^(?=\\S)(?!.*\\s$)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+$',
   format: visibleFormat,
-  description: 'The partner’s own number of the worker: no control characters, no leading or trailing spaces.',
+  description: 'The partner’s own identifier for the worker: no control characters, no leading or trailing spaces.',
   examples: ['E-10442'],
 })
 
@@ -58,7 +58,7 @@ const table = {
   },
   phone: {
     schema: Type.Union([Type.String({ minLength: 1, maxLength: 32 }), Type.Null()], {
-      description: 'With or without the country code; stored, and answered, in E.164.',
+      description: 'With or without the country code; stored and returned in E.164.',
       examples: ['+447700900123'],
     }),
     presence: 'nullable',
@@ -85,7 +85,7 @@ const table = {
       tier: {
         sqlType: 'text',
         schema: Type.String({ maxLength: 60 }),
-        message: 'is longer than the name of a tier can be',
+        message: 'is longer than any tier name',
       },
     },
   },
@@ -136,7 +136,7 @@ const table = {
         // PostgreSQL has no year 0, which the format allows.
         sqlType: 'date',
         schema: Type.String({ format: 'date', pattern: '^(19|[2-9][0-9])' }),
-        message: 'is not a day that exists, from 1900 on, written like 1990-06-24',
+        message: 'is not a valid date from 1900 on, like 1990-06-24',
       },
     },
   },
@@ -170,9 +170,9 @@ const table = {
 
 type Field = {
   schema: TSchema
-  /** `required` in a new member; `nullable` and absent means null; `defaulted`: absent means the schema's default. */
+  /** `required` for a new member; `nullable`: absent means null; `defaulted`: absent means the schema's default. */
   presence: 'required' | 'nullable' | 'defaulted'
-  /** Whether the audit log has its value, before and after a change. Of the others it only says that they changed. */
+  /** Whether the audit log records the value before and after a change. For other fields it records only that they changed. */
   isAudited: boolean
   columns: Record<string, ColumnSpec>
 }
@@ -180,11 +180,11 @@ type Field = {
 /** How a column of a file, and of the table `members`, holds its part of a field. */
 type ColumnSpec = {
   sqlType: 'text' | 'date' | 'boolean'
-  /** Of the parsed text of a cell that is not empty. */
+  /** Schema of the parsed text of a non-empty cell. */
   schema: TSchema
-  /** What is wrong with a cell that the schema rejects, after the column's name. */
+  /** The fault of a cell that the schema rejects; follows the column's name. */
   message: string
-  /** The text of a cell as the schema takes it; identity if absent. */
+  /** Converts the text of a cell to the schema's type; identity if absent. */
   parse?: (text: string) => unknown
   /** Text of digits, which a spreadsheet may store as a number; a number of fewer digits may have lost leading zeros. */
   digits?: number | 'any'
@@ -202,7 +202,7 @@ type WithPresence<P> = { [F in FieldName]: Fields[F]['presence'] extends P ? F :
 type Schemas<F extends FieldName> = { [Name in F]: Fields[Name]['schema'] }
 type Value<F extends FieldName> = Static<Fields[F]['schema']>
 
-/** What a partner says about a member, as it is stored: phone in E.164, account normalised. */
+/** The fields of a member that a partner sets, as stored: phone in E.164, account normalised. */
 export type Profile = { [F in FieldName]: Value<F> }
 
 // The three below rebuild an object from the entries of the table, whose names and types TypeScript does not follow.
@@ -214,7 +214,7 @@ export function schemasOf<P extends Field['presence']>(presence: P): Schemas<Wit
   ) as Schemas<WithPresence<P>>
 }
 
-/** The value of each field that is left out of a new member. */
+/** The default of each optional field of a new member. */
 export const absentValues = Object.fromEntries(
   Object.entries<Field>(table).flatMap(([name, { presence, schema }]) =>
     presence === 'required'
@@ -230,7 +230,7 @@ export const columnSpecs = Object.entries<Field>(table).flatMap(([field, { prese
     name,
     key: camelCase(name),
     field,
-    // A column that cannot be null has no empty cell to mean null by: an empty cell keeps what the member has.
+    // A column that cannot be null has no use for an empty cell as null: an empty cell keeps the current value.
     emptyCell: { required: 'refused', nullable: 'removes', defaulted: 'keeps' }[presence],
   })),
 ) as readonly (ColumnSpec & {
@@ -248,7 +248,7 @@ export const columnKeys: readonly ColumnKey[] = columnSpecs.map(({ key }) => key
 export const fieldNames = Object.keys(table) as FieldName[]
 export const auditedFields = fieldNames.filter(name => table[name].isAudited)
 
-/** Derives something for each column. */
+/** Derives a value for each column. */
 export function byColumn<T>(derive: (spec: (typeof columnSpecs)[number]) => T): Record<Column, T> {
   return Object.fromEntries(columnSpecs.map(spec => [spec.name, derive(spec)])) as Record<Column, T>
 }

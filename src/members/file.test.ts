@@ -25,7 +25,7 @@ const awkward = [
   { firstName: "'t", lastName: "'", accountDetails: { ...goodAccount, accountHolder: '+Sam, "S"' } },
 ]
 
-/** A partner of its own, whose members are these. */
+/** A new partner with exactly these members. */
 async function partnerWith(members: object[]): Promise<string> {
   const { key } = await harness.addPartner('File')
   for (const [index, member] of members.entries()) {
@@ -66,7 +66,7 @@ test('no cell of the file is a formula, and text stays text', async () => {
   expect(text).toContain(`"a;'=cmd()","x, -y,'-z;''+1"`)
 })
 
-test('a list whose names show nothing is refused by row and column', async () => {
+test('a list with invisible names is refused by row and column', async () => {
   const { key } = await harness.addPartner('Invisible')
   const raw = [
     'email,first_name,last_name,phone,tier,worker_id,sort_code,account_number,account_holder,iban',
@@ -84,7 +84,7 @@ test('a list whose names show nothing is refused by row and column', async () =>
   expect(namesOf('3')).toEqual(['last_name', 'account_holder'])
 })
 
-test('the file holds all that match the filters, oldest first, whatever skip and take say, and nobody else’s members', async () => {
+test('the file has all members that match the filters, oldest first, ignoring skip and take, and none of another partner', async () => {
   const key = await partnerWith([{}, {}, {}])
   const { body } = await harness.call('GET', '/v1/members?take=1', { key })
   await harness.call('DELETE', `/v1/members/${body.members[0].memberId}`, { key })
@@ -98,7 +98,7 @@ test('the file holds all that match the filters, oldest first, whatever skip and
   expect(await emailsOf('?statuses=inactive')).toEqual(['m-2+x@example.com'])
 })
 
-test('a list that is longer than what is read at once is whole', async () => {
+test('a list longer than one read batch is complete', async () => {
   const { key, partner } = await harness.addPartner('Long')
   const now = harness.clock.now()
   const ids = Array.from({ length: 2_001 }, () => newId('member', now))
@@ -111,7 +111,7 @@ test('a list that is longer than what is read at once is whole', async () => {
   expect(listed.map(line => line.split('@', 1)[0])).toEqual(ids.toSorted())
 })
 
-test('anybody may have the template: its header is that of the file, and imported as it is it means nobody', async () => {
+test('the template is public: it has the header of the file, and importing it unedited means an empty list', async () => {
   const csv = await harness.app.inject('/members-template.csv')
   expect({ status: csv.statusCode, body: csv.body }).toEqual({ status: 200, body: `\ufeff${columns.join(',')}\r\n` })
   const { key } = await harness.addPartner('Template')

@@ -50,7 +50,7 @@ async function eventsOf(memberId: string) {
 }
 
 describe('inviting a member', () => {
-  test('answers with the whole member as it is stored', async () => {
+  test('returns the whole member as stored', async () => {
     const body = { ...whole(), phone: '07700 900123', accountDetails: { ...goodAccount, sortCode: '08-99-99' } }
     const invited = await harness.call('POST', '/v1/members', { body })
     expect(invited.status).toBe(201)
@@ -62,7 +62,7 @@ describe('inviting a member', () => {
     expect(read.text).toBe(invited.text)
   })
 
-  test('leaves what is not given null, with payroll on', async () => {
+  test('sets omitted fields to null, and enables payroll', async () => {
     const body = newMember()
     const invited = await harness.call('POST', '/v1/members', { body })
     expect(invited.body).toEqual({
@@ -71,18 +71,18 @@ describe('inviting a member', () => {
     })
   })
 
-  test('takes null for what it answers with null', async () => {
+  test('accepts null wherever a response has null', async () => {
     const nulls = { phone: null, workerId: null, accountDetails: null, dob: null, gender: null }
     expect((await harness.call('POST', '/v1/members', { body: newMember(nulls) })).status).toBe(201)
   })
 
-  test('takes an IBAN, and an account whose sort code nobody publishes rules for', async () => {
+  test('accepts an IBAN, and an account whose sort code has no published rules', async () => {
     expect(await invite({ accountDetails: euAccount })).toMatchObject({ accountDetails: euAccount })
     const unknown = { ...goodAccount, sortCode: '000000' }
     expect(await invite({ accountDetails: unknown })).toMatchObject({ accountDetails: unknown })
   })
 
-  test('is invited first, and active at once only where the partner says so; both edges are told', async () => {
+  test('is invited first, and active at once only with autoActivate; both transitions emit an event', async () => {
     const quick = await invite()
     expect(quick.status).toBe('active')
     expect(await eventsOf(quick.memberId)).toEqual([
@@ -172,20 +172,20 @@ describe('inviting a member', () => {
     expect(refused.body.issues[0].message).toContain(says)
   })
 
-  test('with an e-mail that a member has, in whatever case, names that member', async () => {
+  test('with the e-mail of a member, in any case, names that member', async () => {
     const { memberId, email } = await invite()
     const refused = await harness.call('POST', '/v1/members', { body: newMember({ email: email.toUpperCase() }) })
     expect(refused.status).toBe(409)
     expect(refused.body.issues).toMatchObject([{ code: 'MemberAlreadyInvited', memberId }])
   })
 
-  test('with the e-mail of a removed member makes a new one', async () => {
+  test('with the e-mail of an offboarded member creates a new one', async () => {
     const { memberId, email } = await invite()
     await remove(memberId)
     expect((await invite({ email })).memberId).not.toBe(memberId)
   })
 
-  test('with the workerId of a member names that member, even one who was removed', async () => {
+  test('with the workerId of a member names that member, even an offboarded one', async () => {
     const { memberId, workerId } = await invite({ workerId: `E-${unique()}` })
     await remove(memberId)
     const refused = await harness.call('POST', '/v1/members', { body: newMember({ workerId }) })
@@ -193,12 +193,12 @@ describe('inviting a member', () => {
     expect(refused.body.issues).toMatchObject([{ code: 'MemberAlreadyInvited', memberId }])
   })
 
-  test('with the e-mail and workerId of another partner’s member is nobody’s business', async () => {
+  test('with the e-mail and workerId of another partner’s member succeeds', async () => {
     const { email, workerId } = await invite({ workerId: `E-${unique()}` }, harness.other)
     expect((await harness.call('POST', '/v1/members', { body: newMember({ email, workerId }) })).status).toBe(201)
   })
 
-  test('twenty times at once makes one member, and the other nineteen are told which', async () => {
+  test('twenty times at once creates one member, and the other nineteen name it', async () => {
     const email = `${unique()}@example.com`
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
@@ -215,7 +215,7 @@ describe('inviting a member', () => {
     }
   })
 
-  test('twenty times at once with one workerId makes one member too', async () => {
+  test('twenty times at once with one workerId creates one member too', async () => {
     const workerId = `E-${unique()}`
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => harness.call('POST', '/v1/members', { body: newMember({ workerId }) })),
@@ -284,7 +284,7 @@ describe('reading members', () => {
     expect(refused.body.issues).toMatchObject([{ code: 'QueryValidation', path }])
   })
 
-  test('takes a hundred values of a filter', async () => {
+  test('accepts a hundred values of a filter', async () => {
     const query = Array.from({ length: 100 }, (_, n) => `workerIds=none-${n}`).join('&')
     expect((await harness.call('GET', `/v1/members?${query}`)).body.members).toEqual([])
   })
@@ -297,7 +297,7 @@ describe('reading members', () => {
 })
 
 describe('updating a member', () => {
-  test('changes what is given, keeps the rest, and tells the names of the fields but never their values', async () => {
+  test('changes the given fields, keeps the rest, and emits the names of the fields but never their values', async () => {
     const before = await invite(whole())
     const after = await patch(before.memberId, { lastName: 'Ade', phone: null, accountDetails: euAccount })
     expect(after.status).toBe(200)
@@ -309,13 +309,13 @@ describe('updating a member', () => {
     expect(Object.keys(told ?? {}).toSorted()).toEqual(['changed', 'memberId', 'status', 'type'])
   })
 
-  test('removes with null what may be missing', async () => {
+  test('removes optional fields with null', async () => {
     const { memberId } = await invite(whole())
     const nulls = { phone: null, workerId: null, accountDetails: null, dob: null, gender: null }
     expect((await patch(memberId, nulls)).body).toMatchObject(nulls)
   })
 
-  test('with nothing, or with what is there already, changes nothing and tells nothing', async () => {
+  test('with no fields, or with equal values, changes nothing and emits nothing', async () => {
     const before = await invite(whole())
     const told = await eventsOf(before.memberId)
     const { memberId: _memberId, status: _status, ...same } = before
@@ -337,7 +337,7 @@ describe('updating a member', () => {
     expect(refused.body.issues).toMatchObject([{ code: 'InvalidUpdateMemberPayload', memberId }])
   })
 
-  test('does not bring an inactive member back, but changes what is known of them', async () => {
+  test('does not reinstate an inactive member, but changes the profile', async () => {
     const { memberId } = await invite()
     await remove(memberId)
     expect((await patch(memberId, { lastName: 'Ade' })).body).toMatchObject({ status: 'inactive', lastName: 'Ade' })
@@ -369,7 +369,7 @@ describe('updating a member', () => {
     expect(refused.body.issues).toMatchObject([{ code: 'BodyValidation', path }])
   })
 
-  test('to an e-mail or workerId that another member has names that member', async () => {
+  test('to another member’s e-mail or workerId names that member', async () => {
     const holder = await invite({ workerId: `E-${unique()}` }, careful)
     const { memberId } = await invite({}, careful)
     for (const body of [{ email: holder.email.toUpperCase() }, { workerId: holder.workerId }]) {
@@ -379,7 +379,7 @@ describe('updating a member', () => {
     }
   })
 
-  test('of ten members to one e-mail at once lets one have it, and tells the others who', async () => {
+  test('of ten members to one e-mail at once succeeds for one, and the others name it', async () => {
     const invited = await Promise.all(Array.from({ length: 10 }, () => invite({}, careful)))
     const email = `${unique()}@example.com`
     const answers = await Promise.all(invited.map(({ memberId }) => patch(memberId, { email }, careful)))
@@ -403,7 +403,7 @@ describe('updating a member', () => {
 })
 
 describe('replacing a member', () => {
-  test('makes the member exactly what is given', async () => {
+  test('replaces the whole profile', async () => {
     const before = await invite(whole())
     const body = newMember({ email: before.email, tier: 'Silver' })
     const after = await put(before.memberId, body)
@@ -414,7 +414,7 @@ describe('replacing a member', () => {
     })
   })
 
-  test('with what was read changes nothing', async () => {
+  test('with the values that were read changes nothing', async () => {
     const before = await invite(whole())
     const { memberId, status: _status, ...same } = before
     const told = await eventsOf(memberId)
@@ -422,7 +422,7 @@ describe('replacing a member', () => {
     expect(await eventsOf(memberId)).toEqual(told)
   })
 
-  test('brings an inactive member back as invited, with another e-mail if need be', async () => {
+  test('reinstates an inactive member as invited, with another e-mail if necessary', async () => {
     const { memberId } = await invite({}, careful)
     await remove(memberId, careful)
     const body = newMember()
@@ -436,7 +436,7 @@ describe('replacing a member', () => {
     ])
   })
 
-  test('brings an inactive member back as active where the partner says so; both edges are told', async () => {
+  test('reinstates an inactive member as active with autoActivate; both transitions emit an event', async () => {
     const { memberId, email } = await invite()
     await remove(memberId)
     expect((await put(memberId, newMember({ email }))).body.status).toBe('active')
@@ -460,7 +460,7 @@ describe('replacing a member', () => {
     expect(refused.body.issues).toMatchObject([{ code: 'InvalidUpdateMemberPayload', memberId }])
   })
 
-  test('cannot bring back a member whose e-mail belongs to somebody else by now', async () => {
+  test('cannot reinstate a member whose e-mail another member has taken', async () => {
     const { memberId, email } = await invite()
     await remove(memberId)
     const holder = await invite({ email })
@@ -470,7 +470,7 @@ describe('replacing a member', () => {
     expect((await harness.call('GET', `/v1/members/${memberId}`)).body.status).toBe('inactive')
   })
 
-  test('of ten inactive members at once to one e-mail brings one back, and tells the others who', async () => {
+  test('of ten inactive members with one e-mail at once reinstates one, and the others name it', async () => {
     const removed = await Promise.all(Array.from({ length: 10 }, () => invite()))
     for (const { memberId } of removed) await remove(memberId)
     const email = `${unique()}@example.com`
@@ -496,8 +496,8 @@ describe('replacing a member', () => {
   })
 })
 
-describe('removing a member', () => {
-  test('makes them inactive; repeating it is the same answer and tells nothing new', async () => {
+describe('offboarding a member', () => {
+  test('makes them inactive; repeating it gives the same response and emits nothing new', async () => {
     const { memberId } = await invite()
     const first = await remove(memberId)
     expect([first.status, first.body]).toEqual([200, { message: 'OK' }])
@@ -520,7 +520,7 @@ describe('removing a member', () => {
 })
 
 describe('activating a member', () => {
-  test('lets an invited one withdraw; repeating it is the same answer and tells nothing new', async () => {
+  test('lets an invited one withdraw; repeating it gives the same response and emits nothing new', async () => {
     const { memberId } = await invite({}, careful)
     const first = await activate(memberId, careful)
     expect([first.status, first.body.status]).toEqual([200, 'active'])
@@ -528,7 +528,7 @@ describe('activating a member', () => {
     expect((await eventsOf(memberId)).map(event => event.type)).toEqual(['member.invited', 'member.activated'])
   })
 
-  test('who was removed is a Conflict', async () => {
+  test('who was offboarded is a Conflict', async () => {
     const { memberId } = await invite()
     await remove(memberId)
     const refused = await activate(memberId)
@@ -566,13 +566,13 @@ describe('every operation on members', () => {
 
   test.each(ofOneMember)('%s %s of another partner’s member is a 404 like that of none', async (method, path, body) => {
     const theirs = await invite({}, harness.other)
-    const nobody = newId('member', harness.clock.now())
+    const unknownId = newId('member', harness.clock.now())
     const request = body === undefined ? {} : { body: body() }
     const refused = await harness.call(method, path(theirs.memberId), request)
-    const missing = await harness.call(method, path(nobody), request)
+    const missing = await harness.call(method, path(unknownId), request)
     expect([refused.status, missing.status]).toEqual([404, 404])
     expect(refused.body.issues).toMatchObject([{ code: 'MemberNotFound', memberId: theirs.memberId }])
-    expect(refused.text.replace(theirs.memberId, nobody)).toBe(missing.text)
+    expect(refused.text.replace(theirs.memberId, unknownId)).toBe(missing.text)
     expect((await harness.call('GET', `/v1/members/${theirs.memberId}`, harness.other)).body).toEqual(theirs)
   })
 

@@ -15,7 +15,7 @@ export type { Member } from './rules.ts'
 type Change = { partner: PartnerRules; memberId: string; now: Date }
 
 /**
- * Invites a member, who is active at once when the partner says so.
+ * Invites a member, who becomes active at once if the partner has `autoActivate`.
  * @throws Problem `MemberAlreadyInvited`, `InvalidAddMemberPayload`
  */
 export async function invite(
@@ -35,7 +35,7 @@ export async function update(
 }
 
 /**
- * Makes a member exactly what is given, and brings back one who was removed.
+ * Replaces a member's profile, and reinstates an inactive member.
  * @throws Problem `MemberNotFound`, `MemberAlreadyInvited`, `InvalidUpdateMemberPayload`
  */
 export async function replace(
@@ -45,7 +45,7 @@ export async function replace(
   return await carryOut(tx, { partner, command: { type: 'Replace', memberId, body }, now })
 }
 
-/** Makes a member inactive; the books are kept. Removing one again changes nothing. @throws Problem `MemberNotFound` */
+/** Offboards a member; the books are kept. Idempotent. @throws Problem `MemberNotFound` */
 export async function remove(tx: Tx, { partner, memberId, now }: Change): Promise<Decision> {
   return await carryOut(tx, { partner, command: { type: 'Offboard', memberId }, now })
 }
@@ -55,7 +55,7 @@ export async function activate(tx: Tx, { partner, memberId, now }: Change): Prom
   return await carryOut(tx, { partner, command: { type: 'Activate', memberId }, now })
 }
 
-/** Gives a member an account without checking it. Only for the sandbox, which shows what a failing account does. */
+/** Sets a member's account without checking it. Only for the sandbox, which demonstrates failing accounts. */
 export async function setUncheckedAccount(
   tx: Tx,
   { partnerId, memberId, account, now }: { partnerId: string; memberId: string; account: BankAccount; now: Date },
@@ -90,16 +90,16 @@ export async function requireMember(
   if (member === undefined) throw memberNotFound(memberId)
 }
 
-/** The partner that a member is of, for an operator who has only the id; undefined when there is no such member. */
+/** Finds a member's partner, for an operator who has only the member's id; undefined if there is no such member. */
 export async function findPartnerOf(db: Reader, memberId: string): Promise<string | undefined> {
-  // One look-up for each partner: no index begins with the member's id.
+  // One lookup per partner: no index begins with the member's id.
   const { rows } = await sql<{ id: string }>`
     select p.id from partners p
      where exists (select from members m where m.partner_id = p.id and m.id = ${memberId})`.execute(db)
   return rows[0]?.id
 }
 
-/** How many members a partner has in each state, or of them in a tier. */
+/** Counts a partner's members by status, or those of one tier. */
 export async function countByStatus(
   db: Reader,
   { partnerId, tier }: { partnerId: string; tier?: string },
@@ -127,7 +127,7 @@ export async function currencyOf(
   return found.currency
 }
 
-/** A member matches when each list that is given holds theirs; e-mails in any case. */
+/** A member matches if every given list contains the member's value. E-mails are case-insensitive. */
 export type Filter = { memberIds?: string[]; statuses?: MemberStatus[]; emails?: string[]; workerIds?: string[] }
 
 /** Newest first. */
@@ -144,10 +144,10 @@ export async function list(
   return rows.map(row => toMember(row, row.id))
 }
 
-// Of a file so many rows are read at once.
+// Rows read per query while streaming a file.
 const rowsAtOnce = 2_000
 
-/** All of them, oldest first. A member who is added meanwhile comes last. */
+/** Lists all matching members, oldest first. A member added meanwhile comes last. */
 export async function* listAll(
   db: Reader,
   { partnerId, filter }: { partnerId: string; filter: Filter },
@@ -186,8 +186,7 @@ function matching(partnerId: string, { memberIds, statuses, emails, workerIds }:
   return conditions.length === 0 ? sql<boolean>`true` : sql.join<boolean>(conditions, sql` and `)
 }
 
-// The inactive have an index of their own. Not by `in`, for which the planner expects half of all members, and would rather
-// read them all.
+// Inactive members have a separate index. Not `in`: the planner would expect half of all members to match, and scan the table.
 function withEmails(partnerId: string, emails: string[]) {
   const those = sql`
     select id from members join unnest(${emails}::text[]) as given on lower(email) = lower(given)
@@ -195,7 +194,7 @@ function withEmails(partnerId: string, emails: string[]) {
   return sql`${those} and status in ('active', 'invited') union all ${those} and status = 'inactive'`
 }
 
-// One command goes the way of many.
+// A single command uses the same path as a batch.
 async function carryOut(
   tx: Tx,
   { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
@@ -207,14 +206,14 @@ async function carryOut(
   try {
     await writeAll(tx, { partnerId, decisions: [decision], instructedAt: now, now })
   } catch (error) {
-    // The e-mail or the workerId has been taken since the others were read: then the unique index speaks, and the answer is the
-    // same as if the rule had. The savepoint keeps the transaction able to look up who has it.
+    // The e-mail or the workerId was taken after the other members were read. The unique index catches that, and the command is
+    // decided again to report the same problem as the rules. The savepoint keeps the transaction usable for that.
     const constraint = brokenConstraint(error)
     if (constraint !== 'one_member_per_email' && constraint !== 'one_member_per_worker_id') throw error
     await sql`rollback to savepoint member_write`.execute(tx)
     await decideOne(tx, { partner, command, now })
-    // The other member has let go of it again meanwhile.
-    throw problem('Conflict', 'Another member is being changed at this moment; try again', {}, { 'retry-after': '1' })
+    // The other member has given it up again meanwhile.
+    throw problem('Conflict', 'Another member is being changed; try again', {}, { 'retry-after': '1' })
   }
   await sql`release savepoint member_write`.execute(tx)
   return decision

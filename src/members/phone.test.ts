@@ -8,7 +8,7 @@ const parsed = (text: string) => {
   return number?.isPossible() && number.ext === undefined ? number.number : undefined
 }
 
-test('a number with its country is what the library makes of it, whether or not it had to be parsed', () => {
+test('a number with a country code is the library’s result, whether or not it had to be parsed', () => {
   const digits = fc.tuple(
     // Half of them British, so that the numbers of four countries with one calling code are met often.
     fc.oneof(
@@ -26,7 +26,7 @@ test('a number with its country is what the library makes of it, whether or not 
   )
 })
 
-test('a number without its country is one of the partner’s', () => {
+test('a number without a country code belongs to the partner’s country', () => {
   expect(toE164('07700 900123', 'GB')).toBe('+447700900123')
   expect(toE164('0176 12345678', 'DE')).toBe('+4917612345678')
   expect(toE164('12', 'GB')).toBeUndefined()

@@ -8,32 +8,32 @@ import {
 } from 'libphonenumber-js'
 
 /**
- * A phone number in E.164; undefined for what cannot be one. Numbers that are not assigned, such as those kept for
- * drama, are numbers too: what is in use changes faster than our tables.
- * @param country of numbers that are written without one
+ * Converts a phone number to E.164; undefined if it is not a possible number. Unassigned numbers are accepted, such as those
+ * reserved for drama: assignments change faster than the library's tables.
+ * @param country default for numbers without a country code
  */
 export function toE164(text: string, country: string): string | undefined {
   if (isPlainlyE164(text)) return text
   const parsed = parsePhoneNumberFromString(text, {
     ...(isSupportedCountry(country) ? { defaultCountry: country } : {}),
-    // Only a number, not a sentence that holds one.
+    // Only a number, not a sentence that contains one.
     extract: false,
   })
-  // E.164 has no room for an extension, and dropping it would be another number.
+  // E.164 has no room for an extension, and dropping it would change the number.
   return parsed?.isPossible() && parsed.ext === undefined ? parsed.number : undefined
 }
 
 /**
- * Whether the library would give a text back as it is, told by the library's own tables without parsing: a file may hold a
- * million numbers, and parsing one takes 25 µs. False says nothing.
+ * Whether the library would return the text unchanged, decided by the library's own tables without parsing: a file may have a
+ * million numbers, and parsing one takes 25 µs. False means unknown.
  */
 function isPlainlyE164(text: string): boolean {
   if (!/^\+[1-9][0-9]{6,14}$/.test(text)) return false
-  // No calling code begins with another one.
+  // Calling codes are prefix-free.
   const length = [1, 2, 3].find(each => plans.has(text.slice(1, 1 + each)))
   if (length === undefined) return false
   const national = text.slice(1 + length)
-  // What begins like a national prefix might lose it. Several countries may share a calling code: all must agree.
+  // A number that begins with a national prefix might lose it. Countries may share a calling code: all must agree.
   return (plans.get(text.slice(1, 1 + length)) ?? []).every(
     ({ lengths, prefix }) => lengths.includes(national.length) && !prefix?.test(national),
   )
@@ -50,7 +50,7 @@ for (const country of getCountries()) {
 function planOf(country: CountryCode): Plan {
   const metadata = new Metadata()
   metadata.selectNumberingPlan(country)
-  // The library's types leave out what national numbers may begin with; a test holds the outcome against parsing.
+  // The library's types omit the national prefix; a test compares the result with parsing.
   const plan = metadata.numberingPlan as
     | { possibleLengths(): number[]; nationalPrefixForParsing?(): string }
     | undefined

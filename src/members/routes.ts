@@ -29,7 +29,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Invite a member',
         description:
-          'The member is `invited`, or `active` at once where the partner is set up so. The e-mail must be free among active and invited members, the `workerId` among all.',
+          'The member is `invited`, or `active` at once if the partner activates members automatically. The e-mail must be unique among active and invited members, the `workerId` among all members.',
         body: NewMember,
         success: { status: 201, description: 'The new member.', schema: Member },
         problems: ['MemberAlreadyInvited', 'InvalidAddMemberPayload'],
@@ -53,7 +53,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'List members',
         description:
-          'Newest first. A filter may be given several times (up to 100) and holds any of its values; different filters all hold. With `accept: text/csv` the answer is a file of all that match, oldest first, whatever `skip` and `take` say. With `statuses=active&statuses=invited` it is the complete list: sent to `PUT /v1/members/jobs/csv` or `/v2/…` as it is, it changes nothing.',
+          'Newest first. A filter may be repeated (up to 100 times) and matches any of its values; a member must match every filter. With `accept: text/csv`, returns all matching members as a file, oldest first, ignoring `skip` and `take`. With `statuses=active&statuses=invited` the file is the complete list: uploading it unedited to `PUT /v1/members/jobs/csv` or `/v2/…` changes nothing.',
         query: MemberQuery,
         success: {
           status: 200,
@@ -61,7 +61,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
           schema: Members,
           csv: {
             description:
-              'The columns of the template; cells that a spreadsheet would take for a formula begin with an apostrophe.',
+              'The columns of the template; cells that a spreadsheet would read as a formula are prefixed with an apostrophe.',
             example: `${columns.join(',')}\r\nsam.okafor@example.com,Sam,Okafor,'+447700900123,Bronze,E-10442,089999,66374958,Sam Okafor,,1990-06-24,,true\r\n`,
           },
         },
@@ -83,7 +83,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
     },
   )
 
-  // Public: the person who fills in the file has no API key.
+  // Public: the person who fills in the template has no API key.
   app.get('/members-template.csv', { schema: { hide: true } }, async (_request, reply) =>
     reply.headers(csvHeaders('members-template.csv')).send(template),
   )
@@ -126,10 +126,10 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Update a member',
         description:
-          'Changes the fields that are given; null removes. The e-mail can change only while the member is `invited`. An inactive member stays inactive.',
+          'Changes the given fields; null removes a value. The e-mail can change only while the member is `invited`. An inactive member stays inactive.',
         params,
         body: MemberUpdate,
-        success: { status: 200, description: 'The member as changed.', schema: Member },
+        success: { status: 200, description: 'The updated member.', schema: Member },
         problems: refusals,
       }),
     },
@@ -152,10 +152,10 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Replace a member',
         description:
-          'Makes the member exactly what the body says: what is left out is removed. Brings an inactive member back, as `invited`, or `active` where the partner is set up so. The e-mail of an active member cannot change.',
+          'Replaces the whole profile: fields that are left out are removed. Reinstates an inactive member as `invited`, or as `active` if the partner activates members automatically. The e-mail of an active member cannot change.',
         params,
         body: NewMember,
-        success: { status: 200, description: 'The member as it is now.', schema: Member },
+        success: { status: 200, description: 'The member after the change.', schema: Member },
         problems: refusals,
       }),
     },
@@ -178,7 +178,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Remove a member',
         description:
-          'The member becomes `inactive` and can withdraw no more; the books are kept. Removing one again is the same answer.',
+          'Offboards the member, who becomes `inactive` and can no longer withdraw; the books are kept. Idempotent.',
         params,
         success: { status: 200, description: 'The member is inactive.', schema: MemberRemoved },
         problems: ['MemberNotFound'],
@@ -203,7 +203,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Activate a member',
         description:
-          'Lets an invited member withdraw. Activating an active member is the same answer; an inactive one is a `Conflict`.',
+          'Activates an invited member, who can then withdraw. Idempotent; an inactive member is a `Conflict`.',
         params,
         success: { status: 200, description: 'The active member.', schema: Member },
         problems: ['MemberNotFound'],

@@ -10,7 +10,7 @@ export function columnsOf({ accountDetails, ...profile }: Profile) {
   return { ...profile, ...toColumns(accountDetails) }
 }
 
-/** Members of a partner with what `toMember` reads. */
+/** Selects a partner's members with the columns that `toMember` reads. */
 export function select(db: Reader, partnerId: string) {
   return db
     .selectFrom('members')
@@ -20,7 +20,7 @@ export function select(db: Reader, partnerId: string) {
 
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-/** @throws Problem `MemberNotFound` when there is no row */
+/** @throws Problem `MemberNotFound` if there is no row */
 export function toMember(row: Row | undefined, memberId: string): Member {
   if (row === undefined) throw memberNotFound(memberId)
   const { accountHolder, sortCode, accountNumber, iban, ...member } = row
@@ -32,17 +32,17 @@ export function fileCells(row: ProfileRow, only: readonly Column[] = columns): s
   return only.map(name => String(row[keyOf[name]] ?? ''))
 }
 
-/** SQL of the columns of a profile, of one table if it is named. */
+/** SQL for the columns of a profile, qualified with the table if one is given. */
 export function profileColumns(table?: string) {
   return sql.raw(columnSpecs.map(({ name }) => (table === undefined ? name : `${table}.${name}`)).join(', '))
 }
 
-/** SQL of `column = source.column` for each column of a profile. */
+/** SQL for `column = source.column` for each column of a profile. */
 export function profileAssignments(source: string) {
   return sql.raw(columnSpecs.map(({ name }) => `${name} = ${source}.${name}`).join(', '))
 }
 
-/** SQL of a relation of members: their id and the columns of their profile. */
+/** SQL for a relation of members with their id and profile columns. */
 export function relationOf(members: Member[], alias: string) {
   const rows = members.map(({ status: _, id, ...profile }) => ({ id, row: columnsOf(profile) as ProfileRow }))
   const lists = columnSpecs.map(({ key, sqlType }) => sql`${rows.map(({ row }) => row[key])}::${sql.raw(sqlType)}[]`)

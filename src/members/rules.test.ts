@@ -29,7 +29,7 @@ const invited: Member = { ...member, status: 'invited' }
 const inactive: Member = { ...member, status: 'inactive' }
 
 describe('an invitation', () => {
-  test('fills what is left out with null, and payroll is on', () => {
+  test('sets omitted fields to null, and enables payroll', () => {
     expect(accepted(decideInvitation(body, facts))).toEqual({
       profile: {
         ...body,
@@ -39,11 +39,11 @@ describe('an invitation', () => {
     })
   })
 
-  test('passes through invited on the way to active, so that both are told', () => {
+  test('passes through invited on the way to active, so that both emit an event', () => {
     expect(accepted(decideInvitation(body, { ...facts, autoActivate: true })).steps).toEqual(['invited', 'activated'])
   })
 
-  test('says everything that is wrong with it at once', () => {
+  test('reports all its faults at once', () => {
     const refused = decideInvitation(
       { ...body, phone: '12', dob: '2030-01-01', accountDetails: { ...account, accountNumber: '66374959' } },
       { ...facts, tierCurrency: undefined },
@@ -52,7 +52,7 @@ describe('an invitation', () => {
     expect((refused as Problem).message).toContain('Bronze, Silver')
   })
 
-  test('of somebody who is a member already is told first', () => {
+  test('of an existing member is reported before other faults', () => {
     const taken = { emailHolderId: 'mem_2', workerIdHolderId: 'mem_3' }
     const refused = decideInvitation(body, { ...facts, tierCurrency: undefined, holders: taken })
     expect(refused).toMatchObject({ issues: [{ code: 'MemberAlreadyInvited', memberId: 'mem_2' }] })
@@ -83,15 +83,15 @@ describe('a phone number', () => {
   )
 })
 
-describe('a day of birth', () => {
+describe('a date of birth', () => {
   const isRefused = (dob: string) => decideInvitation({ ...body, dob }, facts) instanceof Problem
 
-  test('may be today and back to 1900', () => {
+  test('may be any day from 1900 to today', () => {
     expect(isRefused('2026-03-10')).toBe(false)
     expect(isRefused('1900-01-01')).toBe(false)
   })
 
-  test('may be neither in the future nor beyond the living', () => {
+  test('may be neither in the future nor before 1900', () => {
     expect(isRefused('2026-03-11')).toBe(true)
     expect(isRefused('1899-12-31')).toBe(true)
     expect(isRefused('0000-01-01')).toBe(true)
@@ -103,7 +103,7 @@ describe('an update', () => {
     expect(accepted(decideUpdate(member, {}, facts))).toMatchObject({ changed: [], steps: [] })
   })
 
-  test('with what is there already changes nothing, however it is written', () => {
+  test('with equal values changes nothing, however they are written', () => {
     const same = {
       ...{ email: 'SAM@example.com', phone: '07700 900123', workerId: 'E-1', dob: '1990-06-24' },
       accountDetails: { ...account, sortCode: '08-99-99' },
@@ -125,26 +125,26 @@ describe('an update', () => {
     expect(codesOf(decideUpdate(inactive, update, facts))).toEqual(['InvalidUpdateMemberPayload'])
   })
 
-  test('does not bring an inactive member back', () => {
+  test('does not reinstate an inactive member', () => {
     expect(accepted(decideUpdate(inactive, { lastName: 'Ade' }, facts))).toMatchObject({
       changed: ['lastName'],
       steps: [],
     })
   })
 
-  test('to somebody else’s workerId names who has it', () => {
+  test('to another member’s workerId names that member', () => {
     const taken = { ...facts, holders: { emailHolderId: null, workerIdHolderId: 'mem_2' } }
     expect(decideUpdate(member, { workerId: 'E-2' }, taken)).toMatchObject({
       issues: [{ code: 'MemberAlreadyInvited', memberId: 'mem_2' }],
     })
   })
 
-  test('of an inactive member does not mind that somebody else has the e-mail by now', () => {
+  test('of an inactive member is allowed even if another member has taken the e-mail', () => {
     const taken = { ...facts, holders: { emailHolderId: 'mem_2', workerIdHolderId: null } }
     expect(accepted(decideUpdate(inactive, { lastName: 'Ade' }, taken)).changed).toEqual(['lastName'])
   })
 
-  test('does not check again what the member has already', () => {
+  test('does not check unchanged values again', () => {
     const old: Member = { ...member, phone: '+440', accountDetails: { ...account, accountNumber: '66374959' } }
     const { changed } = accepted(decideUpdate(old, { phone: '+440', lastName: 'Ade' }, facts))
     expect(changed).toEqual(['lastName'])
@@ -161,13 +161,13 @@ describe('an update', () => {
 })
 
 describe('a replacement', () => {
-  test('removes what it leaves out', () => {
+  test('removes omitted fields', () => {
     const { profile, steps } = accepted(decideReplacement({ ...member, enablePayroll: false }, body, facts))
     expect(steps).toEqual([])
     expect(profile).toMatchObject({ phone: null, workerId: null, accountDetails: null, enablePayroll: true, dob: null })
   })
 
-  test('brings an inactive member back, through invited', () => {
+  test('reinstates an inactive member, through invited', () => {
     expect(accepted(decideReplacement(inactive, body, facts)).steps).toEqual(['reinstated'])
     const atOnce = { ...facts, autoActivate: true }
     expect(accepted(decideReplacement(inactive, body, atOnce)).steps).toEqual(['reinstated', 'activated'])
@@ -180,19 +180,19 @@ describe('a replacement', () => {
     expect(codesOf(decideReplacement(member, other, facts))).toEqual(['InvalidUpdateMemberPayload'])
   })
 
-  test('cannot bring back a member whose e-mail somebody else has by now', () => {
+  test('cannot reinstate a member whose e-mail another member has taken', () => {
     const taken = { ...facts, holders: { emailHolderId: 'mem_2', workerIdHolderId: null } }
     expect(codesOf(decideReplacement(inactive, body, taken))).toEqual(['MemberAlreadyInvited'])
   })
 })
 
-test('removal ends at inactive and repeating it does nothing', () => {
+test('offboarding makes a member inactive and is idempotent', () => {
   expect(decideOffboarding(invited).steps).toEqual(['removed'])
   expect(decideOffboarding(member).steps).toEqual(['removed'])
   expect(decideOffboarding(inactive).steps).toEqual([])
 })
 
-test('activation is for the invited, nothing for the active, and refused for the inactive', () => {
+test('activation applies to invited members, is a no-op for active ones and refused for inactive ones', () => {
   expect(accepted(decideActivation(invited)).steps).toEqual(['activated'])
   expect(accepted(decideActivation(member)).steps).toEqual([])
   expect(codesOf(decideActivation(inactive))).toEqual(['Conflict'])

@@ -8,7 +8,7 @@ import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
 
 export type Member = Profile & { id: string; status: MemberStatus }
 
-/** An edge of the member's life. Each is one event: `member.invited` and so on. */
+/** A transition of a member. Each emits one event: `member.invited` and so on. */
 export type Step = 'invited' | 'activated' | 'removed' | 'reinstated'
 
 export const statusAfter = {
@@ -18,27 +18,27 @@ export const statusAfter = {
   reinstated: 'invited',
 } as const satisfies Record<Step, MemberStatus>
 
-/** What becomes of a member: the profile that holds from now on, which of its fields are new, and the edges to take, in order. */
+/** The effect of a change: the new profile, its changed fields, and the transitions to make, in order. */
 export type Outcome = { profile: Profile; changed: FieldName[]; steps: Step[] }
 
-/** Everything beyond the request and the member that a change is decided by. */
+/** Everything besides the request and the member that decides a change. */
 export type Facts = {
   /** In the partner's time zone. */
   today: Day
-  /** The partner's, for phone numbers without one. */
+  /** The partner's country, for phone numbers without a country code. */
   country: string
-  /** Members become active without being asked to. */
+  /** Members become active as soon as they are invited or reinstated. */
   autoActivate: boolean
   tierNames: string[]
-  /** Currency of the tier that is asked for; undefined when there is no such tier. */
+  /** Currency of the requested tier; undefined if there is no such tier. */
   tierCurrency: Currency | undefined
-  /** Currency of the tier that the member has, while money is available or owed in it; null when there is none. */
+  /** Currency of the member's current tier if money in it is available, owed or in transit; otherwise null. */
   moneyIn: Currency | null
-  /** Other members: the active or invited one with the e-mail that is asked for, the one of any status with the `workerId`. */
+  /** Other members: the active or invited one with the requested e-mail, and the one of any status with the `workerId`. */
   holders: Holders
 }
 
-/** What of them a profile is judged by. */
+/** The facts that a profile is validated against. */
 export type ProfileFacts = Pick<Facts, 'today' | 'country' | 'tierNames' | 'tierCurrency'>
 
 type Holders = { emailHolderId: string | null; workerIdHolderId: string | null }
@@ -52,13 +52,13 @@ export function decideInvitation(body: NewMember, facts: Facts): { profile: Prof
   return { profile, steps: facts.autoActivate ? ['invited', 'activated'] : ['invited'] }
 }
 
-/** Normalises the profile of a new member, and lists what is wrong with it, other members aside. */
+/** Normalises the profile of a new member and lists its faults, except clashes with other members. */
 export function normaliseNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
   return normalise({ ...absentValues, ...body }, undefined, facts)
 }
 
 /**
- * Changes what is given and leaves the rest. An inactive member stays inactive.
+ * Changes the given fields. An inactive member stays inactive.
  * @returns Problem `MemberAlreadyInvited`, or `InvalidUpdateMemberPayload` with an issue for each fault
  */
 export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts): Outcome | Problem {
@@ -69,7 +69,7 @@ export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts)
 }
 
 /**
- * Makes the member exactly what is given, and brings an inactive one back.
+ * Replaces the member's profile, and reinstates an inactive member.
  * @returns as `decideUpdate`
  */
 export function decideReplacement(member: Member, body: NewMember, facts: Facts): Outcome | Problem {
@@ -80,7 +80,7 @@ export function decideReplacement(member: Member, body: NewMember, facts: Facts)
 }
 
 /**
- * Makes a member what a complete list of members says: what is given changes, and an inactive member is brought back.
+ * Applies a row of a complete list of members: the given fields change, and an inactive member is reinstated.
  * @returns as `decideUpdate`
  */
 export function decideListed(member: Member, given: MemberUpdate, facts: Facts): Outcome | Problem {
@@ -90,7 +90,7 @@ export function decideListed(member: Member, given: MemberUpdate, facts: Facts):
   })
 }
 
-// The API accepts a name with spaces around it, which a cell of a file loses.
+// The API accepts names with surrounding spaces; cells of a file are trimmed.
 function namesWithSpaces(member: Member, given: MemberUpdate): Partial<Profile> {
   const { firstName, lastName } = member
   return {
@@ -99,7 +99,7 @@ function namesWithSpaces(member: Member, given: MemberUpdate): Partial<Profile> 
   }
 }
 
-/** Removing an inactive member changes nothing. */
+/** Offboarding an inactive member changes nothing. */
 export function decideOffboarding(member: Member): Outcome {
   return { profile: profileOf(member), changed: [], steps: member.status === 'inactive' ? [] : ['removed'] }
 }
@@ -113,13 +113,13 @@ export function decideActivation(member: Member): Outcome | Problem {
     case 'active':
       return outcome([])
     case 'inactive':
-      return problem('Conflict', 'The member is inactive; bring the member back with PUT /v1/members/{memberId} first')
+      return problem('Conflict', 'The member is inactive; reinstate the member with PUT /v1/members/{memberId} first')
     default:
       return member.status satisfies never
   }
 }
 
-/** The same answer for an unknown member and for another partner's, so that callers cannot tell them apart. */
+/** The same problem for an unknown member and another partner's, so that callers cannot tell them apart. */
 export function memberNotFound(memberId: string): Problem {
   return problem('MemberNotFound', 'There is no such member', { memberId })
 }
@@ -144,7 +144,7 @@ function decideChange(
   const { profile, faults } = normalise(wanted, member, facts)
   const changed = changedFields(member, profile)
   const { emailHolderId, workerIdHolderId } = facts.holders
-  // An inactive member holds no e-mail, so another member may have it by now.
+  // An inactive member does not reserve an e-mail, so another member may have taken it.
   const claimsEmail = changed.includes('email') || steps.length > 0
   const holderId = (claimsEmail ? emailHolderId : null) ?? (changed.includes('workerId') ? workerIdHolderId : null)
   if (holderId !== null) return alreadyInvited(holderId)
@@ -162,8 +162,8 @@ function decideChange(
 }
 
 /**
- * Brings a profile into its stored form and says what cannot be. What the member has already is not checked again: a
- * newer table of bank or phone numbers must not stand in the way of another change.
+ * Normalises a profile to its stored form and lists its faults. Unchanged values are not checked again: newer tables of bank or
+ * phone numbers must not block an unrelated change.
  */
 function normalise(
   wanted: Profile,
@@ -177,7 +177,7 @@ function normalise(
   if (wanted.phone !== null && wanted.phone !== current?.phone) {
     const phone = toE164(wanted.phone, country)
     if (phone === undefined)
-      faults.push(`The phone number cannot be one in ${country}; write it with its country, like +447700900123`)
+      faults.push(`The phone number is not possible in ${country}; include the country code, like +447700900123`)
     else profile.phone = phone
   }
   if (wanted.accountDetails !== null) {
@@ -195,7 +195,7 @@ function normalise(
   return { profile, faults }
 }
 
-// No employee was born before; and PostgreSQL has no year 0.
+// No living employee was born earlier, and PostgreSQL has no year 0.
 const earliestDob = '1900-01-01'
 
 function changedFields(member: Member, profile: Profile): FieldName[] {

@@ -10,18 +10,18 @@ export const MemberStatus = Type.Enum(['invited', 'active', 'inactive'], { type:
 export type MemberStatus = Static<typeof MemberStatus>
 
 const required = schemasOf('required')
-// What an answer gives as null may be sent as null, so that a client can send back what it has read.
+// Null is accepted wherever a response has null, so that a client can send back what it has read.
 const nullable = schemasOf('nullable')
 const defaulted = schemasOf('defaulted')
 
-/** The whole desired state of a member; what is left out is null, or its default. */
+/** The complete profile of a member; omitted fields are null or their default. */
 export const NewMember = Type.Object(
   { ...required, ...Type.Partial(Type.Object({ ...nullable, ...defaulted })).properties },
   { title: 'NewMember', ...strict },
 )
 export type NewMember = Static<typeof NewMember>
 
-/** What to change about a member; what is left out stays as it is, so it has no default. */
+/** A partial change; omitted fields stay unchanged, so there are no defaults. */
 export const MemberUpdate = Type.Partial(Type.Object({ ...required, ...nullable, ...withoutDefaults(defaulted) }), {
   title: 'MemberUpdate',
   ...strict,
@@ -42,7 +42,7 @@ export const MemberQuery = Type.Object(
   {
     memberIds: Type.Optional(Type.Array(Id('member'), filterValuesMax)),
     statuses: Type.Optional(Type.Array(MemberStatus, filterValuesMax)),
-    emails: Type.Optional(Type.Array(Email, { ...filterValuesMax, description: 'In any case.' })),
+    emails: Type.Optional(Type.Array(Email, { ...filterValuesMax, description: 'Case-insensitive.' })),
     workerIds: Type.Optional(Type.Array(WorkerId, filterValuesMax)),
     ...pageQuery,
   },

@@ -93,7 +93,7 @@ async function atTheBank(id: string): Promise<{ submissions: number; executed: n
   }
 }
 
-test('a batch of withdrawals is one line in the log, and each of them only a line for debugging', async () => {
+test('a batch of withdrawals is one log line, and each withdrawal only a debug line', async () => {
   for (const amount of [5_000, 6_000]) await withdraw(amount)
   await withdraw(6_601)
   afterHold()
@@ -108,7 +108,7 @@ test('a batch of withdrawals is one line in the log, and each of them only a lin
 })
 
 describe('a withdrawal', () => {
-  test('is held for the partner’s time, goes to the bank, and is paid from the float', async () => {
+  test('is held for the partner’s hold time, submitted to the bank, and paid from the float', async () => {
     const { id, memberId } = await withdraw(5_000)
     harness.clock.advance({ seconds: 29 })
     await run('submit-withdrawals')
@@ -134,7 +134,7 @@ describe('a withdrawal', () => {
     expect(lines).toEqual([])
   })
 
-  test('goes to the bank at once where the partner holds nothing', async () => {
+  test('is submitted at once if the partner has no hold', async () => {
     const { key } = await harness.addPartner('No hold', { holdSeconds: 0 })
     const { id } = await withdraw(5_000, { key })
     await run('submit-withdrawals')
@@ -154,7 +154,7 @@ describe('a withdrawal', () => {
     expect(rows[0]?.run_at).toEqual(dueAt)
   })
 
-  test('that fails is the member’s again at once, with its fee, and says why', async () => {
+  test('that fails is refunded to the member at once, with its fee and the reason', async () => {
     const { id, memberId } = await withdraw(6_601)
     afterHold()
     await run('submit-withdrawals')
@@ -171,7 +171,7 @@ describe('a withdrawal', () => {
     expect(await isListed(memberId)).toBe(false)
   })
 
-  test('that fails where the employer pays the fee gives the employer its fee back', async () => {
+  test('that fails refunds the fee to the employer if the employer paid it', async () => {
     const { id, memberId } = await withdraw(6_601, { tier: 'Gold' })
     afterHold()
     await run('submit-withdrawals')
@@ -182,7 +182,7 @@ describe('a withdrawal', () => {
     ])
   })
 
-  test('that is returned later was paid, and then comes back to the float and to the member', async () => {
+  test('that is returned after it was paid is refunded to the float and to the member', async () => {
     const { id, memberId } = await withdraw(5_000, {
       account: { accountHolder: 'Mia Schulz', iban: 'DE79000000000000000002' },
       tier: 'Silver EU',
@@ -204,7 +204,7 @@ describe('a withdrawal', () => {
     expect(await isListed(memberId)).toBe(false)
   })
 
-  test('that was returned before we heard that it was paid goes through both', async () => {
+  test('that is returned before the paid report arrives goes through both states', async () => {
     const { id } = await withdraw(6_602)
     afterHold()
     const [payout] = await claim()
@@ -217,7 +217,7 @@ describe('a withdrawal', () => {
     expect(errors()).toEqual([])
   })
 
-  test('that a slow bank takes its time with is asked about until it is paid', async () => {
+  test('at a slow bank is polled until it is paid', async () => {
     const { id } = await withdraw(6_603)
     afterHold()
     await run('submit-withdrawals')
@@ -230,7 +230,7 @@ describe('a withdrawal', () => {
     expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
   })
 
-  test('whose submission is never answered is asked about, and not sent again', async () => {
+  test('whose submission gets no response is polled, and not submitted again', async () => {
     const { id } = await withdraw(6_604)
     const other = await withdraw(5_000)
     afterHold()
@@ -243,7 +243,7 @@ describe('a withdrawal', () => {
     expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
   })
 
-  test('whose submission is never answered is also heard of in the reports', async () => {
+  test('whose submission gets no response is also settled by a bank report', async () => {
     const { id } = await withdraw(6_604)
     afterHold()
     await run('submit-withdrawals')
@@ -252,7 +252,7 @@ describe('a withdrawal', () => {
     expect(await statusOf(id)).toBe('paid')
   })
 
-  test('that the bank answers for twice is paid once', async () => {
+  test('that the bank reports twice is paid once', async () => {
     const { id } = await withdraw(6_605)
     afterHold()
     await run('submit-withdrawals')
@@ -263,7 +263,7 @@ describe('a withdrawal', () => {
     expect(errors()).toEqual([])
   })
 
-  test('that got lost on its way is submitted again once the bank says that it does not know it', async () => {
+  test('that was lost in transit is submitted again once the bank says that it is unknown', async () => {
     const { id } = await withdraw(6_606)
     afterHold()
     await run('submit-withdrawals')
@@ -285,7 +285,7 @@ describe('a withdrawal', () => {
 })
 
 describe('a worker that is killed', () => {
-  test('between claiming and calling leaves nothing lost: the bank does not know it, and gets it', async () => {
+  test('between claiming and calling loses nothing: the bank does not know the payment, and receives it', async () => {
     const { id } = await withdraw(5_000)
     afterHold()
     await claim()
@@ -299,7 +299,7 @@ describe('a worker that is killed', () => {
     expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
   })
 
-  test('between calling and recording leaves nothing done twice: the bank says that it has paid', async () => {
+  test('between calling and recording pays nothing twice: the bank says that it has paid', async () => {
     const { id, memberId } = await withdraw(5_000)
     afterHold()
     await tell(await claim())
@@ -310,7 +310,7 @@ describe('a worker that is killed', () => {
     expect(await available(memberId)).toBe(14_950)
   })
 
-  test('after asking and before submitting again is followed by one that does', async () => {
+  test('after polling and before submitting again is replaced by one that submits', async () => {
     const { id } = await withdraw(6_606)
     afterHold()
     await run('submit-withdrawals')
@@ -326,7 +326,7 @@ describe('a worker that is killed', () => {
     expect(await statusOf(id)).toBe('paid')
   })
 
-  test('while it recorded, and the bank’s answer is asked for again, changes nothing twice', async () => {
+  test('while recording changes nothing twice when the bank is polled again', async () => {
     const { id } = await withdraw(5_000)
     afterHold()
     const reports = await tell(await claim())
@@ -359,7 +359,7 @@ describe('several workers at once', () => {
 })
 
 describe('cancelling', () => {
-  test('gives the money and the fee back at once, and the bank never hears of it', async () => {
+  test('refunds the money and the fee at once, and the bank is never called', async () => {
     const { id, memberId } = await withdraw(5_000)
     const answer = await cancel(id)
     expect(answer.status).toBe(200)
@@ -377,7 +377,7 @@ describe('cancelling', () => {
     expect((await atTheBank(id)).submissions).toBe(0)
   })
 
-  test('again is the same answer, and moves nothing', async () => {
+  test('again gives the same response and moves nothing', async () => {
     const { id, memberId } = await withdraw(5_000)
     const first = await cancel(id)
     harness.clock.advance({ minutes: 1 })
@@ -386,7 +386,7 @@ describe('cancelling', () => {
     expect(await available(memberId)).toBe(20_000)
   })
 
-  test('twenty times at once does it once, and all twenty say so', async () => {
+  test('twenty times at once cancels once, and all twenty report it', async () => {
     const { id, memberId } = await withdraw(5_000)
     const answers = await Promise.all(Array.from({ length: 20 }, () => cancel(id)))
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
@@ -395,7 +395,7 @@ describe('cancelling', () => {
     expect(await booked(id, 'withdrawal.cancelled')).toHaveLength(2)
   })
 
-  test('with an idempotency key replays the answer', async () => {
+  test('with an idempotency key replays the response', async () => {
     const { id } = await withdraw(5_000)
     const headers = { 'x-idempotency-key': `cancel-${id}` }
     const first = await cancel(id, { headers })
@@ -420,7 +420,7 @@ describe('cancelling', () => {
     expect(await statusOf(id)).toBe(status)
   })
 
-  test('another partner’s withdrawal answers like one that does not exist', async () => {
+  test('another partner’s withdrawal responds like an unknown one', async () => {
     const { id, memberId } = await withdraw(5_000)
     const foreign = await cancel(id, { key: harness.other.key })
     const missing = await cancel('w_01kah4pzc5e4r8v2m6t0x9y3bd', { key: harness.other.key })
@@ -454,8 +454,8 @@ describe('cancelling', () => {
   })
 })
 
-describe('a bank that is odd', () => {
-  test('and says failed after paid changes nothing, and the operator sees it', async () => {
+describe('a faulty bank', () => {
+  test('that reports failed after paid changes nothing, and the operator sees it', async () => {
     const { id, memberId } = await withdraw(5_000)
     afterHold()
     await run('submit-withdrawals')
@@ -465,7 +465,7 @@ describe('a bank that is odd', () => {
     expect(lines).toMatchObject([{ level: 50, withdrawalId: id, msg: expect.stringContaining('contradicts') }])
   })
 
-  test('and says paid of what we never gave it changes nothing, and the operator sees it', async () => {
+  test('that reports paid for a payment we never submitted changes nothing, and the operator sees it', async () => {
     const { id } = await withdraw(5_000)
     await record([{ reference: id, outcome: 'paid', reason: null }])
     expect(await statusOf(id)).toBe('held')
@@ -476,7 +476,7 @@ describe('a bank that is odd', () => {
     expect(errors()).toHaveLength(2)
   })
 
-  test('and reports a payment that is not ours does not block the other reports', async () => {
+  test('that reports a foreign payment does not block the other reports', async () => {
     const { id } = await withdraw(6_603)
     afterHold()
     await run('submit-withdrawals')
@@ -488,7 +488,7 @@ describe('a bank that is odd', () => {
     expect(lines).toMatchObject([{ level: 50, reference: 'a stranger' }])
   })
 
-  test('and gives a reason that no database can hold is heard all the same', async () => {
+  test('that gives a reason the database cannot store is still recorded', async () => {
     const { id } = await withdraw(6_603)
     afterHold()
     await run('submit-withdrawals')
@@ -499,7 +499,7 @@ describe('a bank that is odd', () => {
     expect(timeline.at(-1).reason).toMatch(/^closed \ufffd(💷)+$/u)
   })
 
-  test('and says nothing final for hours is asked hourly, and the operator sees it', async () => {
+  test('that reports nothing final for hours is polled hourly, and the operator sees it', async () => {
     const { id } = await withdraw(5_000)
     afterHold()
     const mute: Rail = {
@@ -523,7 +523,7 @@ describe('a bank that is odd', () => {
     expect(await statusOf(id)).toBe('paid')
   })
 
-  test('that cannot be reached takes nothing down: all is as before, and asked for later', async () => {
+  test('that is unreachable breaks nothing: state is unchanged, and the call is retried later', async () => {
     const down: Rail = { ...bank, submit: unreachable, ask: unreachable, reports: unreachable }
     const { id } = await withdraw(5_000)
     afterHold()
@@ -538,14 +538,14 @@ describe('a bank that is odd', () => {
   })
 })
 
-test('the books explain every penny of all this', async () => {
+test('the books account for every penny of these tests', async () => {
   const checks = await harness.db.transaction().execute(tx => verify(tx))
   expect(checks.length).toBeGreaterThan(3)
   for (const { name, disagreement } of checks) expect([name, disagreement]).toEqual([name, null])
 })
 
-describe('money that comes back late', () => {
-  test('is the member’s in the open cycle when the withdrawal’s own has closed, and the closed one does not change', async () => {
+describe('a late refund', () => {
+  test('goes to the open cycle when the withdrawal’s cycle has closed, and the closed one does not change', async () => {
     const { id, memberId } = await withdraw(6_602)
     afterHold()
     await run('submit-withdrawals')
@@ -571,7 +571,7 @@ describe('money that comes back late', () => {
     expect(transfers).toEqual([{ payCycleId: next }, { payCycleId: next }])
   })
 
-  test('waits for a closing that is under way, and goes into the next cycle', async () => {
+  test('waits for a closing in progress, and goes into the next cycle', async () => {
     const { id } = await withdraw(5_000)
     let next = ''
     let cancelling: ReturnType<typeof cancel> | undefined
@@ -596,7 +596,7 @@ describe('money that comes back late', () => {
     expect(row).toEqual({ adjustedInCycleId: next })
   })
 
-  test('is not lost while no cycle is open: it is heard again once one is', async () => {
+  test('is not lost while no cycle is open: the report is processed again once one is', async () => {
     const { partner, key } = await harness.addPartner('Between cycles')
     const { id, memberId } = await withdraw(6_602, { key })
     afterHold()

@@ -56,13 +56,13 @@ test.each(documented)(
   },
 )
 
-test('everything else is paid, and an account with a meaning comes before an amount with one', () => {
+test('everything else is paid, and a special account takes precedence over a special amount', () => {
   expect(behaviourFor({ account: goodAccount, amount: goodAmount })).toBe('paid')
   const failing = { ...holder, sortCode: '000001', accountNumber: '12345678' }
   expect(behaviourFor({ account: failing, amount: { amount: 6_603n, currency: 'GBP' } })).toBe('failed')
 })
 
-test('a call is given up when its time is over, even when it does not listen to its signal', async () => {
+test('a call is abandoned after its timeout, even if it ignores its abort signal', async () => {
   await expect(within(1, () => new Promise(() => undefined))).rejects.toThrow('No answer within 1 ms')
   await expect(within(10_000, async () => 'an answer')).resolves.toBe('an answer')
   await expect(within(10_000, async () => Promise.reject(new Error('refused')))).rejects.toThrow('refused')

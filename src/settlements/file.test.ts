@@ -57,7 +57,7 @@ describe('a good file', () => {
 describe('a bad file', () => {
   const rows = (...lines: string[]) => [header, ...lines].join('\n')
   test.each<[string, string, [number, RegExp][]]>([
-    ['nothing at all', '', [[1, /is empty/]]],
+    ['an empty file', '', [[1, /is empty/]]],
     ['a missing column', `member_id,currency\n${a},GBP`, [[1, /amount is missing/]]],
     ['a column twice', `${header},Amount\n${a},1,GBP,1`, [[1, /amount is there twice/]]],
     ['an unknown column', `${header},=cmd\n${a},1,GBP,x`, [[1, /"=cmd" is not known/]]],
@@ -99,7 +99,7 @@ describe('a bad file', () => {
     for (const [index, [, message]] of expected.entries()) expect(faults[index]?.message).toMatch(message)
   })
 
-  test('more lines than can be settled at once are refused at the first one too many', async () => {
+  test('a file with too many lines is refused at the first line beyond the limit', async () => {
     const text = `${header}\n${`${a},1,GBP\n`.repeat(linesMax + 5)}`
     const { taken, faults } = await read(text)
     expect(taken).toHaveLength(linesMax)
@@ -107,7 +107,7 @@ describe('a bad file', () => {
   })
 })
 
-test('line ends may be mixed, and no line is lost', async () => {
+test('line ends may be mixed without losing a line', async () => {
   const [a, b] = ['mem_01kah4pzc5e4r8v2m6t0x9y3bd', 'mem_01kah4pzc5e4r8v2m6t0x9y3be']
   for (const ends of [
     ['\r\n', '\n', '\n'],
@@ -122,7 +122,7 @@ test('line ends may be mixed, and no line is lost', async () => {
   }
 })
 
-test('whatever bytes a file is made of, it gives lines or faults', async () => {
+test('any sequence of bytes gives lines or faults', async () => {
   const pieces = [header, '\n', '\r\n', ',', ';', '"', '""', a, '5000', '-0', 'GBP', '\0', '\ufeff', '\ud6c0', ' ', '#']
   await fc.assert(
     fc.asyncProperty(

@@ -4,20 +4,20 @@ import { amountMax, type Currency, decimalsOf } from '../money.ts'
 import { type Cell, FileFault, type Row, readHeader } from '../tabular/tabular.ts'
 import type { Fault, Taken } from './rules.ts'
 
-/** As many members as payroll can settle at once; more would keep the others waiting for too long. */
+/** Lines of one settlement. More would make other requests wait too long. */
 export const linesMax = 250_000
 
 const columnNames = ['member_id', 'amount', 'currency'] as const
-// The file of deductions may come back as it went out, with other amounts.
+// The deductions file may be sent back with corrected amounts, so its other columns are accepted.
 const ignored = ['worker_id', 'email', 'amount_decimal']
 type Column = (typeof columnNames)[number]
 
-/** What is wrong with a file: as many faults as an answer names and one more, and how many there are beyond. */
+/** The faults of a file: one more than a response names, and the number of the others. */
 export type FileRead = { faults: Fault[]; faultsMore: number }
 
 /**
  * Reads a settlement file: one header, then one line per member. `at` is the row, and the header is row 1.
- * @param take is given every line that can be read, batch by batch
+ * @param take receives every readable line, in batches
  */
 export async function readSettlement(
   batches: AsyncIterable<Row[]>,
@@ -54,7 +54,7 @@ export async function readSettlement(
       await take(taken)
       if (isTooLong) break
     }
-    if (count === 0) addFault({ at: 1, message: 'there are no lines below the header' })
+    if (count === 0) addFault({ at: 1, message: 'the file has no lines below the header' })
   } catch (error) {
     if (!(error instanceof FileFault)) throw error
     addFault({ at: error.row, message: error.message })
@@ -66,7 +66,7 @@ function textOf(cell: Cell | undefined): string {
   return typeof cell === 'string' ? cell.trim() : ''
 }
 
-/** @returns the line, or all that is wrong with it in one sentence */
+/** @returns the line, or all its faults as one message */
 function readLine(cells: Cell[], columns: ReadonlyMap<Column, number>): Omit<Taken, 'at'> | string {
   const cell = (column: Column) => textOf(cells[columns.get(column) ?? -1])
   const memberId = cell('member_id')

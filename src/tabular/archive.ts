@@ -6,8 +6,8 @@ import { FileFault } from './fault.ts'
 import { limits } from './limits.ts'
 
 /**
- * The zip archive of a workbook, checked before anything is unpacked. Parts are unpacked one by one up to their limit, and
- * what comes out is compared with what the archive says about itself.
+ * The zip archive of a workbook, checked before anything is unpacked. Parts are unpacked one by one up to their limit, and their
+ * size and checksum are compared with the archive's directory.
  */
 export class Archive {
   private readonly zip: ZipFile
@@ -19,13 +19,13 @@ export class Archive {
   }
 
   /**
-   * @param fd stays open: the library would close it only if it were asked to
-   * @throws FileFault for what is no zip, and for a zip that no spreadsheet writes
+   * @param fd stays open, since `autoClose` is off
+   * @throws FileFault if the file is not a zip, or is a zip that no spreadsheet writes
    */
   static async open(fd: number): Promise<Archive> {
     await refuseOtherFormats(fd)
     const zip = await wellFormed(yauzl.fromFdPromise(fd, { strictFileNames: true, autoClose: false }))
-    if (zip.entryCount > limits.archivePartsMax) throw hostile('holds too many parts')
+    if (zip.entryCount > limits.archivePartsMax) throw hostile('contains too many parts')
     const entries = new Map<string, Entry>()
     await wellFormed(
       (async () => {
@@ -41,16 +41,16 @@ export class Archive {
   }
 
   /**
-   * Unpacks one part as it is read.
-   * @param bytesMax what it may hold unpacked
-   * @throws FileFault if there is no such part, or it is larger than that or than it says, or damaged
+   * Unpacks one part as a stream.
+   * @param bytesMax limit for the unpacked size
+   * @throws FileFault if the part is missing, damaged, or larger than the limit or its declared size
    */
   async *stream(name: string, { bytesMax }: { bytesMax: number }): AsyncGenerator<Buffer> {
     const entry = this.entries.get(name.toLowerCase())
-    if (entry === undefined) throw new FileFault(1, 'The file is not a whole Excel workbook (.xlsx); save it again')
+    if (entry === undefined) throw new FileFault(1, 'The file is not a complete Excel workbook (.xlsx); save it again')
     if (entry.uncompressedSize > bytesMax) throw tooLarge()
     let checksum = 0
-    // The library throws if more or less comes out than the entry says.
+    // The library throws if the unpacked size differs from the entry's.
     const unpacked = (await wellFormed(this.zip.openReadStreamPromise(entry))) as AsyncIterable<Buffer>
     const chunks = unpacked[Symbol.asyncIterator]()
     try {
@@ -72,7 +72,8 @@ async function refuseOtherFormats(fd: number): Promise<void> {
   await promisify(read)(fd, start, 0, start.length, 0)
   if (start.toString('latin1', 0, 4) === 'PK\x03\x04') return
   if (start.toString('hex') === 'd0cf11e0a1b11ae1') {
-    const message = 'The workbook is protected by a password, or an old one (.xls); save it as .xlsx without a password'
+    const message =
+      'The workbook is protected by a password or in the old format (.xls); save it as .xlsx without a password'
     throw new FileFault(1, message)
   }
   throw new FileFault(1, 'The file is not an Excel workbook (.xlsx); a list in CSV is sent as text/csv')
@@ -86,28 +87,28 @@ function add(entry: Entry, entries: Map<string, Entry>): void {
   if (/(^|\/)vbaproject\.bin$|^xl\/macrosheets\//.test(name)) {
     throw new FileFault(1, 'The workbook has macros; save it as "Excel Workbook (.xlsx)", which has none')
   }
-  if (/\.(zip|xlsx|xlsm|xlsb|xls|docx|pptx|jar|7z|rar|gz)$/.test(name)) throw hostile('holds another archive')
+  if (/\.(zip|xlsx|xlsm|xlsb|xls|docx|pptx|jar|7z|rar|gz)$/.test(name)) throw hostile('contains another archive')
   const { compressedSize, uncompressedSize } = entry
   if (uncompressedSize > limits.ratioFreeBytes && uncompressedSize > compressedSize * limits.ratioMax) {
-    throw hostile('is packed more tightly than any list')
+    throw hostile('is compressed more than any real list')
   }
-  if (entries.has(name)) throw hostile('holds the same part twice')
+  if (entries.has(name)) throw hostile('contains the same part twice')
   entries.set(name, entry)
 }
 
-/** @throws FileFault when two parts share bytes: a small archive could hold an endless workbook */
+/** @throws FileFault if two parts share bytes, since a small archive could then hold an endless workbook */
 function refuseOverlaps(entries: Entry[]): void {
   const inOrder = entries.toSorted((a, b) => a.relativeOffsetOfLocalHeader - b.relativeOffsetOfLocalHeader)
   let end = 0
   for (const { relativeOffsetOfLocalHeader, compressedSize, fileNameLength } of inOrder) {
-    if (relativeOffsetOfLocalHeader < end) throw hostile('holds parts that overlap')
+    if (relativeOffsetOfLocalHeader < end) throw hostile('contains overlapping parts')
     end = relativeOffsetOfLocalHeader + localHeaderBytesMin + fileNameLength + compressedSize
   }
 }
 
 const localHeaderBytesMin = 30
 
-/** Every error of the library means the same to the person who made the file: the archive is damaged. */
+/** Reports every error of the library as a damaged archive: to the author of the file they mean the same. */
 async function wellFormed<T>(work: Promise<T>): Promise<T> {
   return await work.catch(error => {
     throw error instanceof FileFault ? error : damaged()

@@ -3,12 +3,12 @@ import { read } from 'node:fs'
 import { promisify } from 'node:util'
 import { FileFault } from './fault.ts'
 
-// Some hundred rows at a time.
+// A few hundred rows at a time.
 const chunkBytes = 64 * 1024
 
 /**
  * Reads a text file in UTF-8, without its byte order mark, in chunks that end between two characters.
- * @returns the text up to the first byte that is not text, and what is `wrong` with that one
+ * @returns the text up to the first invalid byte, and in `wrong` the fault of that byte
  * @throws FileFault for a file of another format
  */
 export async function* readText(fd: number): AsyncGenerator<{ text: string; wrong?: string }> {
@@ -33,7 +33,7 @@ export async function* readText(fd: number): AsyncGenerator<{ text: string; wron
 
 const byteOrderMark = Buffer.from('\ufeff')
 
-// Not as a stream, which closes its file when it is destroyed, even with `autoClose: false`.
+// Not a stream, which would close its file when destroyed, even with `autoClose: false`.
 async function* chunksOf(fd: number): AsyncGenerator<Buffer> {
   for (let position = 0; ; ) {
     const chunk = Buffer.allocUnsafe(chunkBytes)
@@ -45,13 +45,13 @@ async function* chunksOf(fd: number): AsyncGenerator<Buffer> {
 }
 
 const notUtf8 = 'The row is not valid UTF-8; save the file as "CSV UTF-8"'
-const holdsNul = 'The row holds a NUL character; save the file as "CSV UTF-8" again'
+const holdsNul = 'The row contains a NUL character; save the file as "CSV UTF-8" again'
 
 /** @throws FileFault for a file that begins like another format */
 function refuseOtherFormats(bytes: Buffer): void {
   const format = otherFormats.find(({ starts }) => starts.some(start => bytes.indexOf(start) === 0))
   if (format !== undefined) throw new FileFault(1, format.message)
-  // UTF-16 or UTF-32 without a byte order mark.
+  // NUL near the start: UTF-16 or UTF-32 without a byte order mark.
   if (bytes.subarray(0, 4).includes(0)) throw new FileFault(1, savedAsUtf16)
   if (/^\s*</.test(bytes.toString('latin1', 0, 1_000).replace('\xef\xbb\xbf', ''))) {
     throw new FileFault(

@@ -14,7 +14,7 @@ export function isDateFormat(id: number, codes: ReadonlyMap<number, string>): bo
 }
 
 /**
- * The day, or the day and time, that a number stands for.
+ * Converts a serial number to a day, or a day and time.
  * @returns undefined for a number before March 1900, where Excel and the calendar are a day apart, or after 9999
  */
 export function dateOf(serial: number, { countsFrom1904 }: { countsFrom1904: boolean }): Date | undefined {
@@ -24,7 +24,7 @@ export function dateOf(serial: number, { countsFrom1904 }: { countsFrom1904: boo
 
 const dayMs = 86_400_000
 const startOf1904 = Date.UTC(1904, 0, 1)
-// Excel has a 29 February 1900, so that its numbers are those from 30 December 1899 on.
+// Excel counts a 29 February 1900, so that its serial numbers effectively start on 30 December 1899.
 const startOf1900 = Date.UTC(1899, 11, 30)
 const firstDay = Date.UTC(1900, 2, 1)
 const endOfDays = Date.UTC(10_000, 0, 1)

@@ -1,9 +1,9 @@
 /**
- * The file cannot be read, or not beyond this row. The message is for the person who made the file: it says what is wrong
- * and the way out, and holds nothing of libraries or of our inside.
+ * The file cannot be read, or not beyond this row. The message is for the author of the file: it says what is wrong and what to
+ * do, without details of libraries or internals.
  */
 export class FileFault extends Error {
-  /** Where reading stopped, as a spreadsheet counts; 1 when it is about the file as a whole. */
+  /** The row where reading stopped, as a spreadsheet counts; 1 for faults of the whole file. */
   readonly row: number
 
   constructor(row: number, message: string) {

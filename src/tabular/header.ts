@@ -1,12 +1,12 @@
 import type { Cell } from './rows.ts'
 
-/** What a header says: the column of each cell, null for one that is `ignored`. With faults it cannot be used. */
+/** A parsed header: the column of each cell, null if it is `ignored`. A header with faults is unusable. */
 export type Header<Column extends string> = { columns: (Column | null)[]; ignored: (string | null)[]; faults: string[] }
 
 /**
- * Reads a header. Upper and lower case, spaces, hyphens and underscores of names do not matter.
- * @param ignored further columns that may be there, and are not read
- * @param required the columns that must be there, given whether others are
+ * Reads a header. Names are compared without case, spaces, hyphens and underscores.
+ * @param ignored other columns that are accepted but not read
+ * @param required returns the required columns, given which columns are present
  */
 export function readHeader<Column extends string>(
   cells: Cell[],
@@ -20,7 +20,7 @@ export function readHeader<Column extends string>(
   const byName = new Map(known.map(column => [plain(column), column]))
   const columns = names.map(name => byName.get(plain(name)) ?? null)
   const passedOver = names.map(name => ignored.find(each => plain(each) === plain(name)) ?? null)
-  // Spreadsheets like to add empty columns at the end.
+  // Spreadsheets often add empty columns at the end.
   const unknown = names.filter(
     (_, index) => columns[index] === null && passedOver[index] === null && names.slice(index).some(each => each !== ''),
   )
@@ -35,7 +35,7 @@ export function readHeader<Column extends string>(
   return { columns, ignored: passedOver, faults }
 }
 
-/** A name of a column without what does not matter. */
+/** Normalises a column name for comparison. */
 export function plain(name: string): string {
   return name.toLowerCase().replace(/[\s_-]/g, '')
 }

@@ -1,28 +1,28 @@
-/** What a file may hold. Beyond most of these reading stops; a cell that is too long is a fault of its row alone. */
+/** Limits of a file. Exceeding most of them stops reading; a cell that is too long is only a fault of its row. */
 export const limits = {
-  /** Rows below the header, blank ones among them: the largest member list that can be imported at once. */
+  /** Rows below the header, including blank ones: the largest member list that can be imported at once. */
   rowsMax: 1_000_000,
   /** Cells of a row. A list has 13 known columns; more than this is a mistake. */
   columnsMax: 100,
-  /** Cells of a row, empty ones too, beyond which nothing more of the file is read. */
+  /** Cells of a row, including empty ones, beyond which reading stops. */
   rowCellsMax: 1_000,
-  /** Rows whose number of cells is not the header's. So many are no slips: the file is cut or quoted in another way. */
+  /** Rows with another number of cells than the header. Beyond this, the delimiter or the quoting is wrong. */
   raggedRowsMax: 10_000,
-  /** Characters of a cell. The longest thing that is ever in one is an e-mail address of 254. */
+  /** Characters of a cell. The longest valid value is an e-mail address of 254. */
   cellCharsMax: 1_000,
-  /** Bytes of a CSV row: a hundred cells of the longest kind, in a script of four bytes a character, and some quotes. */
+  /** Bytes of a CSV row: a hundred cells of maximum length at four bytes per character, with some quotes. */
   recordBytesMax: 512 * 1024,
   /** Parts of a workbook. One with a dozen sheets, each with drawings, has some hundred. */
   archivePartsMax: 1_000,
-  /** Bytes out for each byte in. Honest sheets come to 30, those that hold one row again and again to 100, bombs to 1,000. */
+  /** Compression ratio. Real sheets reach 30, sheets that repeat one row 100, zip bombs 1,000. */
   ratioMax: 200,
-  /** Bytes of a part that may be packed as tightly as it likes: it is too small to do harm. */
+  /** Unpacked bytes below which the ratio is not checked: such a part is too small to do harm. */
   ratioFreeBytes: 1024 * 1024,
   /** Unpacked bytes of the sheet: a million rows of thirteen cells. It is read as it is unpacked. */
   sheetBytesMax: 768 * 1024 * 1024,
-  /** Unpacked bytes of the texts that cells share: six of a million rows. They are held in memory, as bytes. */
+  /** Unpacked bytes of the shared strings: six for each of a million rows. They are held in memory, as bytes. */
   sharedStringsBytesMax: 256 * 1024 * 1024,
-  /** Unpacked bytes of each part that only says how the workbook is put together. */
+  /** Unpacked bytes of each part that describes the structure of the workbook. */
   frameBytesMax: 4 * 1024 * 1024,
   /** Characters of a text or an attribute. A cell of a spreadsheet holds 32,767, and each may be written in eight. */
   textCharsMax: 256 * 1024,
@@ -30,8 +30,8 @@ export const limits = {
   tagDepthMax: 50,
   /** Characters of a number format: what Excel allows. */
   numberFormatCharsMax: 255,
-  /** Cells whose formula failed. Beyond that, it is the formula that wants mending and not the cells. */
+  /** Cells with a failed formula. Beyond this, the formula is wrong and listing its cells is pointless. */
   errorCellsMax: 10_000,
-  /** Rows that are handed over together: enough to be cheap, few enough to be nothing in memory. */
+  /** Rows per batch: enough to be cheap, few enough to take little memory. */
   batchRowsMax: 1_000,
 }

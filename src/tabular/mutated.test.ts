@@ -89,20 +89,20 @@ const parts = workbook(rows, {
   styles: '<cellXfs><xf numFmtId="14"/></cellXfs>',
 })
 
-test('a CSV file with something after a quote and then a byte that is no text is refused at its row', async () => {
+test('a CSV file with text after a closing quote and then invalid UTF-8 is refused at that row', async () => {
   const fault = await outcomeOf(Buffer.from('""09\xd6,', 'latin1'), 'csv')
   expect(fault).toBeInstanceOf(FileFault)
   expect(fault).toMatchObject({ row: 1, message: expect.stringMatching(/^Something follows a closing quote/) })
 })
 
-test('whatever bytes of a CSV file are changed, it gives rows or says what is wrong with it', async () => {
+test('any mutated CSV file gives rows or a fault', async () => {
   await fc.assert(
     fc.asyncProperty(mutations, async each => void (await outcomeOf(mutated(Buffer.from(list), each), 'csv'))),
     { numRuns: 1_000 },
   )
 })
 
-test('whatever bytes a short CSV file is made of, it gives rows or says what is wrong with it', async () => {
+test('any short sequence of bytes read as CSV gives rows or a fault', async () => {
   const text = fc.stringMatching(/^[a-z0-9 ]{1,3}$/).map(Buffer.from)
   await fc.assert(
     fc.asyncProperty(fc.array(fc.oneof(bytes, text), { maxLength: 8 }), async pieces => {
@@ -112,7 +112,7 @@ test('whatever bytes a short CSV file is made of, it gives rows or says what is 
   )
 })
 
-test('whatever bytes of a workbook, or of a part of it, are changed, it gives rows or says what is wrong with it', async () => {
+test('any mutated workbook, or part of one, gives rows or a fault', async () => {
   await fc.assert(
     fc.asyncProperty(mutations, async each => void (await outcomeOf(mutated(zipOf(parts), each), 'xlsx'))),
     { numRuns: 300 },

@@ -7,7 +7,7 @@ import { unescaped } from './write-csv.ts'
 
 /**
  * Reads a CSV file: UTF-8 with or without a byte order mark, delimited by commas, semicolons or tabs, with line ends of any
- * kind, also mixed. Memory does not grow with the file.
+ * kind, even mixed. Memory does not grow with the file.
  *
  * Removes the apostrophes that `escapeFormulas` put into files that we wrote.
  * @throws FileFault
@@ -42,15 +42,15 @@ export function detectDelimiter(text: string): string {
  * the first quote on, csv-parse takes over.
  */
 class Table {
-  /** Why nothing after it is read. The rows before it are good. */
+  /** Why reading stopped. The rows before it are valid. */
   fault: FileFault | undefined
   private readonly delimiter: string
   private header: string[] | undefined
   private rows: Row[] = []
   private raggedRows = 0
-  /** Rows that are read, blank ones included. */
+  /** Rows read so far, including blank ones. */
   private rowCount = 0
-  /** The start of the row whose end has not been read. */
+  /** The start of the row whose end has not arrived yet. */
   private rest = ''
   private quoted: QuotedRows | undefined
 
@@ -58,7 +58,7 @@ class Table {
     this.delimiter = delimiter
   }
 
-  /** @param wrong what is wrong right behind this text */
+  /** @param wrong the fault directly after this text */
   async feed(text: string, wrong: string | undefined): Promise<Row[]> {
     if (this.quoted === undefined && text.includes('"')) {
       this.quoted = new QuotedRows(this.delimiter, (cells, rowsBefore) =>
@@ -127,7 +127,7 @@ class Table {
     if (row - 1 > limits.rowsMax) this.fault = tooManyRows()
     const isRagged = cells.length !== this.header.length
     if (isRagged && ++this.raggedRows > limits.raggedRowsMax) {
-      const message = `More than ${limits.raggedRowsMax} rows have another number of cells than the header`
+      const message = `More than ${limits.raggedRowsMax} rows do not have as many cells as the header`
       this.fault = new FileFault(row, message)
     }
     if (this.fault !== undefined) return
@@ -144,9 +144,9 @@ class Table {
 
 const lineEnd = /\r\n|\n|\r/
 
-/** Reads rows with quotes. The parser is fed by hand: as a stream that hands over row by row it takes twice the time. */
+/** Reads rows with quotes. The parser is fed manually: as a stream of single rows it takes twice as long. */
 class QuotedRows {
-  /** What is wrong with the row behind those that were read. */
+  /** The fault of the row after those that were read. */
   failure: string | undefined
   private readonly parser: Parser
   private readonly delimiter: string
@@ -155,7 +155,7 @@ class QuotedRows {
     this.delimiter = delimiter
     this.parser = parse({
       delimiter,
-      // Detected from the header, one kind of line end would be taken for all, and a file with mixed ones would lose lines.
+      // Detection would apply the header's line ending to the whole file, and lose lines if they are mixed.
       record_delimiter: ['\r\n', '\n', '\r'],
       max_record_size: limits.recordBytesMax,
       // Such a row is reported with the others.
@@ -165,11 +165,11 @@ class QuotedRows {
         onRow(cells, this.rowCount - 1)
       },
     })
-    // Reported to the caller of `write`; an error event without a listener would end the process.
+    // Errors are reported to the caller of `write`; an error event without a listener would end the process.
     this.parser.on('error', () => {})
   }
 
-  /** Rows that were read, blank ones included. */
+  /** Rows read so far, including blank ones. */
   get rowCount(): number {
     return this.parser.info.records + this.parser.info.empty_lines
   }
@@ -177,13 +177,13 @@ class QuotedRows {
   async feed(text: string): Promise<void> {
     const { rowCount } = this
     await this.run(done => this.parser.write(text, done))
-    // The parser limits the bytes of a row and not its cells, of which empty ones take no bytes.
+    // The parser limits the bytes of a row but not its cells, and empty cells take no bytes.
     if (this.rowCount > rowCount) return
-    // A quote that is never closed makes one cell of many lines.
+    // An unclosed quote turns many lines into one cell.
     if (text.split(lineEnd).some(line => hasTooManyCells(line, this.delimiter))) this.failure ??= tooManyCellsMessage
   }
 
-  /** Has the parser count a line end that it has read. It looks some bytes ahead. */
+  /** Makes the parser process a line end that it has received, since it looks some bytes ahead. */
   async endLine(): Promise<void> {
     await this.run(done => this.parser.write('x'.repeat(16), done))
   }
@@ -202,14 +202,12 @@ class QuotedRows {
   }
 }
 
-const tooLongRow = `The row is longer than ${limits.recordBytesMax} bytes; is a quote opened and never closed?`
+const tooLongRow = `The row is longer than ${limits.recordBytesMax} bytes; check for a quote that is never closed`
 const messages: Partial<Record<CsvError['code'], string>> = {
   CSV_MAX_RECORD_SIZE: tooLongRow,
-  CSV_QUOTE_NOT_CLOSED:
-    'A quote is opened in this row and never closed; a quote that is part of a cell is written twice',
-  CSV_INVALID_CLOSING_QUOTE: 'Something follows a closing quote; a quote that is part of a cell is written twice',
-  INVALID_OPENING_QUOTE:
-    'A quote stands in the middle of a cell; put the whole cell in quotes and write the quote within it twice',
+  CSV_QUOTE_NOT_CLOSED: 'A quote is opened in this row and never closed; double each quote that is part of a cell',
+  CSV_INVALID_CLOSING_QUOTE: 'Something follows a closing quote; double each quote that is part of a cell',
+  INVALID_OPENING_QUOTE: 'A quote appears in the middle of a cell; quote the whole cell and double the quote inside it',
 }
 
 function isEmpty(): FileFault {
@@ -217,13 +215,10 @@ function isEmpty(): FileFault {
 }
 
 function tooManyRows(): FileFault {
-  return new FileFault(
-    limits.rowsMax + 2,
-    `The file has more than ${limits.rowsMax} rows, which is the longest list that can be taken`,
-  )
+  return new FileFault(limits.rowsMax + 2, `The file has more than ${limits.rowsMax} rows, the maximum for a list`)
 }
 
-const tooManyCellsMessage = `The row has more than ${limits.rowCellsMax} cells; is the file cut by another delimiter?`
+const tooManyCellsMessage = `The row has more than ${limits.rowCellsMax} cells; the file may use another delimiter`
 
 function tooManyCells(row: number): FileFault {
   return new FileFault(row, tooManyCellsMessage)
@@ -232,16 +227,15 @@ function tooManyCells(row: number): FileFault {
 function faultOfHeader(row: number, cells: string[]): FileFault | undefined {
   if (row !== 1) return new FileFault(1, 'The first row is blank; it must name the columns')
   if (cells.length > limits.columnsMax) {
-    return new FileFault(1, `The file has ${cells.length} columns; it may have ${limits.columnsMax}`)
+    return new FileFault(1, `The file has ${cells.length} columns; at most ${limits.columnsMax} are allowed`)
   }
-  if (cells.some(isLong))
-    return new FileFault(1, `The name of a column is longer than ${limits.cellCharsMax} characters`)
+  if (cells.some(isLong)) return new FileFault(1, `A column name is longer than ${limits.cellCharsMax} characters`)
   return undefined
 }
 
 function faultOf(cells: string[], header: string[]): string {
   if (cells.length !== header.length) {
-    return `The row has ${cells.length} cells, and the header ${header.length}; a cell that holds a delimiter needs quotes`
+    return `The row has ${cells.length} cells, and the header ${header.length}; quote cells that contain a delimiter`
   }
   const column = JSON.stringify(header[cells.findIndex(isLong)])
   return `The cell in the column ${column} is longer than ${limits.cellCharsMax} characters`

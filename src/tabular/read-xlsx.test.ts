@@ -41,7 +41,7 @@ async function faultOf(bytes: Buffer | string): Promise<FileFault> {
 const header = textRow(1, ['email', 'sort_code'])
 
 describe('a workbook', () => {
-  test('that a library has written reads back as it was', async () => {
+  test('written by a library reads back unchanged', async () => {
     const file = path.join(folder, 'written.xlsx')
     const day = new Date(Date.UTC(1990, 1, 28))
     await writeExcelFile([
@@ -60,7 +60,7 @@ describe('a workbook', () => {
     ])
   })
 
-  test('holds text, numbers, booleans, values of formulas and the errors of formulas', async () => {
+  test('can contain text, numbers, booleans, formula values and formula errors', async () => {
     const strings = '<si><t>shared &amp; kept</t></si><si><r><t>rich </t></r><r><rPr><b/></rPr><t>text</t></r></si>'
     const cells = [
       '<c r="A2" t="s"><v>0</v></c><c r="B2" t="s"><v>1</v></c>',
@@ -91,11 +91,11 @@ describe('a workbook', () => {
     expect(rows[3]).toMatchObject({
       row: 4,
       cells: [null],
-      fault: expect.stringMatching(/holds none that can be told/),
+      fault: expect.stringMatching(/does not contain one/),
     })
   })
 
-  test('is read from its first sheet that is not hidden', async () => {
+  test('is read from its first visible sheet', async () => {
     const sheets =
       '<sheet name="Old" sheetId="1" state="hidden" r:id="rId1"/><sheet name="New" sheetId="2" r:id="rId2"/>'
     const second = `<worksheet><sheetData>${textRow(1, ['second'])}</sheetData></worksheet>`
@@ -106,7 +106,7 @@ describe('a workbook', () => {
     expect(rows).toEqual([{ row: 1, cells: ['second'] }])
   })
 
-  test('counts blank rows and does not hand them over, and a row may be shorter than the header', async () => {
+  test('counts blank rows but skips them, and a row may be shorter than the header', async () => {
     const styled = '<row r="3"><c r="A3" s="0"/></row>'
     const rows = await read(`${header}${styled}${textRow(5, ['a'])}${textRow(7, ['  ', ''])}`)
     expect(rows).toEqual([
@@ -115,27 +115,27 @@ describe('a workbook', () => {
     ])
   })
 
-  test('names the rows with too long a cell, and with cells behind the last named column', async () => {
+  test('reports rows with a cell that is too long, or with cells beyond the last named column', async () => {
     const rows = await read(
       `${header}${textRow(2, ['x'.repeat(1_001)])}${textRow(3, ['a', 'b', 'c'])}${textRow(4, ['d'])}`,
     )
     expect(rows.map(({ row, fault }) => [row, fault?.replace(/;.*/, '')])).toEqual([
       [1, undefined],
       [2, 'The cell in the column "email" is longer than 1000 characters'],
-      [3, 'The row goes on behind the last column that has a name'],
+      [3, 'The row has cells beyond the last named column'],
       [4, undefined],
     ])
     expect(rows[1]?.cells[0]).toHaveLength(1_000)
   })
 
-  test('whose dimension lies, whose names have a prefix, and whose styles reach to the last column is read all the same', async () => {
+  test('with a false dimension, prefixed names and styles up to the last column is still read', async () => {
     const content = `<x:worksheet xmlns:x="x"><x:dimension ref="A1:B9"/><x:sheetData><x:row r="1"><x:c r="A1" t="inlineStr"><x:is><x:t>a</x:t></x:is></x:c><x:c r="XFD1" s="0"/></x:row></x:sheetData></x:worksheet>`
     expect(await read('', { more: [{ name: 'xl/worksheets/sheet1.xml', content }] })).toEqual([
       { row: 1, cells: ['a'] },
     ])
   })
 
-  test('never loses or changes a text, wherever the library cuts the sheet to read it', async () => {
+  test('never loses or changes a text, wherever the library splits the sheet into chunks', async () => {
     const texts = fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 300 }).filter(isXmlText), {
       minLength: 300,
       maxLength: 600,
@@ -152,7 +152,7 @@ describe('a workbook', () => {
 })
 
 // Bytes that are no workbook, and workbooks that no spreadsheet writes.
-describe('a hostile file is refused within five seconds, with the way out:', () => {
+describe('a hostile file is refused within five seconds, with a remedy:', () => {
   const sheet = (content: string | Buffer, lies: Partial<Part> = {}) =>
     zipOf(workbook('', { more: [{ name: 'xl/worksheets/sheet1.xml', content, ...lies }] }))
   const withRows = (rows: string) => zipOf(workbook(`${header}${rows}`))
@@ -164,7 +164,11 @@ describe('a hostile file is refused within five seconds, with the way out:', () 
     ['CSV', () => 'email,first_name\r\n', /sent as text\/csv/],
     ['an old or protected workbook', () => Buffer.from('d0cf11e0a1b11ae100000000', 'hex'), /password.*\.xls/],
     ['a zip that is cut short', () => withRows('').subarray(0, -40), /damaged/],
-    ['a zip of something else', () => zipOf([{ name: 'readme.txt', content: 'hello' }]), /not a whole Excel workbook/],
+    [
+      'a zip of something else',
+      () => zipOf([{ name: 'readme.txt', content: 'hello' }]),
+      /not a complete Excel workbook/,
+    ],
     ['a binary workbook', () => zipOf([{ name: 'xl/workbook.bin', content: 'x' }]), /\.xlsb/],
     ['a workbook with macros', () => withParts({ name: 'xl/vbaProject.bin', content: 'x' }), /macros/],
     ['an encrypted part', () => withParts({ name: 'xl/styles.xml', content: 'x', flags: 1 }), /password/],
@@ -201,17 +205,17 @@ describe('a hostile file is refused within five seconds, with the way out:', () 
       () => zipOf(Array.from({ length: 10_000 }, (_, index) => ({ name: `${index}.xml`, content: '' }))),
       /too many parts/,
     ],
-    ['a bomb of 1 : 1000', () => sheet(Buffer.alloc(60_000_000, ' ')), /more tightly/],
+    ['a bomb of 1 : 1000', () => sheet(Buffer.alloc(60_000_000, ' ')), /compressed more than/],
     ['a bomb that says it is small', () => sheet(Buffer.alloc(60_000_000, ' '), { bytesSaid: 100_000 }), /damaged/],
     ['a sheet that says it is larger', () => sheet('<worksheet/>', { bytesSaid: 900_000 }), /damaged/],
-    ['a sheet that says it is endless', () => sheet('<worksheet/>', { bytesSaid: 0xfffffff0 }), /more tightly/],
+    ['a sheet that says it is endless', () => sheet('<worksheet/>', { bytesSaid: 0xfffffff0 }), /compressed more than/],
     ['a part that is not what was written', () => sheet('<worksheet/>', { crcSaid: 1 }), /damaged/],
     [
       'more sheet than can be read',
       () => sheet(Buffer.alloc(limits.sheetBytesMax + 1, ' '), { isStored: true }),
       /CSV UTF-8/,
     ],
-    ['entities of its own', () => sheet('<!DOCTYPE x [<!ENTITY a "aaaa">]><worksheet>&a;</worksheet>'), /unusual/],
+    ['entity declarations', () => sheet('<!DOCTYPE x [<!ENTITY a "aaaa">]><worksheet>&a;</worksheet>'), /unusual/],
     [
       'entities among the texts',
       () => withParts({ name: 'xl/sharedStrings.xml', content: '<!DOCTYPE x><sst/>' }),
@@ -259,7 +263,7 @@ describe('a hostile file is refused within five seconds, with the way out:', () 
     [
       'no sheet that is seen',
       () => zipOf(workbook(header, { sheets: '<sheet name="a" state="veryHidden" r:id="rId1"/>' })),
-      /not hidden/,
+      /no visible sheet/,
     ],
     ['a blank first row', () => zipOf(workbook(textRow(2, ['email']))), /first row is blank/],
     ['nothing in the sheet', () => zipOf(workbook('')), /first row is blank/],
@@ -267,12 +271,12 @@ describe('a hostile file is refused within five seconds, with the way out:', () 
     expect((await faultOf(bytes())).message).toMatch(message)
   })
 
-  test('and names the row where reading stopped', async () => {
+  test('and reports the row where reading stopped', async () => {
     expect((await faultOf(withRows(`${textRow(2, ['a'])}${cell('XFD3')}`))).row).toBe(3)
   })
 })
 
-test('cells that only have a style are passed over, and a cell at a far corner is a fault of its row', async () => {
+test('cells that only have a style are skipped, and a cell at a far corner is a fault of its row', async () => {
   const styled = Array.from({ length: 100 }, (_, row) => {
     const cells = Array.from({ length: 16_000 }, (_, column) => `<c r="${letters(column)}${row + 2}" s="0"/>`)
     return `<row r="${row + 2}">${cells.join('')}</row>`
@@ -283,7 +287,7 @@ test('cells that only have a style are passed over, and a cell at a far corner i
   expect(rows.map(({ row, fault }) => [row, fault?.replace(/;.*/, '')])).toEqual([
     [1, undefined],
     [500, undefined],
-    [90_000, 'The row goes on behind the last column that has a name'],
+    [90_000, 'The row has cells beyond the last named column'],
   ])
 })
 

@@ -9,10 +9,10 @@ import { unescaped } from './write-csv.ts'
 import { type Attributes, odd, parseXml, parseXmlInSteps } from './xml.ts'
 
 /**
- * Reads the first sheet of a workbook that is not hidden, row by row. A cell is what is stored in it: of a formula, the value
- * that was last calculated. Cells without a value are null, and cells that only have a style are blank.
+ * Reads the first visible sheet of a workbook, row by row. A cell has its stored value; for a formula that is the last calculated
+ * value. Cells without a value are null, and cells that only have a style are blank.
  *
- * Memory grows with the texts that cells share, and not with the rows.
+ * Memory grows with the shared strings, not with the rows.
  * @throws FileFault
  */
 export async function* readXlsx(fd: number): AsyncGenerator<Row[]> {
@@ -36,10 +36,10 @@ type Frame = {
   countsFrom1904: boolean
 }
 
-/** Finds the parts of a workbook. What is outside the file is never looked up. */
+/** Finds the parts of a workbook. References outside the file are never followed. */
 async function readFrame(archive: Archive): Promise<Frame> {
   if (archive.has('xl/workbook.bin')) {
-    throw new FileFault(1, 'The workbook is a binary one (.xlsb); save it as "Excel Workbook (.xlsx)"')
+    throw new FileFault(1, 'The workbook is in the binary format (.xlsb); save it as "Excel Workbook (.xlsx)"')
   }
   const sheets: { id: string | undefined; isHidden: boolean }[] = []
   let countsFrom1904: boolean | undefined
@@ -54,7 +54,7 @@ async function readFrame(archive: Archive): Promise<Frame> {
   })
   const targets = await readTargets(archive)
   const sheet = sheets.find(({ id, isHidden }) => !isHidden && id !== undefined && targets.worksheets.has(id))?.id
-  if (sheet === undefined) throw new FileFault(1, 'The workbook has no sheet that is not hidden')
+  if (sheet === undefined) throw new FileFault(1, 'The workbook has no visible sheet')
   return { ...targets, sheet: targets.worksheets.get(sheet) ?? '', countsFrom1904: countsFrom1904 ?? false }
 }
 
@@ -90,7 +90,7 @@ async function readStrings(archive: Archive, part: string | undefined): Promise<
   return strings
 }
 
-/** The numbers of the styles that show a date. */
+/** The indexes of the styles that show a date. */
 async function readDateStyles(archive: Archive, part: string | undefined): Promise<ReadonlySet<number>> {
   const dateStyles = new Set<number>()
   if (part === undefined || !archive.has(part)) return dateStyles
@@ -116,7 +116,7 @@ async function readDateStyles(archive: Archive, part: string | undefined): Promi
   return dateStyles
 }
 
-/** The text of a shared string or an inline one: the texts of its runs, without phonetic hints. */
+/** Collects the text of a shared or inline string: the text of its runs, without phonetic hints. */
 class CellText {
   private parts = ''
   private isInText = false
@@ -145,7 +145,7 @@ class CellText {
 
 type Value = string | number | boolean | Date | { error: string } | null
 
-/** Takes the tags of a sheet, and makes rows of them. */
+/** Turns the tags of a sheet into rows. */
 class Sheet {
   hasHeader = false
   /** The last row that was read. */
@@ -188,7 +188,7 @@ class Sheet {
     }
   }
 
-  /** The rows since the last time, in batches. */
+  /** Removes and returns the rows read so far, in batches. */
   *take(): Generator<Row[]> {
     if (this.rows.length === 0) return
     const { rows } = this
@@ -219,7 +219,7 @@ class Sheet {
     this.isInValue = false
   }
 
-  // Some writers leave out the row's own number, and each of its cells has it.
+  // Some writers omit the row number, and give it only in the cells.
   private columnOf(place: string): number {
     const [, letters, digits] = /^([A-Z]{1,3})([1-9][0-9]{0,9})$/.exec(place) ?? []
     if (letters === undefined) throw odd(this.currentRow)
@@ -239,12 +239,12 @@ class Sheet {
     this.cell = undefined
     if (cell === undefined) return
     const value = this.valueOf(cell)
-    // A style may reach to the last column of the sheet.
+    // A style may extend to the last column of the sheet.
     if (value === null) return
     if (column > limits.columnsMax) {
       throw new FileFault(
         this.currentRow,
-        `The sheet has more than ${limits.columnsMax} columns; delete those that are not for members`,
+        `The sheet has more than ${limits.columnsMax} columns; delete those that are not needed`,
       )
     }
     while (this.values.length < column - 1) this.values.push(null)
@@ -299,7 +299,7 @@ function tooManyRows(): FileFault {
 }
 
 function tooManyFailed(row: number): FileFault {
-  return new FileFault(row, `More than ${limits.errorCellsMax} cells hold an error, such as #N/A; mend their formula`)
+  return new FileFault(row, `More than ${limits.errorCellsMax} cells hold an error, such as #N/A; correct the formulas`)
 }
 
 function blankHeader(): FileFault {
@@ -323,21 +323,20 @@ function rowOf(row: number, { values, header }: { values: Value[]; header: Value
   const at = read.findIndex(({ fault }) => fault !== undefined)
   if (at !== -1) return { row, cells, fault: `The cell in the column ${JSON.stringify(header[at])} ${read[at]?.fault}` }
   if (values.slice(header.length).every(isBlank)) return { row, cells }
-  return { row, cells, fault: 'The row goes on behind the last column that has a name; name it or delete its cells' }
+  return { row, cells, fault: 'The row has cells beyond the last named column; name the column or delete the cells' }
 }
 
-/** A value as a cell, and what is wrong with it, as the end of a sentence. */
+/** Converts a value to a cell, with its fault if there is one; the fault completes a sentence. */
 function cellOf(value: Value): { cell: Cell; fault?: string } {
   if (typeof value === 'string' && value.length > limits.cellCharsMax) {
     return { cell: value.slice(0, limits.cellCharsMax), fault: `is longer than ${limits.cellCharsMax} characters` }
   }
-  // A file of ours that was opened in a spreadsheet and saved as a workbook still has its apostrophes.
+  // A CSV file that we wrote still has its apostrophes after a spreadsheet has saved it as a workbook.
   if (typeof value === 'string') return { cell: unescaped(value) }
   if (value === null || typeof value !== 'object') return { cell: value }
   if ('error' in value) return { cell: value.error.slice(0, limits.cellCharsMax) }
-  if (Number.isNaN(value.getTime()))
-    return { cell: null, fault: 'is formatted as a date and holds none that can be told' }
+  if (Number.isNaN(value.getTime())) return { cell: null, fault: 'is formatted as a date but does not contain one' }
   const text = value.toISOString()
   if (text.endsWith('T00:00:00.000Z')) return { cell: { day: text.slice(0, 10) } }
-  return { cell: text.slice(0, 19), fault: 'holds a time of day beside its date; only the date is wanted' }
+  return { cell: text.slice(0, 19), fault: 'contains a time of day; only a date is allowed' }
 }

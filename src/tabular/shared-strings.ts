@@ -1,8 +1,8 @@
 import { odd } from './xml.ts'
 
 /**
- * The texts that the cells of a workbook share, by the million. They are kept as bytes outside the JavaScript heap, where a
- * text takes its length and eight bytes.
+ * The shared strings of a workbook, of which there may be millions. They are stored as bytes outside the JavaScript heap, where a
+ * string takes its length plus eight bytes.
  */
 export class SharedStrings {
   private readonly blocks: Buffer[] = []

@@ -11,10 +11,10 @@ export type { Cell, Row } from './rows.ts'
 export { csvLines, unescaped } from './write-csv.ts'
 
 /**
- * Reads a file from the top. The first row is the header and must not be blank; blank rows below it are passed over. Every
+ * Reads a file from the top. The first row is the header and must not be blank; blank rows below it are skipped. Every
  * row without a fault has as many cells as the header.
  * @returns batches of at most `limits.batchRowsMax` rows, the header first
- * @throws FileFault when the file cannot be read (further); the rows handed over before it are as they are
+ * @throws FileFault if the file cannot be read to its end; rows yielded before remain valid
  */
 export async function* readRows({ kind, ...file }: Source): AsyncGenerator<Row[]> {
   const handle = 'path' in file ? await open(file.path) : undefined

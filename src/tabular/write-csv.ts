@@ -1,11 +1,11 @@
 import { stringify } from 'csv-stringify/sync'
 
-/** A cell to be written: text of unknown origin, or a number that is known to be one, in whatever notation. */
+/** A cell to be written: text of unknown origin, or a formatted number. */
 export type WrittenCell = string | bigint | { number: string } | null
 
 /**
- * Rows as lines of a CSV file for people and their spreadsheets. Every text goes through `escapeFormulas`; the minus sign of a
- * number begins no formula.
+ * Formats rows as lines of a CSV file that is safe to open in a spreadsheet. Every text goes through `escapeFormulas`; numbers do
+ * not, since a minus sign before a number is no formula.
  */
 export function csvLines(
   rows: readonly (readonly WrittenCell[])[],
@@ -25,21 +25,21 @@ function textOf(cell: WrittenCell): string {
 }
 
 /**
- * Puts an apostrophe before whatever a spreadsheet could take for a formula, and before what would lose its own apostrophe to
- * `unescaped`. A spreadsheet may split lines by the delimiter of its locale, whatever the file's is, and then quotes within a
- * line do not hold a cell together: so a cell can begin behind every comma, semicolon, tab and line break.
+ * Puts an apostrophe before anything that a spreadsheet could read as a formula, and before text that would otherwise lose its own
+ * apostrophe in `unescaped`. A spreadsheet may split lines by its locale's delimiter instead of the file's, and then quotes do not
+ * keep a cell together: so a cell can begin after every comma, semicolon, tab and line break.
  * Source: OWASP, "CSV Injection"
  */
 function escapeFormulas(cell: string): string {
   return sign.test(cell) ? cell.replace(formulaStart, "'") : cell
 }
 
-/** Removes the apostrophes that `escapeFormulas` has put in. */
+/** Removes the apostrophes that `escapeFormulas` added. */
 export function unescaped(cell: string): string {
   return cell.includes("'") ? cell.replace(escapedStart, '') : cell
 }
 
-// Four signs begin a formula, also in full width; a tab or carriage return hides one.
+// Four signs begin a formula, also in full width; a tab or carriage return can hide one.
 const sign = /[=+\-@\t\r＝＋－＠]/
 const formulaStart = /(?<=^|[,;\t\r\n])(?='*"*[=+\-@\t\r＝＋－＠])/g
 const escapedStart = /(?<=^|[,;\t\r\n])'(?='*"*[=+\-@\t\r＝＋－＠])/g

@@ -4,7 +4,7 @@ import { limits } from './limits.ts'
 
 export type Attributes = Record<string, string | undefined>
 
-/** What to do with the parts of an XML document, as they come. Names come without their prefix. */
+/** Handlers for the parts of an XML document. Names are passed without their prefix. */
 type Handlers = {
   open?(name: string, attributes: Attributes): void
   close?(name: string): void
@@ -13,8 +13,8 @@ type Handlers = {
 
 /**
  * Parses XML as it arrives. Refuses what no spreadsheet writes: entity declarations, comments and other markup that some
- * readers take for the end of a text; and texts, tags and nesting beyond the limits.
- * @param row gives the row that is being read, for the fault
+ * parsers treat as the end of a text, and texts, tags and nesting beyond the limits.
+ * @param row returns the current row, for the fault
  * @throws FileFault
  */
 export async function parseXml(
@@ -25,14 +25,14 @@ export async function parseXml(
   for await (const _ of parseXmlInSteps(chunks, handlers, { row }));
 }
 
-/** Parses as `parseXml`, and hands back the turn after each chunk. */
+/** Like `parseXml`, but yields after each chunk. */
 export async function* parseXmlInSteps(
   chunks: AsyncIterable<Buffer>,
   handlers: Handlers,
   { row }: { row: () => number },
 ): AsyncGenerator<undefined> {
   const parser = new SaxesParser({ xmlns: false, position: false })
-  // Characters of the chunks since the latest event: what the parser holds of one text or tag.
+  // Characters received since the latest event: an upper bound for what the parser buffers of one text or tag.
   let held = 0
   let depth = 0
   const refuse = () => {
@@ -81,22 +81,22 @@ function localName(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }
 
-// Nearly no workbook has prefixes.
+// Almost no workbook has prefixes.
 function withoutPrefixes(attributes: Record<string, string>): Attributes {
   let hasPrefix = false
   for (const name in attributes) hasPrefix ||= name.includes(':')
   if (!hasPrefix) return attributes
   const entries = Object.entries(attributes).map(([name, value]) => [localName(name), value] as const)
-  // Readers differ in which of two they take.
+  // Parsers differ in which of two duplicates they use.
   if (new Set(entries.map(([name]) => name)).size < entries.length) throw odd(1)
   return Object.fromEntries(entries)
 }
 
-/** @param row the last one that could be understood */
+/** @param row the last row that could be read */
 export function odd(row: number): FileFault {
   return new FileFault(row, 'The workbook is written in an unusual way; open it in a spreadsheet and save it again')
 }
 
 function tooLong(row: number): FileFault {
-  return new FileFault(row, 'The workbook holds a text that is longer than any cell may be; delete it')
+  return new FileFault(row, 'The workbook contains a text that is longer than any cell may be; delete it')
 }

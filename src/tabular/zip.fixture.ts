@@ -1,16 +1,16 @@
 import { crc32, deflateRawSync } from 'node:zlib'
 
-/** A part of an archive, and the lies that are told about it. */
+/** A part of an archive, with false metadata for tests. */
 export type Part = {
   name: string
   content: string | Buffer
   isStored?: boolean
   flags?: number
   method?: number
-  /** What the archive says, where it is not the truth. */
+  /** False metadata in the archive. */
   bytesSaid?: number
   crcSaid?: number
-  /** Where the directory says that it lies. */
+  /** The offset in the directory. */
   offsetSaid?: number
 }
 
@@ -47,7 +47,7 @@ export function zipOf(parts: Part[]): Buffer {
 const kinds = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
 const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
-/** The parts of a workbook whose first sheet holds these rows; any of them can be replaced or left out. */
+/** The parts of a workbook whose first sheet contains these rows; each part can be replaced or omitted. */
 export function workbook(
   rows: string,
   {
@@ -76,7 +76,7 @@ export function workbook(
   return [...replaced, ...more]
 }
 
-/** A row of cells that hold text of their own. */
+/** A row of cells with inline strings. */
 export function textRow(row: number, texts: string[]): string {
   const cells = texts.map((text, index) => {
     const letter = String.fromCharCode(65 + index)

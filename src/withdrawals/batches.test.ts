@@ -46,7 +46,7 @@ async function whileOpen<T>(statement: ReturnType<typeof sql>, meanwhile: () => 
   })
 }
 
-test('each of many requests that come at once has its own answer: good ones, refused ones, repeated ones', async () => {
+test('each of many concurrent requests gets its own response: accepted, refused or repeated', async () => {
   const rich = await harness.addMember({ available: 20_000 })
   const poor = await harness.addMember({ available: 1_500 })
   const key = randomUUID()
@@ -68,7 +68,7 @@ test('each of many requests that come at once has its own answer: good ones, ref
   expect(answers[5]?.headers['idempotency-replayed']).toBe('true')
 })
 
-test('completions of one member that come at once are decided one after the other, to the last penny', async () => {
+test('concurrent completions of one member are decided one after the other, to the last penny', async () => {
   const memberId = await harness.addMember({ available: 10_500 })
   const pending = await Promise.all(Array.from({ length: 15 }, () => intentOf(memberId)))
   const answers = await Promise.all(pending.map(id => complete(harness.call, id)))
@@ -79,7 +79,7 @@ test('completions of one member that come at once are decided one after the othe
   await expectBooksToAgree()
 })
 
-test('two processes that complete for one member at once never pay out more than is available', async () => {
+test('two processes that complete for one member concurrently never pay out more than is available', async () => {
   const memberId = await harness.addMember({ available: 20_500 })
   const pending = await Promise.all(Array.from({ length: 40 }, () => intentOf(memberId)))
   const answers = await Promise.all(
@@ -93,7 +93,7 @@ test('two processes that complete for one member at once never pay out more than
   await expectBooksToAgree()
 })
 
-test('one intent that is completed many times at once, in two processes, is one withdrawal', async () => {
+test('an intent completed many times concurrently, in two processes, is one withdrawal', async () => {
   const memberId = await harness.addMember({ available: 20_000 })
   const id = await intentOf(memberId)
   const answers = await Promise.all(
@@ -105,7 +105,7 @@ test('one intent that is completed many times at once, in two processes, is one 
   expect(await availableOf(memberId)).toBe(19_000)
 })
 
-test('one idempotency key that comes many times at once, in two processes, has one effect and one answer', async () => {
+test('an idempotency key used many times concurrently, in two processes, has one effect and one response', async () => {
   const memberId = await harness.addMember({ available: 20_000 })
   const key = randomUUID()
   const answers = await Promise.all(
@@ -125,7 +125,7 @@ test('one idempotency key that comes many times at once, in two processes, has o
   expect([one.status, other.status, one.headers.location]).toEqual([201, 201, other.headers.location])
 })
 
-test('a key whose record has expired is new again', async () => {
+test('a key whose record has expired can be reused', async () => {
   const memberId = await harness.addMember({ available: 20_000 })
   const key = randomUUID()
   const first = await intend(harness.call, memberId, 1_000, key)
@@ -138,7 +138,7 @@ test('a key whose record has expired is new again', async () => {
   expect(anew.body.withdrawalIntentId).not.toBe(first.body.withdrawalIntentId)
 })
 
-test('a locked member delays no other member, and is served afterwards', async () => {
+test('a locked member does not delay other members, and is served afterwards', async () => {
   const [held, free] = [await harness.addMember({ available: 5_000 }), await harness.addMember({ available: 5_000 })]
   const [heldIntent, freeIntent] = [await intentOf(held), await intentOf(free)]
   const waiting = await whileOpen(sql`select from members where id = ${held} for no key update`, async () => {
@@ -150,7 +150,7 @@ test('a locked member delays no other member, and is served afterwards', async (
   await expectBooksToAgree()
 })
 
-test('a key that another process is still using delays no other request, and is a conflict after two seconds', async () => {
+test('a key in use by another process does not delay other requests, and is a conflict after two seconds', async () => {
   const memberId = await harness.addMember({ available: 5_000 })
   const key = randomUUID()
   const now = harness.clock.now()

@@ -9,7 +9,7 @@ const employerPays = { ...booked, netAmount: 5_000n, fee: 0n, employerFee: 50n }
 const book = (to: WithdrawalStatus, withdrawal = booked) =>
   transfersOnEntering(to, withdrawal, 'pc_a').map(({ debit, credit, amount }) => `${debit} > ${credit} ${amount}`)
 
-test('each state has its transfers', () => {
+test('each state posts its transfers', () => {
   expect(book('held')).toEqual(['member_available > payouts_pending 4900', 'member_available > fees 100'])
   expect(book('submitted')).toEqual([])
   expect(book('paid')).toEqual(['payouts_pending > float 4900'])
@@ -61,7 +61,7 @@ test('a completion takes exactly the gross amount from the member and owes exact
   )
 })
 
-test('whichever way a withdrawal is refunded, all its transfers add up to nothing', () => {
+test('however a withdrawal is refunded, its transfers add up to zero', () => {
   const ways: WithdrawalStatus[][] = [
     ['held', 'cancelled'],
     ['held', 'submitted', 'failed'],

@@ -24,7 +24,7 @@ async function intentWith(terms: TierTerms, amount: number) {
 const given = (body: { rules: { rule: string; amount: { amount: number } }[] }) =>
   Object.fromEntries(body.rules.map(({ rule, amount }) => [rule, amount.amount]))
 
-test('an explanation gives the inputs, the tier as it was, each rule in order with what it gave, and the result', async () => {
+test('an explanation has the inputs, the tier version, each rule in order with its result, and the outcome', async () => {
   const { memberId, id, tier } = await intentWith(bronze, 5_099)
   const { status, body } = await explain(id)
   expect(status).toBe(200)
@@ -56,7 +56,7 @@ test('an explanation gives the inputs, the tier as it was, each rule in order wi
   ])
 })
 
-test('it shows where the minimum and the maximum decided, and who pays', async () => {
+test('it shows where a minimum or maximum applied, and who pays', async () => {
   const low = await intentWith({ ...bronze, feeFixed: 0n, feeMin: 80n }, 1_000)
   expect(given((await explain(low.id)).body)).toMatchObject({ 'percentage part': 10, 'minimum fee': 80, net: 920 })
   const high = await intentWith({ ...bronze, feeBps: 500 }, 20_000)
@@ -83,7 +83,7 @@ test('it shows where the minimum and the maximum decided, and who pays', async (
   })
 })
 
-test('it is of the version that held when the intent was created, whatever the tier has become', async () => {
+test('it uses the tier version at the time of the intent, whatever has changed since', async () => {
   const { id, tier } = await intentWith({ ...bronze, feeFixed: 60n }, 5_000)
   const before = await explain(id)
   harness.clock.advance({ minutes: 1 })
@@ -92,13 +92,13 @@ test('it is of the version that held when the intent was created, whatever the t
   expect(before.body.tier.version).toBe(1)
 })
 
-test('it raises the lower limit to what leaves something after the fee, and says so', async () => {
+test('it raises the minimum so that something is left after the fee, and says so', async () => {
   const { id } = await intentWith({ ...bronze, lowerLimit: 1n }, 5_000)
   const [lowest] = (await explain(id)).body.rules
   expect(lowest).toMatchObject({ rule: 'lower limit', amount: gbp(51), because: expect.stringContaining('0.01 GBP') })
 })
 
-test('of another partner’s intent it is not found, exactly as one that does not exist', async () => {
+test('for another partner’s intent it is not found, exactly as for an unknown one', async () => {
   const { id } = await intentWith(bronze, 5_000)
   const { key } = harness.other
   const [foreign, missing] = [await explain(id, { key }), await explain('wi_01kah4pzc5e4r8v2m6t0x9y3bd', { key })]
@@ -106,7 +106,7 @@ test('of another partner’s intent it is not found, exactly as one that does no
   expect((await explain('w_01kah4pzc5e4r8v2m6t0x9y3bd')).body.issues[0].code).toBe('PathValidation')
 })
 
-test('with an idempotency key it is the first answer again', async () => {
+test('with an idempotency key it replays the first response', async () => {
   const { id } = await intentWith(bronze, 5_000)
   const headers = { 'x-idempotency-key': 'explain' }
   const first = await explain(id, { headers })

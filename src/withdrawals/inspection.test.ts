@@ -26,7 +26,7 @@ const stuck = async () =>
     each.stuck,
   ])
 
-test('a withdrawal is stuck when its step is five minutes overdue, or the bank has been asked in vain, and then says why', async () => {
+test('a withdrawal is stuck when its step is five minutes overdue or polling the bank has failed, and says why', async () => {
   const { withdrawalId } = await withdraw()
   harness.clock.advance({ minutes: 5, seconds: 29 })
   expect(await stuck()).toEqual([])
@@ -59,7 +59,7 @@ test('a withdrawal is stuck when its step is five minutes overdue, or the bank h
   expect(await stuck()).toEqual([])
 })
 
-test('a list over all partners pages by id and keeps to its filter', async () => {
+test('a list across all partners pages by id and respects its filter', async () => {
   const made = [await withdraw(2_000), await withdraw(3_000), await withdraw(4_000)]
   const [oldest, middle, newest] = made.map(({ withdrawalId }) => withdrawalId)
   const now = harness.clock.now()
@@ -72,7 +72,7 @@ test('a list over all partners pages by id and keeps to its filter', async () =>
   expect(await find(harness.db, { withdrawalId: 'w_none', now })).toBeUndefined()
 })
 
-test('what speaks against a member’s withdrawal is told by the rules that decide it', async () => {
+test('the reasons against a member’s withdrawal come from the rules that decide it', async () => {
   const { memberId } = await withdraw()
   const partnerId = harness.partner.id
   const standing = (hasRail = true) =>

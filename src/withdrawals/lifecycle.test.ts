@@ -13,7 +13,7 @@ import {
 
 const pairs = statuses.flatMap(from => statuses.map(to => ({ from, to })))
 
-test('the edges are exactly those that the database lets through, and its trigger refuses every other', async () => {
+test('the transitions are exactly those that the database allows, and its trigger refuses every other', async () => {
   const { ownerDb: db, call, addMember, stop } = await startHarness()
   const memberId = await addMember({ available: 20_000 })
   const intent = await call('POST', '/v1/pay/withdrawals/intent', {
@@ -50,7 +50,7 @@ test('the edges are exactly those that the database lets through, and its trigge
   await stop()
 })
 
-test('what a bank says leads over listed edges only, and once it is known it changes nothing', () => {
+test('bank reports cause only listed transitions, and repeated reports change nothing', () => {
   for (const from of statuses) {
     for (const outcome of ['paid', 'failed', 'returned'] as const) {
       const steps = transitionsFor(from, outcome) ?? []
@@ -92,7 +92,7 @@ test('the money returns to the member when a withdrawal fails, is returned or is
   expect(statuses.filter(status => !returnsFunds(status))).toEqual(standingStatuses)
 })
 
-test('money is expected at the end of the hold on a sandbox, and is not promised where no bank says when it pays', () => {
+test('a sandbox expects the money at the end of the hold; without an estimate from the bank none is promised', () => {
   const dueAt = new Date('2026-03-10T09:00:30Z')
   for (const status of statuses) {
     expect(expectedAt({ status, dueAt }, { mode: 'sandbox' })).toEqual(status === 'held' ? dueAt : null)

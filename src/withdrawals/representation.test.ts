@@ -30,7 +30,7 @@ const withdraw = async (memberId: string): Promise<string> => {
 const get = async (path: string) => (await harness.call('GET', path)).body
 
 describe('a caller that prefers the representation gets', () => {
-  test('the whole withdrawal when it is completed, as it is found afterwards', async () => {
+  test('the whole withdrawal on completion, the same as a later read', async () => {
     const memberId = await harness.addMember({ available: 12_000, tier: 'Bronze' })
     const withdrawalIntentId = await quoted(memberId)
     const completed = await complete(withdrawalIntentId, fuller)
@@ -46,7 +46,7 @@ describe('a caller that prefers the representation gets', () => {
     })
   })
 
-  test('the withdrawal as it stands by now when the intent was completed before', async () => {
+  test('the current withdrawal if the intent was completed before', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const withdrawalIntentId = await quoted(memberId)
     const { location = '' } = (await complete(withdrawalIntentId)).headers
@@ -57,7 +57,7 @@ describe('a caller that prefers the representation gets', () => {
     expect(again.body).toMatchObject({ status: 'cancelled', expectedAt: null })
   })
 
-  test('its own shape, whatever the requests that are decided together with it prefer', async () => {
+  test('its preferred shape, whatever other requests of the batch prefer', async () => {
     const memberId = await harness.addMember({ available: 50_000 })
     const [first = '', second = ''] = [await quoted(memberId), await quoted(memberId)]
     const commands = [first, second].flatMap(id => [
@@ -76,7 +76,7 @@ describe('a caller that prefers the representation gets', () => {
     }
   })
 
-  test('an intent with its expiry, and later the withdrawal that it became', async () => {
+  test('an intent with its expiry, and later its withdrawal', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const { status, headers, body } = await quote(memberId, fuller)
     expect(status).toBe(201)
@@ -112,7 +112,7 @@ describe('a caller that prefers the representation gets', () => {
     expect(page.body).toEqual({ withdrawals: [body.withdrawals[1]], hasMore: false, skip: 1, take: 1 })
   })
 
-  test('tiers with their currency, fees and limits as they hold now', async () => {
+  test('tiers with their current currency, fees and limits', async () => {
     const partner = await harness.addPartner('Tiers')
     const { body, headers } = await harness.call('GET', paths.tiers, { key: partner.key, headers: fuller })
     expect(headers).toMatchObject({ 'preference-applied': 'return=representation' })
@@ -159,7 +159,7 @@ describe('without the preference, or with another one,', () => {
 describe('a repeated idempotency key', () => {
   const key = (name: string) => ({ 'x-idempotency-key': name })
 
-  test('replays the shape that was stored, whatever the repetition prefers', async () => {
+  test('replays the stored shape, whatever the repeated request prefers', async () => {
     const memberId = await harness.addMember({ available: 50_000 })
     const requests = [
       { name: 'intent', send: (headers: object) => quote(memberId, headers) },
@@ -182,7 +182,7 @@ describe('a repeated idempotency key', () => {
 })
 
 describe('the list of withdrawals', () => {
-  test('holds the statuses that are asked for, and without them those that stand', async () => {
+  test('has the requested statuses, or by default all that keep the funds', async () => {
     const memberId = await harness.addMember({ available: 100_000 })
     const all = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled']
     const ids = new Map<string, string>()
@@ -210,7 +210,7 @@ describe('the list of withdrawals', () => {
     expect(await listed('paid', 'returned')).toEqual(['paid', 'returned'])
   })
 
-  test('refuses a status that there is not', async () => {
+  test('refuses an unknown status', async () => {
     const { status, body } = await harness.call('GET', `${paths.list}?statuses=held&statuses=lost`)
     expect(status).toBe(400)
     expect(body.issues).toEqual([expect.objectContaining({ code: 'QueryValidation', path: 'statuses.1' })])

@@ -28,7 +28,7 @@ const decide = (about: Facts, amount = 5_000n, currency: 'GBP' | 'EUR' = 'GBP') 
   decideIntent(about, { memberId, amount: { amount, currency } })
 const codeOf = (decision: Quote | Problem | undefined) => (decision instanceof Problem ? decision.name : decision)
 
-test('a quote splits the amount into fee and net', () => {
+test('an intent splits the amount into fee and net', () => {
   expect(decide(facts)).toMatchObject({
     grossAmount: 5_000n,
     fee: 100n,
@@ -39,7 +39,7 @@ test('a quote splits the amount into fee and net', () => {
   })
 })
 
-test('where the employer pays, the member gets the whole amount and the fee is the employer’s', () => {
+test('if the employer pays the fee, the member gets the whole amount and the employer owes the fee', () => {
   const about = { ...facts, member: { ...member, tier: { ...tier, ...gold } } }
   expect(decide(about)).toMatchObject({ grossAmount: 5_000n, fee: 0n, netAmount: 5_000n, employerFee: 50n })
 })
@@ -58,7 +58,7 @@ test('each refusal has its reason', () => {
   expect(codeOf(decide(facts, 12_001n))).toBe('MemberInsufficientFunds')
 })
 
-test('the limits and the funds themselves can be withdrawn', () => {
+test('the exact limits and the exact balance can be withdrawn', () => {
   expect(decide(facts, 1_000n)).toMatchObject({ grossAmount: 1_000n })
   expect(decide(facts, 12_000n)).toMatchObject({ grossAmount: 12_000n })
   expect(decide({ ...facts, member: { ...member, available: 20_000n } }, 20_000n)).toMatchObject({
@@ -66,13 +66,13 @@ test('the limits and the funds themselves can be withdrawn', () => {
   })
 })
 
-test('without a bank to pay through it is refused before anything about the member, and after a member who does not exist', () => {
+test('without a bank a withdrawal is refused before other checks of the member, but after an unknown member', () => {
   const invited = { ...member, status: 'invited' as const }
   expect(codeOf(decide({ ...facts, hasRail: false, paused: true, member: invited }))).toBe('UnprocessableEntity')
   expect(codeOf(decide({ ...facts, hasRail: false, member: null }))).toBe('MemberNotFound')
 })
 
-test('when two refusals apply, the first in the table of errors is the answer', () => {
+test('when two refusals apply, the first in the error table is returned', () => {
   const hopeless: MemberFacts = { ...member, status: 'inactive', account: null, available: 0n }
   expect(codeOf(decide({ ...facts, paused: true, payCycleId: null, member: hopeless }, 1n))).toBe('UnprocessableEntity')
   expect(codeOf(decide({ ...facts, member: hopeless }, 1n))).toBe('MemberNotEligible')
@@ -99,7 +99,7 @@ const intent: Intent = {
   expiresAt: new Date('2026-03-10T09:15:00Z'),
 }
 
-test('an intent that is out of date is a conflict, whatever else is wrong', () => {
+test('an outdated intent is a conflict, whatever else is wrong', () => {
   const refused = (about: Facts, change: Partial<Intent> = {}, at = now) =>
     codeOf(refuseCompletion(about, { ...intent, ...change }, at))
   expect(refused(facts)).toBeUndefined()
@@ -124,7 +124,7 @@ test('completing checks state, cycle, limits and funds again', () => {
   expect(refused({ ...facts, member: { ...member, available: 4_999n } })).toBe('MemberInsufficientFunds')
 })
 
-test('a quote keeps its fee: a dearer tier since does not make its amount too small', () => {
+test('an intent keeps its fee: a later fee increase does not make its amount too small', () => {
   const cheap = { ...member, tier: { ...tier, lowerLimit: 1n, feeFixed: 50n, feeBps: 0, feeMin: null, feeMax: null } }
   const small = decide({ ...facts, member: cheap }, 60n)
   if (small instanceof Problem) throw small
@@ -134,14 +134,14 @@ test('a quote keeps its fee: a dearer tier since does not make its amount too sm
   expect(codeOf(refuseCompletion(since, { ...intent, ...small }, now))).toBeUndefined()
 })
 
-test('an intent expires to the millisecond, noted or not', () => {
+test('an intent expires to the millisecond, even before its status says so', () => {
   const at = (ms: number) => statusAt(intent, new Date(intent.expiresAt.getTime() + ms))
   expect(at(-1)).toBe('pending')
   expect(at(0)).toBe('expired')
   expect(statusAt({ ...intent, status: 'completed' }, new Date('2030-01-01'))).toBe('completed')
 })
 
-test('completions that are decided together are decided as if each had waited for the one before it', () => {
+test('a batch of completions is decided as if they came one after the other', () => {
   const amounts = fc.bigInt({ min: 900n, max: 7_000n })
   const commands = fc.array(fc.record({ who: fc.nat(2), amount: amounts }), { minLength: 1, maxLength: 12 })
   const limits = fc.record({
@@ -189,7 +189,7 @@ test('completions that are decided together are decided as if each had waited fo
   )
 })
 
-test('a limit per day holds for two days in one batch, whichever comes first', () => {
+test('a daily limit holds for two days in one batch, in either order', () => {
   const limited = { ...member, tier: { ...tier, withdrawalsPerDay: 2 } }
   const asked = (id: string, withdrawalsToday: number) => ({
     ...{ partnerId: 'par_1', now, intent: { ...intent, id } },

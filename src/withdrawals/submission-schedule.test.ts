@@ -30,22 +30,22 @@ test('a single withdrawal is submitted exactly when it is due', async () => {
   expect(await scheduledFor([[0], [1_500], [5_000]])).toEqual([0, 1_500, 5_000])
 })
 
-test('in a rush the worker is scheduled once a second, and never later than a second after anything is due', async () => {
+test('under load the worker is scheduled once a second, and at most a second after anything is due', async () => {
   const batches = Array.from({ length: 100 }, (_, index) => [index * 50, index * 50 + 20])
   const scheduled = await scheduledFor(batches)
   for (const ms of batches.flat()) expect(scheduled.some(at => ms <= at && at <= ms + 1_000)).toBe(true)
   expect(scheduled.length).toBeLessThanOrEqual(7)
 })
 
-test('a batch is scheduled for when the last of it is due', async () => {
+test('a batch is scheduled for when its last withdrawal is due', async () => {
   expect(await scheduledFor([[0, 300, 100]])).toEqual([300])
 })
 
-test('a hold that is shorter than a batch may take has a wake-up for each batch', async () => {
+test('a hold shorter than the batch interval schedules a wake-up for each batch', async () => {
   expect(await scheduledFor([[0], [10], [20]], { holdSeconds: 0 })).toEqual([0, 10, 20])
 })
 
-test('a submission that was rolled back covers nothing', async () => {
+test('a rolled-back submission does not suppress the next wake-up', async () => {
   expect(await scheduledFor([[0], [10], [20]], { isUndone: true })).toEqual([0, 10, 20])
 })
 

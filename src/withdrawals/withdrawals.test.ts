@@ -41,7 +41,7 @@ describe('creating an intent', () => {
     expect(await available(memberId)).toBe(12_000)
   })
 
-  test('shows no fee where the employer pays it', async () => {
+  test('shows no fee if the employer pays it', async () => {
     const memberId = await harness.addMember({ available: 12_000, tier: 'Gold' })
     const { body } = await createIntent(memberId)
     expect(body).toMatchObject({ netAmount: gbp(5_000), fee: gbp(0) })
@@ -61,14 +61,14 @@ describe('creating an intent', () => {
     expect(body).toMatchObject({ accountDetails: euAccount, bankAccount: { lastFour: '3000' } })
   })
 
-  test('several may be open at once, since none holds funds', async () => {
+  test('several may be open at once, since none reserves funds', async () => {
     const memberId = await harness.addMember({ available: 5_000 })
     await intentOf(memberId)
     await intentOf(memberId)
     expect(await available(memberId)).toBe(5_000)
   })
 
-  test('every problem of the body is answered at once, each with the way to its field', async () => {
+  test('reports every problem of the body at once, each with its path', async () => {
     const { status, body } = await harness.call('POST', intentPath, {
       body: { memberId: 'wi_wrong', amount: { amount: '100', currency: 'XYZ', decimals: 2 }, note: 'hello' },
     })
@@ -104,13 +104,13 @@ describe('creating an intent', () => {
     },
   )
 
-  test('refuses a missing member, and says whom it did not find', async () => {
+  test('refuses an unknown member, and names the id', async () => {
     const { status, body } = await createIntent(unknownMember)
     expect(status).toBe(404)
     expect(body.issues).toEqual([{ code: 'MemberNotFound', message: expect.any(String), memberId: unknownMember }])
   })
 
-  test('answers for another partner’s member exactly as for one that does not exist', async () => {
+  test('responds to another partner’s member exactly as to an unknown one', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const foreign = await createIntent(memberId, 5_000, { key: harness.other.key })
     const missing = await createIntent(unknownMember, 5_000, { key: harness.other.key })
@@ -142,7 +142,7 @@ describe('creating an intent', () => {
     expect(codes(answer)).toEqual(['BankAccountInvalid'])
   })
 
-  test('refuses an account that fails its check, however it got there', async () => {
+  test('refuses an account that fails its check, however it was set', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     await harness.db
       .updateTable('members')
@@ -154,7 +154,7 @@ describe('creating an intent', () => {
     expect(codes(answer)).toEqual(['BankAccountInvalid'])
   })
 
-  test('refuses amounts beyond the limits, and says what they are', async () => {
+  test('refuses amounts outside the limits, and states the limits', async () => {
     const memberId = await harness.addMember({ available: 30_000 })
     const below = await createIntent(memberId, 999)
     expect(below.status).toBe(422)
@@ -168,7 +168,7 @@ describe('creating an intent', () => {
     ])
   })
 
-  test('raises the lower limit to what leaves something after the fee', async () => {
+  test('raises the minimum so that something is left after the fee', async () => {
     await harness.addTier('Small', { ...silver, lowerLimit: 1n })
     const memberId = await harness.addMember({ available: 12_000, tier: 'Small' })
     const { body } = await createIntent(memberId, 50)
@@ -210,7 +210,7 @@ describe('creating an intent', () => {
     expect(codes(await harness.call('POST', '/v1/pay/run', { body, key: mine.key }))).toEqual(['UnprocessableEntity'])
   })
 
-  test('uses new terms of the tier at once, while an older quote keeps its fee', async () => {
+  test('uses new tier terms at once, while an older intent keeps its fee', async () => {
     await harness.addTier('Changing', silver)
     const memberId = await harness.addMember({ available: 12_000, tier: 'Changing' })
     const before = await createIntent(memberId, 2_000)
@@ -224,7 +224,7 @@ describe('creating an intent', () => {
 })
 
 describe('an intent', () => {
-  test('can be read, and expires at the minute it said', async () => {
+  test('can be read, and expires at the stated minute', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const id = await intentOf(memberId)
     const pending = await harness.call('GET', `${intentPath}/${id}`)
@@ -237,7 +237,7 @@ describe('an intent', () => {
     expect(await available(memberId)).toBe(12_000)
   })
 
-  test('can be cancelled, again and again, and not completed after that', async () => {
+  test('can be cancelled repeatedly, and not completed afterwards', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const id = await intentOf(memberId)
     const cancelled = await harness.call('DELETE', `${intentPath}/${id}`)
@@ -253,7 +253,7 @@ describe('an intent', () => {
     expect((await harness.call('DELETE', `${intentPath}/${id}`)).status).toBe(409)
   })
 
-  test('of another partner is not found, byte for byte like one that does not exist', async () => {
+  test('of another partner is not found, byte for byte like an unknown one', async () => {
     const id = await intentOf(await harness.addMember({ available: 12_000 }))
     const { key } = harness.other
     for (const [method, path, body] of [
@@ -274,7 +274,7 @@ describe('an intent', () => {
 })
 
 describe('completing', () => {
-  test('takes the amount from the member and books net and fee', async () => {
+  test('debits the member and books net and fee', async () => {
     const memberId = await harness.addMember({ available: 12_000, tier: 'Bronze' })
     const id = await intentOf(memberId)
     const completed = await complete(id)
@@ -292,7 +292,7 @@ describe('completing', () => {
     expect(transfers).toContainEqual({ debit: 'member_available', credit: 'fees', amount: 100n })
   })
 
-  test('again gives the same answer and moves nothing', async () => {
+  test('again gives the same response and moves nothing', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const id = await intentOf(memberId)
     const first = await complete(id)
@@ -302,7 +302,7 @@ describe('completing', () => {
     expect(await available(memberId)).toBe(7_000)
   })
 
-  test('charges the employer where the employer pays the fee', async () => {
+  test('charges the employer if the employer pays the fee', async () => {
     const memberId = await harness.addMember({ available: 12_000, tier: 'Gold' })
     const completed = await complete(await intentOf(memberId))
     expect(await available(memberId)).toBe(7_000)
@@ -316,7 +316,7 @@ describe('completing', () => {
     expect(transfers).toContainEqual({ debit: 'member_available', credit: 'payouts_pending', amount: 5_000n })
   })
 
-  test('checks funds again: of two quotes for the same money only one is paid', async () => {
+  test('checks funds again: of two intents for the same money only one is paid', async () => {
     const memberId = await harness.addMember({ available: 6_000 })
     const [first, second] = [await intentOf(memberId), await intentOf(memberId)]
     expect((await complete(first)).status).toBe(201)
@@ -326,7 +326,7 @@ describe('completing', () => {
     expect(await available(memberId)).toBe(1_000)
   })
 
-  test('is refused when the account has changed since the quote', async () => {
+  test('is refused when the account has changed since the intent', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const id = await intentOf(memberId)
     await harness.call('PATCH', `/v1/members/${memberId}`, {
@@ -337,7 +337,7 @@ describe('completing', () => {
     expect(await available(memberId)).toBe(12_000)
   })
 
-  test('is refused when the member has left since', async () => {
+  test('is refused when the member has been offboarded since', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const id = await intentOf(memberId)
     await harness.call('DELETE', `/v1/members/${memberId}`)
@@ -355,7 +355,7 @@ describe('completing', () => {
   })
 })
 
-describe('two of everything at once', () => {
+describe('concurrent requests', () => {
   test('twenty-five withdrawals of 10 from 100 become exactly ten', async () => {
     const memberId = await harness.addMember({ available: 10_000 })
     const intents = await Promise.all(Array.from({ length: 25 }, () => intentOf(memberId, 1_000)))
@@ -367,7 +367,7 @@ describe('two of everything at once', () => {
     expect(await available(memberId)).toBe(0)
   })
 
-  test('twenty completions of one intent become one withdrawal, and all twenty say so', async () => {
+  test('twenty completions of one intent create one withdrawal, and all twenty return it', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const id = await intentOf(memberId)
     const answers = await Promise.all(Array.from({ length: 20 }, () => complete(id)))
@@ -375,7 +375,7 @@ describe('two of everything at once', () => {
     expect(await available(memberId)).toBe(7_000)
   })
 
-  test('completing and cancelling one intent at once does exactly one of the two', async () => {
+  test('completing and cancelling one intent concurrently does exactly one of the two', async () => {
     const memberId = await harness.addMember({ available: 100_000 })
     for (let round = 0; round < 10; round++) {
       const before = await available(memberId)
@@ -428,7 +428,7 @@ describe('listing', () => {
     expect(Object.keys(deprecated.body.withdrawals[0]).sort()).toEqual(['amount', 'createdAt', 'fee', 'payCycleId'])
   })
 
-  test('the deprecated listing says that it is deprecated, until when, and what takes over', async () => {
+  test('the deprecated listing announces its deprecation, its sunset and its successor', async () => {
     const memberId = await harness.addMember()
     const { headers, body } = await harness.call('GET', `/v1/pay/members/${memberId}/withdrawals`)
     expect(body).toEqual({ withdrawals: [], skip: 0, take: 50, total: 0 })
@@ -437,7 +437,7 @@ describe('listing', () => {
     expect(headers.link).toBe('</v1/pay/withdrawals>; rel="successor-version"')
   })
 
-  test('another partner’s withdrawals and members are not there', async () => {
+  test('another partner’s withdrawals and members are not visible', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const completed = await complete(await intentOf(memberId))
     const { key } = harness.other
@@ -463,7 +463,7 @@ describe('listing', () => {
     },
   )
 
-  test('says of a malformed instant what it takes, and of a day that does not exist that it does not', async () => {
+  test('reports the accepted format of an instant, and that a day does not exist', async () => {
     const messageOf = async (query: string) =>
       (await harness.call('GET', `/v1/pay/withdrawals?${query}`)).body.issues[0].message
     expect(await messageOf('fromDate=2026-03-10T09:00:00%2B05:00')).toBe(
@@ -502,7 +502,7 @@ describe('listing', () => {
   })
 })
 
-test('the database refuses a second withdrawal of one intent, whatever the application believes', async () => {
+test('the database refuses a second withdrawal of one intent, independently of the application', async () => {
   const memberId = await harness.addMember({ available: 12_000 })
   await complete(await intentOf(memberId))
   const withdrawal = await harness.db
@@ -516,7 +516,7 @@ test('the database refuses a second withdrawal of one intent, whatever the appli
   })
 })
 
-test('the database refuses to overdraw a member, to change the books, and to leave the listed edges', async () => {
+test('the database refuses to overdraw a member, to change the books, and to make unlisted transitions', async () => {
   const memberId = await harness.addMember({ available: 1_000 })
   const { ownerDb: db } = harness
   await expect(

@@ -49,7 +49,7 @@ function findNode() {
 }
 
 function runAsChild() {
-  // Should this process be killed, no signal reaches the program, which then ends by itself (cli/ending.ts).
+  // Should this process be killed, no signal reaches the program, which then ends (cli/ending.ts).
   const env = { ...environment, LAUNCHER_PID: String(process.pid) }
   const child = spawn(node, args, { stdio: 'inherit', env })
   const pass = signal => child.kill(signal)

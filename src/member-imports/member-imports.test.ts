@@ -587,7 +587,7 @@ describe('while a job is applied', () => {
     const { jobId } = (await upload(broken, file(minimal, row('ann')))).body
     await sql`update member_jobs set invite = 2 where id = ${jobId}`.execute(harness.ownerDb)
     const other = (await upload(well, file(minimal, row('ann')))).body.jobId
-    await expect(work()).rejects.toThrow('A job that is not done has steps')
+    await expect(work()).rejects.toThrow('An unfinished job has steps left')
     expect((await job(well, other)).type).toBe('Completed')
     await sql`update member_jobs set invite = 1, status = 'Completed', ended_at = now() where id = ${jobId}`.execute(
       harness.ownerDb,

@@ -87,7 +87,7 @@ describe('a bad file', () => {
       ],
     ],
     ['a quote that is not closed', rows(`${a},1,GBP`, `"${b},1,GBP`), [[3, /quote is opened .* never closed/]]],
-    ['a quote within a cell', rows(`${a},1"2,GBP`), [[2, /quote stands in the middle/]]],
+    ['a quote within a cell', rows(`${a},1"2,GBP`), [[2, /quote appears in the middle/]]],
     ['something after a quote', rows(`"${a}"x,1,GBP`), [[2, /follows a closing quote/]]],
     ['a row without end', rows(`"${'x'.repeat(600_000)}`), [[2, /longer than 524288/]]],
     ['NUL', rows(`${a}\0,1,GBP`), [[2, /NUL/]]],

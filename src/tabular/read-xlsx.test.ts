@@ -87,7 +87,7 @@ describe('a workbook', () => {
       properties,
     })
     expect(rows[1]).toEqual({ row: 2, cells: [{ day: first }] })
-    expect(rows[2]).toMatchObject({ row: 3, fault: expect.stringMatching(/"dob" holds a time of day/) })
+    expect(rows[2]).toMatchObject({ row: 3, fault: expect.stringMatching(/"dob" contains a time of day/) })
     expect(rows[3]).toMatchObject({
       row: 4,
       cells: [null],

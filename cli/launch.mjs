@@ -49,7 +49,7 @@ function findNode() {
 }
 
 function runAsChild() {
-  // Should this process be killed, no signal reaches the program, which then ends (cli/ending.ts).
+  // If this process is killed, no signal reaches the program, which then stops when it notices (cli/shutdown.ts).
   const env = { ...environment, LAUNCHER_PID: String(process.pid) }
   const child = spawn(node, args, { stdio: 'inherit', env })
   const pass = signal => child.kill(signal)

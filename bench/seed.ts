@@ -30,8 +30,8 @@ type WantedEmployer = {
 }
 
 /**
- * Seeds employers whose members have plenty to withdraw, booked by a pay run. Indexes are rebuilt once for all of them: for
- * each employer by itself that takes minutes for a hundred.
+ * Seeds employers whose members have plenty to withdraw, booked by a pay run. Indexes are rebuilt once, after all of them:
+ * once per employer, that takes minutes for a hundred.
  * @returns the employers, in order
  */
 export async function seedEmployers(url: string, all: WantedEmployer[]): Promise<Employer[]> {

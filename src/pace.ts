@@ -3,33 +3,15 @@ import { setImmediate } from 'node:timers/promises'
 // Short enough not to delay other requests noticeably.
 const sliceMsMax = 10
 
-/**
- * Keeps one large request from blocking the event loop: it yields between slices of a few milliseconds.
- *
- *     for (const line of lines) {
- *       if (pace.isDue) await pace.rest()
- *       …
- *     }
- */
-class Pace {
-  private startedAtMs = performance.now()
-
-  get isDue(): boolean {
-    return performance.now() - this.startedAtMs > sliceMsMax
-  }
-
-  async rest(): Promise<void> {
-    await setImmediate()
-    this.startedAtMs = performance.now()
-  }
-}
-
-/** `items.map(work)`, in slices. */
+/** `items.map(work)`, in slices of a few milliseconds, so that one large request does not block the event loop. */
 export async function mapInSlices<T, U>(items: readonly T[], work: (item: T, index: number) => U): Promise<U[]> {
-  const pace = new Pace()
+  let startedAtMs = performance.now()
   const results: U[] = []
   for (const [index, item] of items.entries()) {
-    if (pace.isDue) await pace.rest()
+    if (performance.now() - startedAtMs > sliceMsMax) {
+      await setImmediate()
+      startedAtMs = performance.now()
+    }
     results.push(work(item, index))
   }
   return results

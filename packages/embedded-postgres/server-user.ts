@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0
 
 /**
  * Chooses the user that runs the server. PostgreSQL refuses to run as root, so root picks an unprivileged user: the owner of
- * the cluster (`sudo npm start` after `npm start` joins instead of failing), else `postgres`, else `nobody`.
+ * the cluster (`sudo npm start` after `npm start` joins instead of failing), else `postgres`, else 'nobody'.
  * @param pgdata need not exist yet
  */
 export function serverUser(pgdata: string): ServerUser {
@@ -102,7 +102,7 @@ function unprivilegedUser(): ServerUser {
     }
   }
   throw new EmbeddedPostgresProblem(
-    'PostgreSQL refuses to run as root, and /etc/passwd has neither a user postgres nor nobody that it could run as: ' +
+    'PostgreSQL refuses to run as root, and /etc/passwd names neither a user "postgres" nor a user "nobody": ' +
       `run this as an ordinary user, or ${useOwnServer}`,
   )
 }

@@ -44,7 +44,7 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
       withdrawals.submitDue(tx, { now: clock.now(), countMax: 100, nextPollAt: backOffFrom(clock.now()) }),
     )
   }
-  const hear = (withdrawalId: string, outcome: 'paid' | 'failed' | 'returned') =>
+  const report = (withdrawalId: string, outcome: 'paid' | 'failed' | 'returned') =>
     inTx(tx => withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now: clock.now() }))
 
   await inTx(tx => float.fund(tx, { partnerId, amount: { amount: 1_000_000n, currency: 'GBP' }, now: clock.now() }))
@@ -64,16 +64,16 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
   await withdraw(dan, 5_000)
   await ok(call('POST', `/v1/pay/withdrawals/${cancelled}/cancel`))
   await submit()
-  for (const id of [paid, returned, lateReturn]) await hear(id, 'paid')
-  await hear(returned, 'returned')
-  await hear(failed, 'failed')
+  for (const id of [paid, returned, lateReturn]) await report(id, 'paid')
+  await report(returned, 'returned')
+  await report(failed, 'failed')
   const reverted = await pay([[eve, 4_000]])
   await withdraw(eve, 1_500)
   await ok(call('POST', `/v1/pay/runs/${reverted.id}/revert`))
   const closedCycle = harness.payCycle.id
   clock.set(new Date('2026-04-02T09:00:00Z'))
   await inTx(tx => closeIfOver(tx, { partnerId, now: clock.now() }))
-  await hear(lateReturn, 'returned')
+  await report(lateReturn, 'returned')
   // Payroll took too little from Sam, and something from Bob, who owes nothing.
   const deductions = [
     { memberId: sam, taken: gbp(9_000) },

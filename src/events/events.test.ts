@@ -48,7 +48,7 @@ function reader(query = 'take=2') {
   }
 }
 
-/** A transaction that has begun and holds its place, and appends when it is told to. */
+/** An open transaction that emits an event on demand. */
 async function openTransaction() {
   const begun = Promise.withResolvers<void>()
   const resources = Promise.withResolvers<string[]>()

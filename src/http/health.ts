@@ -120,11 +120,11 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
 
 /** An app with only the health probes, for a process that runs only the worker. */
 export async function buildHealthApp(
-  edge: Omit<ApiContext, 'batchDb' | 'lanes' | 'withCopying' | 'hasRail'>,
+  context: Omit<ApiContext, 'batchDb' | 'lanes' | 'withCopying' | 'hasRail'>,
   { isWorking }: { isWorking: () => boolean },
 ): Promise<App> {
-  const app = createServer(edge)
-  healthRoutes(app, { db: edge.db, isWorking })
+  const app = createServer(context)
+  healthRoutes(app, { db: context.db, isWorking })
   await app.ready()
   return app
 }

@@ -27,7 +27,7 @@ test('a row whose e-mail or worker_id has been taken fails; the others are invit
 
   const { results } = (await harness.call('GET', `/v1/members/jobs/${body.jobId}/results`, { key })).body
   expect(results.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['Done', 'Failed', 'Failed', 'Done'])
-  const told = await harness.db
+  const emitted = await harness.db
     .selectFrom('members')
     .leftJoin('events', join =>
       join.onRef('events.partnerId', '=', 'members.partnerId').onRef('events.resourceId', '=', 'members.id'),
@@ -38,10 +38,10 @@ test('a row whose e-mail or worker_id has been taken fails; the others are invit
     .orderBy('email')
     .orderBy('sequence')
     .execute()
-  expect(told.map(({ email, sequence, type }) => `${email} ${sequence} ${type}`)).toEqual(
+  expect(emitted.map(({ email, sequence, type }) => `${email} ${sequence} ${type}`)).toEqual(
     ['ann', 'dan'].flatMap(name => [`${name}@example.com 1 member.invited`, `${name}@example.com 2 member.activated`]),
   )
-  for (const { id, sequence, data } of told) {
+  for (const { id, sequence, data } of emitted) {
     expect(data).toEqual({ memberId: id, status: sequence === 1 ? 'invited' : 'active' })
   }
 })

@@ -53,7 +53,7 @@ test('a dry run predicts exactly what the job does, and importing the same list 
   const details = await fc.check(
     fc.asyncProperty(fc.boolean(), fc.array(list, { minLength: 2, maxLength: 4 }), async (autoActivate, lists) => {
       const { key, partner } = await harness.addPartner('Lists', { autoActivate, offboardReviewPercent: 100 })
-      const told = async () => {
+      const resultLines = async () => {
         const { rows } = await sql<{ type: string; count: number }>`
           select type, count(*)::integer as count from events
            where partner_id = ${partner.id} and type like 'member.%' group by type`.execute(harness.db)
@@ -71,11 +71,11 @@ test('a dry run predicts exactly what the job does, and importing the same list 
             headers: { 'content-type': 'text/csv' },
           })
         const preview = await put('?dryRun=true')
-        const before = await told()
+        const before = await resultLines()
         const answer = await put()
         if (preview.status !== 200) {
           expect(answer).toMatchObject({ status: 400, text: preview.text })
-          expect(await told()).toEqual(before)
+          expect(await resultLines()).toEqual(before)
           continue
         }
         accepted += 1
@@ -96,7 +96,7 @@ test('a dry run predicts exactly what the job does, and importing the same list 
           body.results.every((each: { outcome: string }) => each.outcome === 'Done'),
           JSON.stringify(body),
         ).toBe(true)
-        const after = await told()
+        const after = await resultLines()
         const count = (type: string) => (after[type] ?? 0) - (before[type] ?? 0)
         expect({ invite: count('invited'), bringBack: count('reinstated'), offboard: count('removed') }).toEqual({
           ...{ invite: plan.invite, bringBack: plan.bringBack, offboard: plan.offboard },

@@ -57,7 +57,7 @@ const apply = async (partner: TestPartner, raw: string | Buffer, options: Parame
 }
 
 /** What happened to whom, in the order of the file. */
-const told = async (partner: TestPartner, jobId: string) =>
+const resultLines = async (partner: TestPartner, jobId: string) =>
   (await results(partner, jobId)).results.map(({ row, action, outcome, email, message }: Record<string, string>) =>
     [row, action, outcome, email?.split('@')[0], ...(message === null ? [] : [message])].join(' '),
   )
@@ -90,7 +90,7 @@ describe('a file is the complete list of members', () => {
     const jobId = await apply(partner, changed)
     expect(await listed(partner)).toEqual({ ann: 'active', ben: 'inactive', cem: 'active', dee: 'active' })
     expect((await results(partner, jobId)).plan).toEqual(plan)
-    expect(await told(partner, jobId)).toEqual([
+    expect(await resultLines(partner, jobId)).toEqual([
       '2 Update Done ann',
       '3 BringBack Done cem',
       '4 Invite Done dee',
@@ -118,7 +118,7 @@ describe('a file is the complete list of members', () => {
     const { body } = await upload(partner, again, { query: '?dryRun=true' })
     expect(body.plan).toEqual({ invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 2 })
     const jobId = await apply(partner, again)
-    expect(await told(partner, jobId)).toEqual(['2 Unchanged Done BEN', '4 Unchanged Done ann'])
+    expect(await resultLines(partner, jobId)).toEqual(['2 Unchanged Done BEN', '4 Unchanged Done ann'])
   })
 
   test('a row matches by e-mail, then by worker_id, then by the e-mail of an inactive member', async () => {
@@ -134,7 +134,7 @@ describe('a file is the complete list of members', () => {
       partner,
       file(header, row('ann', ',9'), row('benjamin', ',2'), row('cem', ',3'), row('dee', ',4')),
     )
-    expect(await told(partner, jobId)).toEqual([
+    expect(await resultLines(partner, jobId)).toEqual([
       '2 Update Done ann',
       '3 Update Done benjamin',
       '4 Unchanged Done cem',
@@ -377,7 +377,7 @@ describe('a list that offboards many', () => {
     expect((await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })).status).toBe(409)
     await work()
     expect(Object.values(await listed(partner))).toEqual(Array(10).fill('active'))
-    expect((await told(partner, jobId))[0]).toBe('2 Invite NotDone new')
+    expect((await resultLines(partner, jobId))[0]).toBe('2 Invite NotDone new')
     await apply(partner, file(minimal, ...ten))
   })
 })
@@ -508,7 +508,7 @@ describe('while a job is applied', () => {
     await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })
     await work()
     expect((await job(partner, jobId)).type).toBe('Completed')
-    expect(await told(partner, jobId)).toEqual([
+    expect(await resultLines(partner, jobId)).toEqual([
       `2 Update Failed ann another member, ${taken.body.memberId}, has the e-mail or the worker_id`,
       '3 Update Done ben',
       '4 Invite Failed cem another member has taken the e-mail or the worker_id since the file was read',
@@ -539,7 +539,7 @@ describe('while a job is applied', () => {
     await harness.call('POST', `/v1/members/jobs/${jobId}/approve`, { key: partner.key })
     await work()
     const newer = 'the member has been changed since the file was sent'
-    expect(await told(partner, jobId)).toEqual([
+    expect(await resultLines(partner, jobId)).toEqual([
       `2 Update Failed ann ${newer}`,
       `3 Update Failed ben ${newer}`,
       '4 Update Done cem',
@@ -657,7 +657,7 @@ describe('a batch of actions', () => {
     expect(await only(partner, 'cem')).toMatchObject({ workerId: '33', phone: '+447700900123' })
     expect(await only(partner, 'dee')).toMatchObject({ workerId: '3', status: 'active' })
     expect(await only(partner, 'ben')).toMatchObject({ workerId: '22' })
-    expect(await told(partner, answer.body.jobId)).toEqual([
+    expect(await resultLines(partner, answer.body.jobId)).toEqual([
       ...['1 Offboard Done ann', '2 Invite Done ann', '3 Update Done cem', '4 Update Done cem', '5 Invite Done dee'],
       ...['6 Update Done ben', '7 Unchanged Done ann'],
     ])
@@ -695,7 +695,7 @@ describe('a batch of actions', () => {
     await work()
     expect((await job(partner, jobId)).type).toBe('Rejected')
     expect(await listed(partner)).toEqual({ ben: 'active' })
-    expect(await told(partner, jobId)).toEqual([
+    expect(await resultLines(partner, jobId)).toEqual([
       '1 Invite NotDone ',
       expect.stringMatching(/^2 Invite Failed {2}another member, mem_/),
     ])
@@ -764,13 +764,13 @@ describe('a queue of jobs', () => {
     const third = await accepted(post(partner, [add('ann')]))
     expect(await job(partner, first)).toMatchObject({ type: 'Processing' })
     expect(await job(partner, second)).toEqual(queued(2))
-    expect(await told(partner, second)).toEqual(['1 Invite Pending ', '2 Offboard Pending ann'])
+    expect(await resultLines(partner, second)).toEqual(['1 Invite Pending ', '2 Offboard Pending ann'])
     await work()
     expect(await job(partner, second)).toEqual({ ...queued(2), type: 'Completed', totalComplete: 2 })
     expect(await results(partner, second)).toMatchObject({ plan: { invite: 1, offboard: 0, unchanged: 1 } })
-    expect(await told(partner, second)).toEqual(['1 Invite Done ann', '2 Unchanged Done ann'])
+    expect(await resultLines(partner, second)).toEqual(['1 Invite Done ann', '2 Unchanged Done ann'])
     expect(await job(partner, third)).toMatchObject({ type: 'Rejected' })
-    expect((await told(partner, third))[0]).toMatch(/^1 Invite Failed {2}another member, mem_/)
+    expect((await resultLines(partner, third))[0]).toMatch(/^1 Invite Failed {2}another member, mem_/)
     // Both were made at one instant, so that their order is not given.
     expect((await members(partner)).map(({ status }: { status: string }) => status).sort()).toEqual([
       'active',
@@ -856,7 +856,7 @@ describe('a queue of jobs', () => {
     harness.clock.advance({ seconds: 1 })
     await work()
 
-    expect(await told(partner, ahead)).toEqual([
+    expect(await resultLines(partner, ahead)).toEqual([
       '2 Update Done ann',
       '3 Invite Done ben',
       '4 Unchanged Done fay',
@@ -870,7 +870,7 @@ describe('a queue of jobs', () => {
       offboard: 2,
       unchanged: 0,
     })
-    expect((await told(partner, behind)).sort()).toEqual([
+    expect((await resultLines(partner, behind)).sort()).toEqual([
       ...[' Offboard Done ben', ' Offboard Done cem'],
       '2 Update Done ann',
       '3 Invite Done dee',
@@ -919,7 +919,7 @@ describe('a queue of jobs', () => {
     await work()
     expect(await job(partner, jobId)).toMatchObject({ type: 'Completed', totalActions: 4, totalComplete: 4 })
     const cem = (await members(partner, '&emails=cem@example.com'))[0].memberId
-    expect(await told(partner, jobId)).toEqual([
+    expect(await resultLines(partner, jobId)).toEqual([
       ...['2 Unchanged Done ann', '3 Invite Done dee', '4 Unchanged Done eve', '5 Update Done ben'],
       `6 Update Failed fay another member, ${cem}, has the e-mail or the worker_id`,
       ' Offboard Done cem',
@@ -954,7 +954,7 @@ describe('a queue of jobs', () => {
     for (const _ of ['once', 'again']) {
       expect((await review(partner, second, 'reject')).body.progress).toMatchObject({ type: 'Rejected' })
     }
-    expect(await told(partner, second)).toEqual(['1 Invite NotDone '])
+    expect(await resultLines(partner, second)).toEqual(['1 Invite NotDone '])
     await review(partner, ahead, 'reject')
     await work()
     expect(await job(partner, third)).toMatchObject({ type: 'Completed' })

@@ -303,10 +303,10 @@ describe('updating a member', () => {
     expect(after.status).toBe(200)
     expect(after.body).toEqual({ ...before, lastName: 'Ade', phone: null, accountDetails: euAccount })
     expect((await harness.call('GET', `/v1/members/${before.memberId}`)).text).toBe(after.text)
-    const told = (await eventsOf(before.memberId)).at(-1)
-    expect(told).toMatchObject({ type: 'member.updated', memberId: before.memberId, status: 'active' })
-    expect(told?.changed?.toSorted()).toEqual(['accountDetails', 'lastName', 'phone'])
-    expect(Object.keys(told ?? {}).toSorted()).toEqual(['changed', 'memberId', 'status', 'type'])
+    const emitted = (await eventsOf(before.memberId)).at(-1)
+    expect(emitted).toMatchObject({ type: 'member.updated', memberId: before.memberId, status: 'active' })
+    expect(emitted?.changed?.toSorted()).toEqual(['accountDetails', 'lastName', 'phone'])
+    expect(Object.keys(emitted ?? {}).toSorted()).toEqual(['changed', 'memberId', 'status', 'type'])
   })
 
   test('removes optional fields with null', async () => {
@@ -317,14 +317,14 @@ describe('updating a member', () => {
 
   test('with no fields, or with equal values, changes nothing and emits nothing', async () => {
     const before = await invite(whole())
-    const told = await eventsOf(before.memberId)
+    const emitted = await eventsOf(before.memberId)
     const { memberId: _memberId, status: _status, ...same } = before
     for (const body of [{}, same, { email: before.email.toUpperCase(), phone: '07700 900123' }]) {
       const after = await patch(before.memberId, body)
       expect(after.status).toBe(200)
       expect(after.body).toEqual(before)
     }
-    expect(await eventsOf(before.memberId)).toEqual(told)
+    expect(await eventsOf(before.memberId)).toEqual(emitted)
   })
 
   test('changes the e-mail of an invited member, and of no other', async () => {
@@ -417,9 +417,9 @@ describe('replacing a member', () => {
   test('with the values that were read changes nothing', async () => {
     const before = await invite(whole())
     const { memberId, status: _status, ...same } = before
-    const told = await eventsOf(memberId)
+    const emitted = await eventsOf(memberId)
     expect((await put(memberId, same)).body).toEqual(before)
-    expect(await eventsOf(memberId)).toEqual(told)
+    expect(await eventsOf(memberId)).toEqual(emitted)
   })
 
   test('reinstates an inactive member as invited, with another e-mail if necessary', async () => {
@@ -591,12 +591,12 @@ describe('every operation on members', () => {
     const first = await harness.call(method, path(memberId), request)
     expect(first.status).toBeLessThan(300)
     const made = await countMembers()
-    const told = await eventsOf(memberId)
+    const emitted = await eventsOf(memberId)
     const again = await harness.call(method, path(memberId), request)
     expect([again.status, again.text]).toEqual([first.status, first.text])
     expect(again.headers['idempotency-replayed']).toBe('true')
     expect(await countMembers()).toBe(made)
-    expect(await eventsOf(memberId)).toEqual(told)
+    expect(await eventsOf(memberId)).toEqual(emitted)
   })
 
   test.each(operations.filter(([, , body]) => body !== undefined))(

@@ -73,11 +73,11 @@ export function simulatedBank({ db, now, callMsMax = 2_000 }: { db: Reader; now:
       for (const payment of payments) received.push(await receive(db, payment, now()))
       if (received.some(isLost)) throw new Error('The connection to the simulated bank was lost')
       if (received.some(({ behaviour }) => behaviour === 'silent')) await silence(signal)
-      return await standing(db, { references: payments.map(({ reference }) => reference), now: now() })
+      return await latestReports(db, { references: payments.map(({ reference }) => reference), now: now() })
     },
 
     async ask(references) {
-      return await standing(db, { references, now: now() })
+      return await latestReports(db, { references, now: now() })
     },
 
     async reports(after, countMax) {
@@ -157,7 +157,7 @@ async function silence(signal: AbortSignal): Promise<never> {
 }
 
 // The latest report up to now. A payment without one is pending; one that was lost is unknown.
-async function standing(db: Reader, { references, now }: { references: string[]; now: Date }): Promise<Report[]> {
+async function latestReports(db: Reader, { references, now }: { references: string[]; now: Date }): Promise<Report[]> {
   const { rows } = await sql<Report>`
     select asked.reference, latest.reason,
            coalesce(latest.outcome, case when p.reference is null or (p.behaviour = 'lost' and p.submissions = 1)

@@ -9,7 +9,7 @@ afterAll(() => harness.stop())
 
 const unknownMember = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
-const standing = (available: number, owed = 0) => ({ available: gbp(available), owed: gbp(owed) })
+const balance = (available: number, owed = 0) => ({ available: gbp(available), owed: gbp(owed) })
 const statement = (memberId: string, query = '', options = {}) =>
   harness.call('GET', `/v1/pay/members/${memberId}/statement${query}`, options)
 const pay = (memberId: string, amount: number) =>
@@ -42,38 +42,38 @@ describe('a statement', () => {
     expect(status).toBe(200)
     expect(body).toMatchObject({
       ...{ memberId, asOf: harness.clock.now().toISOString(), hasMore: false, skip: 0, take: 50 },
-      ...{ opening: standing(0), closing: standing(0, 500) },
+      ...{ opening: balance(0), closing: balance(0, 500) },
     })
     const lines = body.lines.map((line: { change: unknown }) => line.change)
     expect(lines).toHaveLength(5)
     expect(body.lines[4]).toEqual({
       ...{ id: expect.stringMatching(/^tr_/), movementId: payRun, reason: 'pay_run.available' },
-      ...{ createdAt: expect.any(String), change: standing(12_000), balanceAfter: standing(12_000) },
+      ...{ createdAt: expect.any(String), change: balance(12_000), balanceAfter: balance(12_000) },
     })
     expect(body.lines.slice(2, 4)).toMatchObject([
-      { movementId: withdrawalId, reason: 'withdrawal.held', balanceAfter: standing(7_000) },
+      { movementId: withdrawalId, reason: 'withdrawal.held', balanceAfter: balance(7_000) },
       { movementId: withdrawalId, reason: 'withdrawal.held' },
     ])
-    expect(lines.slice(2, 4)).toEqual(expect.arrayContaining([standing(-4_950), standing(-50)]))
+    expect(lines.slice(2, 4)).toEqual(expect.arrayContaining([balance(-4_950), balance(-50)]))
     expect(body.lines.slice(0, 2).map((line: { movementId: string }) => line.movementId)).toEqual([
       correction,
       correction,
     ])
-    expect(lines.slice(0, 2)).toEqual(expect.arrayContaining([standing(-7_000), standing(0, 500)]))
+    expect(lines.slice(0, 2)).toEqual(expect.arrayContaining([balance(-7_000), balance(0, 500)]))
   })
 
   test('as of an instant includes that instant and ignores later transfers', async () => {
     const { memberId, paidAt, withdrawnAt } = await livedMember()
     const asOf = async (instant: Date) => (await statement(memberId, `?asOf=${instant.toISOString()}`)).body
     expect((await asOf(new Date(paidAt.getTime() - 1))).lines).toEqual([])
-    expect(await asOf(paidAt)).toMatchObject({ closing: standing(12_000), lines: [{ change: standing(12_000) }] })
-    expect(await asOf(withdrawnAt)).toMatchObject({ opening: standing(0), closing: standing(7_000) })
+    expect(await asOf(paidAt)).toMatchObject({ closing: balance(12_000), lines: [{ change: balance(12_000) }] })
+    expect(await asOf(withdrawnAt)).toMatchObject({ opening: balance(0), closing: balance(7_000) })
     const nanoBefore = new Date(withdrawnAt.getTime() - 1).toISOString().replace('Z', '999999Z')
-    expect((await statement(memberId, `?asOf=${nanoBefore}`)).body).toMatchObject({ closing: standing(12_000) })
+    expect((await statement(memberId, `?asOf=${nanoBefore}`)).body).toMatchObject({ closing: balance(12_000) })
     const before = await asOf(withdrawnAt)
     await pay(memberId, 3_000)
     expect(await asOf(withdrawnAt)).toEqual(before)
-    expect((await statement(memberId)).body.closing).toEqual(standing(2_500))
+    expect((await statement(memberId)).body.closing).toEqual(balance(2_500))
   })
 
   test('is in booking order, even if the request that was booked later began earlier', async () => {
@@ -89,7 +89,7 @@ describe('a statement', () => {
     expect(
       body.lines.map((line: { balanceAfter: { available: { amount: number } } }) => line.balanceAfter.available),
     ).toEqual([gbp(1_000), gbp(1_050), gbp(6_000)])
-    expect(body).toMatchObject({ opening: standing(0), closing: standing(1_000) })
+    expect(body).toMatchObject({ opening: balance(0), closing: balance(1_000) })
     harness.clock.set(paidAt)
   })
 
@@ -110,13 +110,13 @@ describe('a statement', () => {
     expect(pages[0].closing).toEqual(all.closing)
     expect(pages[1].closing).toEqual(pages[0].opening)
     expect(pages[2].closing).toEqual(pages[1].opening)
-    expect(pages[2].opening).toEqual(standing(0))
-    expect(pages[3]).toMatchObject({ lines: [], opening: standing(0), closing: standing(0) })
+    expect(pages[2].opening).toEqual(balance(0))
+    expect(pages[3]).toMatchObject({ lines: [], opening: balance(0), closing: balance(0) })
   })
 
   test('of a member without transfers is empty; of another currency too', async () => {
     const memberId = await harness.addMember()
-    expect((await statement(memberId)).body).toMatchObject({ lines: [], closing: standing(0), hasMore: false })
+    expect((await statement(memberId)).body).toMatchObject({ lines: [], closing: balance(0), hasMore: false })
     await pay(memberId, 1_000)
     const euros = (await statement(memberId, '?currency=EUR')).body
     expect(euros).toMatchObject({ lines: [], closing: { available: { amount: 0, currency: 'EUR' } } })

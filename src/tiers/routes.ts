@@ -2,7 +2,8 @@ import { operation } from '../http/operation.ts'
 import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read } from '../http/with-idempotency.ts'
-import { Tiers, TiersWithTerms, termsBody } from './schema.ts'
+import { termsToWire } from './rules.ts'
+import { Tiers, TiersWithTerms } from './schema.ts'
 import * as tiers from './tiers.ts'
 
 export function tierRoutes(app: App, { db }: ApiContext): void {
@@ -33,7 +34,7 @@ export function tierRoutes(app: App, { db }: ApiContext): void {
         const all = await tiers.listWithTerms(reader, partnerId)
         const body = all.map(tier => ({
           ...{ name: tier.name, version: tier.version, currency: tier.currency },
-          ...termsBody(tier),
+          ...termsToWire(tier, tier.currency),
         }))
         return { status: 200, body, headers: representationApplied }
       }),

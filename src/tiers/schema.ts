@@ -1,13 +1,12 @@
 import { Type } from 'typebox'
-import { CurrencyCode, toWire, WireMoney } from '../money.ts'
-import type { Tier as CurrentTier } from './rules.ts'
+import { CurrencyCode, WireMoney } from '../money.ts'
 
 const strict = { additionalProperties: false }
 const name = Type.String({ examples: ['Bronze'] })
 const MoneyOrNull = Type.Union([WireMoney, Type.Null()])
 const CountOrNull = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])
 
-/** The fees and limits of a tier. */
+/** The fees and limits of a tier, as `termsToWire` returns them. */
 export const termFields = {
   feeFixed: WireMoney,
   feeBps: Type.Integer({
@@ -37,21 +36,3 @@ export const TiersWithTerms = Type.Array(
     { title: 'TierWithTerms', ...strict },
   ),
 )
-
-/** Returns a tier's terms in the wire shape of `termFields`. */
-export function termsBody(tier: CurrentTier) {
-  const { currency, feeFixed, feeBps, feeMin, feeMax, feePayer, lowerLimit, upperLimit } = tier
-  const { withdrawalsPerDay, withdrawalsPerCycle } = tier
-  const money = (amount: bigint) => toWire({ amount, currency })
-  return {
-    feeFixed: money(feeFixed),
-    feeBps,
-    feeMin: feeMin === null ? null : money(feeMin),
-    feeMax: feeMax === null ? null : money(feeMax),
-    feePayer,
-    lowerLimit: money(lowerLimit),
-    upperLimit: money(upperLimit),
-    withdrawalsPerDay,
-    withdrawalsPerCycle,
-  }
-}

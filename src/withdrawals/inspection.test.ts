@@ -75,13 +75,13 @@ test('a list across all partners pages by id and respects its filter', async () 
 test('the reasons against a member’s withdrawal come from the rules that decide it', async () => {
   const { memberId } = await withdraw()
   const partnerId = harness.partner.id
-  const standing = (hasRail = true) =>
+  const eligibility = (hasRail = true) =>
     findEligibility(harness.db, { partnerId, memberId, hasRail, now: harness.clock.now() })
-  expect(await standing()).toMatchObject({ available: 7_000n, refusal: null })
-  expect(await standing(false)).toMatchObject({ refusal: expect.stringContaining('no bank is connected') })
+  expect(await eligibility()).toMatchObject({ available: 7_000n, refusal: null })
+  expect(await eligibility(false)).toMatchObject({ refusal: expect.stringContaining('no bank is connected') })
   await harness.db.transaction().execute(tx => pausePartner(tx, partnerId))
-  expect(await standing()).toMatchObject({ refusal: expect.stringContaining('temporarily unavailable') })
+  expect(await eligibility()).toMatchObject({ refusal: expect.stringContaining('temporarily unavailable') })
   await harness.db.transaction().execute(tx => resumePartner(tx, partnerId))
   await sql`update members set status = 'inactive' where id = ${memberId}`.execute(harness.db)
-  expect(await standing()).toMatchObject({ refusal: 'The member is inactive; only active members can withdraw' })
+  expect(await eligibility()).toMatchObject({ refusal: 'The member is inactive; only active members can withdraw' })
 })

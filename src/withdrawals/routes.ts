@@ -9,8 +9,7 @@ import { read, readPrepared, withBatchIdempotency, withIdempotency } from '../ht
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { fromWire, toWire } from '../money.ts'
-import { lowestAmount } from '../tiers/rules.ts'
-import { termsBody } from '../tiers/schema.ts'
+import { lowestAmount, termsToWire } from '../tiers/rules.ts'
 import { parseInstant } from '../time.ts'
 import { type Balance, readBalance } from './balance.ts'
 import { withdrawalBatches } from './batches.ts'
@@ -399,7 +398,7 @@ function explanationBody({ intent, tier, rules }: Explanation) {
   return {
     withdrawalIntentId: id,
     inputs: { memberId, payCycleId, amount: money(grossAmount), createdAt: createdAt.toISOString() },
-    tier: { name, version, since: since.toISOString(), ...termsBody(tier) },
+    tier: { name, version, since: since.toISOString(), ...termsToWire(tier, currency) },
     rules: rules.map(({ amount: given, ...rule }) => ({ ...rule, amount: money(given) })),
     result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(netAmount) },
   }

@@ -62,7 +62,7 @@ test.each(nodes)('%s forwards a signal and leaves no process', async (_, options
   expect(processesNaming(`${launcher} start`)).toEqual([])
 })
 
-test('a program whose launcher is killed ends by itself, and leaves its port free', async () => {
+test('a program whose launcher is killed ends too, and leaves its port free', async () => {
   const [, [, options]] = nodes
   const { DATABASE_URL } = await newDatabase()
   const { child, said } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })

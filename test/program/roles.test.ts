@@ -140,7 +140,7 @@ test('an older version serves a newer schema only if its migrations declare that
   expect(await isReady()).toBe(503)
 })
 
-test('a migration declares the oldest compatible version on a line of its own', () => {
+test('a migration declares the oldest compatible version on a separate line', () => {
   expect(compatibleWith('-- Adds a table.\n-- compatible-with: 0012\n\ncreate table more ();')).toBe('0012')
   expect(compatibleWith('-- Adds a table, compatible-with: 0012\ncreate table more ();')).toBeUndefined()
 })

@@ -5,27 +5,41 @@ import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { superuser } from '@openwage/embedded-postgres'
 import pg from 'pg'
+import pino from 'pino'
 import { inject, vi } from 'vitest'
+import { banner } from '../../cli/banner.ts'
+import { run } from '../../cli/run.ts'
+import { readSettings } from '../../src/config.ts'
+import * as main from '../../src/main.ts'
+import { createKey, scopes } from '../../src/partners/api-keys.ts'
+import { claimMode, listPartners } from '../../src/partners/partners.ts'
+import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
 
-// Runs the CLI as an operator does: in real processes, configured only by environment variables.
+// Runs the CLI as an operator does, configured only by environment variables. What a command does is tested in the test's
+// process, which takes milliseconds; what is promised about processes (signals, exit, output pipes) with processes, which
+// take a second each.
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Environment = Record<string, string>
 type Addresses = { DATABASE_URL: string; DATABASE_OWNER_URL: string }
 export type Outcome = { code: number | null; stdout: string; stderr: string }
-export type Service = {
-  child: ChildProcess
-  pid: number
+/** A running API, in any process. */
+export type Served = {
   address: string
   /** The sandbox key, if the start printed one. */
   key: string
   /** The printed example request. */
   curl: string
   stdout: string
+}
+export type Service = Served & {
+  child: ChildProcess
+  pid: number
   /** The log so far. */
   log(): string
   /** Resolves when the process exits. */
@@ -40,7 +54,10 @@ export const baseEnvironment = {
   NODE_COMPILE_CACHE: path.join(checkout, 'node_modules/.cache/compiled'),
 }
 
+const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0' }
+
 const services = new Set<Service>()
+const servers = new Set<() => Promise<void>>()
 const dataDirs: string[] = []
 const databases: string[] = []
 
@@ -83,9 +100,57 @@ export async function tamper(
   }
 }
 
-/** Runs a command and waits for it to exit. */
+/**
+ * Runs a command and waits for it to end: in this process, unless it is `start` or starts an embedded PostgreSQL, which both
+ * belong to a process.
+ */
 export async function openwage(args: string[], settings: Environment): Promise<Outcome> {
+  if (args[0] === 'start' || settings.OPENWAGE_DATA_DIR !== undefined) return await openwageProcess(args, settings)
+  const [stdout, stderr] = [new Output(), new Output()]
+  const env = { ...baseEnvironment, ...settings }
+  const code = await run(args, { env, stdin: Readable.from([]), stdout, stderr })
+  return { code, stdout: stdout.text, stderr: stderr.text }
+}
+
+class Output extends Writable {
+  text = ''
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString('utf8')
+    done()
+  }
+}
+
+/** Runs a command in a process and waits for it to exit. */
+export async function openwageProcess(args: string[], settings: Environment): Promise<Outcome> {
   return await outcomeOf(launch(args, settings))
+}
+
+/**
+ * Serves the API and the worker from this process, on a database with the demo partner, for a test of what the service does.
+ * A test of how a service starts, logs or stops needs `start`.
+ */
+export async function serve(settings: Environment): Promise<Served & { stop(): Promise<void> }> {
+  const all = readSettings({ ...fixed, ...settings })
+  const now = main.systemClock
+  const log = pino({ level: 'silent' })
+  const database = await main.openDatabase(all, log)
+  const { db } = database
+  const mode = all.OPENWAGE_MODE
+  await db.transaction().execute(tx => claimMode(tx, { mode, now: now() }))
+  const roles = { api: true, worker: true }
+  const running = await main.run(database, { settings: all, roles, log, now })
+  await seedDemo(db, now())
+  const partnerId = (await listPartners(db)).at(-1)?.id ?? ''
+  const { secret: key } = await db
+    .transaction()
+    .execute(tx => createKey(tx, { partnerId, mode, scopes, expiresAt: null, now: now() }))
+  const example = await exampleRequest(db)
+  const printed = banner({ mode, roles, address: running.address, database, key, example, partnerId })
+  let stopping: Promise<void> | undefined
+  const stop = () => (stopping ??= running.stop())
+  servers.add(stop)
+  return { ...servedAs(printed), stop }
 }
 
 /**
@@ -97,7 +162,6 @@ export async function start(
   args: string[] = [],
   { stderr = 'pipe' }: { stderr?: number | 'pipe' } = {},
 ): Promise<Service> {
-  const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0' }
   const child = launch(['start', ...args], { ...fixed, ...settings }, stderr)
   const ended = outcomeOf(child)
   let logged = ''
@@ -107,12 +171,9 @@ export async function start(
   const stdout = await bannerOf(child, ended)
   assert(child.pid !== undefined)
   const service: Service = {
+    ...servedAs(stdout),
     child,
     pid: child.pid,
-    address: /API +(http\S+)/.exec(stdout)?.[1] ?? '',
-    key: /Test key +(\S+)/.exec(stdout)?.[1] ?? '',
-    curl: /curl[\s\S]*?(?=\n\n)/.exec(stdout)?.[0] ?? '',
-    stdout,
     log: () => logged,
     ended,
     async stop() {
@@ -131,6 +192,8 @@ export async function tidyUp(): Promise<void> {
     await service.ended
   }
   services.clear()
+  for (const stop of servers) await stop()
+  servers.clear()
   for (const dataDir of dataDirs.splice(0)) {
     // The embedded PostgreSQL stops once its last client process has exited.
     await vi.waitFor(() => assert.deepEqual(processesNaming(dataDir), []), { timeout: 10_000 })
@@ -150,7 +213,7 @@ export function processesNaming(text: string): { pid: number; args: string }[] {
 }
 
 /** Sends a GET request, by default for the list of tiers, which needs only a key. */
-export async function get(service: Service, { key = service.key, path = '/v1/tiers' } = {}): Promise<Response> {
+export async function get(service: Served, { key = service.key, path = '/v1/tiers' } = {}): Promise<Response> {
   return await fetch(`${service.address}${path}`, { headers: { 'x-api-key': key } })
 }
 
@@ -159,6 +222,15 @@ function launch(args: string[], settings: Environment, stderr: number | 'pipe' =
     env: { ...baseEnvironment, ...settings },
     stdio: ['ignore', 'pipe', stderr],
   })
+}
+
+function servedAs(stdout: string): Served {
+  return {
+    address: /API +(http\S+)/.exec(stdout)?.[1] ?? '',
+    key: /Test key +(\S+)/.exec(stdout)?.[1] ?? '',
+    curl: /curl[\s\S]*?(?=\n\n)/.exec(stdout)?.[0] ?? '',
+    stdout,
+  }
 }
 
 async function bannerOf(child: ChildProcess, ended: Promise<Outcome>): Promise<string> {

@@ -32,6 +32,8 @@ export async function sandboxKey({ db, dataDir }: Database, log: Logger): Promis
 async function withSeedLock<T>(db: Db, work: () => Promise<T>): Promise<T> {
   return await db.transaction().execute(async tx => {
     await sql`set local lock_timeout = '10s'`.execute(tx)
+    // The lock's transaction is idle while another one seeds, which takes a busy machine longer than a request may.
+    await sql`set local idle_in_transaction_session_timeout = '60s'`.execute(tx)
     await sql`select pg_advisory_xact_lock(hashtext('openwage sandbox'))`.execute(tx)
     return await work()
   })

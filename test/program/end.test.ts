@@ -23,8 +23,10 @@ import {
 vi.setConfig({ testTimeout: 60_000 })
 afterAll(tidyUp)
 
+// One folder for the tests that need their own PostgreSQL: creating one takes longer than they do.
+const dataDir = newDataDir()
+
 test('a Ctrl-C that arrives twice, from the terminal and from npm, still stops cleanly and leaves no process', async () => {
-  const dataDir = newDataDir()
   const service = await start({ OPENWAGE_DATA_DIR: dataDir })
   service.child.kill('SIGINT')
   service.child.kill('SIGINT')
@@ -108,9 +110,6 @@ test.concurrent('a start whose worker fails exits with code 1 and says why', asy
 test('if PostgreSQL is killed at any moment of a start, the service comes up or exits with code 1', {
   timeout: 120_000,
 }, async () => {
-  const dataDir = newDataDir()
-  // The first start creates the folder, so that the next ones are fast.
-  await (await start({ OPENWAGE_DATA_DIR: dataDir })).stop()
   const outcomes: string[] = []
   const momentsMs = extent({ short: [0, 12], long: [0, 4, 8, 12, 24] })
   for (const afterMs of momentsMs) {
@@ -240,7 +239,6 @@ test('a start whose output is closed stops without a stack trace', async () => {
 })
 
 test('requests and background tasks recover after PostgreSQL is killed', async () => {
-  const dataDir = newDataDir()
   const service = await start({ OPENWAGE_DATA_DIR: dataDir })
   const socketDir = /psql -h (\S+)/.exec(service.stdout)?.[1] ?? ''
   // In the middle of a task: a runner that cannot report the result of its job ends.

@@ -54,7 +54,8 @@ export const baseEnvironment = {
   NODE_COMPILE_CACHE: path.join(checkout, 'node_modules/.cache/compiled'),
 }
 
-const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0' }
+// The documentation takes a start time to render, and no test of the program reads it.
+const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0', OPENWAGE_DOCS: 'off' }
 
 const services = new Set<Service>()
 const servers = new Set<() => Promise<void>>()

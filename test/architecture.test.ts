@@ -140,7 +140,7 @@ const sideDoors: Record<string, string[]> = {
   'member-imports/inspection': ['cli'],
   'members/changes': ['member-imports'],
   'members/fields': ['member-imports'],
-  'members/locks': ['closing', 'pay-runs', 'settlements'],
+  'members/locks': ['closing', 'pay-runs', 'settlements', 'withdrawals'],
   'members/rows': ['member-imports'],
   'members/rules': ['member-imports', 'withdrawals'],
   'members/schema': ['member-imports'],

@@ -5,6 +5,7 @@ import { onOnePartner } from '../database/one-partner.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { lockMembers } from '../members/locks.ts'
 import { type Currency, type Money, toWire } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
@@ -179,24 +180,19 @@ async function transition(
   await events.emit(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
 }
 
-// The lock order is the same everywhere: cycle, member, withdrawal, books.
 async function lockToReturnFunds(
   tx: Tx,
   { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string },
 ): Promise<Locked> {
   const { memberId } = await select(tx, { partnerId, withdrawalId }).executeTakeFirstOrThrow(notFound)
   const open = await payCycles.holdOpen(tx, partnerId)
-  await lockMember(tx, { partnerId, memberId })
+  await lockMembers(tx, { partnerId, memberIds: [memberId] })
   return { ...(await lock(tx, { partnerId, withdrawalId })), openCycleId: open?.id ?? null }
 }
 
 async function lock(tx: Tx, { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }): Promise<Locked> {
   const row = await select(tx, { partnerId, withdrawalId }).forUpdate().executeTakeFirstOrThrow(notFound)
   return { ...row, openCycleId: null }
-}
-
-async function lockMember(tx: Tx, { partnerId, memberId }: { partnerId: string; memberId: string }): Promise<void> {
-  await sql`select from members where partner_id = ${partnerId} and id = ${memberId} for no key update`.execute(tx)
 }
 
 function select(db: Reader, { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }) {

@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
 test('an operator can create a partner, a tier and a key that works until it is revoked', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await serve(database)
   const partner = await created(['partner', 'create', 'Created By Hand'], database)
   await created(
@@ -48,7 +48,7 @@ test('migrate is safe to repeat and to run concurrently, and commands that need 
 })
 
 test('ledger verify passes on what the service has booked, and names a row that was tampered with', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   await (await serve(database)).stop()
   expect(await openwage(['ledger', 'verify'], database)).toMatchObject({ code: 0, stderr: '' })
 

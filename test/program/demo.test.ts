@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
 test('the demo has an open pay cycle and a closed one that can be settled', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await serve(database)
   const get = async (path: string) => {
     const response = await fetch(`${service.address}${path}`, { headers: { 'x-api-key': service.key } })

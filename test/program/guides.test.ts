@@ -15,7 +15,7 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url))
 let database: Awaited<ReturnType<typeof newDatabase>>
 let service: Served
 beforeAll(async () => {
-  database = await newDatabase()
+  database = await newDatabase({ hasDemo: true })
   service = await serve(database)
   const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
   // Without a hold the bank's answer need not be waited for.

@@ -20,7 +20,7 @@ vi.setConfig({ testTimeout: 60_000 })
 let database: { DATABASE_URL: string }
 let service: Served
 beforeAll(async () => {
-  database = await newDatabase()
+  database = await newDatabase({ hasDemo: true })
   service = await serve(database)
 })
 afterAll(tidyUp)

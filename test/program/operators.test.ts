@@ -61,7 +61,7 @@ test('tier set changes only the given terms, and without a terminal needs --yes'
 })
 
 test('tier set counts the affected members, and on a terminal accepts only yes', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await serve(database)
   await intentOf(service)
   await service.stop()
@@ -162,7 +162,7 @@ test('status has exit codes for scripts and lists everything that needs attentio
   })
   expect(readdirSync(dataDir)).toEqual([])
 
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   expect(await openwage(['status'], database)).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/^! No worker/m),
@@ -208,7 +208,7 @@ test('status has exit codes for scripts and lists everything that needs attentio
 })
 
 test('withdrawals, members and jobs can be shown by id alone, with amounts as Money', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await serve(database)
   const { withdrawalIntentId } = await intentOf(service)
   const headers = { 'x-api-key': service.key, 'content-type': 'application/json' }

@@ -14,8 +14,8 @@ import { inject, vi } from 'vitest'
 import { banner } from '../../cli/banner.ts'
 import { run } from '../../cli/run.ts'
 import { readSettings } from '../../src/config.ts'
+import { connect } from '../../src/database/connect.ts'
 import * as main from '../../src/main.ts'
-import { createKey, scopes } from '../../src/partners/api-keys.ts'
 import { claimMode, listPartners } from '../../src/partners/partners.ts'
 import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
 
@@ -31,7 +31,7 @@ export type Outcome = { code: number | null; stdout: string; stderr: string }
 /** A running API, in any process. */
 export type Served = {
   address: string
-  /** The sandbox key, if the start printed one. */
+  /** The sandbox key, if the start printed one or the demo was copied. */
   key: string
   /** The printed example request. */
   curl: string
@@ -60,6 +60,8 @@ const services = new Set<Service>()
 const servers = new Set<() => Promise<void>>()
 const dataDirs: string[] = []
 const databases: string[] = []
+/** The API key of the demo, by the address of its database. */
+const demoKeys = new Map<string, string>()
 
 /** The path of a folder that does not exist yet. */
 export function newDataDir(): string {
@@ -68,18 +70,46 @@ export function newDataDir(): string {
   return dataDir
 }
 
-/** Creates an empty or a migrated database on the suite's PostgreSQL. @returns its settings */
-export async function newDatabase({ migrated = true } = {}): Promise<Addresses> {
+/**
+ * Creates a database on the suite's PostgreSQL: empty, migrated, or with the demo, which takes a start most of its time to
+ * seed. The key of a seeded demo is not printed by a start; `start` and `serve` know it.
+ * @returns its settings
+ */
+export async function newDatabase({ migrated = true, hasDemo = false } = {}): Promise<Addresses> {
   const { host, user, owner } = inject('postgres')
   const name = `program_${randomBytes(6).toString('hex')}`
+  const addressOf = (role: string, database: string) =>
+    `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
+  const settings = { DATABASE_URL: addressOf(user, name), DATABASE_OWNER_URL: addressOf(owner, name) }
   await query('postgres', async client => {
     // Only one session at a time can copy a template, and test files run concurrently.
     await client.query('select pg_advisory_lock(1)')
-    await client.query(`create database ${name} owner ${owner} ${migrated ? 'template template_openwage' : ''}`)
+    if (hasDemo) demoKeys.set(settings.DATABASE_URL, await demoTemplate(client, addressOf(user, templates.demo)))
+    const template = hasDemo ? templates.demo : templates.migrated
+    await client.query(`create database ${name} owner ${owner} ${migrated ? `template ${template}` : ''}`)
   })
   databases.push(name)
-  const addressOf = (role: string) => `postgres://${role}@/${name}?host=${encodeURIComponent(host)}`
-  return { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner) }
+  return settings
+}
+
+const templates = { migrated: 'template_openwage', demo: 'template_demo' }
+
+/** Seeds the demo into its template, unless an earlier test has. @returns the API key of the demo */
+async function demoTemplate(client: pg.Client, address: string): Promise<string> {
+  const { rows } = await client.query<{ secret: string }>(
+    `select shobj_description(oid, 'pg_database') as secret from pg_database where datname = '${templates.demo}'`,
+  )
+  if (rows[0] !== undefined) return rows[0].secret
+  await client.query(
+    `create database ${templates.demo} owner ${inject('postgres').owner} template ${templates.migrated}`,
+  )
+  const { db, close } = connect(address, { log: pino({ level: 'silent' }), connectionsMax: 1 })
+  const now = new Date()
+  await db.transaction().execute(tx => claimMode(tx, { mode: 'sandbox', now }))
+  const { secret } = (await seedDemo(db, now)) ?? assert.fail('The template has partners')
+  await close()
+  await client.query(`comment on database ${templates.demo} is '${secret}'`)
+  return secret
 }
 
 /** Runs SQL as a superuser, bypassing the service, on a database from `newDatabase` or on an embedded one. */
@@ -140,11 +170,9 @@ export async function serve(settings: Environment): Promise<Served & { stop(): P
   await db.transaction().execute(tx => claimMode(tx, { mode, now: now() }))
   const roles = { api: true, worker: true }
   const running = await main.run(database, { settings: all, roles, log, now })
-  await seedDemo(db, now())
-  const partnerId = (await listPartners(db)).at(-1)?.id ?? ''
-  const { secret: key } = await db
-    .transaction()
-    .execute(tx => createKey(tx, { partnerId, mode, scopes, expiresAt: null, now: now() }))
+  const key = demoKeys.get(settings.DATABASE_URL ?? '')
+  assert(key !== undefined, 'The database needs the demo')
+  const partnerId = (await listPartners(db)).at(-1)?.id
   const example = await exampleRequest(db)
   const printed = banner({ mode, roles, address: running.address, database, key, example, partnerId })
   let stopping: Promise<void> | undefined
@@ -171,7 +199,7 @@ export async function start(
   const stdout = await bannerOf(child, ended)
   assert(child.pid !== undefined)
   const service: Service = {
-    ...servedAs(stdout),
+    ...servedAs(stdout, demoKeys.get(settings.DATABASE_URL ?? '')),
     child,
     pid: child.pid,
     log: () => logged,
@@ -224,10 +252,10 @@ function launch(args: string[], settings: Environment, stderr: number | 'pipe' =
   })
 }
 
-function servedAs(stdout: string): Served {
+function servedAs(stdout: string, demoKey = ''): Served {
   return {
     address: /API +(http\S+)/.exec(stdout)?.[1] ?? '',
-    key: /Test key +(\S+)/.exec(stdout)?.[1] ?? '',
+    key: /Test key +(\S+)/.exec(stdout)?.[1] ?? demoKey,
     curl: /curl[\s\S]*?(?=\n\n)/.exec(stdout)?.[0] ?? '',
     stdout,
   }

@@ -8,7 +8,7 @@ afterEach(tidyUp)
 const guide = readFileSync(new URL('../../docs/reference/errors.md', import.meta.url), 'utf8')
 
 test('the commands in docs/reference/errors.md trigger Forbidden and UnprocessableEntity in a sandbox, and undo them', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await serve(database)
   const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
   const run = async (command: string) => {

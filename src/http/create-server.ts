@@ -7,7 +7,7 @@ import { Deadline } from '../deadline.ts'
 import { type Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { admission, isVersioned, needsKey } from './admission.ts'
-import { limits as bodyLimits, expectBody, readBody } from './bodies.ts'
+import { limits as bodyLimits, drainUnread, expectBody, readBody } from './bodies.ts'
 import { BodyTimeouts, disconnectSignal } from './body-timeouts.ts'
 import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
@@ -207,7 +207,10 @@ export function createServer(
     throw methodTable.refusalOf(request)
   })
 
-  app.setErrorHandler((error, request, reply) => answerError(error, request, reply, unavailabilityLog))
+  app.setErrorHandler(async (error, request, reply) => {
+    await drainUnread(request, reply)
+    return answerError(error, request, reply, unavailabilityLog)
+  })
 
   app.addHook('onResponse', async (request, reply) => {
     log.info(

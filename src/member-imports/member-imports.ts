@@ -1,5 +1,6 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { CopyInto } from '../database/copy.ts'
+import { type Cursor, isBeyondId, locate, newestFirst, readingOrder } from '../database/cursor.ts'
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -194,10 +195,22 @@ export async function find(db: Reader, { partnerId, jobId }: { partnerId: string
   return toJob(row)
 }
 
-/** Newest first. */
-export async function list(db: Reader, { partnerId, page }: { partnerId: string; page: Page }): Promise<MemberJob[]> {
-  const rows = await select(db, partnerId).orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
-  return rows.map(toJob)
+/**
+ * Newest first.
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
+export async function list(
+  db: Reader,
+  { partnerId, page, cursor }: { partnerId: string; page: Page; cursor: Cursor | undefined },
+): Promise<MemberJob[]> {
+  await locate(db, 'member_jobs', { partnerId, cursor })
+  const all = select(db, partnerId)
+  const rows = await (cursor === undefined ? all : all.where(isBeyondId(cursor)))
+    .orderBy('id', readingOrder(cursor))
+    .offset(page.skip)
+    .limit(page.take)
+    .execute()
+  return newestFirst(rows, cursor).map(toJob)
 }
 
 export async function count(db: Reader, partnerId: string): Promise<number> {

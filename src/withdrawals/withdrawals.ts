@@ -1,5 +1,6 @@
 import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
+import { type Cursor, isBeyond, locate, newestFirst, type Position, readingOrder } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { problem } from '../errors.ts'
@@ -350,11 +351,15 @@ export type Filter = {
   statuses?: WithdrawalStatus[]
 }
 
-type Listing = { partnerId: string; filter: Filter; page: Page }
+type Listing = { partnerId: string; filter: Filter; page: Page; cursor: Cursor | undefined }
 
-/** Newest first. `from` is inclusive, `before` exclusive. */
+/**
+ * Newest first. `from` is inclusive, `before` exclusive.
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
 export async function list(db: Reader, listing: Listing): Promise<Withdrawal[]> {
-  return await pageOf(db, listing).execute()
+  const position = await locate(db, 'withdrawals', listing)
+  return newestFirst(await pageOf(db, listing, position).execute(), position)
 }
 
 /** Like `list`, with when and why each withdrawal entered its status. */
@@ -362,8 +367,9 @@ export async function listWithChanges(
   db: Reader,
   listing: Listing,
 ): Promise<(Withdrawal & { changedAt: Date; reason: string | null })[]> {
-  return await db
-    .selectFrom(pageOf(db, listing).select('reason').as('w'))
+  const position = await locate(db, 'withdrawals', listing)
+  const rows = await db
+    .selectFrom(pageOf(db, listing, position).select('reason').as('w'))
     .select([
       'id',
       'memberId',
@@ -380,13 +386,16 @@ export async function listWithChanges(
       sql<Date>`(select e.created_at from events e where e.partner_id = ${listing.partnerId} and e.resource_id = w.id
                   order by e.sequence desc limit 1)`.as('changedAt'),
     )
-    .orderBy('createdAt', 'desc')
-    .orderBy('id', 'desc')
+    .orderBy('createdAt', readingOrder(position))
+    .orderBy('id', readingOrder(position))
     .execute()
+  return newestFirst(rows, position)
 }
 
-function pageOf(db: Reader, { partnerId, filter, page }: Listing) {
-  return filtered(db, { partnerId, filter })
+function pageOf(db: Reader, { partnerId, filter, page }: Listing, position: Position | undefined) {
+  const order = readingOrder(position)
+  const all = filtered(db, { partnerId, filter })
+  return (position === undefined ? all : all.where(isBeyond(position)))
     .select([
       'id',
       'memberId',
@@ -398,8 +407,8 @@ function pageOf(db: Reader, { partnerId, filter, page }: Listing) {
       'fee',
       'createdAt',
     ])
-    .orderBy('createdAt', 'desc')
-    .orderBy('id', 'desc')
+    .orderBy('createdAt', order)
+    .orderBy('id', order)
     .offset(page.skip)
     .limit(page.take)
 }

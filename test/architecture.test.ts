@@ -159,6 +159,7 @@ const sideDoors: Record<string, string[]> = {
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
   'withdrawals/intents': ['sandbox', 'cli'],
+  'withdrawals/lifecycle': ['sandbox'],
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
 }
 
@@ -265,6 +266,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     pay_cycles: 'finds due pay runs whose cycle is open',
   },
   sandbox: {
+    ledger_balances: 'shows what a funded member can withdraw',
     api_keys: 'finds the next instant at which something falls due for a partner, in one statement',
     member_jobs: 'finds the next instant at which something falls due for a partner, in one statement',
     partners: 'finds the next instant at which something falls due for a partner, in one statement',
@@ -276,6 +278,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     withdrawals: 'finds the next instant at which something falls due for a partner, in one statement',
   },
   settlements: { partners: 'reads the shortfall policy' },
+  'src/tasks.ts': { sandbox_clocks: 'queues work by real time, which a partner’s clock may be ahead of' },
   statements: {
     ledger_balances: 'a statement is computed from the books in one statement',
     ledger_transfers: 'a statement is computed from the books in one statement',

@@ -93,6 +93,19 @@ export async function claimUnresolved(tx: Tx, { now, countMax, nextPollAt, scope
   return due.map(toPayout)
 }
 
+/**
+ * Brings the next step with the bank forward: ends the hold, or the wait for the next poll. A withdrawal that waits for nothing
+ * is left alone.
+ */
+export async function hasten(
+  tx: Tx,
+  { partnerId, withdrawalId, now }: { partnerId: string; withdrawalId: string; now: Date },
+): Promise<void> {
+  await sql`
+    update withdrawals set due_at = ${now}
+     where partner_id = ${partnerId} and id = ${withdrawalId} and due_at > ${now}`.execute(tx)
+}
+
 /** The effect of a bank report: it changed the withdrawal, was known already, or contradicts an earlier one. */
 export type ReportEffect = {
   result: 'changed' | 'known' | 'contradiction'

@@ -5,7 +5,8 @@ import { brokenConstraint } from '../database/errors.ts'
 import { Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
-import { type Decision, decideAll, lockAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
+import { type Decision, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
+import { currenciesOf, lockMembers } from './locks.ts'
 import { select, toMember } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
 import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
@@ -116,15 +117,9 @@ export async function currencyOf(
   db: Reader,
   { partnerId, memberId }: { partnerId: string; memberId: string },
 ): Promise<Currency> {
-  const found = await db
-    .selectFrom('members as m')
-    .innerJoin('tiers as t', join => join.onRef('t.partnerId', '=', 'm.partnerId').onRef('t.name', '=', 'm.tier'))
-    .select('t.currency')
-    .where('m.partnerId', '=', partnerId)
-    .where('m.id', '=', memberId)
-    .executeTakeFirst()
-  if (found === undefined) throw memberNotFound(memberId)
-  return found.currency
+  const currency = (await currenciesOf(db, { partnerId, memberIds: [memberId] })).get(memberId)
+  if (currency === undefined) throw memberNotFound(memberId)
+  return currency
 }
 
 /** A member matches if every given list contains the member's value. E-mails are case-insensitive. */
@@ -200,7 +195,7 @@ async function carryOut(
   { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
 ): Promise<Decision> {
   const partnerId = partner.id
-  await lockAll(tx, { partnerId, memberIds: [command.memberId], since: now })
+  await lockMembers(tx, { partnerId, memberIds: [command.memberId] })
   const decision = await decideOne(tx, { partner, command, now })
   await sql`savepoint member_write`.execute(tx)
   try {

@@ -8,5 +8,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exitCode = 1
 })
 
-// Not process.exit: the output may still be on its way into a pipe.
-process.exitCode = await run(process.argv.slice(2), process)
+const code = await run(process.argv.slice(2), process)
+// Not process.exit: the output may still be on its way into a pipe. A failed write has set the exit code already.
+if (code !== 0) process.exitCode = code

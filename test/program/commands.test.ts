@@ -1,5 +1,10 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterEach, expect, test, vi } from 'vitest'
 import {
+  baseEnvironment,
   type Environment,
   get,
   newDatabase,
@@ -120,6 +125,15 @@ test('--help exits with code 0', async () => {
   for (const { args, code, stdout, stderr } of await allOf([['--help'], ['tier', 'set', '--help']]))
     expect({ args, code, stderr, isEmpty: stdout === '' }).toEqual({ args, code: 0, stderr: '', isEmpty: false })
 })
+
+if (existsSync('/dev/full')) {
+  test('a command that cannot write its output exits with code 1 and says why', async () => {
+    const script = fileURLToPath(new URL('../../cli/openwage.ts', import.meta.url))
+    const command = ['-c', '"$@" > /dev/full', 'sh', process.execPath, script, '--help']
+    const failure = await promisify(execFile)('sh', command, { env: baseEnvironment }).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: 1, stderr: expect.stringMatching(/^openwage: .*no space left/) })
+  })
+}
 
 test('a monthly cycle cannot be anchored on a day that some months lack', async () => {
   const [refusal] = await allOf([['partner', 'create', 'Acme', '--cycle-anchor', '2026-01-31']], await newDatabase())

@@ -23,6 +23,7 @@ addPaging(
         'Rejected',
       ]),
     ),
+  'memberJob',
 )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('job list', 'job list --status AwaitingReview Processing'))

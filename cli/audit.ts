@@ -9,7 +9,6 @@ import { withDatabase } from './with-database.ts'
 
 export const auditCommand = addPaging(
   new Command('audit')
-    .description('Show who changed what, by command or API request, newest first. See docs/operations/audit.md.')
     .option('--partner <partner>', 'only this partner')
     .option('--resource <id>', 'only this resource: a member id, a key id, a tier name, …')
     .option('--actor <actor>', 'only this actor: an API key id, or user@host')

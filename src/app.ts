@@ -11,6 +11,7 @@ import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
+import type { Tasks } from './tasks.ts'
 import { tierRoutes } from './tiers/routes.ts'
 import { withdrawalRoutes } from './withdrawals/routes.ts'
 
@@ -31,8 +32,18 @@ export async function buildApp(context: ApiContext, { hasDocs = true }: { hasDoc
   settlementRoutes(app, context)
   statementRoutes(app, context)
   eventRoutes(app, context)
+  // Loaded on a sandbox only.
+  if (context.mode === 'sandbox')
+    (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, await sandboxTasks(context))
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()
   return app
+}
+
+/** What the worker does, for operations of the sandbox that do it at once. */
+async function sandboxTasks({ db, now }: ApiContext): Promise<Partial<Tasks>> {
+  const { internalTasks, payoutTasks } = await import('./registered-tasks.ts')
+  const { simulatedBank } = await import('./payouts/simulated-bank.ts')
+  return { ...internalTasks, ...payoutTasks(simulatedBank({ db, now })) }
 }

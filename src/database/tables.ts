@@ -234,6 +234,21 @@ export type DB = {
     cursor: string
     readAt: Date
   }
+  sandboxClockMoves: {
+    partnerId: string
+    id: string
+    idempotencyKey: string | null
+    startsAt: Date
+    target: Date
+    ran: Generated<unknown>
+    leasedBy: string | null
+    leasedUntil: Date | null
+    endedAt: Date | null
+  }
+  sandboxClocks: {
+    partnerId: string
+    offsetMs: bigint
+  }
   schemaCompatibility: {
     migration: string
     compatibleWith: string
@@ -249,6 +264,18 @@ export type DB = {
     carried: Generated<bigint>
     writtenOff: Generated<bigint>
   }
+  simulatedBankFaults: {
+    partnerId: string
+    sequence: Generated<bigint>
+    fault: 'contradiction' | 'duplicate' | 'error' | 'late' | 'timeout' | 'unknown_reference'
+    remaining: number
+  }
+  simulatedBankInstructions: {
+    partnerId: string
+    reference: string
+    outcome: 'failed' | 'hold' | 'paid' | 'returned'
+    reason: string | null
+  }
   simulatedBankPayments: {
     reference: string
     behaviour: string
@@ -256,6 +283,7 @@ export type DB = {
     currency: Currency
     submissions: Generated<number>
     receivedAt: Date
+    partnerId: string | null
   }
   simulatedBankReports: {
     sequence: Generated<bigint>
@@ -263,6 +291,7 @@ export type DB = {
     outcome: 'failed' | 'paid' | 'returned'
     reason: string | null
     reportedAt: Date
+    partnerId: string | null
   }
   stateEdges: {
     entity: string

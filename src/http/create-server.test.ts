@@ -320,6 +320,7 @@ describe('on the wire', () => {
       'cache-control: no-store',
       'x-request-id: req_',
       'ratelimit: ',
+      'x-should-retry: false',
     ]) {
       expect(answer.head).toContain(header)
     }
@@ -397,6 +398,7 @@ describe('on the wire', () => {
   test('a request that never ends is cut off with an answer', { timeout: 40_000 }, async () => {
     const answer = parsed(await send('POST /v1/pay/withdrawals/intent HTTP/1.1\r\nHost: x\r\nContent-Le'))
     expect(answer.status).toBe(408)
+    expect(answer.head).toContain('x-should-retry: true')
     expect(answer.issues[0]?.code).toBe('BadRequest')
   })
 })

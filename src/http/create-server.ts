@@ -103,7 +103,7 @@ export function createServer(
     },
   }).withTypeProvider<TypeBoxTypeProvider>()
 
-  const admit = admission({ db, mode, now })
+  const { admit, forgetKeys } = admission({ db, mode, now })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
   const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
@@ -123,7 +123,9 @@ export function createServer(
   })
 
   app.decorate('isDraining', false)
+  app.decorate('forgetKeys', forgetKeys)
   app.decorateRequest('now')
+  app.decorateRequest('clockOffsetMs', 0)
   app.decorateRequest('deadline')
   app.decorateRequest('partner')
   app.decorateRequest('keyId')

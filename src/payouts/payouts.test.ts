@@ -629,7 +629,14 @@ const submit = async (payouts: (withdrawals.Payout | undefined)[]) =>
     payouts.flatMap(payout =>
       payout === undefined
         ? []
-        : [{ reference: payout.withdrawalId, amount: payout.netAmount, account: payout.account }],
+        : [
+            {
+              partnerId: payout.partnerId,
+              reference: payout.withdrawalId,
+              amount: payout.netAmount,
+              account: payout.account,
+            },
+          ],
     ),
     AbortSignal.timeout(1_000),
   )

@@ -264,7 +264,8 @@ async function payOut(tx: Tx, { now }: { now: Date }): Promise<void> {
   const bank = simulatedBank({ db: tx, now: () => now })
   const payouts = await submitDue(tx, { now, countMax: bank.paymentsMax, nextPollAt: backOffFrom(now) })
   const partnerOf = new Map(payouts.map(({ withdrawalId, partnerId }) => [withdrawalId, partnerId]))
-  const payments = payouts.map(({ withdrawalId, netAmount: amount, account }) => ({
+  const payments = payouts.map(({ partnerId, withdrawalId, netAmount: amount, account }) => ({
+    partnerId,
     reference: withdrawalId,
     amount,
     account,

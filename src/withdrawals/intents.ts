@@ -9,6 +9,7 @@ import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { lockOfMembers } from '../members/locks.ts'
 import { type Money, toWire } from '../money.ts'
+import { inScope, type Scope } from '../tasks.ts'
 import { addMinutes } from '../time.ts'
 import { readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
@@ -210,11 +211,14 @@ export function completeSql(completed: { partnerId: string; intent: Intent }[]) 
  * Expires intents that are past their time, at most `countMax`. Safe to run twice: only pending ones change.
  * @returns how many expired
  */
-export async function expireDue(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+export async function expireDue(
+  tx: Tx,
+  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+): Promise<number> {
   const { rows } = await sql<Quoted & { partnerId: string }>`
     update withdrawal_intents i set status = 'expired'
       from (select partner_id, id from withdrawal_intents
-             where status = 'pending' and expires_at <= ${now}
+             where status = 'pending' and expires_at <= ${now} ${inScope(scope)}
              order by expires_at limit ${countMax} for update skip locked) due
      where i.partner_id = due.partner_id and i.id = due.id
     returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.amount as gross_amount, i.fee, i.net as net_amount, i.currency`.execute(

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { AccountDetails } from '../bank-accounts/schema.ts'
-import { pageFields, pageQuery, totalField } from '../http/list.ts'
+import { cursorQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
 import { termFields } from '../tiers/schema.ts'
@@ -228,6 +228,7 @@ export const WithdrawalQuery = Type.Object(
       }),
     ),
     ...pageQuery,
+    ...cursorQuery('withdrawal'),
   },
   strict,
 )

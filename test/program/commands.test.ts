@@ -1,12 +1,22 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { type Environment, get, newDatabase, newDataDir, openwage, start, tamper, tidyUp } from './program.ts'
+import {
+  type Environment,
+  get,
+  newDatabase,
+  newDataDir,
+  openwage,
+  openwageProcess,
+  serve,
+  tamper,
+  tidyUp,
+} from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
 test('an operator can create a partner, a tier and a key that works until it is revoked', async () => {
-  const database = await newDatabase()
-  const service = await start(database, ['--api'])
+  const database = await newDatabase({ hasDemo: true })
+  const service = await serve(database)
   const partner = await created(['partner', 'create', 'Created By Hand'], database)
   await created(
     ['tier', 'set', partner.id, 'Silver', '--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000'],
@@ -38,8 +48,8 @@ test('migrate is safe to repeat and to run concurrently, and commands that need 
 })
 
 test('ledger verify passes on what the service has booked, and names a row that was tampered with', async () => {
-  const database = await newDatabase()
-  await (await start(database)).stop()
+  const database = await newDatabase({ hasDemo: true })
+  await (await serve(database)).stop()
   expect(await openwage(['ledger', 'verify'], database)).toMatchObject({ code: 0, stderr: '' })
 
   const [changed] = await tamper(
@@ -48,7 +58,7 @@ test('ledger verify passes on what the service has booked, and names a row that 
       where member_id = (select min(member_id) from ledger_balances where available > 0)
       returning member_id, available`,
   )
-  const mismatch = await openwage(['ledger', 'verify'], database)
+  const mismatch = await openwageProcess(['ledger', 'verify'], database)
   expect(mismatch.code).toBe(3)
   expect(mismatch.stdout).toMatch(
     new RegExp(`BROKEN.*\n.*${String(changed?.member_id)}.* found available ${String(changed?.available)}, owed 0`),
@@ -90,6 +100,22 @@ test('invalid usage exits with code 2 and a one-line message', async () => {
     expect(stderr, args.join(' ')).toMatch(/^(openwage: .+\nAdd --help|Usage: )/)
     expect(stderr).not.toMatch(/^ +at /m)
   }
+})
+
+test('a process exits with the code of its command, and writes results to stdout and reasons to stderr', async () => {
+  const database = await newDatabase()
+  const outcomes = await Promise.all(
+    [['--help'], ['tier', 'set', '--help'], ['partner', 'list'], ['key', 'list', 'par_none'], ['nonsense']].map(args =>
+      openwageProcess(args, database),
+    ),
+  )
+  expect(outcomes).toEqual([
+    { code: 0, stdout: expect.stringMatching(/^Usage: openwage [\s\S]+Exit codes: /), stderr: '' },
+    { code: 0, stdout: expect.stringMatching(/^Usage: openwage tier set /), stderr: '' },
+    { code: 0, stdout: '(none)\n', stderr: '' },
+    { code: 1, stdout: '', stderr: expect.stringMatching(/^openwage: There is no partner par_none; /) },
+    { code: 2, stdout: '', stderr: expect.stringMatching(/^openwage: unknown command 'nonsense'\nAdd --help/) },
+  ])
 })
 
 test('--help exits with code 0', async () => {

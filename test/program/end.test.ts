@@ -37,7 +37,7 @@ test('a Ctrl-C that arrives twice, from the terminal and from npm, still stops c
 
 // Concurrent, because one of them waits for nine seconds.
 test.concurrent('a service started by npm exits when npm is killed', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const pid = await killedNpm(database)
   await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000 })
 })
@@ -69,7 +69,7 @@ test.concurrent('a graceful stop finishes running requests and accepts no new on
 })
 
 test.concurrent('after SIGTERM, /readyz fails first while other requests are still served', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await start({ ...database, OPENWAGE_DRAIN_SECONDS: '3' })
   const ready = async () => (await fetch(`${service.address}/readyz`)).status
   expect(await ready()).toBe(200)
@@ -82,7 +82,7 @@ test.concurrent('after SIGTERM, /readyz fails first while other requests are sti
 })
 
 test.concurrent('a separate worker serves its own health probes, and the API warns while no worker is running', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const worker = await start(database, ['--worker'])
   const health = await healthAddress(worker)
   expect(await (await fetch(`${health}/readyz`)).json()).toMatchObject({
@@ -152,7 +152,7 @@ test('if PostgreSQL is killed at any moment of a start, the service comes up or 
 })
 
 test.concurrent('a graceful stop rejects an unfinished body and an unfinished upload', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
   const service = await start({ ...database, TMPDIR: folder })
   const headers = { 'x-api-key': service.key }
@@ -181,7 +181,7 @@ test.concurrent('a graceful stop rejects an unfinished body and an unfinished up
 })
 
 test('a service killed during an upload leaves no file behind', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
   const service = await start({ ...database, TMPDIR: folder })
   const upload = request(`${service.address}/v1/members/jobs/csv`, {
@@ -200,7 +200,7 @@ test('a service killed during an upload leaves no file behind', async () => {
 })
 
 test.concurrent('a request stuck in PostgreSQL delays the exit by ten seconds at most', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await start(database)
   await tamper(
     database,
@@ -222,7 +222,7 @@ test.concurrent('a request stuck in PostgreSQL delays the exit by ten seconds at
 })
 
 test('a start whose output is closed stops without a stack trace', async () => {
-  const { DATABASE_URL } = await newDatabase()
+  const { DATABASE_URL } = await newDatabase({ hasDemo: true })
   const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
   const child = spawn(process.execPath, [script, 'start'], {
     env: { ...baseEnvironment, DATABASE_URL, PORT: '0' },

@@ -5,7 +5,7 @@ vi.setConfig({ testTimeout: 120_000 })
 afterAll(tidyUp)
 
 test('a kill while a file is read leaves no trace, and a job killed while it is applied resumes after a restart', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   let service = await start(database)
   const { key } = service
   const count = 12_000

@@ -13,6 +13,7 @@ export const auditCommand = addPaging(
     .option('--resource <id>', 'only this resource: a member id, a key id, a tier name, …')
     .option('--actor <actor>', 'only this actor: an API key id, or user@host')
     .addOption(new Option('--action <action...>', 'only these actions').choices(auditLog.actions)),
+  'auditEntry',
 )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('audit', 'audit --partner par_… --action tier.set', 'audit --resource mem_… --json'))

@@ -21,6 +21,7 @@ addPaging(
         'Rejected',
       ]),
     ),
+  'memberJob',
 )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('job list', 'job list --status AwaitingReview Processing'))

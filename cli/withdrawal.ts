@@ -74,6 +74,7 @@ addPaging(
     .addOption(new Option('--status <status...>', 'only these statuses').choices(statuses))
     .option('--partner <partner>', 'only this partner')
     .option('--member <member>', 'only this member'),
+  'withdrawal',
 )
   .option('--json', 'print JSON')
   .addHelpText(

@@ -33,7 +33,7 @@ export type BatchDb = Database<'batches'>
 /** One open transaction. Operations take it first and never open or keep one themselves. */
 export type Tx = Transaction<DB>
 
-/** What a statement runs on if it may run both inside and outside a transaction. */
+/** A database or a transaction on it, for statements that may run inside or outside a transaction. */
 export type Reader = Kysely<DB>
 
 /** One page of a list: how many entries to skip, and how many to return. */

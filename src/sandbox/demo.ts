@@ -283,7 +283,7 @@ async function applyFinalStates(
   { partner, team, now }: { partner: Partner; team: Team; now: Date },
 ): Promise<void> {
   for (const { demo, memberId } of team) {
-    if (demo.stays === 'inactive') await members.remove(tx, { partner, memberId, now })
+    if (demo.stays === 'inactive') await members.change(tx, { partner, command: { type: 'Offboard', memberId }, now })
     const account = accountOf(demo)
     if (demo === failing && account !== null) {
       await members.setUncheckedAccount(tx, { partnerId: partner.id, memberId, account, now })

@@ -34,7 +34,7 @@ export type MemberFacts = {
   withdrawalsThisCycle: number
 }
 
-/** What a member sees before confirming: `grossAmount` leaves their pay, `netAmount` reaches their account. */
+/** A quote, as the member sees it before confirming: `grossAmount` leaves their pay, `netAmount` reaches their account. */
 export type Quote = {
   memberId: string
   payCycleId: string

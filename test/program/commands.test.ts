@@ -96,6 +96,8 @@ test('invalid usage exits with code 2 and a one-line message', async () => {
     ['partner', 'create', ''],
     ['partner', 'create', 'Acme', '--time-zone', 'Mars/Base'],
     ['tier', 'set', 'par_x', 'Gold'],
+    ['withdrawal', 'list', '--before', 'xxx'],
+    ['audit', '--before', 'w_01kah4pzc5e4r8v2m6t0x9y3bd'],
     ['tier', 'set', 'par_x', 'Gold', '--currency', 'GBP', '--lower-limit', '10.00', '--upper-limit', '20000'],
   ]
   for (const { args, code, stdout, stderr } of await allOf(wrong)) {

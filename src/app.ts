@@ -9,6 +9,7 @@ import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
+import { requestRoutes } from './requests/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
 import { tierRoutes } from './tiers/routes.ts'
@@ -31,6 +32,7 @@ export async function buildApp(context: ApiContext, { hasDocs = true }: { hasDoc
   settlementRoutes(app, context)
   statementRoutes(app, context)
   eventRoutes(app, context)
+  requestRoutes(app, context)
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()

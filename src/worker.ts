@@ -13,6 +13,7 @@ import { memberJobTasks } from './member-imports/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
 import type { Rail } from './payouts/rail.ts'
 import { payoutTasks } from './payouts/tasks.ts'
+import { requestTasks } from './requests/tasks.ts'
 import type { TaskContext, Tasks } from './tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 import { beat, limits as heartbeatLimits, signOff } from './workers/heartbeats.ts'
@@ -23,6 +24,7 @@ const tasks = {
   ...closingTasks,
   ...withdrawalTasks,
   ...idempotencyTasks,
+  ...requestTasks,
   ...ledgerTasks,
   ...eventTasks,
   ...floatTasks,

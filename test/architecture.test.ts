@@ -40,6 +40,7 @@ const slices = [
   'pay-cycles',
   'pay-runs',
   'payouts',
+  'requests',
   'sandbox',
   'settlements',
   'statements',
@@ -150,6 +151,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rail': ['src/main.ts', 'src/worker.ts'],
   'payouts/rules': ['sandbox'],
   'payouts/simulated-bank': ['sandbox', 'src/main.ts'],
+  'requests/recorder': ['src/main.ts'],
   'sandbox/demo': ['cli'],
   'tiers/rules': ['sandbox', 'withdrawals', 'cli'],
   'tiers/schema': ['withdrawals'],
@@ -207,6 +209,7 @@ const owners: Record<string, string> = {
   float_references: 'float',
   audit_log: 'audit-log',
   idempotency_keys: 'idempotency',
+  request_log: 'requests',
   worker_heartbeats: 'workers',
   events: 'events',
 }
@@ -257,6 +260,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     ledger_balances: 'decides under the members’ locks how pay is split between available and owed',
     pay_cycles: 'finds due pay runs whose cycle is open',
   },
+  requests: { partners: 'deletes old requests partner by partner, along the index' },
   settlements: { partners: 'reads the shortfall policy' },
   statements: {
     ledger_balances: 'a statement is computed from the books in one statement',

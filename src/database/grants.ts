@@ -100,6 +100,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   payRunLines: { insert: true },
   payRuns: { insert: true, update: ['payCycleId', 'status', 'availableAt', 'revertedAt'] },
   railCursors: { insert: true, update: ['cursor', 'readAt'] },
+  requestLog: { insert: true, delete: true },
   schemaCompatibility: {},
   settlementLines: { insert: true },
   simulatedBankPayments: { insert: true, update: ['submissions'] },

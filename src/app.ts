@@ -9,6 +9,7 @@ import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
+import { requestRoutes } from './requests/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
 import type { Tasks } from './tasks.ts'
@@ -35,6 +36,7 @@ export async function buildApp(context: ApiContext, { hasDocs = true }: { hasDoc
   // Loaded on a sandbox only.
   if (context.mode === 'sandbox')
     (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, await sandboxTasks(context))
+  requestRoutes(app, context)
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()

@@ -89,6 +89,13 @@ export function isIdOf(kind: IdKind, cell: string): boolean {
   return cell.startsWith(`${idPrefixes[kind]}_`) && cell.length <= idLengthMax && !cell.includes('\0')
 }
 
+const generatedForm = new RegExp(`^(${Object.values(idPrefixes).join('|')})_[${base32}]{26}$`)
+
+/** Whether a value has the form of an id that we generate, so that it can hold nothing else: no name, no e-mail. */
+export function isGeneratedId(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= idLengthMax && generatedForm.test(value)
+}
+
 /** Returns the example id for the documentation. It is constant, so that generated files are reproducible. */
 export function exampleId(kind: IdKind): string {
   return `${idPrefixes[kind]}_01kah4pzc5e4r8v2m6t0x9y3bd`

@@ -5,6 +5,7 @@ import { idempotencyTasks } from './idempotency/tasks.ts'
 import { ledgerTasks } from './ledger/tasks.ts'
 import { memberJobTasks } from './member-imports/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
+import { requestTasks } from './requests/tasks.ts'
 import type { Tasks } from './tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 
@@ -17,6 +18,7 @@ export const internalTasks = {
   ...closingTasks,
   ...withdrawalTasks,
   ...idempotencyTasks,
+  ...requestTasks,
   ...ledgerTasks,
   ...eventTasks,
   ...floatTasks,

@@ -14,6 +14,7 @@ export type TaskName =
   | 'expire-member-jobs'
   | 'forget-member-jobs'
   | 'forget-idempotency-keys'
+  | 'forget-requests'
   | 'fold-float-changes'
   | 'number-event-feeds'
   | 'watch-floats'

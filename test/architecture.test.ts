@@ -40,6 +40,7 @@ const slices = [
   'pay-cycles',
   'pay-runs',
   'payouts',
+  'requests',
   'sandbox',
   'settlements',
   'statements',
@@ -153,6 +154,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rail': ['src/main.ts', 'src/worker.ts'],
   'payouts/rules': ['sandbox'],
   'payouts/simulated-bank': ['sandbox', 'src/app.ts', 'src/main.ts'],
+  'requests/recorder': ['src/main.ts'],
   'sandbox/demo': ['cli'],
   'tiers/rules': ['sandbox', 'withdrawals', 'cli'],
   'tiers/schema': ['withdrawals'],
@@ -215,6 +217,7 @@ const owners: Record<string, string> = {
   float_references: 'float',
   audit_log: 'audit-log',
   idempotency_keys: 'idempotency',
+  request_log: 'requests',
   worker_heartbeats: 'workers',
   events: 'events',
 }
@@ -265,6 +268,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     ledger_balances: 'decides under the members’ locks how pay is split between available and owed',
     pay_cycles: 'finds due pay runs whose cycle is open',
   },
+  requests: { partners: 'deletes old requests partner by partner, along the index' },
   sandbox: {
     ledger_balances: 'shows what a funded member can withdraw',
     api_keys: 'finds the next instant at which something falls due for a partner, in one statement',

@@ -13,7 +13,7 @@ export type Position = Cursor & { createdAt: Date }
  */
 export async function locate(
   db: Reader,
-  table: 'withdrawals' | 'pay_runs' | 'member_jobs',
+  table: 'withdrawals' | 'pay_runs' | 'member_jobs' | 'request_log',
   { partnerId, cursor }: { partnerId: string; cursor: Cursor | undefined },
 ): Promise<Position | undefined> {
   if (cursor === undefined) return undefined

@@ -102,6 +102,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   railCursors: { insert: true, update: ['cursor', 'readAt'] },
   sandboxClockMoves: { insert: true, update: ['ran', 'leasedBy', 'leasedUntil', 'endedAt'] },
   sandboxClocks: { insert: true, update: ['offsetMs'] },
+  requestLog: { insert: true, delete: true },
   schemaCompatibility: {},
   settlementLines: { insert: true },
   simulatedBankFaults: { insert: true, update: ['remaining'] },

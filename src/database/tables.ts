@@ -234,6 +234,22 @@ export type DB = {
     cursor: string
     readAt: Date
   }
+  requestLog: {
+    partnerId: string
+    id: string
+    requestId: string | null
+    createdAt: Date
+    method: string
+    route: string | null
+    path: string
+    status: number
+    durationMs: number
+    keyId: string
+    idempotencyKey: string | null
+    isReplayed: boolean
+    errorCodes: string[]
+    resourceId: string | null
+  }
   sandboxClockMoves: {
     partnerId: string
     id: string

@@ -12,6 +12,7 @@ export function answerError(
   unavailabilityLog: UnavailabilityLog,
 ): FastifyReply {
   const refusal = error instanceof Problem ? error : problemOf(error, request)
+  request.refusal = refusal
   if (refusal.status === 503) unavailabilityLog.add(error, request.id)
   else if (refusal.status >= 500) request.log.error({ err: error, requestId: request.id }, 'request failed')
   // A malformed URL is refused before any hook has run.

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type TSchema, Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import { type ProblemName, problem } from '../errors.ts'
+import { type ProblemName, problem, problems } from '../errors.ts'
 import * as float from '../float/float.ts'
 import { keyCacheMs } from '../http/auth.ts'
 import { operation } from '../http/operation.ts'
@@ -13,12 +13,13 @@ import { amountMax, fromWire, toWire } from '../money.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
-import { addFault, listFaults } from '../payouts/simulated-bank.ts'
+import { addFault, listFaults, testAccounts } from '../payouts/simulated-bank.ts'
 import type { Tasks } from '../tasks.ts'
 import { parseDuration, parseInstant } from '../time.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { hasArrived, type InstructionName, instructBank } from './bank.ts'
 import { ClockDriver } from './clock-driver.ts'
+import { make, tierOf } from './fixtures.ts'
 import * as moves from './moves.ts'
 import {
   BankFaults,
@@ -32,8 +33,10 @@ import {
   Paused,
   SandboxClock,
   SandboxWithdrawal,
+  TestValues,
 } from './schema.ts'
 import { runAtOnce } from './tasks-at-once.ts'
+import { provocable, provokeHeader, type Reaches, rows } from './test-values.ts'
 
 const limits = {
   // A move that takes longer is answered 202, and goes on.
@@ -325,6 +328,46 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
     )
   }
 
+  app.get(
+    '/v1/sandbox/test-values',
+    {
+      config: { scope: 'pay:write', answerMsMax: limits.answerMsMax },
+      schema: sandboxOperation({
+        id: 'getSandboxTestValues',
+        summary: 'Get test values',
+        description:
+          'For every error code and every transition of a state, the complete request that provokes it. Each can be sent as it stands, with your key, once: the members, intents and withdrawals that it needs are made by this call. A body that is a text is sent as it is, any other one as JSON. Also lists the bank accounts by what the simulated bank does with them.',
+        success: { status: 200, description: 'The test values.', schema: TestValues },
+        problems: ['UnprocessableEntity'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { partner, now } = request
+        const tier = await tierOf(tx, partner.id)
+        const values: object[] = []
+        for (const row of rows) {
+          const made = await make(tx, row.needs, { partner, tier, now })
+          values.push({ reaches: reachesOnWire(row.reaches), request: row.request(made, tier), note: row.note })
+        }
+        return { status: 200, body: { accounts: testAccounts, values } }
+      }),
+  )
+
+  // Known to a sandbox only, and only after the key was accepted.
+  app.addHook('preHandler', async request => {
+    const name = request.headers[provokeHeader]
+    if (name === undefined || request.partner === undefined) return
+    const provoked = provocable.find(each => each === name)
+    if (provoked === undefined) {
+      const message = `${provokeHeader} is one of ${provocable.join(', ')}`
+      throw problem('HeaderValidation', message, { path: provokeHeader })
+    }
+    if (provoked === 'InternalServerError') throw new Error(`Provoked by ${provokeHeader}`)
+    const isRetried = provoked === 'RateLimitExceeded' || provoked === 'ServiceUnavailable'
+    throw problem(provoked, `Provoked by ${provokeHeader}`, {}, isRetried ? { 'retry-after': '1' } : {})
+  })
+
   async function clockBody(reader: Reader, partnerId: string) {
     const offsetMs = await readOffsetMs(reader, partnerId)
     const move = await moves.findLatest(reader, partnerId)
@@ -368,6 +411,12 @@ const pauses = [
   },
   { verb: 'resume', isPaused: false, summary: 'Resume withdrawals', description: 'Ends a pause. Idempotent.' },
 ] as const
+
+function reachesOnWire(reaches: Reaches) {
+  if (!('problem' in reaches)) return { transition: reaches }
+  const { code, status } = problems[reaches.problem]
+  return { code, status }
+}
 
 function moveBody({ startsAt, target, ran }: moves.Move) {
   return {

@@ -6,6 +6,7 @@ import { GivenDuration, GivenInstant, Instant } from '../time.ts'
 import { statuses } from '../withdrawals/lifecycle.ts'
 import { type ReasonCode, reasons } from './bank.ts'
 import { dueKinds, nextKinds } from './due.ts'
+import { type Scenario, scenarios } from './scenarios.ts'
 
 const strict = { additionalProperties: false }
 
@@ -196,4 +197,11 @@ export const TestValues = Type.Object(
     ),
   },
   { title: 'SandboxTestValues', ...strict },
+)
+
+const ScenarioName = Type.Enum(Object.keys(scenarios) as Scenario[], { type: 'string' })
+export const Seed = Type.Object({ scenario: ScenarioName }, strict)
+export const Seeded = Type.Object(
+  { scenario: ScenarioName, members: Type.Integer({ minimum: 0 }) },
+  { title: 'SandboxSeeded', ...strict },
 )

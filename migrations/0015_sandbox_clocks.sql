@@ -54,3 +54,55 @@ create table simulated_bank_faults (
   remaining integer not null check (remaining between 0 and 1000),
   primary key (partner_id, sequence)
 );
+
+-- Rows that are kept forever can be deleted by a reset only: by the function below, which the owner of the tables made, and
+-- which works on a sandbox only. A setting alone would not do: every role can make one.
+create or replace function refuse_change() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'DELETE' and old.partner_id = current_setting('openwage.resetting', true)
+     and current_user = (select pg_catalog.pg_get_userbyid(relowner) from pg_catalog.pg_class where oid = tg_relid)
+     and exists (select from public.installation where mode = 'sandbox')
+  then
+    return old;
+  end if;
+  raise exception '% is append-only', tg_argv[0]
+    using errcode = 'check_violation', constraint = 'append_only', table = tg_argv[0];
+end $$;
+
+-- Deletes what a partner of a sandbox has: every row of every table with a partner_id, except the partner's keys, tiers,
+-- clock, audit log and place in the feed. Only an owner may delete from tables that are append-only for the program.
+create function reset_sandbox_partner(partner text) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  kept constant text[] := array['api_keys', 'tiers', 'tier_versions', 'sandbox_clocks', 'audit_log', 'event_feeds',
+                                'idempotency_keys'];
+  remaining text[];
+  next_table text;
+begin
+  if not exists (select from public.installation where mode = 'sandbox') then
+    raise exception 'only a partner of a sandbox can be reset' using errcode = 'insufficient_privilege';
+  end if;
+  perform set_config('openwage.resetting', partner, true);
+  select array_agg(c.relname::text) into remaining
+    from pg_attribute a join pg_class c on c.oid = a.attrelid
+   where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+     and a.attname = 'partner_id' and not a.attisdropped and c.relname <> all(kept);
+  while cardinality(remaining) > 0 loop
+    -- One that no other of them refers to.
+    select t.name into next_table from unnest(remaining) as t (name)
+     where not exists (
+       select from pg_constraint k
+        where k.contype = 'f' and k.confrelid = format('public.%I', t.name)::regclass and k.conrelid <> k.confrelid
+          and k.conrelid in (select format('public.%I', other.name)::regclass from unnest(remaining) as other (name)))
+     limit 1;
+    if next_table is null then
+      raise exception 'the tables % refer to each other in a circle', remaining;
+    end if;
+    execute format('delete from public.%I where partner_id = $1', next_table) using partner;
+    remaining := array_remove(remaining, next_table);
+  end loop;
+  -- The record of the request that resets is completed after this.
+  delete from public.idempotency_keys where partner_id = partner and status is not null;
+  perform set_config('openwage.resetting', '', true);
+end $$;
+revoke execute on function reset_sandbox_partner(text) from public;

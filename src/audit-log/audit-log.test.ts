@@ -48,6 +48,8 @@ const recordedOnSandbox: Record<string, Action | { because: string }> = {
   fundSandboxFloat: 'float.fund',
   pauseSandbox: 'partner.pause',
   resumeSandbox: 'partner.resume',
+  seedSandbox: 'partner.reset',
+  resetSandbox: 'partner.reset',
 }
 
 const account = { accountHolder: 'Wilhelmina Secretive', sortCode: '089999', accountNumber: '66374958' }
@@ -218,6 +220,8 @@ test('operations of a sandbox leave the rows of the changes that they make', asy
   await post('/v1/sandbox/pause')
   await post('/v1/sandbox/pause')
   await post('/v1/sandbox/resume')
+  await post('/v1/sandbox/seed', { scenario: 'fresh' })
+  await post('/v1/sandbox/reset')
   const expected = Object.values(recordedOnSandbox).filter(each => typeof each === 'string')
   const found = await entries(mine)
   expect(

@@ -32,6 +32,11 @@ export async function raiseOffset(
     update sandbox_clocks set offset_ms = greatest(offset_ms, ${offsetMs}) where partner_id = ${partnerId}`.execute(tx)
 }
 
+/** Sets the partner's clock back to real time. Only as part of a reset, which leaves nothing that was done by the clock. */
+export async function resetOffset(tx: Tx, partnerId: string): Promise<void> {
+  await sql`update sandbox_clocks set offset_ms = 0 where partner_id = ${partnerId}`.execute(tx)
+}
+
 /** The partners that share real time, and each partner whose clock is ahead. A task runs once for each scope. */
 export async function scopesOf(db: Reader): Promise<{ scope: Scope; offsetMs: number }[]> {
   const { rows } = await sql<{ partnerId: string; offsetMs: bigint }>`

@@ -35,6 +35,17 @@ const byIban: ReadonlyMap<string, Behaviour> = new Map([
   ['DE95000000000000000005', 'twice'],
   ['DE68000000000000000006', 'lost'],
 ])
+
+/** The accounts that the bank treats in a special way. A sort code goes with any account number. */
+export const testAccounts: { sortCode: string; accountNumber: string; iban: string; behaviour: Behaviour }[] = [
+  ...bySortCode,
+].map(([sortCode, behaviour]) => ({
+  sortCode,
+  accountNumber: '12345678',
+  iban: [...byIban].find(([, each]) => each === behaviour)?.[0] ?? '',
+  behaviour,
+}))
+
 const byAmount: ReadonlyMap<bigint, Behaviour> = new Map([
   [6_601n, 'failed'],
   [6_602n, 'returned'],

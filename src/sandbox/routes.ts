@@ -1,25 +1,30 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type TSchema, Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import { type ProblemName, problem } from '../errors.ts'
+import { type ProblemName, problem, problems } from '../errors.ts'
 import * as float from '../float/float.ts'
 import { keyCacheMs } from '../http/auth.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
+import * as memberImports from '../member-imports/member-imports.ts'
 import * as members from '../members/members.ts'
 import { amountMax, fromWire, toWire } from '../money.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
-import { addFault, listFaults } from '../payouts/simulated-bank.ts'
+import { addFault, listFaults, testAccounts } from '../payouts/simulated-bank.ts'
 import type { Tasks } from '../tasks.ts'
 import { parseDuration, parseInstant } from '../time.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { hasArrived, type InstructionName, instructBank } from './bank.ts'
 import { ClockDriver } from './clock-driver.ts'
+import { make, tierOf } from './fixtures.ts'
 import * as moves from './moves.ts'
+import { resetPartner } from './reset.ts'
+import { build, payMany, scenarios } from './scenarios.ts'
 import {
   BankFaults,
   BankReason,
@@ -32,14 +37,20 @@ import {
   Paused,
   SandboxClock,
   SandboxWithdrawal,
+  Seed,
+  Seeded,
+  TestValues,
 } from './schema.ts'
 import { runAtOnce } from './tasks-at-once.ts'
+import { provocable, provokeHeader, type Reaches, rows } from './test-values.ts'
 
 const limits = {
   // A move that takes longer is answered 202, and goes on.
   moveMsMax: 20_000,
   // The move, the wait for caches of keys, and the answer.
   answerMsMax: 30_000,
+  // Ten thousand members are deleted, or invited and paid.
+  seedMsMax: 120_000,
 }
 
 /**
@@ -146,7 +157,7 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
             return async () =>
               await runAtOnce(context, {
                 partnerId: partner.id,
-                names: ['submit-withdrawals', 'ask-about-withdrawals', 'read-rail-reports'],
+                names: bankTasks,
                 isDone: () => hasArrived(db, asked),
               })
           },
@@ -329,6 +340,118 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
     )
   }
 
+  app.post(
+    '/v1/sandbox/seed',
+    {
+      config: { scope: 'pay:write', answerMsMax: limits.seedMsMax },
+      schema: sandboxOperation({
+        id: 'seedSandbox',
+        summary: 'Seed the sandbox',
+        description: `Resets the sandbox and fills it with a scenario. ${Object.entries(scenarios)
+          .map(([name, what]) => `\`${name}\`: ${what}`)
+          .join(' ')}`,
+        body: Seed,
+        success: { status: 201, description: 'What the sandbox has now.', schema: Seeded },
+        problems: ['UnprocessableEntity'],
+      }),
+    },
+    async (request, reply) => {
+      const { partner, body } = request
+      const partnerId = partner.id
+      const { scenario } = body
+      return await withStartedWork(db, request, reply, {
+        async start(tx) {
+          await resetPartner(tx, { partnerId })
+          request.now = now()
+          const { jobId } = await build(tx, { partner, scenario, now: request.now })
+          if (jobId === null && scenario !== 'returned_payments') return async () => undefined
+          const names = jobId === null ? bankTasks : (['apply-member-jobs'] as const)
+          const isDone = async () =>
+            jobId === null || (await memberImports.find(db, { partnerId, jobId })).endedAt !== null
+          return async () => await runAtOnce(context, { partnerId, names, isDone })
+        },
+        async answer(tx) {
+          if (scenario === 'ten_thousand_members') await payMany(tx, { partner, now: request.now })
+          const count = await members.count(tx, { partnerId, filter: {} })
+          const details = { scenario }
+          return {
+            status: 201,
+            body: { scenario, members: count },
+            resourceId: partnerId,
+            audit: { action: 'partner.reset', details },
+          }
+        },
+      })
+    },
+  )
+
+  app.post(
+    '/v1/sandbox/reset',
+    {
+      config: { scope: 'pay:write', answerMsMax: limits.seedMsMax },
+      schema: sandboxOperation({
+        id: 'resetSandbox',
+        summary: 'Reset the sandbox',
+        description:
+          'Deletes everything of this partner: members, pay, withdrawals, the books, events, and answers to idempotency keys. Settings, tiers, API keys and the audit log stay. The clock shows real time again, and a pay cycle is open. New events go on after the old ones, so a reader of the feed starts again with `from=now`.',
+        success: { status: 200, description: 'The sandbox is empty.', schema: SandboxClock },
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { partner } = request
+        await resetPartner(tx, { partnerId: partner.id })
+        request.now = now()
+        await payCycles.openFirst(tx, { partner, now: request.now })
+        return {
+          status: 200,
+          body: await clockBody(tx, partner.id),
+          resourceId: partner.id,
+          audit: { action: 'partner.reset', details: { scenario: null } },
+        }
+      }),
+  )
+
+  app.get(
+    '/v1/sandbox/test-values',
+    {
+      config: { scope: 'pay:write', answerMsMax: limits.answerMsMax },
+      schema: sandboxOperation({
+        id: 'getSandboxTestValues',
+        summary: 'Get test values',
+        description:
+          'For every error code and every transition of a state, the complete request that provokes it. Each can be sent as it stands, with your key, once: the members, intents and withdrawals that it needs are made by this call. A body that is a text is sent as it is, any other one as JSON. Also lists the bank accounts by what the simulated bank does with them.',
+        success: { status: 200, description: 'The test values.', schema: TestValues },
+        problems: ['UnprocessableEntity'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { partner, now } = request
+        const tier = await tierOf(tx, partner.id)
+        const values: object[] = []
+        for (const row of rows) {
+          const made = await make(tx, row.needs, { partner, tier, now })
+          values.push({ reaches: reachesOnWire(row.reaches), request: row.request(made, tier), note: row.note })
+        }
+        return { status: 200, body: { accounts: testAccounts, values } }
+      }),
+  )
+
+  // Known to a sandbox only, and only after the key was accepted.
+  app.addHook('preHandler', async request => {
+    const name = request.headers[provokeHeader]
+    if (name === undefined || request.partner === undefined) return
+    const provoked = provocable.find(each => each === name)
+    if (provoked === undefined) {
+      const message = `${provokeHeader} is one of ${provocable.join(', ')}`
+      throw problem('HeaderValidation', message, { path: provokeHeader })
+    }
+    if (provoked === 'InternalServerError') throw new Error(`Provoked by ${provokeHeader}`)
+    const isRetried = provoked === 'RateLimitExceeded' || provoked === 'ServiceUnavailable'
+    throw problem(provoked, `Provoked by ${provokeHeader}`, {}, isRetried ? { 'retry-after': '1' } : {})
+  })
+
   async function clockBody(reader: Reader, partnerId: string) {
     const offsetMs = await readOffsetMs(reader, partnerId)
     const move = await moves.findLatest(reader, partnerId)
@@ -340,6 +463,8 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
     }
   }
 }
+
+const bankTasks = ['submit-withdrawals', 'ask-about-withdrawals', 'read-rail-reports'] as const
 
 const bankOperations = {
   submit: {
@@ -372,6 +497,12 @@ const pauses = [
   },
   { verb: 'resume', isPaused: false, summary: 'Resume withdrawals', description: 'Ends a pause. Idempotent.' },
 ] as const
+
+function reachesOnWire(reaches: Reaches) {
+  if (!('problem' in reaches)) return { transition: reaches }
+  const { code, status } = problems[reaches.problem]
+  return { code, status }
+}
 
 function moveBody({ startsAt, target, ran }: moves.Move) {
   return {

@@ -6,6 +6,7 @@ import { GivenDuration, GivenInstant, Instant } from '../time.ts'
 import { statuses } from '../withdrawals/lifecycle.ts'
 import { type ReasonCode, reasons } from './bank.ts'
 import { dueKinds, nextKinds } from './due.ts'
+import { type Scenario, scenarios } from './scenarios.ts'
 
 const strict = { additionalProperties: false }
 
@@ -138,3 +139,69 @@ export const MemberActivated = Type.Object(
 export const FloatFunded = Type.Object({ float: SignedMoney, free: SignedMoney }, { title: 'SandboxFloat', ...strict })
 
 export const Paused = Type.Object({ paused: Type.Boolean() }, { title: 'SandboxPaused', ...strict })
+
+const Code = Type.Object(
+  { code: Type.String(), status: Type.Integer() },
+  { ...strict, description: 'An error code, and its HTTP status.' },
+)
+const Transition = Type.Object(
+  {
+    transition: Type.Object(
+      {
+        entity: Type.Enum(['member', 'member_job', 'pay_cycle', 'pay_run', 'withdrawal_intent', 'withdrawal'], {
+          type: 'string',
+        }),
+        from: Type.String({ description: '`new`: there was none before.' }),
+        to: Type.String(),
+      },
+      strict,
+    ),
+  },
+  { ...strict, description: 'A transition of a state.' },
+)
+
+export const TestValues = Type.Object(
+  {
+    accounts: Type.Array(
+      Type.Object(
+        {
+          sortCode: Type.String(),
+          accountNumber: Type.String({ description: 'Any other one will do.' }),
+          iban: Type.String(),
+          behaviour: Type.String({ description: 'See docs/reference/simulated-bank.md.' }),
+        },
+        strict,
+      ),
+    ),
+    values: Type.Array(
+      Type.Object(
+        {
+          reaches: Type.Union([Code, Transition]),
+          request: Type.Object(
+            {
+              method: Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], { type: 'string' }),
+              path: Type.String(),
+              headers: Type.Optional(
+                Type.Record(Type.String(), Type.String(), {
+                  description: 'Beside your `x-api-key`, unless it is here.',
+                }),
+              ),
+              body: Type.Optional(Type.Unknown({ description: 'A text is sent as it is, anything else as JSON.' })),
+            },
+            strict,
+          ),
+          note: Type.String(),
+        },
+        { title: 'SandboxTestValue', ...strict },
+      ),
+    ),
+  },
+  { title: 'SandboxTestValues', ...strict },
+)
+
+const ScenarioName = Type.Enum(Object.keys(scenarios) as Scenario[], { type: 'string' })
+export const Seed = Type.Object({ scenario: ScenarioName }, strict)
+export const Seeded = Type.Object(
+  { scenario: ScenarioName, members: Type.Integer({ minimum: 0 }) },
+  { title: 'SandboxSeeded', ...strict },
+)

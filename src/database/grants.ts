@@ -36,6 +36,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   ledgerFloatChanges: { insert: true, delete: true },
   ledgerFloatTotals: { insert: true, update: ['floatBalance', 'pendingBalance'] },
   ledgerTransfers: { insert: true },
+  memberJobProgress: { insert: true, update: ['stepsDone'], delete: true },
   memberJobRows: { insert: true, delete: true },
   memberJobSteps: { insert: true, update: ['action', 'fault'], delete: true },
   memberJobs: {
@@ -49,6 +50,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'unchanged',
       'stepsDone',
       'appliedThrough',
+      'restAction',
       'reviewedAt',
       'reviewSince',
       'endedAt',

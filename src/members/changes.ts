@@ -93,7 +93,7 @@ type Writing = { partnerId: string; instructedAt: Date; now: Date }
  * Invites every member of a relation in one statement.
  * @param instructedAt as for `writeAll`
  * @param source a `select` of at most `countMax` rows with the columns of a new member, in stored form
- * @returns the ids of the invited members; the e-mail or `workerId` of the others belongs to another member
+ * @returns the number of rows, and the ids of those that were not invited: another member has the e-mail or the `workerId`
  */
 export async function inviteAll(
   tx: Tx,
@@ -104,7 +104,7 @@ export async function inviteAll(
     instructedAt,
     now,
   }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; instructedAt: Date; now: Date },
-): Promise<Set<string>> {
+): Promise<{ count: number; refusedIds: string[] }> {
   const partnerId = partner.id
   const emitted = events.emitFirstSql({
     ...{ partnerId, countMax, now },
@@ -113,12 +113,18 @@ export async function inviteAll(
     resourceId: sql`id`,
     data: { memberId: sql<string>`id`, status: sql.lit(statusAfter.invited) },
   })
-  const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{ id: string }>`
-    with invited as (
-      ${inserting(sql`(${source}) source`, { partnerId, instructedAt, now })} ${unlessTaken}
+  const activated = partner.autoActivate ? sql`array(select id from invited)::text[]` : sql`array[]::text[]`
+  const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{
+    count: number
+    refusedIds: string[]
+    activatedIds: string[]
+  }>`
+    with source as materialized (${source}), invited as (
+      ${inserting(sql`source`, { partnerId, instructedAt, now })} ${unlessTaken}
       returning id
     ), ${emitted}
-    select id from invited`
+    select (select count(*) from source)::integer as count, ${activated} as activated_ids,
+           array(select id from source except all select id from invited)::text[] as refused_ids`
   // Conflicts are rare, and checking each row for one costs a quarter of the insert.
   await sql`savepoint invitation`.execute(tx)
   const { rows } = await insert(sql``)
@@ -129,8 +135,8 @@ export async function inviteAll(
       return await insert(sql`on conflict do nothing`).execute(tx)
     })
   await sql`release savepoint invitation`.execute(tx)
-  const memberIds = rows.map(row => row.id)
-  if (partner.autoActivate) {
+  const { count = 0, refusedIds = [], activatedIds: memberIds = [] } = rows[0] ?? {}
+  if (memberIds.length > 0) {
     await setStatus(tx, { partnerId, memberIds, status: 'active', instructedAt, now })
     await emitAll(
       tx,
@@ -138,7 +144,7 @@ export async function inviteAll(
       { partnerId, now },
     )
   }
-  return new Set(memberIds)
+  return { count, refusedIds }
 }
 
 // Everything that commands are decided by. Each decision updates it.

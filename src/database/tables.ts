@@ -109,6 +109,11 @@ export type DB = {
     createdAt: Date
     memberSequence: bigint | null
   }
+  memberJobProgress: {
+    partnerId: string
+    jobId: string
+    stepsDone: number
+  }
   memberJobRows: {
     partnerId: string
     jobId: string
@@ -159,6 +164,7 @@ export type DB = {
     forgottenAt: Date | null
     offboardMax: number | null
     reviewSince: Date | null
+    restAction: Generated<'Invite' | 'Unchanged'>
   }
   members: {
     partnerId: string

@@ -15,6 +15,7 @@ import { type Listening, ListenProblem, listen } from './http/listening.ts'
 import type { App } from './http/server.ts'
 import type { Rail } from './payouts/rail.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
+import { RequestLog } from './requests/recorder.ts'
 import type { Clock } from './time.ts'
 import type { Worker } from './worker.ts'
 
@@ -169,8 +170,11 @@ export async function run(
   let app: App | undefined
   let listening: Listening | undefined
   let worker: Worker | undefined
+  const requestLog =
+    roles.api && settings.OPENWAGE_REQUEST_LOG === 'on' ? new RequestLog({ withCopying, log }) : undefined
   const stop = async ({ drainMs = 0 } = {}) => {
     await Promise.all([listening?.close({ drainMs }) ?? app?.close(), worker?.stop()])
+    await requestLog?.close()
   }
   const excess = await describeExcess(db)
   if (excess !== undefined) log.warn(excess)
@@ -179,7 +183,14 @@ export async function run(
     const context = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
-          { ...context, batchDb, withCopying, lanes: settings.OPENWAGE_LANES, hasRail: hasRail(settings) },
+          {
+            ...context,
+            batchDb,
+            withCopying,
+            lanes: settings.OPENWAGE_LANES,
+            hasRail: hasRail(settings),
+            recordRequest: requestLog?.record,
+          },
           { hasDocs: settings.OPENWAGE_DOCS === 'on' },
         )
       : await (await import('./http/health.ts')).buildHealthApp(context, {
@@ -197,7 +208,8 @@ export async function run(
     // Only once the port is bound: a process that cannot serve must not take work.
     if (roles.worker) {
       const { startWorker } = await import('./worker.ts')
-      worker = await startWorker({ db, log, now }, pool, railOf(settings, { db, log, now }))
+      const rail = railOf(settings, { db, log, now })
+      worker = await startWorker({ db, log, now }, pool, rail, { isSandbox: mode === 'sandbox' })
     }
     return {
       address: roles.api ? listening?.address : undefined,

@@ -11,6 +11,7 @@ import type { Currency } from '../src/money.ts'
 import { createKey, type Scope, scopes } from '../src/partners/api-keys.ts'
 import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings } from '../src/partners/partners.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
+import { RequestLog } from '../src/requests/recorder.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
 import { verifyAnswer } from './contract.ts'
@@ -76,7 +77,9 @@ export async function startHarness({
   const clock = testClock(startAt)
   const { db } = databases
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
-  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail })
+  const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
+  const recordRequest = requestLog.record
+  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail, recordRequest })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
@@ -120,6 +123,8 @@ export async function startHarness({
     /** Connected as the owner of the tables, for what the app role may not read or change. */
     ownerDb: asOwner.db,
     clock,
+    /** Writes the requests until now to the request log. */
+    flushRequestLog: () => requestLog.flush(),
     host,
     database,
     user,
@@ -172,6 +177,7 @@ export async function startHarness({
     },
     async stop() {
       await app.close()
+      await requestLog.close()
       await Promise.all([databases.close(), asOwner.close()])
     },
   }

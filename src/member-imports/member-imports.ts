@@ -1,12 +1,13 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { CopyInto } from '../database/copy.ts'
+import { type Cursor, isBeyondId, locate, newestFirst, readingOrder } from '../database/cursor.ts'
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { issuesMax, Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { type Decision, decideAll, type PartnerRules, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/fields.ts'
 import type { Partner } from '../partners/partners.ts'
-import { scheduleTask } from '../tasks.ts'
+import { inScope, partnerOf, type Scope, scheduleTask } from '../tasks.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
 import { applySome, emit, emitStatus, end, type Job, type Report, wavesMax } from './apply.ts'
@@ -214,10 +215,22 @@ export async function find(db: Reader, { partnerId, jobId }: { partnerId: string
   return toJob(row)
 }
 
-/** Newest first. */
-export async function list(db: Reader, { partnerId, page }: { partnerId: string; page: Page }): Promise<MemberJob[]> {
-  const rows = await select(db, partnerId).orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
-  return rows.map(toJob)
+/**
+ * Newest first.
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
+export async function list(
+  db: Reader,
+  { partnerId, page, cursor }: { partnerId: string; page: Page; cursor: Cursor | undefined },
+): Promise<MemberJob[]> {
+  await locate(db, 'member_jobs', { partnerId, cursor })
+  const all = select(db, partnerId)
+  const rows = await (cursor === undefined ? all : all.where(isBeyondId(cursor)))
+    .orderBy('id', readingOrder(cursor))
+    .offset(page.skip)
+    .limit(page.take)
+    .execute()
+  return newestFirst(rows, cursor).map(toJob)
 }
 
 export async function count(db: Reader, partnerId: string): Promise<number> {
@@ -250,12 +263,16 @@ export async function reject(tx: Tx, decision: Review): Promise<Reviewed> {
  * `job.rejected`.
  * @returns the number of expired jobs
  */
-export async function expireReviews(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+export async function expireReviews(
+  tx: Tx,
+  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+): Promise<number> {
   const { rows } = await sql<{ partnerId: string; jobId: string; reviewDays: number }>`
     select j.partner_id, j.id as job_id, p.review_days
       from member_jobs j join partners p on p.id = j.partner_id
      where j.ended_at is null and j.status = 'AwaitingReview'
        and coalesce(j.review_since, j.created_at) + make_interval(days => p.review_days) <= ${now}
+       ${inScope(scope, sql`j.partner_id`)}
      order by j.id limit ${countMax} for no key update of j skip locked`.execute(tx)
   for (const { partnerId, jobId, reviewDays } of rows) {
     await emit(tx, { partnerId, jobId, type: 'job.expired', status: 'Rejected', now })
@@ -264,7 +281,7 @@ export async function expireReviews(tx: Tx, { now, countMax }: { now: Date; coun
     await auditLog.record(tx, { partnerId, actor: auditLog.worker, change, now })
   }
   // The next jobs in the queues can start.
-  if (rows.length > 0) await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
+  if (rows.length > 0) await scheduleTask(tx, { task: 'apply-member-jobs', at: now, partnerId: partnerOf(scope) })
   return rows.length
 }
 
@@ -294,7 +311,7 @@ async function review(
   if (to === 'Rejected') await end(tx, { partnerId, jobId }, { status: to, now })
   else await emitStatus(tx, { partnerId, jobId, status: to, now })
   // This job can start, or the next one in the queue.
-  await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
+  await scheduleTask(tx, { task: 'apply-member-jobs', at: now, partnerId })
   return { job: await find(tx, { partnerId, jobId }), isRepeated: false }
 }
 
@@ -303,10 +320,13 @@ async function review(
  * Each partner's jobs are applied in the order in which they were sent.
  * @param except jobs to skip
  */
-export async function findNext(db: Reader, { except }: { except: string[] }): Promise<string | undefined> {
+export async function findNext(
+  db: Reader,
+  { except, scope }: { except: string[]; scope?: Scope | undefined },
+): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
     select j.id from member_jobs j
-     where j.ended_at is null and j.id <> all(${except}::text[])
+     where j.ended_at is null and j.id <> all(${except}::text[]) ${inScope(scope, sql`j.partner_id`)}
        and (j.status = 'Processing' or j.status = 'NotReady' and not exists (
              select from member_jobs ahead
               where ahead.partner_id = j.partner_id and ahead.ended_at is null
@@ -415,11 +435,11 @@ export async function noteGrowth(db: Db, { steps }: { steps: number }): Promise<
  */
 export async function forgetSome(
   tx: Tx,
-  { endedBefore, rowsMax, now }: { endedBefore: Date; rowsMax: number; now: Date },
+  { endedBefore, rowsMax, now, scope }: { endedBefore: Date; rowsMax: number; now: Date; scope?: Scope | undefined },
 ): Promise<boolean> {
   const { rows } = await sql<{ partnerId: string; jobId: string }>`
     select partner_id, id as job_id from member_jobs
-     where forgotten_at is null and ended_at < ${endedBefore}
+     where forgotten_at is null and ended_at < ${endedBefore} ${inScope(scope)}
      order by ended_at limit 1 for no key update skip locked`.execute(tx)
   const [job] = rows
   if (job === undefined) return false
@@ -540,7 +560,7 @@ async function insert(
   if (status === 'AwaitingReview') return
   if (status === 'Processing' && stepsOf(kind, plan) === 0) {
     await end(tx, { partnerId, jobId }, { status: 'Completed', now })
-  } else await scheduleTask(tx, { task: 'apply-member-jobs', at: now })
+  } else await scheduleTask(tx, { task: 'apply-member-jobs', at: now, partnerId })
 }
 
 function noSuchJob(): Problem {

@@ -8,6 +8,7 @@ import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { type Day, dayIn } from '../time.ts'
 import type { FieldName } from './fields.ts'
+import { instructedAtOf, lockMembers } from './locks.ts'
 import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
 import {
   decideActivation,
@@ -41,26 +42,19 @@ export type MemberCommand =
 /** The effect of one command on a member; `before` is undefined for a new member. */
 export type Decision = { before: Member | undefined; after: Member; changed: FieldName[]; steps: Step[] }
 
-/**
- * Locks the members in id order, the order of every statement that locks several.
- * @returns the members whose latest change was instructed after `since`
- */
+/** Locks the members. @returns those whose latest change was instructed after `since` */
 export async function lockAll(
   tx: Tx,
-  { partnerId, memberIds, since }: { partnerId: string; memberIds: string[]; since: Date },
+  { since, ...which }: { partnerId: string; memberIds: string[]; since: Date },
 ): Promise<Set<string>> {
-  const { rows } = await sql<{ id: string; isChanged: boolean }>`
-    select id, ${lastInstructedAt} > ${since} as is_changed from members
-     where partner_id = ${partnerId} and id = any(${memberIds}::text[])
-     order by id for no key update`.execute(tx)
-  return new Set(rows.filter(row => row.isChanged).map(row => row.id))
+  const members = await lockMembers(tx, which)
+  return new Set(members.filter(({ instructedAt }) => instructedAt > since).map(({ id }) => id))
 }
 
-/** SQL for when the partner gave the instruction behind a member's latest change. Members from before migration 7 lack it. */
-export const lastInstructedAt = sql`coalesce(members.instructed_at, members.updated_at)`
+export const lastInstructedAt = instructedAtOf('members')
 
 /**
- * Decides commands in order; each sees the effect of those before it. Writes nothing. Call `lockAll` first if `writeAll` is to
+ * Decides commands in order; each sees the effect of those before it. Writes nothing. Lock the members first if `writeAll` is to
  * write the decisions.
  * @returns for each command, in order, the decision or the problem
  */

@@ -253,11 +253,7 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
       withIdempotency(db, request, reply, async tx => {
         const { partner, params, now } = request
         const { memberId } = params
-        const { before, after } = await members.change(tx, {
-          partner,
-          command: { type: 'Activate', memberId },
-          now,
-        })
+        const { before, after } = await members.change(tx, { partner, command: { type: 'Activate', memberId }, now })
         const details = {
           changed: ['status'],
           before: { status: before?.status ?? null },

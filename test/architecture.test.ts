@@ -149,7 +149,7 @@ const sideDoors: Record<string, string[]> = {
   'members/schema': ['member-imports'],
   'partners/api-keys': ['http', 'sandbox', 'cli'],
   'partners/clocks': ['http', 'sandbox', 'src/worker.ts'],
-  'pay-cycles/deductions': ['settlements'],
+  'pay-cycles/deductions': ['sandbox', 'settlements'],
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
   'payouts/rail': ['src/main.ts', 'src/worker.ts'],
   'payouts/rules': ['sandbox'],

@@ -360,7 +360,7 @@ export async function applyNext(
   return { hasEnded: await applySome(tx, { job, partner, now, report }), steps: job.steps }
 }
 
-/** Notes how many actions of a running batch are done, in a transaction of its own: the batch commits only at its end. */
+/** Notes how many actions of a running batch are done, in a separate transaction: the batch commits only at its end. */
 export async function noteProgress(
   tx: Tx,
   { partnerId, jobId, stepsDone }: { partnerId: string; jobId: string; stepsDone: number },

@@ -127,7 +127,7 @@ describe('a logged request', () => {
     for (const { path } of all) expect(path.length).toBeLessThan(100)
   })
 
-  test('with the same x-request-id as another, even another partner’s, is an entry of its own', async () => {
+  test('with the same x-request-id as another, even another partner’s, is a separate entry', async () => {
     const headers = { 'x-request-id': 'req_01kah4pzc5e4r8v2m6t0x9y3bd' }
     await call('GET', '/v1/tiers', { headers })
     await call('GET', '/v1/members', { headers })

@@ -17,6 +17,7 @@ export type TaskName =
   | 'fold-float-changes'
   | 'number-event-feeds'
   | 'watch-floats'
+  | 'forget-webhook-deliveries'
 
 /** A task's dependencies. A task opens its own transactions and never calls an external system inside one. */
 export type TaskContext = { db: Db; log: Logger; now: Clock }

@@ -14,6 +14,10 @@ import { payRunTasks } from './pay-runs/tasks.ts'
 import type { Rail } from './payouts/rail.ts'
 import { payoutTasks } from './payouts/tasks.ts'
 import type { TaskContext, Tasks } from './tasks.ts'
+import type { Clock } from './time.ts'
+import { Delivery } from './webhooks/delivery.ts'
+import type { Sender } from './webhooks/send.ts'
+import { webhookTasks } from './webhooks/tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 import { beat, limits as heartbeatLimits, signOff } from './workers/heartbeats.ts'
 
@@ -26,6 +30,7 @@ const tasks = {
   ...ledgerTasks,
   ...eventTasks,
   ...floatTasks,
+  ...webhookTasks,
 } satisfies Partial<Tasks>
 
 // Tasks that call external systems can hang for as long as a call may take, so they have separate slots.
@@ -44,9 +49,15 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * Runs the background tasks until stopped, and survives an outage of PostgreSQL. Any number of workers may run
  * concurrently.
  * @param rail pays out withdrawals; null leaves them held
+ * @param options.sender sends webhook deliveries
+ * @param options.realNow the real clock: how long a claim lasts does not follow the clock of the tasks
  * @throws if the tasks cannot be started
  */
-export async function startWorker(context: TaskContext, pool: pg.Pool, rail: Rail | null): Promise<Worker> {
+export async function startWorker(
+  context: TaskContext,
+  pool: pg.Pool,
+  { rail, sender, realNow }: { rail: Rail | null; sender: Sender; realNow: Clock },
+): Promise<Worker> {
   // Without our type parsers: graphile-worker serialises job ids as JSON, which fails on bigint and would crash the process.
   const queue = openQueuePool(pool, { log: context.log, connectionsMax: queueConnectionsMax })
   const running: RunningRunner[] = []
@@ -71,11 +82,13 @@ export async function startWorker(context: TaskContext, pool: pg.Pool, rail: Rai
   try {
     for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))
     const heartbeat = await startHeartbeat(context, isWorking)
+    const delivery = new Delivery({ ...context, realNow, sender })
+    delivery.start()
     return {
       isWorking,
       async stop() {
         await heartbeat.stop()
-        await stop()
+        await Promise.all([stop(), delivery.stop()])
       },
     }
   } catch (error) {

@@ -13,6 +13,7 @@ import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
+import { Fence } from '../src/webhooks/fence.ts'
 import { verifyAnswer } from './contract.ts'
 
 /** A clock that only moves when a test moves it. */
@@ -74,9 +75,10 @@ export async function startHarness({
   // For changes that bypass the service. Connects lazily.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
   const clock = testClock(startAt)
+  const fence = new Fence({ allowsHttp: mode === 'sandbox', allowsLoopback: true, refusedPorts: [5432] })
   const { db } = databases
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
-  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail })
+  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail }, { fence })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
@@ -126,6 +128,7 @@ export async function startHarness({
     owner,
     superuser,
     mode,
+    fence,
     partner: mine.partner,
     key: mine.key,
     payCycle: mine.payCycle,
@@ -161,7 +164,7 @@ export async function startHarness({
     /** Stands in for a second process: the same API with separate connections. */
     async startSecond() {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
-      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, hasRail })
+      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, hasRail }, { fence })
       return {
         call: callerOf(secondApp),
         async stop() {

@@ -5,9 +5,7 @@ import type { Outcome } from './send.ts'
 
 const limits = {
   // Candidates of a round: enough that the slots of a process are shared among partners that each have 16 endpoints.
-  candidatesMax: 256,
-  // Of the 64 slots of a process, so that one partner cannot take them all.
-  slotsPerPartnerMax: 8,
+  candidatesMax: 512,
   // Pending deliveries of a disabled endpoint that are ended in one statement of some ten milliseconds.
   endedAtOnceMax: 5_000,
 }
@@ -60,8 +58,7 @@ export async function claim(
         from candidate c left join unnest(${[...busy.keys()]}::text[], ${[...busy.values()]}::int[])
              as b (partner_id, count) on b.partner_id = c.partner_id
     ), chosen as (
-      select partner_id, id from ranked where rank <= ${limits.slotsPerPartnerMax}
-       order by rank, due_at limit ${countMax}
+      select partner_id, id from ranked order by rank, due_at limit ${countMax}
     ), locked as (
       select w.partner_id, w.id from webhook_endpoints w
        where (w.partner_id, w.id) in (select partner_id, id from chosen) and ${isFree}
@@ -247,8 +244,10 @@ export async function release(
   await sql`
     update webhook_endpoints w
        set leased_until = null,
-           due_at = case when next.at is not null and w.deleted_at is null
-                         then greatest(next.at, w.blocked_until, ${now}) end
+           due_at = case when next.at is null or w.deleted_at is not null then null
+                         when w.enabled then greatest(next.at, w.blocked_until, ${now})
+                         -- What is pending is to be ended.
+                         else ${now} end
       from (select least(
               (select min(replay_at) from webhook_deliveries where partner_id = ${partnerId} and endpoint_id = ${id}),
               (select min(due_at) from webhook_deliveries where partner_id = ${partnerId} and endpoint_id = ${id})

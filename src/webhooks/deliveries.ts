@@ -1,8 +1,9 @@
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import type { EventType } from '../events/catalogue.ts'
+import * as events from '../events/events.ts'
 import { firstId, newId } from '../ids.ts'
-import { takes } from './fan-out.ts'
+import { fanOut, takes } from './fan-out.ts'
 import { lock } from './webhooks.ts'
 
 export const limits = {
@@ -10,6 +11,8 @@ export const limits = {
   keptDays: 30,
   // Of one request, in one statement of some hundred milliseconds. `hasMore` tells that there are more.
   replayedMax: 10_000,
+  // Events that a replay fans out first. Further ones are left to the worker, and to a later replay.
+  fannedOutMax: 500,
   // Attempts of a delivery that are listed: at most 1.6 MB of answers.
   attemptsMax: 100,
 }
@@ -139,6 +142,9 @@ export async function replay(
   tx: Tx,
   { partnerId, webhookId, replay, now }: OfEndpoint & { replay: Replay; now: Date },
 ): Promise<{ count: number; lastEventId: string | null; hasMore: boolean }> {
+  // An event must not be replayed before it is fanned out: its delivery would have no retries.
+  await events.numberFeed(tx, { partnerId, countMax: limits.fannedOutMax, waits: true })
+  await fanOut(tx, { partnerId, countMax: limits.fannedOutMax, waits: true, now })
   await lock(tx, { partnerId, webhookId })
   const chosen = chosenEvents({ partnerId, webhookId, replay, now })
   // One more than is replayed, to tell whether there is more.
@@ -164,7 +170,8 @@ function chosenEvents({ partnerId, webhookId, replay, now }: OfEndpoint & { repl
   const oldest = oldestId(now)
   const numbered = sql`
     select e.id from events e
-     where e.partner_id = ${partnerId} and e.position is not null and e.id >= ${oldest}`
+     where e.partner_id = ${partnerId} and e.id >= ${oldest}
+       and e.position <= (select f.position from webhook_feeds f where f.partner_id = ${partnerId})`
   if ('eventId' in replay) return sql`${numbered} and e.id = ${replay.eventId}`
   const after = sql`(${replay.after}::text is null or id > ${replay.after})`
   if ('failedSince' in replay) {

@@ -10,8 +10,8 @@ import { asksToSlowDown } from './rules.ts'
 import type { Sender } from './send.ts'
 
 const limits = {
-  // Endpoints that a process delivers to at once. With four requests each: the sockets and the memory of 256 requests.
-  turnsMax: 64,
+  // Endpoints that a process delivers to at once. With four requests each: 512 sockets, and 20 MB of bodies and answers.
+  turnsMax: 128,
   requestsPerEndpointMax: 4,
   deliveriesPerTurnMax: 200,
   // How long a turn starts requests. A slow endpoint then makes room for those that wait.
@@ -135,7 +135,7 @@ export class Delivery {
       const options = { partnerId, countMax: limits.numberedAtOnceMax, waits: false }
       await db.transaction().execute(tx => events.numberFeed(tx, options))
     }
-    const options = { partnerId, countMax: limits.eventsPerFanOutMax, now: now() }
+    const options = { partnerId, countMax: limits.eventsPerFanOutMax, waits: false, now: now() }
     return await db.transaction().execute(tx => fanOut(tx, options))
   }
 

@@ -26,14 +26,16 @@ export async function hasEndpoints(db: Reader): Promise<boolean> {
  * disabled it records that the event was skipped.
  *
  * Safe to run twice: how far the feed has been fanned out is recorded in the same transaction, under a lock.
+ * @param waits whether to wait for another process that fans out the same feed
  * @returns how many events were read; 0 if the feed is fanned out to its end, or another process is doing that
  */
 export async function fanOut(
   tx: Tx,
-  { partnerId, countMax, now }: { partnerId: string; countMax: number; now: Date },
+  { partnerId, countMax, waits, now }: { partnerId: string; countMax: number; waits: boolean; now: Date },
 ): Promise<number> {
   const { rows: feeds } = await sql<{ position: bigint }>`
-    select position from webhook_feeds where partner_id = ${partnerId} for update skip locked`.execute(tx)
+    select position from webhook_feeds where partner_id = ${partnerId}
+       for update ${waits ? sql`` : sql`skip locked`}`.execute(tx)
   const [feed] = feeds
   if (feed === undefined) return 0
   // Before the deliveries are written: the end of a turn decides under this lock when the endpoint is due next, and must see
@@ -66,7 +68,7 @@ export async function fanOut(
   return Number(rows[0]?.count)
 }
 
-/** SQL of the condition that an endpoint takes the type of an event; the same rule as `matches`. */
+/** SQL of the condition that an endpoint takes the type of an event: by the type, its group (`withdrawal.*`) or `*`. */
 export function takes(endpoint: string, event: string) {
   const [types, type] = [sql.ref(`${endpoint}.types`), sql.ref(`${event}.type`)]
   return sql`(array[${type}, split_part(${type}, '.', 1) || '.*', '*'] && ${types})`

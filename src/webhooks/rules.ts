@@ -1,5 +1,3 @@
-import type { EventType } from '../events/catalogue.ts'
-
 const secondMs = 1_000
 const minuteMs = 60 * secondMs
 const hourMs = 60 * minuteMs
@@ -26,11 +24,6 @@ export const retryWaitsMs = [
 export function nextAttemptAt({ failures, now, random }: { failures: number; now: Date; random: number }): Date | null {
   const waitMs = retryWaitsMs[failures - 1]
   return waitMs === undefined ? null : new Date(now.getTime() + waitMs * (1 + random / 5))
-}
-
-/** Whether an endpoint with these types gets events of this one: the type itself, its group (`withdrawal.*`) or all (`*`). */
-export function matches(types: readonly string[], type: EventType): boolean {
-  return types.includes(type) || types.includes('*') || types.includes(`${type.split('.')[0]}.*`)
 }
 
 export const flowLimits = {

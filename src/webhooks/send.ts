@@ -67,7 +67,7 @@ export class Sender {
     })
   }
 
-  /** Never throws: whatever goes wrong is the outcome. Redirects are not followed. */
+  /** Whatever goes wrong with the request is the outcome, not an error. Redirects are not followed. */
   async send(outgoing: Outgoing): Promise<Outcome> {
     const startedMs = performance.now()
     const answer = {
@@ -75,13 +75,14 @@ export class Sender {
       response: null as string | null,
       retryAfterSeconds: null as number | null,
     }
+    const headers = this.headersOf(outgoing)
     let error: AttemptError | null
     try {
       const url = this.fence.judgeUrl(outgoing.url)
       const sent = await request(url, {
         method: 'POST',
         dispatcher: this.agent,
-        headers: this.headersOf(outgoing),
+        headers,
         body: outgoing.body,
         signal: AbortSignal.timeout(limits.attemptMsMax),
       })

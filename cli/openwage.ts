@@ -16,6 +16,7 @@ import { partnerCommand } from './partner.ts'
 import { startCommand } from './start.ts'
 import { statusCommand } from './status.ts'
 import { tierCommand } from './tier.ts'
+import { webhooksCommand } from './webhooks.ts'
 import { withdrawalCommand } from './withdrawal.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
@@ -29,7 +30,7 @@ const program = new Command('openwage')
     `
 Settings are environment variables: DATABASE_URL, PORT, HOST, OPENWAGE_MODE, … (docs/reference/settings.md).
 Without DATABASE_URL, commands use the embedded PostgreSQL and start it if needed.
-The members commands call the API of a running service.
+The members and webhooks commands call the API of a running service.
 
 Exit codes: 0 success, 1 failure (the reason is on standard error), 2 invalid usage or settings,
 3 ledger verify found a mismatch. The status command has its own; see openwage status --help.
@@ -47,6 +48,7 @@ for (const command of [
   keyCommand,
   tierCommand,
   membersCommand,
+  webhooksCommand,
   floatCommand,
   memberCommand,
   withdrawalCommand,

@@ -102,11 +102,11 @@ export const Settings = Type.Object({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',
     examples: ['https://pay.example.com'],
-    description: 'Address of the API for the `openwage members` commands.',
+    description: 'Address of the API for the `openwage members` and `openwage webhooks` commands.',
   }),
   OPENWAGE_API_KEY: Type.String({
     default: '',
-    description: 'API key of the partner for the `openwage members` commands.',
+    description: 'API key of the partner for the `openwage members` and `openwage webhooks` commands.',
   }),
 })
 export type Settings = Static<typeof Settings>

@@ -11,6 +11,7 @@ import { findProgram } from './programs.ts'
 import { machineOf, noteFault, type Results, reportOf } from './report.ts'
 import { measureRounds } from './rounds.ts'
 import { buildTown } from './town.ts'
+import { measureWebhooks } from './webhooks.ts'
 
 // The product, a typical service and PostgreSQL alone, measured in turns: see README.md.
 
@@ -40,7 +41,16 @@ async function bench(options: Options): Promise<void> {
   const server = await openServer()
   const results: Results = {
     machine: machineOf({ postgresVersion: server.version, now: new Date() }),
-    ...{ cells: [], points: {}, starts: undefined, overload: undefined, imports: [], grown: [], invalid: [] },
+    ...{
+      cells: [],
+      points: {},
+      starts: undefined,
+      overload: undefined,
+      imports: [],
+      webhooks: undefined,
+      grown: [],
+      invalid: [],
+    },
   }
   console.log(results.machine)
   const { workloads, parts, productDir, typicalConnections, isQuick } = options
@@ -68,6 +78,7 @@ async function bench(options: Options): Promise<void> {
     }
     await measureImports(server, where, { rows: options.importRows, rounds: options.rounds, imported })
   }
+  if (parts.has('webhooks')) results.webhooks = await measureWebhooks(server, where, options)
   if (parts.has('growth')) {
     results.grown = await measureGrowth(server, where, options)
     for (const { size, workload, figures } of results.grown) {
@@ -81,7 +92,8 @@ async function bench(options: Options): Promise<void> {
 
 function requirePrograms({ workloads, parts }: Options): void {
   if (process.platform !== 'linux') throw new Error('This needs Linux: CPU times are read from /proc')
-  const sendsLoad = workloads.length > 0 || parts.has('overload') || parts.has('import') || parts.has('growth')
+  const sendsLoad =
+    workloads.length > 0 || parts.has('overload') || parts.has('import') || parts.has('webhooks') || parts.has('growth')
   if (sendsLoad && findProgram('wrk') === undefined) {
     throw new Error('wrk is missing: install the package wrk, on Debian by apt-get install wrk')
   }

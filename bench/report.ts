@@ -7,6 +7,7 @@ import type { Overload } from './overload.ts'
 import type { Point, Statement } from './pgbench.ts'
 import type { Side } from './service.ts'
 import type { Starts } from './start.ts'
+import { type Webhooks, webhooksTable } from './webhooks.ts'
 import type { WorkloadName } from './workloads.ts'
 
 type Cell = Figures & { workload: WorkloadName; connections: number; side: Side; round: number }
@@ -19,6 +20,7 @@ export type Results = {
   starts: Starts | undefined
   overload: Overload | undefined
   imports: Import[]
+  webhooks: Webhooks | undefined
   grown: Grown[]
   /** What must not be believed, and why. */
   invalid: string[]
@@ -32,7 +34,17 @@ export function noteFault(results: Results, what: string, fault: string | null):
 }
 
 /** Everything as Markdown, ready for docs/internals/performance.md. */
-export function reportOf({ machine, cells, points, starts, overload, imports, grown, invalid }: Results): string {
+export function reportOf({
+  machine,
+  cells,
+  points,
+  starts,
+  overload,
+  imports,
+  webhooks,
+  grown,
+  invalid,
+}: Results): string {
   const parts = [
     machine,
     ...(invalid.length === 0 ? [] : [`**Invalid:** ${invalid.join('; ')}.`]),
@@ -41,6 +53,7 @@ export function reportOf({ machine, cells, points, starts, overload, imports, gr
     ...(starts === undefined ? [] : [startLine(starts)]),
     ...(overload === undefined ? [] : [overloadTable(overload)]),
     ...(imports.length === 0 ? [] : [importTable(imports)]),
+    ...(webhooks === undefined ? [] : [webhooksTable(webhooks)]),
     ...(grown.length === 0 ? [] : [growthTable(grown)]),
   ]
   return parts.join('\n\n')

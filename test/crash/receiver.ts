@@ -19,8 +19,9 @@ export async function startReceiver(random: Random): Promise<Receiver> {
   const server = createServer((request, response) => {
     requests++
     request.resume().on('end', () => {
-      if (random.chance(1 / 50)) request.socket.destroy()
-      else if (random.chance(1 / 50)) response.writeHead(500).end()
+      const [isBroken, isRefused] = [random.chance(1 / 50), random.chance(1 / 50)]
+      if (isBroken) request.socket.destroy()
+      else if (isRefused) response.writeHead(500).end()
       else {
         accepted.add(String(request.headers['webhook-id']))
         response.end()

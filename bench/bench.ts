@@ -12,6 +12,7 @@ import { machineOf, noteFault, type Results, reportOf } from './report.ts'
 import { measureRequestLog } from './request-log.ts'
 import { measureRounds } from './rounds.ts'
 import { buildTown } from './town.ts'
+import { measureWebhooks } from './webhooks.ts'
 import { workloads as allWorkloads } from './workloads.ts'
 
 // The product, a typical service and PostgreSQL alone, measured in turns: see README.md.
@@ -49,6 +50,7 @@ async function bench(options: Options): Promise<void> {
       overload: undefined,
       logCosts: [],
       imports: [],
+      webhooks: undefined,
       grown: [],
       invalid: [],
     },
@@ -87,6 +89,7 @@ async function bench(options: Options): Promise<void> {
     }
     await measureImports(server, where, { rows: options.importRows, rounds: options.rounds, imported })
   }
+  if (parts.has('webhooks')) results.webhooks = await measureWebhooks(server, where, options)
   if (parts.has('growth')) {
     results.grown = await measureGrowth(server, where, options)
     for (const { size, workload, figures } of results.grown) {
@@ -105,6 +108,7 @@ function requirePrograms({ workloads, parts }: Options): void {
     parts.has('overload') ||
     parts.has('request-log') ||
     parts.has('import') ||
+    parts.has('webhooks') ||
     parts.has('growth')
   if (sendsLoad && findProgram('wrk') === undefined) {
     throw new Error('wrk is missing: install the package wrk, on Debian by apt-get install wrk')

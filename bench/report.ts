@@ -8,6 +8,7 @@ import type { Point, Statement } from './pgbench.ts'
 import type { LogCost } from './request-log.ts'
 import type { Side } from './service.ts'
 import type { Starts } from './start.ts'
+import { type Webhooks, webhooksTable } from './webhooks.ts'
 import type { WorkloadName } from './workloads.ts'
 
 type Cell = Figures & { workload: WorkloadName; connections: number; side: Side; round: number }
@@ -21,6 +22,7 @@ export type Results = {
   overload: Overload | undefined
   logCosts: LogCost[]
   imports: Import[]
+  webhooks: Webhooks | undefined
   grown: Grown[]
   /** What must not be believed, and why. */
   invalid: string[]
@@ -42,6 +44,7 @@ export function reportOf({
   overload,
   logCosts,
   imports,
+  webhooks,
   grown,
   invalid,
 }: Results): string {
@@ -54,6 +57,7 @@ export function reportOf({
     ...(overload === undefined ? [] : [overloadTable(overload)]),
     ...(logCosts.length === 0 ? [] : [logCostTable(logCosts)]),
     ...(imports.length === 0 ? [] : [importTable(imports)]),
+    ...(webhooks === undefined ? [] : [webhooksTable(webhooks)]),
     ...(grown.length === 0 ? [] : [growthTable(grown)]),
   ]
   return parts.join('\n\n')

@@ -45,6 +45,7 @@ const slices = [
   'settlements',
   'statements',
   'tiers',
+  'webhooks',
   'withdrawals',
   'workers',
 ]
@@ -137,6 +138,7 @@ test('neither files nor folders import each other in a circle, types included', 
  */
 const sideDoors: Record<string, string[]> = {
   'audit/verify': ['cli'],
+  'events/catalogue': ['webhooks', 'cli'],
   'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
   'bank-accounts/schema': ['members', 'withdrawals'],
   'tabular/tabular': ['member-imports', 'settlements', 'cli'],
@@ -158,6 +160,11 @@ const sideDoors: Record<string, string[]> = {
   'sandbox/demo': ['cli'],
   'tiers/rules': ['sandbox', 'withdrawals', 'cli'],
   'tiers/schema': ['withdrawals'],
+  'webhooks/delivery': ['src/worker.ts'],
+  'webhooks/fence': ['src/app.ts', 'src/main.ts'],
+  'webhooks/openapi': ['src/app.ts'],
+  'webhooks/signing': ['cli'],
+  'webhooks/send': ['src/main.ts', 'src/worker.ts'],
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
   'withdrawals/intents': ['sandbox', 'cli'],
@@ -220,6 +227,11 @@ const owners: Record<string, string> = {
   idempotency_keys: 'idempotency',
   request_log: 'requests',
   worker_heartbeats: 'workers',
+  webhook_endpoints: 'webhooks',
+  webhook_secrets: 'webhooks',
+  webhook_feeds: 'webhooks',
+  webhook_deliveries: 'webhooks',
+  webhook_attempts: 'webhooks',
   events: 'events',
 }
 
@@ -287,6 +299,10 @@ const tableReads: Record<string, { [table: string]: string }> = {
   statements: {
     ledger_balances: 'a statement is computed from the books in one statement',
     ledger_transfers: 'a statement is computed from the books in one statement',
+  },
+  webhooks: {
+    events: 'fans events out, and makes the bodies of deliveries from them, in one statement',
+    event_feeds: 'finds the feeds that are numbered further than they are fanned out',
   },
   withdrawals: {
     events: 'explains a withdrawal by its events',

@@ -148,7 +148,7 @@ const sideDoors: Record<string, string[]> = {
   'members/schema': ['member-imports'],
   'partners/api-keys': ['http', 'sandbox', 'cli'],
   'partners/clocks': ['http', 'sandbox', 'src/worker.ts'],
-  'pay-cycles/deductions': ['settlements'],
+  'pay-cycles/deductions': ['sandbox', 'settlements'],
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
   'payouts/rail': ['src/main.ts', 'src/worker.ts'],
   'payouts/rules': ['sandbox'],
@@ -162,6 +162,14 @@ const sideDoors: Record<string, string[]> = {
   'withdrawals/lifecycle': ['sandbox'],
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
 }
+
+test('a live installation does not load the sandbox', () => {
+  const outside = modules.filter(({ file }) => file.startsWith('src/') && !file.startsWith('src/sandbox/'))
+  const statically = outside.filter(({ code }) => /from\s+'[^']*\/sandbox\/[^']*'/.test(code)).map(({ file }) => file)
+  expect(statically).toEqual([])
+  const onDemand = outside.filter(({ code }) => /import\('[^']*\/sandbox\/[^']*'\)/.test(code)).map(({ file }) => file)
+  expect(onDemand.sort()).toEqual(['src/app.ts', 'src/worker.ts'])
+})
 
 test('a slice is imported through its own file, or through a side door by the folders that are listed for it', () => {
   const used = new Set<string>()

@@ -12,6 +12,7 @@ import { machineOf, noteFault, type Results, reportOf } from './report.ts'
 import { measureRequestLog } from './request-log.ts'
 import { measureRounds } from './rounds.ts'
 import { buildTown } from './town.ts'
+import { workloads as allWorkloads } from './workloads.ts'
 
 // The product, a typical service and PostgreSQL alone, measured in turns: see README.md.
 
@@ -58,8 +59,12 @@ async function bench(options: Options): Promise<void> {
   const hasRounds = workloads.length > 0 || parts.has('pgbench')
   const isAlone = parts.has('start') || parts.has('overload')
   if (hasRounds || isAlone || parts.has('request-log')) {
-    const town = await buildTown(server, { folder, productDir, members: isQuick ? 10_000 : 100_000 })
-    console.log(`${town.one.members} members of one partner are there, and as many of a hundred`)
+    const startedAt = performance.now()
+    const hasHundred = workloads.some(name => allWorkloads[name].isOfHundred)
+    const town = await buildTown(server, { folder, productDir, members: isQuick ? 10_000 : 100_000, hasHundred })
+    const others = hasHundred ? ', and as many of a hundred others' : ''
+    const tookS = Math.round((performance.now() - startedAt) / 1_000)
+    console.log(`seeded ${town.one.members} members of one partner${others} in ${tookS} s`)
     if (hasRounds) await measureRounds({ server, town, where, options, results })
     if (isAlone) await measureProductAlone(server, town, { where, options, results })
     if (parts.has('request-log')) {

@@ -12,6 +12,7 @@ import { payRunRoutes } from './pay-runs/routes.ts'
 import { requestRoutes } from './requests/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
+import type { Tasks } from './tasks.ts'
 import { tierRoutes } from './tiers/routes.ts'
 import { withdrawalRoutes } from './withdrawals/routes.ts'
 
@@ -32,9 +33,19 @@ export async function buildApp(context: ApiContext, { hasDocs = true }: { hasDoc
   settlementRoutes(app, context)
   statementRoutes(app, context)
   eventRoutes(app, context)
+  // Loaded on a sandbox only.
+  if (context.mode === 'sandbox')
+    (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, await sandboxTasks(context))
   requestRoutes(app, context)
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()
   return app
+}
+
+/** What the worker does, for operations of the sandbox that do it at once. */
+async function sandboxTasks({ db, now }: ApiContext): Promise<Partial<Tasks>> {
+  const { internalTasks, payoutTasks } = await import('./registered-tasks.ts')
+  const { simulatedBank } = await import('./payouts/simulated-bank.ts')
+  return { ...internalTasks, ...payoutTasks(simulatedBank({ db, now })) }
 }

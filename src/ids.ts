@@ -17,6 +17,7 @@ const idPrefixes = {
   floatMovement: 'fm',
   auditEntry: 'aud',
   request: 'req',
+  clockMove: 'cm',
 } as const
 
 export type IdKind = keyof typeof idPrefixes

@@ -208,7 +208,8 @@ export async function run(
     // Only once the port is bound: a process that cannot serve must not take work.
     if (roles.worker) {
       const { startWorker } = await import('./worker.ts')
-      worker = await startWorker({ db, log, now }, pool, railOf(settings, { db, log, now }))
+      const rail = railOf(settings, { db, log, now })
+      worker = await startWorker({ db, log, now }, pool, rail, { isSandbox: mode === 'sandbox' })
     }
     return {
       address: roles.api ? listening?.address : undefined,

@@ -402,3 +402,20 @@ describe('on the wire', () => {
     expect(answer.issues[0]?.code).toBe('BadRequest')
   })
 })
+
+test.each([
+  ['of another type', { 'content-type': 'text/xml' }, 415],
+  ['with a wrong key', { 'x-api-key': 'wrong' }, 401],
+])('a large body %s is refused with an answer that a client finds after sending all of it', async (_, more, status) => {
+  const body = Buffer.alloc(8 * 1024 * 1024, ' ')
+  const headers = { host: 'x', 'x-api-key': harness.key, connection: 'close', 'content-length': body.length, ...more }
+  const socket = net.connect({ host: '127.0.0.1', port }).setEncoding('utf8')
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.write(`POST ${path} HTTP/1.1\r\n${head.join('')}\r\n`)
+  const { promise: sent, resolve, reject } = Promise.withResolvers<void>()
+  socket.once('error', reject).write(body, error => (error ? reject(error) : resolve()))
+  await sent
+  let answer = ''
+  for await (const text of socket) answer += text
+  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+})

@@ -7,7 +7,7 @@ import { Deadline } from '../deadline.ts'
 import { type Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { admission, isVersioned, needsKey } from './admission.ts'
-import { limits as bodyLimits, expectBody, readBody } from './bodies.ts'
+import { limits as bodyLimits, drainUnread, expectBody, readBody } from './bodies.ts'
 import { BodyTimeouts, disconnectSignal } from './body-timeouts.ts'
 import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
@@ -104,7 +104,7 @@ export function createServer(
     },
   }).withTypeProvider<TypeBoxTypeProvider>()
 
-  const admit = admission({ db, mode, now })
+  const { admit, forgetKeys } = admission({ db, mode, now })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
   const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
@@ -125,7 +125,9 @@ export function createServer(
   })
 
   app.decorate('isDraining', false)
+  app.decorate('forgetKeys', forgetKeys)
   app.decorateRequest('now')
+  app.decorateRequest('clockOffsetMs', 0)
   app.decorateRequest('receivedAt')
   app.decorateRequest('deadline')
   app.decorateRequest('partner')
@@ -212,7 +214,10 @@ export function createServer(
     throw methodTable.refusalOf(request)
   })
 
-  app.setErrorHandler((error, request, reply) => answerError(error, request, reply, unavailabilityLog))
+  app.setErrorHandler(async (error, request, reply) => {
+    await drainUnread(request, reply)
+    return answerError(error, request, reply, unavailabilityLog)
+  })
 
   app.addHook('onResponse', async (request, reply) => {
     log.info(

@@ -40,6 +40,11 @@ export async function documentation(app: App): Promise<() => object> {
         { name: 'Pay runs', description: 'Earned pay that members can withdraw.' },
         { name: 'Pay cycles', description: 'The days that one payday settles.' },
         { name: 'Events', description: 'A complete, ordered feed of all state changes.' },
+        {
+          name: 'Sandbox',
+          description:
+            'Move time and make the simulated bank speak. Only on a sandbox; a live installation answers 404. See docs/guides/sandbox.md.',
+        },
         { name: 'Service', description: 'Health, error codes and idempotency keys.' },
       ],
       components: {

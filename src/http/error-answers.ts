@@ -13,7 +13,7 @@ export function answerError(
 ): FastifyReply {
   const refusal = error instanceof Problem ? error : problemOf(error, request)
   request.refusal = refusal
-  if (refusal.status === 503) unavailabilityLog.note(error, request.id)
+  if (refusal.status === 503) unavailabilityLog.add(error, request.id)
   else if (refusal.status >= 500) request.log.error({ err: error, requestId: request.id }, 'request failed')
   // A malformed URL is refused before any hook has run.
   if (!reply.hasHeader('x-request-id')) reply.headers(commonHeaders(request.id))

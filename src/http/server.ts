@@ -18,10 +18,14 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** The process is about to stop: /readyz answers 503, and every answer closes its connection. */
     isDraining: boolean
+    /** Looks the partner's keys up again, because its clock has just started to move. */
+    forgetKeys(partnerId: string): void
   }
   interface FastifyRequest {
     /** The instant of the request. Everything it decides is decided as of this instant. */
     now: Date
+    /** How far `now` is ahead of real time: on a sandbox, each partner's clock can be moved. */
+    clockOffsetMs: number
     /** The real instant of the request, for logs. */
     receivedAt: Date
     deadline: Deadline

@@ -10,7 +10,7 @@ import { lockMembers } from '../members/locks.ts'
 import type { Currency, Money } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
-import { scheduleTask } from '../tasks.ts'
+import { inScope, type Scope, scheduleTask } from '../tasks.ts'
 import { addMinutes } from '../time.ts'
 import { balanceKey, type Line, opposite, type Payees, PayRunCheck, type PlacedLine, transfersOf } from './rules.ts'
 
@@ -54,7 +54,7 @@ export async function create(
   await insertLines(tx, { partnerId, payRunId: payRun.id, lines })
   await emitEvent(tx, 'scheduled', { partnerId, payRun, now })
   if (payRun.scheduledFor > now) {
-    await scheduleTask(tx, { task: 'make-pay-runs-available', at: payRun.scheduledFor })
+    await scheduleTask(tx, { task: 'make-pay-runs-available', at: payRun.scheduledFor, partnerId })
     return payRun
   }
   return await makeAvailable(tx, { partnerId, payRunId: payRun.id, now })
@@ -194,7 +194,7 @@ export async function list(
 /** Finds the scheduled pay runs whose grace period is over, oldest first. */
 export async function findDue(
   db: Reader,
-  { now, countMax }: { now: Date; countMax: number },
+  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
 ): Promise<{ partnerId: string; payRunId: string }[]> {
   return await db
     .selectFrom('payRuns as r')
@@ -204,7 +204,7 @@ export async function findDue(
     )
     .select(['r.partnerId', 'r.id as payRunId'])
     .where('r.status', '=', 'Scheduled')
-    .where('r.scheduledFor', '<=', now)
+    .where(sql<boolean>`r.scheduled_for <= ${now} ${inScope(scope, sql`r.partner_id`)}`)
     .orderBy('r.scheduledFor')
     .limit(countMax)
     .execute()

@@ -218,8 +218,9 @@ export function withdrawalRoutes(app: App, context: ApiContext): void {
       const wantsDetails = prefersRepresentation(request)
       return await withBatchIdempotency(request, reply, {
         submit(claim) {
-          const { partner, now, body } = request
-          return batches.complete({ partner, intentId: body.withdrawalIntentId, now, wantsDetails, claim })
+          const { partner, now, clockOffsetMs, body } = request
+          const intentId = body.withdrawalIntentId
+          return batches.complete({ partner, intentId, now, clockOffsetMs, wantsDetails, claim })
         },
         answerOf: ({ withdrawalId, details }: Completed) => ({
           status: 201,

@@ -13,7 +13,7 @@ const strict = { additionalProperties: false }
 export const NewWithdrawalIntent = Type.Object(
   {
     memberId: Id('member', 'The member who receives the money.'),
-    // Zero and less are refused as `AmountBelowLowerLimit`, which tells the limit.
+    // Zero and less are refused as `AmountBelowLowerLimit`, whose message has the limit.
     amount: Type.Unsafe<Static<typeof SignedMoney>>({
       ...SignedMoney,
       title: 'RequestedMoney',

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { baseEnvironment, newDatabase, openwage, type Service, start, tidyUp } from './program.ts'
+import { baseEnvironment, newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -13,10 +13,10 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 // One sandbox for all guides: none relies on what another leaves.
 let database: Awaited<ReturnType<typeof newDatabase>>
-let service: Service
+let service: Served
 beforeAll(async () => {
-  database = await newDatabase()
-  service = await start(database)
+  database = await newDatabase({ hasDemo: true })
+  service = await serve(database)
   const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
   // Without a hold the bank's answer need not be waited for.
   await openwage(['partner', 'set', partner.id, '--hold-seconds', '0'], database)

@@ -5,6 +5,7 @@ import type { Import } from './import.ts'
 import { median } from './median.ts'
 import type { Overload } from './overload.ts'
 import type { Point, Statement } from './pgbench.ts'
+import type { LogCost } from './request-log.ts'
 import type { Side } from './service.ts'
 import type { Starts } from './start.ts'
 import { type Webhooks, webhooksTable } from './webhooks.ts'
@@ -19,6 +20,7 @@ export type Results = {
   points: Partial<Record<Statement, Point[][]>>
   starts: Starts | undefined
   overload: Overload | undefined
+  logCosts: LogCost[]
   imports: Import[]
   webhooks: Webhooks | undefined
   grown: Grown[]
@@ -40,6 +42,7 @@ export function reportOf({
   points,
   starts,
   overload,
+  logCosts,
   imports,
   webhooks,
   grown,
@@ -52,6 +55,7 @@ export function reportOf({
     ...Object.entries(points).map(([statement, found]) => pgbenchTable(statement, found)),
     ...(starts === undefined ? [] : [startLine(starts)]),
     ...(overload === undefined ? [] : [overloadTable(overload)]),
+    ...(logCosts.length === 0 ? [] : [logCostTable(logCosts)]),
     ...(imports.length === 0 ? [] : [importTable(imports)]),
     ...(webhooks === undefined ? [] : [webhooksTable(webhooks)]),
     ...(grown.length === 0 ? [] : [growthTable(grown)]),
@@ -210,6 +214,17 @@ function overloadTable({ capacity, floods, limited }: Overload): string {
     `that sends ${figure(perSecond, 0)}/s: ${share(statuses.ok, requests)} are done, ` +
     `${share(statuses.tooMany, requests)} answered 429; p99 ${figure(p99Ms, 1)} ms.`
   )
+}
+
+function logCostTable(costs: LogCost[]): string {
+  return [
+    '| With the request log, over without it | × requests a second | × CPU a request | × p99 |',
+    '|---|---|---|---|',
+    ...costs.map(
+      ({ workload, perSecond, cpu, p99 }) =>
+        `| ${workload} | ${perSecond.toFixed(3)} | ${cpu.toFixed(3)} | ${p99.toFixed(2)} |`,
+    ),
+  ].join('\n')
 }
 
 function importTable(imports: Import[]): string {

@@ -6,6 +6,7 @@ import { reasonOf, systemClock } from '../src/main.ts'
 import { newSecret, sign } from '../src/webhooks/signing.ts'
 import { Api } from './api.ts'
 import { examples } from './help.ts'
+import { terminal, writeErrorLine, writeLine } from './terminal.ts'
 import { triggers } from './webhook-triggers.ts'
 
 const limits = {
@@ -16,9 +17,7 @@ const limits = {
   eventsPerRead: 100,
 }
 
-export const webhooksCommand = new Command('webhooks').description(
-  'Develop against webhooks without a public address, through the API of a running service (OPENWAGE_URL, OPENWAGE_API_KEY).',
-)
+export const webhooksCommand = new Command('webhooks')
 
 const listenCommand = webhooksCommand
   .command('listen')
@@ -35,13 +34,13 @@ const listenCommand = webhooksCommand
     const api = openApi(options)
     const { lastEventId } = await api.read<Feed>({ path: '/v1/events?from=now' })
     const forwarding = forward === undefined ? '' : ` Forwarding to ${forward}, signed with ${secret}.`
-    console.error(`Listening.${forwarding} Press Ctrl-C to stop.`)
+    writeErrorLine(`Listening.${forwarding} Press Ctrl-C to stop.`)
     for await (const event of follow(api, { types, lastEventId })) {
       const { timestamp, type, id } = event
-      console.log(json ? JSON.stringify(event) : `${timestamp}  ${type}  ${id}  ${JSON.stringify(event.data)}`)
+      writeLine(json ? JSON.stringify(event) : `${timestamp}  ${type}  ${id}  ${JSON.stringify(event.data)}`)
       if (forward === undefined) continue
       const outcome = await send(event, { url: forward, secret })
-      console.error(`  → ${outcome}`)
+      writeErrorLine(`  → ${outcome}`)
     }
   })
 
@@ -56,9 +55,9 @@ const triggerCommand = webhooksCommand
     await triggers[type]?.(api)
     const query = after === null ? '' : `&after=${after}`
     const { events } = await api.read<Feed>({ path: `/v1/events?take=1000${query}` })
-    for (const event of events) console.log(`${event.type}  ${event.id}`)
+    for (const event of events) writeLine(`${event.type}  ${event.id}`)
     if (!events.some(event => event.type === type))
-      console.error(`${type} follows when the worker and the simulated bank get to it, within a few minutes`)
+      writeErrorLine(`${type} follows when the worker and the simulated bank get to it, within a few minutes`)
   })
 
 for (const command of [listenCommand, triggerCommand]) {
@@ -112,7 +111,7 @@ async function send(event: Event, { url, secret }: { url: string; secret: string
 }
 
 function openApi(options: Address): Api {
-  const settings = readSettings(process.env)
+  const settings = readSettings(terminal().env)
   const key = (options.key ?? settings.OPENWAGE_API_KEY).trim()
   if (key === '') throw new SettingsProblem('No API key: set OPENWAGE_API_KEY; create a key with openwage key create')
   return new Api({ url: options.url ?? settings.OPENWAGE_URL, key })

@@ -9,8 +9,10 @@ import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
+import { requestRoutes } from './requests/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
+import type { Tasks } from './tasks.ts'
 import { tierRoutes } from './tiers/routes.ts'
 import type { Fence } from './webhooks/fence.ts'
 import { webhooksSection } from './webhooks/openapi.ts'
@@ -38,9 +40,20 @@ export async function buildApp(
   settlementRoutes(app, context)
   statementRoutes(app, context)
   eventRoutes(app, context)
+  // Loaded on a sandbox only.
+  if (context.mode === 'sandbox')
+    (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, await sandboxTasks(context))
+  requestRoutes(app, context)
   webhookRoutes(app, context, fence)
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()
   return app
+}
+
+/** What the worker does, for operations of the sandbox that do it at once. */
+async function sandboxTasks({ db, now }: ApiContext): Promise<Partial<Tasks>> {
+  const { internalTasks, payoutTasks } = await import('./registered-tasks.ts')
+  const { simulatedBank } = await import('./payouts/simulated-bank.ts')
+  return { ...internalTasks, ...payoutTasks(simulatedBank({ db, now })) }
 }

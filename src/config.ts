@@ -98,6 +98,13 @@ export const Settings = Type.Object({
     default: 'on',
     description: '`off` disables the documentation at /docs; /openapi.json is still served.',
   }),
+  OPENWAGE_REQUEST_LOG: Type.Unsafe<'on' | 'off'>({
+    type: 'string',
+    enum: ['on', 'off'],
+    default: 'on',
+    description:
+      '`off` stops recording requests for `GET /v1/requests`. A partner that sends 100 requests a second fills about 25 GB in the 7 days that they are kept.',
+  }),
   OPENWAGE_URL: Type.String({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',

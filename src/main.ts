@@ -15,6 +15,7 @@ import { type Listening, ListenProblem, listen } from './http/listening.ts'
 import type { App } from './http/server.ts'
 import type { Rail } from './payouts/rail.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
+import { RequestLog } from './requests/recorder.ts'
 import type { Clock } from './time.ts'
 import { Fence } from './webhooks/fence.ts'
 import type { Worker } from './worker.ts'
@@ -170,8 +171,11 @@ export async function run(
   let app: App | undefined
   let listening: Listening | undefined
   let worker: Worker | undefined
+  const requestLog =
+    roles.api && settings.OPENWAGE_REQUEST_LOG === 'on' ? new RequestLog({ withCopying, log }) : undefined
   const stop = async ({ drainMs = 0 } = {}) => {
     await Promise.all([listening?.close({ drainMs }) ?? app?.close(), worker?.stop()])
+    await requestLog?.close()
   }
   const excess = await describeExcess(db)
   if (excess !== undefined) log.warn(excess)
@@ -181,7 +185,14 @@ export async function run(
     const fence = fenceOf(settings)
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
-          { ...context, batchDb, withCopying, lanes: settings.OPENWAGE_LANES, hasRail: hasRail(settings) },
+          {
+            ...context,
+            batchDb,
+            withCopying,
+            lanes: settings.OPENWAGE_LANES,
+            hasRail: hasRail(settings),
+            recordRequest: requestLog?.record,
+          },
           { hasDocs: settings.OPENWAGE_DOCS === 'on', fence },
         )
       : await (await import('./http/health.ts')).buildHealthApp(context, {
@@ -204,6 +215,7 @@ export async function run(
         rail: railOf(settings, { db, log, now }),
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
+        isSandbox: mode === 'sandbox',
       })
     }
     return {

@@ -47,6 +47,22 @@ export function parseInstant(text: string, { decimals }: { decimals: 'up' | 'dow
   return new Date(decimals === 'up' && /[1-9]/.test(beyond) ? ms + 1 : ms)
 }
 
+/**
+ * A length of time in a request, ISO 8601: weeks, or days, hours, minutes and seconds. Years and months are rejected, because
+ * their length depends on when they begin. Parse it with `parseDuration`.
+ */
+export const GivenDuration = Type.String({
+  pattern: '^P([0-9]{1,4}W|(?=.)([0-9]{1,4}D)?(T(?=.)([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,8}S)?)?)$',
+  examples: ['P3D', 'PT15M'],
+})
+
+/** Parses a `GivenDuration` to milliseconds. */
+export function parseDuration(text: string): number {
+  const units = { W: 7 * msPerDay, D: msPerDay, H: msPerHour, M: 60_000, S: 1_000 }
+  const parts = [...text.matchAll(/([0-9]+)([WDHMS])/g)]
+  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[unit as keyof typeof units], 0)
+}
+
 /** A calendar day as text, '2026-03-31'. Never a Date: a day has no time zone. */
 export type Day = string
 

@@ -3,35 +3,15 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
-import { closingTasks } from './closing/tasks.ts'
 import { openQueuePool } from './database/connect.ts'
-import { eventTasks } from './events/tasks.ts'
-import { floatTasks } from './float/tasks.ts'
-import { idempotencyTasks } from './idempotency/tasks.ts'
-import { ledgerTasks } from './ledger/tasks.ts'
-import { memberJobTasks } from './member-imports/tasks.ts'
-import { payRunTasks } from './pay-runs/tasks.ts'
+import { scopesOf } from './partners/clocks.ts'
 import type { Rail } from './payouts/rail.ts'
-import { payoutTasks } from './payouts/tasks.ts'
-import type { TaskContext, Tasks } from './tasks.ts'
+import { internalTasks, payoutTasks } from './registered-tasks.ts'
+import type { TaskContext, TaskName, Tasks } from './tasks.ts'
 import type { Clock } from './time.ts'
 import { Delivery } from './webhooks/delivery.ts'
 import type { Sender } from './webhooks/send.ts'
-import { webhookTasks } from './webhooks/tasks.ts'
-import { withdrawalTasks } from './withdrawals/tasks.ts'
 import { beat, limits as heartbeatLimits, signOff } from './workers/heartbeats.ts'
-
-const tasks = {
-  ...payRunTasks,
-  ...memberJobTasks,
-  ...closingTasks,
-  ...withdrawalTasks,
-  ...idempotencyTasks,
-  ...ledgerTasks,
-  ...eventTasks,
-  ...floatTasks,
-  ...webhookTasks,
-} satisfies Partial<Tasks>
 
 // Tasks that call external systems can hang for as long as a call may take, so they have separate slots.
 const slots = { internal: 2, external: 3 }
@@ -51,13 +31,24 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * @param rail pays out withdrawals; null leaves them held
  * @param options.sender sends webhook deliveries
  * @param options.realNow the real clock: how long a claim lasts does not follow the clock of the tasks
+ * @param options.isSandbox whether partners have clocks, which can be moved
  * @throws if the tasks cannot be started
  */
 export async function startWorker(
   context: TaskContext,
   pool: pg.Pool,
-  { rail, sender, realNow }: { rail: Rail | null; sender: Sender; realNow: Clock },
+  {
+    rail,
+    sender,
+    realNow,
+    isSandbox = false,
+  }: { rail: Rail | null; sender: Sender; realNow: Clock; isSandbox?: boolean },
 ): Promise<Worker> {
+  const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
+  const scoped = isSandbox ? inEachScope : (tasks: Partial<Tasks>) => tasks
+  const external = payoutTasks(rail)
+  // Moving a clock runs tasks that call the bank.
+  const clockTasks = sandbox?.clockTasks({ ...internalTasks, ...external }) ?? {}
   // Without our type parsers: graphile-worker serialises job ids as JSON, which fails on bigint and would crash the process.
   const queue = openQueuePool(pool, { log: context.log, connectionsMax: queueConnectionsMax })
   const running: RunningRunner[] = []
@@ -66,10 +57,10 @@ export async function startWorker(
     await queue.end()
   }
   const startInternal = async () => {
-    const runner = await startRunner(context, queue, { tasks, concurrency: slots.internal })
+    const runner = await startRunner(context, queue, { tasks: scoped(internalTasks), concurrency: slots.internal })
     try {
       // Runs every task at once: work interrupted by a kill need not wait for the next minute.
-      for (const task of Object.keys(tasks)) await runner.addJob(task, undefined, roundOf(task))
+      for (const task of Object.keys(internalTasks)) await runner.addJob(task, undefined, roundOf(task))
     } catch (error) {
       // Otherwise the runner would keep the process alive, with no way for the caller to stop it.
       await stopRunner(runner)
@@ -77,7 +68,8 @@ export async function startWorker(
     }
     return runner
   }
-  const startExternal = () => startRunner(context, queue, { tasks: payoutTasks(rail), concurrency: slots.external })
+  const startExternal = () =>
+    startRunner(context, queue, { tasks: { ...scoped(external), ...clockTasks }, concurrency: slots.external })
   const isWorking = () => running.length === 2 && running.every(each => each.isRunning())
   try {
     for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))
@@ -95,6 +87,27 @@ export async function startWorker(
     await stop()
     throw error
   }
+}
+
+// They look at no time, so one run serves all partners.
+const timeless: ReadonlySet<TaskName> = new Set(['fold-float-changes', 'number-event-feeds'])
+
+/** Makes each task run for the partners that share real time, and for each other partner by its clock. */
+function inEachScope(tasks: Partial<Tasks>): Partial<Tasks> {
+  const wrapped = (Object.entries(tasks) as [TaskName, Tasks[TaskName]][]).map(([name, task]) => {
+    if (timeless.has(name)) return [name, task] as const
+    const inScopes = async (context: TaskContext) => {
+      const failures: unknown[] = []
+      for (const { scope, offsetMs } of await scopesOf(context.db)) {
+        const now = () => new Date(context.now().getTime() + offsetMs)
+        // One partner's failure must not keep the others' work undone.
+        await task({ ...context, scope, now }).catch(error => failures.push(error))
+      }
+      if (failures.length > 0) throw failures[0]
+    }
+    return [name, inScopes] as const
+  })
+  return Object.fromEntries(wrapped)
 }
 
 type Stoppable = { stop(): Promise<void> }

@@ -40,6 +40,7 @@ const slices = [
   'pay-cycles',
   'pay-runs',
   'payouts',
+  'requests',
   'sandbox',
   'settlements',
   'statements',
@@ -48,6 +49,8 @@ const slices = [
   'withdrawals',
   'workers',
 ]
+/** They register the routes and tasks of all slices. */
+const programs = ['src/app.ts', 'src/worker.ts', 'src/registered-tasks.ts']
 const isHttp = (file: string) => file.startsWith('src/http/') || /^src\/.+\/routes\.ts$/.test(file)
 const isTasks = (file: string) => /^src\/.+\/tasks\.ts$/.test(file)
 
@@ -56,7 +59,7 @@ function levelOf(file: string): number {
   if (file.startsWith('packages/')) return 0
   if (file.startsWith('cli/')) return 6
   if (file === 'src/main.ts') return 5
-  if (['src/app.ts', 'src/worker.ts'].includes(file)) return 4
+  if (programs.includes(file)) return 4
   if (isHttp(file) || isTasks(file)) return 3
   // Tells the operator and the readiness probe which workers are alive; it knows no other slice.
   if (folderOf(file) === 'workers') return 1
@@ -140,18 +143,20 @@ const sideDoors: Record<string, string[]> = {
   'bank-accounts/schema': ['members', 'withdrawals'],
   'tabular/tabular': ['member-imports', 'settlements', 'cli'],
   'member-imports/inspection': ['cli'],
-  'members/changes': ['member-imports'],
+  'members/changes': ['member-imports', 'sandbox'],
   'members/fields': ['member-imports'],
-  'members/locks': ['closing', 'pay-runs', 'settlements'],
+  'members/locks': ['closing', 'pay-runs', 'settlements', 'withdrawals'],
   'members/rows': ['member-imports'],
   'members/rules': ['member-imports', 'withdrawals'],
   'members/schema': ['member-imports'],
   'partners/api-keys': ['http', 'sandbox', 'cli'],
-  'pay-cycles/deductions': ['settlements'],
+  'partners/clocks': ['http', 'sandbox', 'src/worker.ts'],
+  'pay-cycles/deductions': ['sandbox', 'settlements'],
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
   'payouts/rail': ['src/main.ts', 'src/worker.ts'],
   'payouts/rules': ['sandbox'],
-  'payouts/simulated-bank': ['sandbox', 'src/main.ts'],
+  'payouts/simulated-bank': ['sandbox', 'src/app.ts', 'src/main.ts'],
+  'requests/recorder': ['src/main.ts'],
   'sandbox/demo': ['cli'],
   'tiers/rules': ['sandbox', 'withdrawals', 'cli'],
   'tiers/schema': ['withdrawals'],
@@ -163,6 +168,7 @@ const sideDoors: Record<string, string[]> = {
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
   'withdrawals/intents': ['sandbox', 'cli'],
+  'withdrawals/lifecycle': ['sandbox'],
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
 }
 
@@ -175,7 +181,7 @@ test('a slice is imported through its own file, or through a side door by the fo
         const folder = folderOf(each)
         const door = each.replace(/^src\//, '').replace(/\.ts$/, '')
         used.add(`${door} by ${folderOf(file)}`)
-        if (isHttp(each) || isTasks(each)) return !['src/app.ts', 'src/worker.ts'].includes(file)
+        if (isHttp(each) || isTasks(each)) return !programs.includes(file)
         return door !== `${folder}/${folder}` && !sideDoors[door]?.includes(folderOf(file))
       })
       .map(each => `${file} imports ${each}`),
@@ -194,6 +200,7 @@ const owners: Record<string, string> = {
   tier_versions: 'tiers',
   members: 'members',
   member_jobs: 'member-imports',
+  member_job_progress: 'member-imports',
   member_job_rows: 'member-imports',
   member_job_steps: 'member-imports',
   pay_cycles: 'pay-cycles',
@@ -202,9 +209,13 @@ const owners: Record<string, string> = {
   settlement_lines: 'settlements',
   withdrawal_intents: 'withdrawals',
   withdrawals: 'withdrawals',
+  sandbox_clocks: 'partners',
+  sandbox_clock_moves: 'sandbox',
   rail_cursors: 'payouts',
   simulated_bank_payments: 'payouts',
   simulated_bank_reports: 'payouts',
+  simulated_bank_instructions: 'payouts',
+  simulated_bank_faults: 'payouts',
   ledger_transfers: 'ledger',
   ledger_balances: 'ledger',
   ledger_float_totals: 'ledger',
@@ -214,6 +225,7 @@ const owners: Record<string, string> = {
   float_references: 'float',
   audit_log: 'audit-log',
   idempotency_keys: 'idempotency',
+  request_log: 'requests',
   worker_heartbeats: 'workers',
   webhook_endpoints: 'webhooks',
   webhook_secrets: 'webhooks',
@@ -269,7 +281,21 @@ const tableReads: Record<string, { [table: string]: string }> = {
     ledger_balances: 'decides under the members’ locks how pay is split between available and owed',
     pay_cycles: 'finds due pay runs whose cycle is open',
   },
+  requests: { partners: 'deletes old requests partner by partner, along the index' },
+  sandbox: {
+    ledger_balances: 'shows what a funded member can withdraw',
+    api_keys: 'finds the next instant at which something falls due for a partner, in one statement',
+    member_jobs: 'finds the next instant at which something falls due for a partner, in one statement',
+    partners: 'finds the next instant at which something falls due for a partner, in one statement',
+    pay_cycles: 'finds the next instant at which something falls due for a partner, in one statement',
+    pay_runs: 'finds the next instant at which something falls due for a partner, in one statement',
+    sandbox_clocks: 'locks the clock that is about to move',
+    simulated_bank_reports: 'finds the next instant at which something falls due for a partner, in one statement',
+    withdrawal_intents: 'finds the next instant at which something falls due for a partner, in one statement',
+    withdrawals: 'finds the next instant at which something falls due for a partner, in one statement',
+  },
   settlements: { partners: 'reads the shortfall policy' },
+  'src/tasks.ts': { sandbox_clocks: 'queues work by real time, which a partner’s clock may be ahead of' },
   statements: {
     ledger_balances: 'a statement is computed from the books in one statement',
     ledger_transfers: 'a statement is computed from the books in one statement',

@@ -40,6 +40,24 @@ const recorded: Record<string, Action | { because: string }> = {
   completeWithdrawal: { because: 'the withdrawal has its event, its transfers and its own row' },
 }
 
+/** The same for the operations of a sandbox. */
+const recordedOnSandbox: Record<string, Action | { because: string }> = {
+  moveSandboxClock: { because: 'the move is kept with what it did' },
+  submitSandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
+  paySandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
+  failSandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
+  returnSandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
+  holdSandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
+  addSandboxBankFault: { because: 'the bank is told, and what it does has its events' },
+  fundSandboxMember: 'pay_run.create',
+  activateSandboxMember: 'member.activate',
+  fundSandboxFloat: 'float.fund',
+  pauseSandbox: 'partner.pause',
+  resumeSandbox: 'partner.resume',
+  seedSandbox: 'partner.reset',
+  resetSandbox: 'partner.reset',
+}
+
 const account = { accountHolder: 'Wilhelmina Secretive', sortCode: '089999', accountNumber: '66374958' }
 const otherAccount = { accountHolder: 'Wilhelmina Secretive', sortCode: '107999', accountNumber: '88837491' }
 const newMember = {
@@ -64,7 +82,7 @@ test('every writing operation of the API is recorded or has a reason not to be',
   const writing = Object.values(paths).flatMap(methods =>
     Object.entries(methods).flatMap(([method, { operationId }]) => (method === 'get' ? [] : [operationId])),
   )
-  expect(writing.sort()).toEqual(Object.keys(recorded).sort())
+  expect(writing.sort()).toEqual([...Object.keys(recorded), ...Object.keys(recordedOnSandbox)].sort())
 })
 
 test('each change through the API leaves one row with actor, action, before and after, and no personal data', async () => {
@@ -200,6 +218,35 @@ test('each change through the API leaves one row with actor, action, before and 
   })
   const everything = JSON.stringify(found)
   for (const text of [...personal, key, endpoint.secret, rotated.secret]) expect(everything).not.toContain(text)
+})
+
+test('operations of a sandbox leave the rows of the changes that they make', async () => {
+  const mine = await harness.addPartner('Sandbox', { autoActivate: false })
+  const { key } = mine
+  const post = async (path: string, body?: object) => {
+    const answer = await harness.call('POST', path, { key, ...(body === undefined ? {} : { body }) })
+    expect(answer.status, answer.text).toBeLessThan(300)
+    return answer.body
+  }
+  const { memberId } = await post('/v1/members', newMember)
+  await post(`/v1/sandbox/members/${memberId}/activate`)
+  await post(`/v1/sandbox/members/${memberId}/activate`)
+  await post(`/v1/sandbox/members/${memberId}/fund`, { amount: gbp(9_000) })
+  await post('/v1/sandbox/float', { amount: gbp(50_000) })
+  await post('/v1/sandbox/pause')
+  await post('/v1/sandbox/pause')
+  await post('/v1/sandbox/resume')
+  await post('/v1/sandbox/seed', { scenario: 'fresh' })
+  await post('/v1/sandbox/reset')
+  const expected = Object.values(recordedOnSandbox).filter(each => typeof each === 'string')
+  const found = await entries(mine)
+  expect(
+    found
+      .slice(1)
+      .map(({ action }) => action)
+      .toSorted(),
+  ).toEqual(expected.toSorted())
+  for (const entry of found) expect(entry.actorKind).toBe('api_key')
 })
 
 test('a request that changes nothing leaves no row: a refusal, a repetition, a dry run', async () => {

@@ -12,6 +12,7 @@ export const actions = [
   'partner.resume',
   'partner.suspend',
   'partner.restore',
+  'partner.reset',
   'key.create',
   'key.revoke',
   'tier.set',

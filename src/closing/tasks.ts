@@ -9,9 +9,9 @@ const partnersMax = 10_000
 export const closingTasks = {
   // One transaction per cycle. After days of downtime, closes overdue cycles one by one until today's is open. Safe to run
   // twice: a cycle is closed only while it is open and over, under its row lock.
-  async 'close-pay-cycles'({ db, now, log }) {
+  async 'close-pay-cycles'({ db, now, log, scope }) {
     const failures: unknown[] = []
-    for (const partnerId of await payCycles.findOver(db, { now: now(), countMax: partnersMax })) {
+    for (const partnerId of await payCycles.findOver(db, { now: now(), countMax: partnersMax, scope })) {
       try {
         let turn: Awaited<ReturnType<typeof closing.closeIfOver>>
         do {

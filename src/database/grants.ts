@@ -36,6 +36,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   ledgerFloatChanges: { insert: true, delete: true },
   ledgerFloatTotals: { insert: true, update: ['floatBalance', 'pendingBalance'] },
   ledgerTransfers: { insert: true },
+  memberJobProgress: { insert: true, update: ['stepsDone'], delete: true },
   memberJobRows: { insert: true, delete: true },
   memberJobSteps: { insert: true, update: ['action', 'fault'], delete: true },
   memberJobs: {
@@ -49,6 +50,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'unchanged',
       'stepsDone',
       'appliedThrough',
+      'restAction',
       'reviewedAt',
       'reviewSince',
       'endedAt',
@@ -100,10 +102,16 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   payRunLines: { insert: true },
   payRuns: { insert: true, update: ['payCycleId', 'status', 'availableAt', 'revertedAt'] },
   railCursors: { insert: true, update: ['cursor', 'readAt'] },
+  sandboxClockMoves: { insert: true, update: ['ran', 'leasedBy', 'leasedUntil', 'endedAt'] },
+  sandboxClocks: { insert: true, update: ['offsetMs'] },
+  requestLog: { insert: true, delete: true },
   schemaCompatibility: {},
   settlementLines: { insert: true },
+  simulatedBankFaults: { insert: true, update: ['remaining'] },
+  simulatedBankInstructions: { insert: true, update: ['outcome', 'reason'] },
   simulatedBankPayments: { insert: true, update: ['submissions'] },
-  simulatedBankReports: { insert: true },
+  // A report that is not due yet is dropped when the partner instructs the bank otherwise.
+  simulatedBankReports: { insert: true, delete: true },
   stateEdges: {},
   tierVersions: { insert: true },
   tiers: { insert: true, update: ['version'] },
@@ -233,6 +241,8 @@ function appGrants({ name }: AppRole, session: Session): string[] {
       return granted.filter(Boolean).map(right => `grant ${right} on public.${snakeCase(table)} to ${role}`)
     }),
     `grant execute on function public.analyze_tables(text[]) to ${role}`,
+    // Refuses to do anything on a live database.
+    `grant execute on function public.reset_sandbox_partner(text) to ${role}`,
     // The queue library writes all its own tables except the list of its migrations.
     ...session.queueTables
       .filter(table => table !== 'graphile_worker.migrations')

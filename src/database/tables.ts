@@ -109,6 +109,11 @@ export type DB = {
     createdAt: Date
     memberSequence: bigint | null
   }
+  memberJobProgress: {
+    partnerId: string
+    jobId: string
+    stepsDone: number
+  }
   memberJobRows: {
     partnerId: string
     jobId: string
@@ -159,6 +164,7 @@ export type DB = {
     forgottenAt: Date | null
     offboardMax: number | null
     reviewSince: Date | null
+    restAction: Generated<'Invite' | 'Unchanged'>
   }
   members: {
     partnerId: string
@@ -234,6 +240,37 @@ export type DB = {
     cursor: string
     readAt: Date
   }
+  requestLog: {
+    partnerId: string
+    id: string
+    requestId: string | null
+    createdAt: Date
+    method: string
+    route: string | null
+    path: string
+    status: number
+    durationMs: number
+    keyId: string
+    idempotencyKey: string | null
+    isReplayed: boolean
+    errorCodes: string[]
+    resourceId: string | null
+  }
+  sandboxClockMoves: {
+    partnerId: string
+    id: string
+    idempotencyKey: string | null
+    startsAt: Date
+    target: Date
+    ran: Generated<unknown>
+    leasedBy: string | null
+    leasedUntil: Date | null
+    endedAt: Date | null
+  }
+  sandboxClocks: {
+    partnerId: string
+    offsetMs: bigint
+  }
   schemaCompatibility: {
     migration: string
     compatibleWith: string
@@ -249,6 +286,18 @@ export type DB = {
     carried: Generated<bigint>
     writtenOff: Generated<bigint>
   }
+  simulatedBankFaults: {
+    partnerId: string
+    sequence: Generated<bigint>
+    fault: 'contradiction' | 'duplicate' | 'error' | 'late' | 'timeout' | 'unknown_reference'
+    remaining: number
+  }
+  simulatedBankInstructions: {
+    partnerId: string
+    reference: string
+    outcome: 'failed' | 'hold' | 'paid' | 'returned'
+    reason: string | null
+  }
   simulatedBankPayments: {
     reference: string
     behaviour: string
@@ -256,6 +305,7 @@ export type DB = {
     currency: Currency
     submissions: Generated<number>
     receivedAt: Date
+    partnerId: string | null
   }
   simulatedBankReports: {
     sequence: Generated<bigint>
@@ -263,6 +313,7 @@ export type DB = {
     outcome: 'failed' | 'paid' | 'returned'
     reason: string | null
     reportedAt: Date
+    partnerId: string | null
   }
   stateEdges: {
     entity: string

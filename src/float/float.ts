@@ -4,6 +4,7 @@ import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { amountMax, type Currency, inWords, type Money, toWire } from '../money.ts'
+import { inScope, type Scope } from '../tasks.ts'
 
 /** The money that funds a partner's withdrawals in one currency, in minor units. */
 export type Float = {
@@ -206,12 +207,15 @@ export async function listLow(
  * The floats whose low-float alert is out of date: a bank or payroll has returned money, or two concurrent withdrawals
  * crossed the floor only together.
  */
-export async function findStaleLowAlerts(db: Reader): Promise<{ partnerId: string; currency: Currency }[]> {
+export async function findStaleLowAlerts(
+  db: Reader,
+  scope?: Scope,
+): Promise<{ partnerId: string; currency: Currency }[]> {
   const sums = ledger.floatSums({ partnerId: sql`f.partner_id`, currency: sql`f.currency` })
   const { rows } = await sql<{ partnerId: string; currency: Currency }>`
     select f.partner_id, f.currency
       from float_limits f cross join lateral (${sums}) s
-     where (s.float - s.pending < f.floor) <> (f.low_since is not null)
+     where (s.float - s.pending < f.floor) <> (f.low_since is not null) ${inScope(scope, sql`f.partner_id`)}
      order by 1, 2`.execute(db)
   return rows
 }

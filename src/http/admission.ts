@@ -13,12 +13,15 @@ export type Admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope 
  * Admits a request: identifies the partner by the API key, then checks the rate limit, then the permission.
  * @throws Problem `ApiKeyRefused`, `RateLimitExceeded`, `Forbidden`
  */
-export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock }): Admit {
-  const authenticate = authenticator(db, { mode, now })
+export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock }): {
+  admit: Admit
+  forgetKeys(partnerId: string): void
+} {
+  const { authenticate, forget } = authenticator(db, { mode, now })
   const rateLimiter = new RateLimiter()
-  return async (request, reply, scope) => {
+  const admit: Admit = async (request, reply, scope) => {
     const holder = await authenticate(request.headers['x-api-key'], () => request.ip)
-    const { partner } = holder
+    const { partner, clockOffsetMs } = holder
     request.partner = partner
     request.keyId = holder.keyId
     const limit = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
@@ -29,7 +32,13 @@ export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock })
       throw problem('RateLimitExceeded', `More than ${limit.perSecond} requests a second; slow down`, {}, headers)
     }
     requirePermission(holder, scope)
+    // From here on the partner's clock counts. The rate limit keeps real time.
+    if (clockOffsetMs > 0) {
+      request.clockOffsetMs = clockOffsetMs
+      request.now = new Date(request.now.getTime() + clockOffsetMs)
+    }
   }
+  return { admit, forgetKeys: forget }
 }
 
 function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' | undefined): void {

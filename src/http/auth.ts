@@ -1,13 +1,17 @@
 import type { Db } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import { findHolder, type KeyHolder, modeOf } from '../partners/api-keys.ts'
+import { readOffsetMs } from '../partners/clocks.ts'
 import type { Mode } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
 import { networkOf, RateLimiter } from './rate-limit.ts'
 
+/** For how long a process may use what it has read with a key. */
+export const keyCacheMs = 500
+
 const limits = {
   // A revoked key, a suspended partner and a changed setting take effect within a second.
-  cacheMs: 500,
+  cacheMs: keyCacheMs,
   // Keys in use at once; beyond this the cache is emptied instead of growing.
   cachedMax: 10_000,
   // Unknown keys that are refused again without a lookup. A flood of them must not evict the keys in use.
@@ -18,7 +22,7 @@ const limits = {
   unknownKeys: { perSecond: 5, burst: 20 },
 }
 
-type Entry = { holder: Promise<KeyHolder | undefined>; readAtMs: number }
+type Entry = { holder: Promise<KeyHolder | undefined>; partnerId?: string; readAtMs: number }
 
 /** The running lookups of one address, of keys that are not cached; `ended` resolves when the next one ends. */
 type Running = { count: number; ended: PromiseWithResolvers<void> }
@@ -26,29 +30,42 @@ type Running = { count: number; ended: PromiseWithResolvers<void> }
 /**
  * Identifies the partner by the `x-api-key` header, with a short-lived cache. An address that sends too many unknown keys is
  * refused without a query.
+ *
+ * The offset of a partner's clock is not cached once it has moved: every process sees the next move at the next request. Until
+ * its first move a partner costs no query; the operation that moves it waits until all caches are out of date.
  * @param mode of this server; keys of the other mode are refused
  */
 export function authenticator(
   db: Db,
   { mode, now }: { mode: Mode; now: Clock },
-): (secret: unknown, addressOf: () => string) => Promise<KeyHolder> {
+): {
+  authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder>
+  forget(partnerId: string): void
+} {
   const cache = new Map<string, Entry>()
   const refusedAtMs = new Map<string, number>()
   const limiter = new RateLimiter()
   const runningOf = new Map<string, Running>()
 
-  return async (secret, addressOf) => {
+  return { authenticate, forget }
+
+  async function authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder> {
     if (typeof secret !== 'string' || secret === '') throw refused('The x-api-key header is missing')
     const keyMode = modeOf(secret)
     if (keyMode === undefined)
       throw refused('The x-api-key header holds no valid API key; check that it was copied whole')
     if (keyMode !== mode)
       throw refused(`This is a ${keyMode} key and this is the ${mode} server; use a ${mode} key here`)
-    const holder = await read(secret, addressOf)
-    if (holder === undefined || (holder.expiresAt !== null && holder.expiresAt <= now())) {
+    const found = await read(secret, addressOf)
+    const holder = found?.hasClock ? { ...found, clockOffsetMs: await readOffsetMs(db, found.partner.id) } : found
+    if (holder === undefined || isExpired(holder, now())) {
       throw refused('The API key is unknown, revoked or expired; use a current one')
     }
     return holder
+  }
+
+  function forget(partnerId: string): void {
+    for (const [secret, { partnerId: of }] of cache) if (of === partnerId) cache.delete(secret)
   }
 
   async function read(secret: string, addressOf: () => string): Promise<KeyHolder | undefined> {
@@ -84,10 +101,11 @@ export function authenticator(
     { readAtMs, cached, addressOf }: { readAtMs: number; cached?: Entry; addressOf: () => string },
   ): Promise<KeyHolder | undefined> {
     if (cache.size >= limits.cachedMax) cache.clear()
-    const lookup = { holder: findHolder(db, { secret, mode, now: now() }), readAtMs }
+    const lookup: Entry = { holder: findHolder(db, { secret, mode, now: now() }), readAtMs }
     cache.set(secret, lookup)
     try {
       const holder = await lookup.holder
+      if (holder !== undefined) lookup.partnerId = holder.partner.id
       if (holder === undefined) {
         cache.delete(secret)
         if (refusedAtMs.size >= limits.refusedMax) refusedAtMs.clear()
@@ -114,6 +132,10 @@ export function authenticator(
       { 'retry-after': String(retryAfterSeconds) },
     )
   }
+}
+
+function isExpired({ expiresAt, clockOffsetMs }: KeyHolder, now: Date): boolean {
+  return expiresAt !== null && expiresAt.getTime() <= now.getTime() + clockOffsetMs
 }
 
 function refused(message: string): Problem {

@@ -45,6 +45,11 @@ export async function documentation(
         { name: 'Pay cycles', description: 'The days that one payday settles.' },
         { name: 'Events', description: 'A complete, ordered feed of all state changes.' },
         {
+          name: 'Sandbox',
+          description:
+            'Move time and make the simulated bank speak. Only on a sandbox; a live installation answers 404. See docs/guides/sandbox.md.',
+        },
+        {
           name: 'Webhooks',
           description:
             'Signed requests to your endpoints when something happens. See [Receive webhooks](/docs/guides/webhooks).',

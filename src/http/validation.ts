@@ -1,5 +1,6 @@
 import type { ErrorObject } from 'ajv'
 import type { FastifySchema } from 'fastify'
+import { Type } from 'typebox'
 import { type Issue, issue, type ProblemName, problemOf } from '../errors.ts'
 import { ajv } from '../json-schema.ts'
 import { visibleFormat } from '../text.ts'
@@ -73,7 +74,9 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise
   const json = content === undefined ? (schema as object) : content['application/json']?.schema
   const takesFile = content?.['text/csv'] !== undefined
   const check = json === undefined ? undefined : checkOf('body', json)
+  const isOptional = Type.IsOptional(schema)
   return async ({ body, bodyFaults, disconnectSignal, fingerprintStart }, query) => {
+    if (body === undefined && isOptional) return { body: {}, found: [] }
     const isFile = body instanceof UploadedFile
     // The file's reader reports its faults, row by row.
     if (isFile && takesFile) return { body, found: [] }
@@ -128,8 +131,10 @@ type Schema = {
  * @param whole the path of a fault that concerns the whole value
  */
 export function compileFaults(schema: Schema, whole = partNames.body.whole): (value: unknown) => Fault[] {
-  const isValid = ajv.compile(schema)
+  // On first use: compiling the schemas of all operations took longer than the rest of buildApp.
+  let isValid: ReturnType<typeof ajv.compile> | undefined
   return value => {
+    isValid ??= ajv.compile(schema)
     const faults: Fault[] = []
     if (!isValid(value)) collect(schema, value, { steps: [], whole, faults })
     return faults

@@ -4,11 +4,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { BatchDb, Db, Reader, Tx } from '../database/database.ts'
+import { Problem } from '../errors.ts'
 import {
   type BatchClaim,
   type Claim,
   claim,
   complete,
+  findAll,
   isWaitForKey,
   Replay,
   type Answer as Stored,
@@ -92,6 +94,29 @@ export async function withBatchIdempotency<Result extends object>(
           throw isWaitForKey(error) ? stillRunning() : error
         })
   return send(reply, result instanceof Replay ? result : answered(result))
+}
+
+/**
+ * Like `withIdempotency`, for an operation that starts work, waits for it and then answers: `start` is committed before
+ * `answer` is asked for, and the key is recorded with the answer. If the process stops in between, a retry starts again, so
+ * `start` must be idempotent.
+ * @param work.start returns what to wait for
+ */
+export async function withStartedWork(
+  db: Db,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { start, answer }: { start: (tx: Tx) => Promise<() => Promise<void>>; answer: (tx: Tx) => Promise<Answer> },
+): Promise<FastifyReply> {
+  const claimed = claimOf(request)
+  const started = await db.transaction().execute(async tx => {
+    const [known] = await findAll(tx, [claimed])
+    if (known instanceof Problem) throw known
+    return known ?? (await start(tx))
+  })
+  if (started instanceof Replay) return send(reply, started)
+  await started()
+  return await withIdempotency(db, request, reply, answer)
 }
 
 /** Runs a reading operation. It needs no transaction, unless it has an idempotency key to record. */
@@ -182,6 +207,7 @@ function stored({ status, body, headers = {}, resourceId = null }: Answer): Stor
 
 function send(reply: FastifyReply, answer: Stored | Replay): FastifyReply {
   if (answer instanceof Replay) return send(reply.header('idempotency-replayed', 'true'), answer.answer)
-  const { status, text, headers } = answer
+  const { status, text, headers, resourceId } = answer
+  reply.request.resourceId = resourceId
   return reply.code(status).type('application/json; charset=utf-8').headers(headers).send(text)
 }

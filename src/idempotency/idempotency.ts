@@ -3,6 +3,7 @@ import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../errors.ts'
+import { inScope, type Scope } from '../tasks.ts'
 
 /** A request with an idempotency key, and the fingerprint that identifies it. */
 export type Claim = { partnerId: string; key: string; fingerprint: Buffer; operation: string; now: Date }
@@ -135,10 +136,13 @@ export function answersOf<Result extends object>(
  * Deletes records that have expired, at most `countMax` of them.
  * @returns how many there were
  */
-export async function forgetExpired(db: Db, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+export async function forgetExpired(
+  db: Db,
+  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+): Promise<number> {
   const { rows } = await sql`
     delete from idempotency_keys k
-     using (select partner_id, key from idempotency_keys where expires_at <= ${now}
+     using (select partner_id, key from idempotency_keys where expires_at <= ${now} ${inScope(scope)}
              order by expires_at limit ${countMax} for update skip locked) expired
      where k.partner_id = expired.partner_id and k.key = expired.key
     returning 1`.execute(db)

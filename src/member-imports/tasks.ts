@@ -1,5 +1,5 @@
 import { isUniqueViolation, outageOutcome } from '../database/errors.ts'
-import { scheduleTask, type Tasks } from '../tasks.ts'
+import { partnerOf, scheduleTask, type Tasks } from '../tasks.ts'
 import * as memberImports from './member-imports.ts'
 
 // A large job is applied in turns, so that it neither starves other tasks nor delays a shutdown.
@@ -20,17 +20,20 @@ const collisionsMax = 3
 
 export const memberJobTasks = {
   // Running it twice is safe: each chunk is a transaction that advances the job's mark under the job's lock.
-  async 'apply-member-jobs'({ db, now, log }) {
+  async 'apply-member-jobs'({ db, now, log, scope }) {
     const until = now().getTime() + turnMsMax
     const failures: unknown[] = []
     const failed: string[] = []
     const held: string[] = []
     let collisions = 0
     while (now().getTime() < until) {
-      const jobId = await memberImports.findNext(db, { except: [...failed, ...held] })
+      const jobId = await memberImports.findNext(db, { except: [...failed, ...held], scope })
       if (jobId === undefined) break
       try {
-        const applied = await db.transaction().execute(tx => memberImports.applyNext(tx, { jobId, now: now() }))
+        const report: memberImports.Report = async (stepsDone, partnerId) => {
+          await db.transaction().execute(tx => memberImports.noteProgress(tx, { partnerId, jobId, stepsDone }))
+        }
+        const applied = await db.transaction().execute(tx => memberImports.applyNext(tx, { jobId, now: now(), report }))
         collisions = 0
         if (applied === undefined) held.push(jobId)
         else if (applied.hasEnded) await memberImports.noteGrowth(db, applied)
@@ -48,24 +51,26 @@ export const memberJobTasks = {
     }
     if (failures.length > 0) throw failures[0]
     // A job may have been locked by another worker, or by an operator's query.
-    if ((await memberImports.findNext(db, { except: failed })) !== undefined) {
+    if ((await memberImports.findNext(db, { except: failed, scope })) !== undefined) {
       const at = new Date(now().getTime() + (held.length > 0 ? heldMs : 0))
-      await db.transaction().execute(tx => scheduleTask(tx, { task: 'apply-member-jobs', at }))
+      await db
+        .transaction()
+        .execute(tx => scheduleTask(tx, { task: 'apply-member-jobs', at, partnerId: partnerOf(scope) }))
     }
   },
 
   // Running it twice is safe: an expired job is rejected and no longer waits.
-  async 'expire-member-jobs'({ db, now }) {
+  async 'expire-member-jobs'({ db, now, scope }) {
     const expire = () =>
-      db.transaction().execute(tx => memberImports.expireReviews(tx, { now: now(), countMax: expiredMax }))
+      db.transaction().execute(tx => memberImports.expireReviews(tx, { now: now(), countMax: expiredMax, scope }))
     while ((await expire()) === expiredMax);
   },
 
   // Running it twice is safe: deleting is idempotent.
-  async 'forget-member-jobs'({ db, now }) {
+  async 'forget-member-jobs'({ db, now, scope }) {
     const endedBefore = new Date(now().getTime() - keptDays * 86_400_000)
     const forget = () =>
-      db.transaction().execute(tx => memberImports.forgetSome(tx, { endedBefore, rowsMax, now: now() }))
+      db.transaction().execute(tx => memberImports.forgetSome(tx, { endedBefore, rowsMax, now: now(), scope }))
     while (await forget());
   },
 } satisfies Partial<Tasks>

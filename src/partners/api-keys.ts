@@ -101,7 +101,15 @@ export async function revokeKey(
   return { ...key, revokedAt: now, isRepeated: false }
 }
 
-export type KeyHolder = { partner: Partner; keyId: string; scopes: ReadonlySet<Scope>; expiresAt: Date | null }
+export type KeyHolder = {
+  partner: Partner
+  keyId: string
+  scopes: ReadonlySet<Scope>
+  expiresAt: Date | null
+  /** Whether the partner's clock has ever been moved, on a sandbox, and how far it was ahead when it was read. */
+  hasClock: boolean
+  clockOffsetMs: number
+}
 
 /** Finds the partner and scopes of a secret, and records its use. Returns undefined if the key is unknown, revoked or expired. */
 export async function findHolder(
@@ -109,18 +117,28 @@ export async function findHolder(
   { secret, mode, now }: { secret: string; mode: Mode; now: Date },
 ): Promise<KeyHolder | undefined> {
   const { rows } = await sql<
-    Partner & { keyId: string; scopes: Scope[]; expiresAt: Date | null; lastUsedAt: Date | null }
+    Partner & {
+      keyId: string
+      scopes: Scope[]
+      expiresAt: Date | null
+      lastUsedAt: Date | null
+      offsetMs: bigint | null
+    }
   >`
     select p.id, p.name, p.country, p.time_zone, p.auto_activate, p.grace_minutes, p.intent_minutes, p.hold_seconds,
            p.requests_per_second, p.requests_burst, p.cycle_schedule, p.cycle_anchor, p.shortfall_policy,
            p.offboard_review_percent, p.review_days, p.suspended_at,
-           k.id as key_id, k.scopes, k.expires_at, k.last_used_at
+           k.id as key_id, k.scopes, k.expires_at, k.last_used_at, c.offset_ms
       from api_keys k join partners p on p.id = k.partner_id
+      left join sandbox_clocks c on c.partner_id = k.partner_id
      where k.hash = ${hashOf(secret)} and k.mode = ${mode}
-       and k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`.execute(db)
+       and k.revoked_at is null
+       and (k.expires_at is null or k.expires_at > ${now}::timestamptz + coalesce(c.offset_ms, 0) * interval '1 ms')`.execute(
+    db,
+  )
   const row = rows[0]
   if (row === undefined) return undefined
-  const { keyId, scopes: granted, expiresAt, lastUsedAt, ...partner } = row
+  const { keyId, scopes: granted, expiresAt, lastUsedAt, offsetMs, ...partner } = row
   if (lastUsedAt === null || now.getTime() - lastUsedAt.getTime() >= lastUsePrecisionMs) {
     await sql`
       update api_keys set last_used_at = greatest(last_used_at, ${now})
@@ -131,7 +149,8 @@ export async function findHolder(
         if (!isReadOnly(error)) throw error
       })
   }
-  return { partner, keyId, scopes: new Set(granted), expiresAt }
+  const clock = { hasClock: offsetMs !== null, clockOffsetMs: Number(offsetMs ?? 0) }
+  return { partner, keyId, scopes: new Set(granted), expiresAt, ...clock }
 }
 
 function hashOf(secret: string): Buffer {

@@ -2,7 +2,7 @@ import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
-import { scheduleTask } from '../tasks.ts'
+import { inScope, type Scope, scheduleTask } from '../tasks.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../time.ts'
 import { cycleOf, type Schedule, type Span } from './rules.ts'
 
@@ -39,7 +39,7 @@ export async function open(
     .insertInto('payCycles')
     .values({ ...cycle, partnerId, createdAt: now })
     .execute()
-  await scheduleTask(tx, { task: 'close-pay-cycles', at: startOfDay(timeZone, addDays(cycle.endDate, 1)) })
+  await scheduleTask(tx, { task: 'close-pay-cycles', at: startOfDay(timeZone, addDays(cycle.endDate, 1)), partnerId })
   await emitEvent(tx, 'opened', { partnerId, cycle, now })
   return cycle
 }
@@ -126,10 +126,14 @@ export async function lockOpen(tx: Tx, partnerId: string): Promise<PayCycle | un
 }
 
 /** Finds the partners whose open cycle is over, the longest overdue first. */
-export async function findOver(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<string[]> {
+export async function findOver(
+  db: Reader,
+  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+): Promise<string[]> {
   const { rows } = await sql<{ partnerId: string }>`
     select c.partner_id from pay_cycles c join partners p on p.id = c.partner_id
      where c.status = 'Open' and c.end_date < (${now}::timestamptz at time zone p.time_zone)::date
+           ${inScope(scope, sql`c.partner_id`)}
      order by c.end_date, c.partner_id
      limit ${countMax}`.execute(db)
   return rows.map(row => row.partnerId)

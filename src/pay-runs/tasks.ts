@@ -7,9 +7,9 @@ const payRunsMax = 100
 
 export const payRunTasks = {
   // One transaction per pay run. Safe to run twice: only a scheduled pay run is changed, under its row lock.
-  async 'make-pay-runs-available'({ db, now, log }) {
+  async 'make-pay-runs-available'({ db, now, log, scope }) {
     const failures: unknown[] = []
-    for (const { partnerId, payRunId } of await payRuns.findDue(db, { now: now(), countMax: payRunsMax })) {
+    for (const { partnerId, payRunId } of await payRuns.findDue(db, { now: now(), countMax: payRunsMax, scope })) {
       try {
         const { status } = await db
           .transaction()

@@ -1,8 +1,9 @@
 import type { Reader, Tx } from '../database/database.ts'
+import type { Rail } from './rail.ts'
 
 /** How far the reports of a rail have been read; null before the first. */
-export async function cursorOf(db: Reader, rail: string): Promise<string | null> {
-  const row = await db.selectFrom('railCursors').select('cursor').where('rail', '=', rail).executeTakeFirst()
+export async function cursorOf(db: Reader, { name }: Pick<Rail, 'name'>): Promise<string | null> {
+  const row = await db.selectFrom('railCursors').select('cursor').where('rail', '=', name).executeTakeFirst()
   return row?.cursor ?? null
 }
 
@@ -16,4 +17,10 @@ export async function setCursor(
     .values({ rail, cursor, readAt: now })
     .onConflict(conflict => conflict.column('rail').doUpdateSet({ cursor, readAt: now }))
     .execute()
+}
+
+/** Lets one reader of reports go on from where another is. */
+export async function copyCursor(tx: Tx, { from, to, now }: { from: string; to: string; now: Date }): Promise<void> {
+  const cursor = await cursorOf(tx, { name: from })
+  if (cursor !== null) await setCursor(tx, { rail: to, cursor, now })
 }

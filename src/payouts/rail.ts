@@ -1,5 +1,6 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
 import type { Money } from '../money.ts'
+import type { TaskContext } from '../tasks.ts'
 
 /**
  * A way for money to reach members: a bank, a payment scheme, a file exchange. Every rail passes the same conformance
@@ -11,6 +12,8 @@ import type { Money } from '../money.ts'
 export type Rail = {
   /** The key of its cursor in the reports; never reuse it for another rail. */
   readonly name: string
+  /** The view of some partners, for a rail that follows their clocks. Without it, the rail keeps the real time. */
+  inScope?(context: Pick<TaskContext, 'now' | 'scope'>): Rail
   /** Largest number of payments per submission, and of references per poll. A file takes thousands, a request perhaps one. */
   readonly paymentsMax: number
   /** Time-out of a call, at most 25 s. A rail aborts a call when its `signal` fires. */
@@ -41,6 +44,8 @@ export type Rail = {
 }
 
 export type Payment = {
+  /** On whose behalf it is made. */
+  partnerId: string
   /**
    * Our end-to-end reference: the withdrawal's id, 28 characters of [0-9a-z_]. ISO 20022 has room for 35; a rail with
    * less (Bacs: 18) keeps its own unambiguous short form.
@@ -52,7 +57,7 @@ export type Payment = {
 
 export type Outcome = 'pending' | 'paid' | 'failed' | 'returned' | 'unknown'
 
-/** What a rail says about a payment. `returned` means that it had been paid. */
+/** A rail’s report about a payment. `returned` means that it had been paid. */
 export type Report = {
   reference: string
   outcome: Outcome

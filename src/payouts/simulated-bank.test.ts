@@ -20,11 +20,12 @@ const documented = [
 ] as const
 
 railConformance('simulated-bank', async (): Promise<RailUnderTest> => {
-  const { db, clock, stop } = await startHarness()
+  const { db, clock, partner, stop } = await startHarness()
   const amounts = { paid: 5_000n, failed: 6_601n, returned: 6_602n }
   return {
     rail: simulatedBank({ db, now: clock.now }),
     payment: destiny => ({
+      partnerId: partner.id,
       reference: `w_${randomBytes(13).toString('hex')}`,
       amount: { amount: amounts[destiny], currency: 'GBP' },
       account: goodAccount,

@@ -1,10 +1,21 @@
+import assert from 'node:assert/strict'
 import type { BankAccount } from '../bank-accounts/rules.ts'
-import { type Reader, sql } from '../database/database.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import { inScope, partnerOf, type Scope } from '../tasks.ts'
 import type { Clock } from '../time.ts'
+import { copyCursor } from './payouts.ts'
 import type { Outcome, Payment, Rail, Report } from './rail.ts'
 
 /** How the simulated bank treats a payment: docs/reference/simulated-bank.md. */
 export type Behaviour = 'paid' | 'failed' | 'returned' | 'slow' | 'silent' | 'twice' | 'lost'
+
+/** What a partner can make the simulated bank do wrong with its next payments. */
+export const faults = ['timeout', 'error', 'duplicate', 'late', 'contradiction', 'unknown_reference'] as const
+export type Fault = (typeof faults)[number]
+
+/** What a partner can make the simulated bank do with one payment; `hold`: accept it and report nothing. */
+export type InstructedOutcome = 'hold' | 'paid' | 'failed' | 'returned'
+export type Instruction = { outcome: InstructedOutcome; reason: string | null }
 
 // A change here is a change of docs/reference/simulated-bank.md: partners test against these values.
 const bySortCode: ReadonlyMap<string, Behaviour> = new Map([
@@ -24,6 +35,17 @@ const byIban: ReadonlyMap<string, Behaviour> = new Map([
   ['DE95000000000000000005', 'twice'],
   ['DE68000000000000000006', 'lost'],
 ])
+
+/** The accounts that the bank treats in a special way. A sort code goes with any account number. */
+export const testAccounts: { sortCode: string; accountNumber: string; iban: string; behaviour: Behaviour }[] = [
+  ...bySortCode,
+].map(([sortCode, behaviour]) => ({
+  sortCode,
+  accountNumber: '12345678',
+  iban: [...byIban].find(([, each]) => each === behaviour)?.[0] ?? '',
+  behaviour,
+}))
+
 const byAmount: ReadonlyMap<bigint, Behaviour> = new Map([
   [6_601n, 'failed'],
   [6_602n, 'returned'],
@@ -33,44 +55,81 @@ const byAmount: ReadonlyMap<bigint, Behaviour> = new Map([
   [6_606n, 'lost'],
 ])
 
+type ScriptedReport = {
+  afterMs: number
+  outcome: 'paid' | 'failed' | 'returned'
+  reason: string | null
+  /** The report names a payment that was never made. */
+  isStray?: true
+}
+
+const paid: ScriptedReport = { afterMs: 0, outcome: 'paid', reason: null }
+
 // The reports about a payment, from when the bank has received it.
-const scripts: Record<
-  Behaviour,
-  { afterMs: number; outcome: 'paid' | 'failed' | 'returned'; reason: string | null }[]
-> = {
-  paid: [{ afterMs: 0, outcome: 'paid', reason: null }],
+const scripts: Record<Behaviour | 'contradicted' | 'accompanied', ScriptedReport[]> = {
+  paid: [paid],
   failed: [{ afterMs: 0, outcome: 'failed', reason: 'The account is closed' }],
   returned: [
-    { afterMs: 0, outcome: 'paid', reason: null },
+    paid,
     // Long enough to be seen as paid, short enough to be waited for.
     { afterMs: 120_000, outcome: 'returned', reason: 'The account holder does not match' },
   ],
-  slow: [{ afterMs: 180_000, outcome: 'paid', reason: null }],
-  silent: [{ afterMs: 0, outcome: 'paid', reason: null }],
-  twice: [
-    { afterMs: 0, outcome: 'paid', reason: null },
-    { afterMs: 0, outcome: 'paid', reason: null },
-  ],
-  lost: [{ afterMs: 0, outcome: 'paid', reason: null }],
+  slow: [{ ...paid, afterMs: 180_000 }],
+  silent: [paid],
+  twice: [paid, paid],
+  lost: [paid],
+  contradicted: [paid, { afterMs: 60_000, outcome: 'failed', reason: 'The account is closed' }],
+  accompanied: [paid, { ...paid, isStray: true }],
+}
+
+const byFault: Record<Fault, keyof typeof scripts> = {
+  timeout: 'silent',
+  error: 'lost',
+  duplicate: 'twice',
+  late: 'slow',
+  contradiction: 'contradicted',
+  unknown_reference: 'accompanied',
+}
+
+function instructed({ outcome, reason }: Instruction): ScriptedReport[] {
+  if (outcome === 'hold') return []
+  const report = { afterMs: 0, outcome, reason }
+  return outcome === 'returned' ? [paid, report] : [report]
 }
 
 // A report appears in the feed this late, so that one that another process is still writing is not skipped.
 const feedDelayMs = 2_000
 
+const bankName = 'simulated-bank'
+
 /**
  * The bank of the sandbox. It stands for an external system, so it keeps its own books, outside our transactions. Certain
- * accounts and amounts make it fail on purpose.
+ * accounts and amounts make it fail on purpose, and a partner can instruct it. It keeps each partner's time.
  * @param callMsMax time-out of a call
  */
-export function simulatedBank({ db, now, callMsMax = 2_000 }: { db: Reader; now: Clock; callMsMax?: number }): Rail {
+export function simulatedBank({
+  db,
+  now,
+  callMsMax = 2_000,
+  scope = 'all',
+}: {
+  db: Reader
+  now: Clock
+  callMsMax?: number
+  scope?: Scope
+}): Rail {
+  const partnerId = partnerOf(scope)
   return {
-    name: 'simulated-bank',
+    name: partnerId === undefined ? bankName : feedOf(partnerId),
     paymentsMax: 100,
     callMsMax,
 
+    inScope: context => simulatedBank({ db, callMsMax, now: context.now, scope: context.scope ?? 'all' }),
+
     async submit(payments, signal) {
       const received: Received[] = []
-      for (const payment of payments) received.push(await receive(db, payment, now()))
+      for (const { payment, plan } of await planAll(db, payments))
+        received.push(await receive(db, payment, plan, now()))
       if (received.some(isLost)) throw new Error('The connection to the simulated bank was lost')
       if (received.some(({ behaviour }) => behaviour === 'silent')) await silence(signal)
       return await latestReports(db, { references: payments.map(({ reference }) => reference), now: now() })
@@ -93,6 +152,7 @@ export function simulatedBank({ db, now, callMsMax = 2_000 }: { db: Reader; now:
           from simulated_bank_reports
          where (reported_at, sequence) > (${since}::timestamptz, ${sequence}::bigint)
            and reported_at <= ${new Date(now().getTime() - feedDelayMs)}
+               ${inScope(scope, sql`coalesce(partner_id, '')`)}
          order by reported_at, sequence
          limit ${countMax}`.execute(db)
       const last = rows.at(-1)
@@ -104,6 +164,66 @@ export function simulatedBank({ db, now, callMsMax = 2_000 }: { db: Reader; now:
   }
 }
 
+const feedOf = (partnerId: string) => `${bankName}-of-${partnerId}`
+
+/** Starts the feed of a partner whose clock is about to leave real time, where the feed of all partners is now. */
+export async function startFeed(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
+  await copyCursor(tx, { from: bankName, to: feedOf(partnerId), now })
+}
+
+/**
+ * Instructs the bank about one payment of a partner, whether or not it has been submitted yet. Reports that the bank would
+ * have made later are dropped.
+ */
+export async function instruct(
+  tx: Tx,
+  { partnerId, reference, now, ...instruction }: { partnerId: string; reference: string; now: Date } & Instruction,
+): Promise<void> {
+  const { outcome, reason } = instruction
+  await sql`
+    insert into simulated_bank_instructions (partner_id, reference, outcome, reason)
+    values (${partnerId}, ${reference}, ${outcome}, ${reason})
+        on conflict (partner_id, reference) do update set outcome = excluded.outcome, reason = excluded.reason`.execute(
+    tx,
+  )
+  const { rows } = await sql<{ hasPaid: boolean }>`
+    select exists (select from simulated_bank_reports r
+                    where r.reference = p.reference and r.outcome = 'paid' and r.reported_at <= ${now}) as has_paid
+      from simulated_bank_payments p where p.partner_id = ${partnerId} and p.reference = ${reference}
+       for update`.execute(tx)
+  const [received] = rows
+  if (received === undefined) return
+  await sql`
+    delete from simulated_bank_reports where reference = ${reference} and reported_at > ${now}`.execute(tx)
+  const script = instructed(instruction).filter(step => step.outcome !== 'paid' || !received.hasPaid)
+  // Early enough for the feed, which would not show it before its delay is over.
+  const at = new Date(now.getTime() - feedDelayMs)
+  for (const step of script) {
+    await sql`
+      insert into simulated_bank_reports (partner_id, reference, outcome, reason, reported_at)
+      values (${partnerId}, ${reference}, ${step.outcome}, ${step.reason}, ${at})`.execute(tx)
+  }
+}
+
+/** Makes the bank treat the partner's next payments with a fault, after those that were asked for earlier. */
+export async function addFault(
+  tx: Tx,
+  { partnerId, fault, count }: { partnerId: string; fault: Fault; count: number },
+): Promise<void> {
+  await sql`
+    insert into simulated_bank_faults (partner_id, fault, remaining) values (${partnerId}, ${fault}, ${count})`.execute(
+    tx,
+  )
+}
+
+/** The faults that the partner's next payments will meet, in order. */
+export async function listFaults(db: Reader, partnerId: string): Promise<{ fault: Fault; remaining: number }[]> {
+  const { rows } = await sql<{ fault: Fault; remaining: number }>`
+    select fault, remaining from simulated_bank_faults
+     where partner_id = ${partnerId} and remaining > 0 order by sequence`.execute(db)
+  return rows
+}
+
 /** By the account; if that has no special meaning, by the amount. */
 export function behaviourFor({ account, amount }: Pick<Payment, 'account' | 'amount'>): Behaviour {
   return byAccount(account) ?? byAmount.get(amount.amount) ?? 'paid'
@@ -113,28 +233,82 @@ function byAccount(account: BankAccount): Behaviour | undefined {
   return 'iban' in account ? byIban.get(account.iban) : bySortCode.get(account.sortCode)
 }
 
-type Received = { behaviour: Behaviour; submissions: number }
+/** What the bank will report about a payment, and by which rule. */
+type Plan = { behaviour: keyof typeof scripts | 'instructed'; script: ScriptedReport[] }
+
+/** An instruction goes first, then a fault that was asked for, then the account, then the amount. */
+async function planAll(db: Reader, payments: Payment[]): Promise<{ payment: Payment; plan: Plan }[]> {
+  const references = payments.map(({ reference }) => reference)
+  const { rows } = await sql<
+    { reference: string; mayFail: boolean } & Nullable<Instruction & Pick<Received, 'behaviour'>>
+  >`
+    select asked.reference, p.behaviour, i.outcome, i.reason,
+           exists (select from simulated_bank_faults f
+                    where f.partner_id = asked.partner_id and f.remaining > 0) as may_fail
+      from unnest(${payments.map(({ partnerId }) => partnerId)}::text[], ${references}::text[])
+             as asked (partner_id, reference)
+      left join simulated_bank_payments p on p.reference = asked.reference
+      left join simulated_bank_instructions i on i.partner_id = asked.partner_id and i.reference = asked.reference`.execute(
+    db,
+  )
+  const known = new Map(rows.map(row => [row.reference, row]))
+  const planned: { payment: Payment; plan: Plan }[] = []
+  for (const payment of payments) {
+    const row = known.get(payment.reference)
+    assert(row !== undefined)
+    const { outcome, reason, behaviour: before, mayFail } = row
+    if (outcome !== null || before === 'instructed') {
+      const script = outcome === null ? [] : instructed({ outcome, reason })
+      planned.push({ payment, plan: { behaviour: 'instructed', script } })
+    } else {
+      const fault = mayFail && before === null ? await takeFault(db, payment.partnerId) : undefined
+      const behaviour = before ?? (fault === undefined ? behaviourFor(payment) : byFault[fault])
+      planned.push({ payment, plan: { behaviour, script: scripts[behaviour] } })
+    }
+  }
+  return planned
+}
+
+type Nullable<T> = { [Field in keyof T]: T[Field] | null }
+
+async function takeFault(db: Reader, partnerId: string): Promise<Fault | undefined> {
+  const { rows } = await sql<{ fault: Fault }>`
+    update simulated_bank_faults set remaining = remaining - 1
+     where partner_id = ${partnerId} and remaining > 0
+       and sequence = (select min(sequence) from simulated_bank_faults
+                        where partner_id = ${partnerId} and remaining > 0)
+    returning fault`.execute(db)
+  return rows[0]?.fault
+}
+
+type Received = { behaviour: Plan['behaviour']; submissions: number }
 
 // One statement, so that every received payment has its reports.
-async function receive(db: Reader, payment: Payment, now: Date): Promise<Received> {
-  const { reference, amount } = payment
-  const behaviour = behaviourFor(payment)
-  const script = scripts[behaviour].map(({ afterMs, ...step }) => ({ ...step, at: new Date(now.getTime() + afterMs) }))
+async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Promise<Received> {
+  const { partnerId, reference, amount } = payment
+  const { behaviour } = plan
+  const script = plan.script.map(({ afterMs, outcome, reason, isStray }) => ({
+    reference: isStray ? `unknown-${reference}` : reference,
+    outcome,
+    reason,
+    at: new Date(now.getTime() + afterMs),
+  }))
   // A lost submission has no effect; the one after it does.
   const effectiveSubmission = behaviour === 'lost' ? 2 : 1
   const { rows } = await sql<Received>`
     with received as (
-      insert into simulated_bank_payments as p (reference, behaviour, amount, currency, received_at)
-      values (${reference}, ${behaviour}, ${amount.amount}, ${amount.currency}, ${now})
+      insert into simulated_bank_payments as p (partner_id, reference, behaviour, amount, currency, received_at)
+      values (${partnerId}, ${reference}, ${behaviour}, ${amount.amount}, ${amount.currency}, ${now})
           on conflict (reference) do update set submissions = p.submissions + 1
        where (p.amount, p.currency) = (excluded.amount, excluded.currency)
       returning p.reference, p.behaviour, p.submissions
     ), reported as (
-      insert into simulated_bank_reports (reference, outcome, reason, reported_at)
-      select received.reference, step.outcome, step.reason, step.at
+      insert into simulated_bank_reports (partner_id, reference, outcome, reason, reported_at)
+      select ${partnerId}, step.reference, step.outcome, step.reason, step.at
         from received,
-             unnest(${script.map(({ outcome }) => outcome)}::text[], ${script.map(({ reason }) => reason)}::text[],
-                    ${script.map(({ at }) => at)}::timestamptz[]) with ordinality as step (outcome, reason, at, place)
+             unnest(${script.map(step => step.reference)}::text[], ${script.map(({ outcome }) => outcome)}::text[],
+                    ${script.map(({ reason }) => reason)}::text[], ${script.map(({ at }) => at)}::timestamptz[])
+               with ordinality as step (reference, outcome, reason, at, place)
        where received.submissions = ${effectiveSubmission}
        order by step.place
     )

@@ -17,30 +17,35 @@ export function payoutTasks(rail: Rail | null) {
   return {
     // Safe to run twice: a withdrawal is claimed once, and its reference makes repeated submissions one payment.
     async 'submit-withdrawals'(context) {
-      if (rail !== null) await inTurns(() => submitSome(context, rail))
+      await inTurns(context, submitSome)
     },
     // Safe to run twice: polling changes nothing at the bank, and a repeated report changes nothing here.
     async 'ask-about-withdrawals'(context) {
-      if (rail !== null) await inTurns(() => askAboutSome(context, rail))
+      await inTurns(context, askAboutSome)
     },
     // Safe to run twice: a repeated report changes nothing, and the cursor moves only after the reports are recorded.
     async 'read-rail-reports'(context) {
-      if (rail !== null) await inTurns(() => readSomeReports(context, rail))
+      await inTurns(context, readSomeReports)
     },
   } satisfies Partial<Tasks>
-}
 
-async function inTurns(turn: () => Promise<boolean>): Promise<void> {
-  for (let count = 0; count < turnsMax; count++) if (!(await turn())) return
+  async function inTurns(
+    context: TaskContext,
+    turn: (context: TaskContext, rail: Rail) => Promise<boolean>,
+  ): Promise<void> {
+    if (rail === null) return
+    const { scope = 'all' } = context
+    const scoped = (scope === 'all' ? undefined : rail.inScope?.(context)) ?? rail
+    for (let count = 0; count < turnsMax; count++) if (!(await turn(context, scoped))) return
+  }
 }
 
 // Claim and commit, call, record and commit. If the worker is killed in between, the withdrawals are polled later.
 async function submitSome(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db } = context
   const now = context.now()
-  const payouts = await db
-    .transaction()
-    .execute(tx => withdrawals.submitDue(tx, { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now) }))
+  const claiming = { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now), scope: context.scope }
+  const payouts = await db.transaction().execute(tx => withdrawals.submitDue(tx, claiming))
   if (payouts.length === 0) return false
   const hasAnswered = await submit(context, rail, payouts)
   return hasAnswered && payouts.length === rail.paymentsMax
@@ -49,9 +54,8 @@ async function submitSome(context: TaskContext, rail: Rail): Promise<boolean> {
 async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db, log } = context
   const now = context.now()
-  const payouts = await db
-    .transaction()
-    .execute(tx => withdrawals.claimUnresolved(tx, { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now) }))
+  const claiming = { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now), scope: context.scope }
+  const payouts = await db.transaction().execute(tx => withdrawals.claimUnresolved(tx, claiming))
   if (payouts.length === 0) return false
   for (const { partnerId, withdrawalId, attempts } of payouts.filter(
     ({ attempts }) => attempts > withdrawals.attemptsQuietMax,
@@ -75,20 +79,21 @@ async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> 
 
 // Returns whether the bank answered.
 async function submit(context: TaskContext, rail: Rail, payouts: withdrawals.Payout[]): Promise<boolean> {
-  const payments: Payment[] = payouts.map(({ withdrawalId, netAmount: amount, account }) => ({
+  const payments: Payment[] = payouts.map(({ partnerId, withdrawalId, netAmount: amount, account }) => ({
+    partnerId,
     reference: withdrawalId,
     amount,
     account,
   }))
   const reports = await call(context, rail, 'submit', signal => rail.submit(payments, signal))
   if (reports === null) return false
-  await record(context, rail, reports, { submitted: payments.length, heard: reports.length })
+  await record(context, rail, reports, { submitted: payments.length, reported: reports.length })
   return true
 }
 
 async function readSomeReports(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db, now } = context
-  const after = await cursorOf(db, rail.name)
+  const after = await cursorOf(db, rail)
   const read = await within(rail.callMsMax, signal => rail.reports(after, reportsMax, signal))
   await record(context, rail, read.reports)
   const { cursor } = read
@@ -118,7 +123,7 @@ async function record(
   context: TaskContext,
   rail: Rail,
   reports: Report[],
-  submission?: { submitted: number; heard: number },
+  submission?: { submitted: number; reported: number },
 ): Promise<void> {
   const { log } = context
   const failures: unknown[] = []

@@ -13,11 +13,12 @@ import * as payRuns from '../pay-runs/pay-runs.ts'
 import { backOffFrom } from '../payouts/rules.ts'
 import { simulatedBank } from '../payouts/simulated-bank.ts'
 import type { TierTerms } from '../tiers/rules.ts'
-import { setTier } from '../tiers/tiers.ts'
+import { listCurrencies, setTier } from '../tiers/tiers.ts'
 import { addDays, dayIn, startOfDay } from '../time.ts'
 import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
 import { applyBankReport, submitDue } from '../withdrawals/withdrawals.ts'
+import { setUncheckedAccount } from './unchecked-account.ts'
 
 const partnerName = 'Acme Couriers'
 
@@ -154,17 +155,7 @@ export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | 
       settings: { autoActivate: true, graceMinutes: 0 },
       now: startsAt,
     })
-    await payCycles.openFirst(tx, { partner, now: startsAt })
-    for (const [name, { currency, terms }] of Object.entries(tiers)) {
-      await setTier(tx, { partnerId: partner.id, name, currency, terms, now: startsAt })
-    }
-    for (const amount of funding) await float.fund(tx, { partnerId: partner.id, amount, now: startsAt })
-    // History in chronological order: the whole previous cycle, then the open one until now.
-    const before = within(startsAt, turnsAt)
-    const team = await inviteAll(tx, { partner, now: before(0.1) })
-    await payTwice(tx, { partner, team, at: before })
-    await withdrawAll(tx, { partner, team, amountsOf: ({ withdrawnBefore }) => withdrawnBefore, at: before })
-    await closeIfOver(tx, { partnerId: partner.id, now: turnsAt })
+    const team = await buildPreviousCycle(tx, { partner, startsAt, turnsAt })
     const at = within(turnsAt, now)
     await payTwice(tx, { partner, team, at })
     await withdrawAll(tx, { partner, team, amountsOf: ({ withdrawn }) => withdrawn, at })
@@ -173,18 +164,47 @@ export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | 
   })
 }
 
+/** Makes tiers, members and a whole pay cycle with pay and withdrawals, which has just closed at the end. */
+export async function buildPreviousCycle(
+  tx: Tx,
+  { partner, startsAt, turnsAt }: { partner: Partner; startsAt: Date; turnsAt: Date },
+): Promise<Team> {
+  await payCycles.openFirst(tx, { partner, now: startsAt })
+  await setUp(tx, { partner, now: startsAt })
+  const before = within(startsAt, turnsAt)
+  const team = await inviteAll(tx, { partner, now: before(0.1) })
+  await payTwice(tx, { partner, team, at: before })
+  await withdrawAll(tx, { partner, team, amountsOf: ({ withdrawnBefore }) => withdrawnBefore, at: before })
+  await closeIfOver(tx, { partnerId: partner.id, now: turnsAt })
+  return team
+}
+
+/** Makes the tiers that the partner does not have yet, and funds the float. */
+export async function setUp(tx: Tx, { partner, now }: { partner: Partner; now: Date }): Promise<void> {
+  const partnerId = partner.id
+  const existing = await listCurrencies(tx, partnerId)
+  for (const [name, { currency, terms }] of Object.entries(tiers)) {
+    if (!existing.has(name)) await setTier(tx, { partnerId, name, currency, terms, now })
+  }
+  for (const amount of funding) await float.fund(tx, { partnerId, amount, now })
+}
+
 /** The start of the previous cycle, and the start of the open one. */
-function cyclesUntil(now: Date): { startsAt: Date; turnsAt: Date } {
-  const { timeZone, cycleSchedule: every, cycleAnchor: anchor } = defaultSettings
+export function cyclesUntil(
+  now: Date,
+  { timeZone, cycleSchedule: every, cycleAnchor: anchor }: CycleTerms = defaultSettings,
+): { startsAt: Date; turnsAt: Date } {
   const open = cycleOf({ every, anchor }, dayIn(timeZone, now))
   const before = cycleOf({ every, anchor }, addDays(open.startDate, -1))
   return { startsAt: startOfDay(timeZone, before.startDate), turnsAt: startOfDay(timeZone, open.startDate) }
 }
 
+type CycleTerms = Pick<Partner, 'timeZone' | 'cycleSchedule' | 'cycleAnchor'>
+
 /** An instant at the given fraction of an interval. */
 type At = (share: number) => Date
 
-function within(from: Date, to: Date): At {
+export function within(from: Date, to: Date): At {
   return share => new Date(from.getTime() + (to.getTime() - from.getTime()) * share)
 }
 
@@ -200,9 +220,9 @@ export async function exampleRequest(db: Reader) {
   return { memberId: member.id, amount: { amount: 5_000, currency: 'GBP' } }
 }
 
-type Team = { demo: DemoMember; memberId: string }[]
+export type Team = { demo: DemoMember; memberId: string }[]
 
-async function inviteAll(tx: Tx, { partner, now }: { partner: Partner; now: Date }): Promise<Team> {
+export async function inviteAll(tx: Tx, { partner, now }: { partner: Partner; now: Date }): Promise<Team> {
   const team: Team = []
   for (const [index, demo] of demoMembers.entries()) {
     const [firstName = '', ...rest] = demo.name.split(' ')
@@ -223,7 +243,7 @@ async function inviteAll(tx: Tx, { partner, now }: { partner: Partner; now: Date
   return team
 }
 
-async function payTwice(tx: Tx, { partner, team, at }: { partner: Partner; team: Team; at: At }): Promise<void> {
+export async function payTwice(tx: Tx, { partner, team, at }: { partner: Partner; team: Team; at: At }): Promise<void> {
   const first = (pay: bigint) => (pay * 3n) / 8n
   await payAll(tx, { partner, team, shareOf: first, now: at(0.2) })
   await payAll(tx, { partner, team, shareOf: pay => pay - first(pay), now: at(0.5) })
@@ -234,10 +254,14 @@ async function payAll(
   { partner, team, shareOf, now }: { partner: Partner; team: Team; shareOf: (pay: bigint) => bigint; now: Date },
 ): Promise<void> {
   const lines = team.map(({ demo, memberId }) => ({ memberId, amount: shareOf(demo.pay), currency: currencyOf(demo) }))
-  await payRuns.create(tx, { partner, lines: lines.filter(line => line.amount > 0n), now })
+  await payRuns.create(tx, {
+    partner: { id: partner.id, graceMinutes: 0 },
+    lines: lines.filter(line => line.amount > 0n),
+    now,
+  })
 }
 
-async function withdrawAll(
+export async function withdrawAll(
   tx: Tx,
   {
     partner,
@@ -255,24 +279,28 @@ async function withdrawAll(
     await complete(tx, { partner, intentId: intent.id, now })
     const dueAt = new Date(now.getTime() + partner.holdSeconds * 1_000)
     // In the first minutes of a cycle the hold has not ended yet; the worker takes over from there.
-    if (dueAt <= at(1)) await payOut(tx, { now: dueAt })
+    if (dueAt <= at(1)) await payOut(tx, { partnerId: partner.id, now: dueAt })
   }
 }
 
 /** Pays out like the worker, but in this transaction, so that the demo leaves no work behind. */
-async function payOut(tx: Tx, { now }: { now: Date }): Promise<void> {
+async function payOut(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
   const bank = simulatedBank({ db: tx, now: () => now })
-  const payouts = await submitDue(tx, { now, countMax: bank.paymentsMax, nextPollAt: backOffFrom(now) })
-  const partnerOf = new Map(payouts.map(({ withdrawalId, partnerId }) => [withdrawalId, partnerId]))
+  const payouts = await submitDue(tx, {
+    now,
+    countMax: bank.paymentsMax,
+    nextPollAt: backOffFrom(now),
+    scope: { only: partnerId },
+  })
   const payments = payouts.map(({ withdrawalId, netAmount: amount, account }) => ({
+    partnerId,
     reference: withdrawalId,
     amount,
     account,
   }))
   const reports = await bank.submit(payments, AbortSignal.timeout(bank.callMsMax))
   for (const { reference, outcome, reason } of reports) {
-    const partnerId = partnerOf.get(reference)
-    assert(partnerId !== undefined && outcome === 'paid', `The demo's ${reference} is ${outcome}`)
+    assert(outcome === 'paid', `The demo's ${reference} is ${outcome}`)
     await applyBankReport(tx, { partnerId, withdrawalId: reference, outcome, reason, now })
   }
 }
@@ -282,10 +310,10 @@ async function applyFinalStates(
   { partner, team, now }: { partner: Partner; team: Team; now: Date },
 ): Promise<void> {
   for (const { demo, memberId } of team) {
-    if (demo.stays === 'inactive') await members.remove(tx, { partner, memberId, now })
+    if (demo.stays === 'inactive') await members.change(tx, { partner, command: { type: 'Offboard', memberId }, now })
     const account = accountOf(demo)
     if (demo === failing && account !== null) {
-      await members.setUncheckedAccount(tx, { partnerId: partner.id, memberId, account, now })
+      await setUncheckedAccount(tx, { partnerId: partner.id, memberId, account, now })
     }
   }
 }

@@ -24,6 +24,8 @@ export type Completion = {
   partner: { id: string; holdSeconds: number }
   intentId: string
   now: Date
+  /** How far `now` is ahead of real time, on a sandbox. */
+  clockOffsetMs?: number
   wantsDetails?: boolean
   claim?: idempotency.BatchClaim<Completed> | undefined
 }
@@ -87,7 +89,11 @@ export async function completeAll(
   const outcomes = commands.some(({ wantsDetails }) => wantsDetails) ? await withDetails(tx, commands, plain) : plain
   const created = [...decided.values()].flatMap(each => (each instanceof Problem ? [] : [each]))
   await write(tx, { created, answers: idempotency.answersOf(commands, outcomes) })
-  const due = created.map(({ command, dueAt }) => ({ holdSeconds: command.partner.holdSeconds, dueAt }))
+  const due = created.map(({ command, dueAt }) => ({
+    holdSeconds: command.partner.holdSeconds,
+    // By the real clock, which the queue keeps.
+    dueAt: new Date(dueAt.getTime() - (command.clockOffsetMs ?? 0)),
+  }))
   const scheduled = await scheduleSubmissions(tx, due, schedule)
   await alertLowFloats(tx, created, { waits })
   return { outcomes, scheduled }

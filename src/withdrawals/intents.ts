@@ -7,7 +7,9 @@ import { Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
+import { lockOfMembers } from '../members/locks.ts'
 import { type Money, toWire } from '../money.ts'
+import { inScope, type Scope } from '../tasks.ts'
 import { addMinutes } from '../time.ts'
 import { readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
@@ -155,7 +157,7 @@ export async function countOpen(
 }
 
 /**
- * Locks intents and their members, in member order, member first. Everything that moves a member's money takes that lock.
+ * Locks intents and their members, in one statement and in the lock order of `lockMembers`.
  * @param waits whether to wait for rows that are locked; if not, they are skipped
  * @returns for each that was asked for, in order: the intent, `missing` or, without waiting, `held`
  */
@@ -164,7 +166,9 @@ export async function lockAll(
   asked: { partnerId: string; intentId: string }[],
   { waits }: { waits: boolean },
 ): Promise<(Intent | 'missing' | 'held')[]> {
-  const onLocked = waits ? cachedSql`` : cachedSql`skip locked`
+  const [lockOfMember, lockOfIntent] = waits
+    ? [lockOfMembers.waiting, cachedSql`for update of i`]
+    : [lockOfMembers.skipping, cachedSql`for update of i skip locked`]
   const { rows } = await cachedSql<Row & { partnerId: string }>`
     select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.amount as gross_amount, i.net as net_amount, i.fee, i.employer_fee,
            i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
@@ -172,9 +176,7 @@ export async function lockAll(
              as asked (partner_id, id)
       join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id ${onOnePartner('i', asked)}
       join members m on m.partner_id = i.partner_id and m.id = i.member_id ${onOnePartner('m', asked)}
-     order by m.partner_id, m.id, i.id
-       for no key update of m ${onLocked}
-       for update of i ${onLocked}`.execute(tx)
+     ${lockOfMember} ${lockOfIntent}`.execute(tx)
   const held = new Map(rows.map(({ partnerId, ...row }) => [`${partnerId} ${row.id}`, toIntent(row)]))
   const nameOf = (each: { partnerId: string; intentId: string }) => `${each.partnerId} ${each.intentId}`
   const rest = asked.filter(each => !held.has(nameOf(each)))
@@ -209,11 +211,14 @@ export function completeSql(completed: { partnerId: string; intent: Intent }[]) 
  * Expires intents that are past their time, at most `countMax`. Safe to run twice: only pending ones change.
  * @returns how many expired
  */
-export async function expireDue(tx: Tx, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+export async function expireDue(
+  tx: Tx,
+  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+): Promise<number> {
   const { rows } = await sql<Quoted & { partnerId: string }>`
     update withdrawal_intents i set status = 'expired'
       from (select partner_id, id from withdrawal_intents
-             where status = 'pending' and expires_at <= ${now}
+             where status = 'pending' and expires_at <= ${now} ${inScope(scope)}
              order by expires_at limit ${countMax} for update skip locked) due
      where i.partner_id = due.partner_id and i.id = due.id
     returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.amount as gross_amount, i.fee, i.net as net_amount, i.currency`.execute(

@@ -6,9 +6,9 @@ const intentsMax = 500
 
 export const withdrawalTasks = {
   // Safe to run twice: only pending intents change, and rows locked by another worker are skipped.
-  async 'expire-intents'({ db, now }) {
+  async 'expire-intents'({ db, now, scope }) {
     let count: number
-    do count = await db.transaction().execute(tx => intents.expireDue(tx, { now: now(), countMax: intentsMax }))
+    do count = await db.transaction().execute(tx => intents.expireDue(tx, { now: now(), countMax: intentsMax, scope }))
     while (count === intentsMax)
   },
 } satisfies Partial<Tasks>

@@ -1,13 +1,16 @@
 import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
+import { type Cursor, isBeyond, locate, newestFirst, type Position, readingOrder } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { lockMembers } from '../members/locks.ts'
 import { type Currency, type Money, toWire } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
+import { inScope, type Scope } from '../tasks.ts'
 import { transfersOnEntering } from './bookings.ts'
 import {
   canTransition,
@@ -68,14 +71,14 @@ export type Payout = {
  * @param nextPollAt when to poll the bank about one, by the number of earlier calls. It is also the end of the claim's
  * lease: after it another worker takes over
  */
-type Claiming = { now: Date; countMax: number; nextPollAt: (attempts: number) => Date }
+type Claiming = { now: Date; countMax: number; nextPollAt: (attempts: number) => Date; scope?: Scope | undefined }
 
 /**
  * Claims held withdrawals whose hold is over, oldest first, and marks them as submitted: from here on they cannot be
  * cancelled. Skips rows that another worker has locked. The caller commits, and then calls the bank.
  */
-export async function submitDue(tx: Tx, { now, countMax, nextPollAt }: Claiming): Promise<Payout[]> {
-  const due = await lockDue(tx, { status: 'held', now, countMax })
+export async function submitDue(tx: Tx, { now, countMax, nextPollAt, scope }: Claiming): Promise<Payout[]> {
+  const due = await lockDue(tx, { status: 'held', now, countMax, scope })
   await setClaimed(tx, { due, nextPollAt })
   for (const { partnerId, ...withdrawal } of due) {
     await events.emit(tx, eventOf('submitted', { partnerId, withdrawal, now }))
@@ -84,10 +87,23 @@ export async function submitDue(tx: Tx, { now, countMax, nextPollAt }: Claiming)
 }
 
 /** Claims submitted withdrawals that are due to be polled. The caller commits, and then polls the bank. */
-export async function claimUnresolved(tx: Tx, { now, countMax, nextPollAt }: Claiming): Promise<Payout[]> {
-  const due = await lockDue(tx, { status: 'submitted', now, countMax })
+export async function claimUnresolved(tx: Tx, { now, countMax, nextPollAt, scope }: Claiming): Promise<Payout[]> {
+  const due = await lockDue(tx, { status: 'submitted', now, countMax, scope })
   await setClaimed(tx, { due, nextPollAt })
   return due.map(toPayout)
+}
+
+/**
+ * Brings the next step with the bank forward: ends the hold, or the wait for the next poll. A withdrawal that waits for nothing
+ * is left alone.
+ */
+export async function hasten(
+  tx: Tx,
+  { partnerId, withdrawalId, now }: { partnerId: string; withdrawalId: string; now: Date },
+): Promise<void> {
+  await sql`
+    update withdrawals set due_at = ${now}
+     where partner_id = ${partnerId} and id = ${withdrawalId} and due_at > ${now}`.execute(tx)
 }
 
 /** The effect of a bank report: it changed the withdrawal, was known already, or contradicts an earlier one. */
@@ -179,24 +195,19 @@ async function transition(
   await events.emit(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
 }
 
-// The lock order is the same everywhere: cycle, member, withdrawal, books.
 async function lockToReturnFunds(
   tx: Tx,
   { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string },
 ): Promise<Locked> {
   const { memberId } = await select(tx, { partnerId, withdrawalId }).executeTakeFirstOrThrow(notFound)
   const open = await payCycles.holdOpen(tx, partnerId)
-  await lockMember(tx, { partnerId, memberId })
+  await lockMembers(tx, { partnerId, memberIds: [memberId] })
   return { ...(await lock(tx, { partnerId, withdrawalId })), openCycleId: open?.id ?? null }
 }
 
 async function lock(tx: Tx, { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }): Promise<Locked> {
   const row = await select(tx, { partnerId, withdrawalId }).forUpdate().executeTakeFirstOrThrow(notFound)
   return { ...row, openCycleId: null }
-}
-
-async function lockMember(tx: Tx, { partnerId, memberId }: { partnerId: string; memberId: string }): Promise<void> {
-  await sql`select from members where partner_id = ${partnerId} and id = ${memberId} for no key update`.execute(tx)
 }
 
 function select(db: Reader, { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }) {
@@ -220,7 +231,7 @@ type Due = Row & {
 
 async function lockDue(
   tx: Tx,
-  { status, now, countMax }: { status: UnfinishedStatus; now: Date; countMax: number },
+  { status, now, countMax, scope }: { status: UnfinishedStatus; now: Date; countMax: number; scope: Scope | undefined },
 ): Promise<Due[]> {
   const { rows } = await sql<Due>`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
@@ -228,7 +239,7 @@ async function lockDue(
            i.account_holder, i.sort_code, i.account_number, i.iban
       from withdrawals w
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
-     where w.status = ${status} and w.due_at <= ${now}
+     where w.status = ${status} and w.due_at <= ${now} ${inScope(scope, sql`w.partner_id`)}
      order by w.due_at
      limit ${countMax}
        for update of w skip locked`.execute(tx)
@@ -353,11 +364,15 @@ export type Filter = {
   statuses?: WithdrawalStatus[]
 }
 
-type Listing = { partnerId: string; filter: Filter; page: Page }
+type Listing = { partnerId: string; filter: Filter; page: Page; cursor: Cursor | undefined }
 
-/** Newest first. `from` is inclusive, `before` exclusive. */
+/**
+ * Newest first. `from` is inclusive, `before` exclusive.
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
 export async function list(db: Reader, listing: Listing): Promise<Withdrawal[]> {
-  return await pageOf(db, listing).execute()
+  const position = await locate(db, 'withdrawals', listing)
+  return newestFirst(await pageOf(db, listing, position).execute(), position)
 }
 
 /** Like `list`, with when and why each withdrawal entered its status. */
@@ -365,8 +380,9 @@ export async function listWithChanges(
   db: Reader,
   listing: Listing,
 ): Promise<(Withdrawal & { changedAt: Date; reason: string | null })[]> {
-  return await db
-    .selectFrom(pageOf(db, listing).select('reason').as('w'))
+  const position = await locate(db, 'withdrawals', listing)
+  const rows = await db
+    .selectFrom(pageOf(db, listing, position).select('reason').as('w'))
     .select([
       'id',
       'memberId',
@@ -383,13 +399,16 @@ export async function listWithChanges(
       sql<Date>`(select e.created_at from events e where e.partner_id = ${listing.partnerId} and e.resource_id = w.id
                   order by e.sequence desc limit 1)`.as('changedAt'),
     )
-    .orderBy('createdAt', 'desc')
-    .orderBy('id', 'desc')
+    .orderBy('createdAt', readingOrder(position))
+    .orderBy('id', readingOrder(position))
     .execute()
+  return newestFirst(rows, position)
 }
 
-function pageOf(db: Reader, { partnerId, filter, page }: Listing) {
-  return filtered(db, { partnerId, filter })
+function pageOf(db: Reader, { partnerId, filter, page }: Listing, position: Position | undefined) {
+  const order = readingOrder(position)
+  const all = filtered(db, { partnerId, filter })
+  return (position === undefined ? all : all.where(isBeyond(position)))
     .select([
       'id',
       'memberId',
@@ -401,8 +420,8 @@ function pageOf(db: Reader, { partnerId, filter, page }: Listing) {
       'fee',
       'createdAt',
     ])
-    .orderBy('createdAt', 'desc')
-    .orderBy('id', 'desc')
+    .orderBy('createdAt', order)
+    .orderBy('id', order)
     .offset(page.skip)
     .limit(page.take)
 }

@@ -1,0 +1,49 @@
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import type { Scope } from '../tasks.ts'
+
+// On a sandbox each partner has a clock: real time plus an offset that only grows, until a reset. A live installation has no
+// offsets, and does not look for any.
+
+/** How far a partner's clock can be ahead: long enough to see a year end, short enough to be worked through step by step. */
+export const aheadMsMax = 400 * 86_400_000
+
+/** How far the partner's clock is ahead of real time. */
+export async function readOffsetMs(db: Reader, partnerId: string): Promise<number> {
+  const row = await db
+    .selectFrom('sandboxClocks')
+    .select('offsetMs')
+    .where('partnerId', '=', partnerId)
+    .executeTakeFirst()
+  return Number(row?.offsetMs ?? 0n)
+}
+
+/** Gives the partner a clock, if it has none yet; from then on every request of the partner reads its offset. */
+export async function createClock(tx: Tx, partnerId: string): Promise<void> {
+  await sql`
+    insert into sandbox_clocks (partner_id, offset_ms) values (${partnerId}, 0) on conflict do nothing`.execute(tx)
+}
+
+/** Moves the partner's clock forward; an offset that is not larger changes nothing. */
+export async function raiseOffset(
+  tx: Tx,
+  { partnerId, offsetMs }: { partnerId: string; offsetMs: number },
+): Promise<void> {
+  await sql`
+    update sandbox_clocks set offset_ms = greatest(offset_ms, ${offsetMs}) where partner_id = ${partnerId}`.execute(tx)
+}
+
+/** Sets the partner's clock back to real time. Only as part of a reset, which leaves nothing that was done by the clock. */
+export async function resetOffset(tx: Tx, partnerId: string): Promise<void> {
+  await sql`update sandbox_clocks set offset_ms = 0 where partner_id = ${partnerId}`.execute(tx)
+}
+
+/** The partners that share real time, and each partner whose clock is ahead. A task runs once for each scope. */
+export async function scopesOf(db: Reader): Promise<{ scope: Scope; offsetMs: number }[]> {
+  const { rows } = await sql<{ partnerId: string; offsetMs: bigint }>`
+    select partner_id, offset_ms from sandbox_clocks where offset_ms > 0 order by partner_id`.execute(db)
+  if (rows.length === 0) return [{ scope: 'all', offsetMs: 0 }]
+  return [
+    { scope: { except: rows.map(({ partnerId }) => partnerId) }, offsetMs: 0 },
+    ...rows.map(({ partnerId, offsetMs }) => ({ scope: { only: partnerId }, offsetMs: Number(offsetMs) })),
+  ]
+}

@@ -1,0 +1,27 @@
+import { closingTasks } from './closing/tasks.ts'
+import { eventTasks } from './events/tasks.ts'
+import { floatTasks } from './float/tasks.ts'
+import { idempotencyTasks } from './idempotency/tasks.ts'
+import { ledgerTasks } from './ledger/tasks.ts'
+import { memberJobTasks } from './member-imports/tasks.ts'
+import { payRunTasks } from './pay-runs/tasks.ts'
+import { requestTasks } from './requests/tasks.ts'
+import type { Tasks } from './tasks.ts'
+import { webhookTasks } from './webhooks/tasks.ts'
+import { withdrawalTasks } from './withdrawals/tasks.ts'
+
+export { payoutTasks } from './payouts/tasks.ts'
+
+/** The tasks that call no external system. */
+export const internalTasks = {
+  ...payRunTasks,
+  ...memberJobTasks,
+  ...closingTasks,
+  ...withdrawalTasks,
+  ...idempotencyTasks,
+  ...requestTasks,
+  ...ledgerTasks,
+  ...eventTasks,
+  ...webhookTasks,
+  ...floatTasks,
+} satisfies Partial<Tasks>

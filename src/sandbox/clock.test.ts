@@ -1,0 +1,252 @@
+import pino from 'pino'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { simulatedBank } from '../payouts/simulated-bank.ts'
+import { internalTasks, payoutTasks } from '../registered-tasks.ts'
+import { start } from './moves.ts'
+import { clockTasks } from './tasks.ts'
+
+const log = pino({ level: 'silent' })
+const day = 86_400_000
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const move = (body: object, key = harness.key, headers = {}) =>
+  harness.call('POST', '/v1/sandbox/clock', { body, key, headers })
+
+async function newIntent(key = harness.key): Promise<string> {
+  const memberId = await harness.addMember({ available: 50_000, key })
+  const created = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+    body: { memberId, amount: gbp(5_000) },
+    key,
+  })
+  expect(created.status, created.text).toBe(201)
+  return created.body.withdrawalIntentId
+}
+
+async function newWithdrawal(key: string): Promise<string> {
+  const body = { withdrawalIntentId: await newIntent(key) }
+  return locatedId(await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body }))
+}
+
+const intentOf = async (id: string, key: string) =>
+  (await harness.call('GET', `/v1/pay/withdrawals/intent/${id}`, { key })).body
+const withdrawalOf = async (id: string, key: string) =>
+  (await harness.call('GET', `/v1/pay/withdrawals/${id}`, { key })).body
+const later = (ms: number) => new Date(harness.clock.now().getTime() + ms).toISOString()
+
+/** The tasks of the worker, as it runs them for partners that share real time. */
+const work = () => ({ ...internalTasks, ...payoutTasks(simulatedBank({ db: harness.db, now: harness.clock.now })) })
+
+test('a clock that was never moved shows real time', async () => {
+  const { status, body } = await harness.call('GET', '/v1/sandbox/clock', { key: harness.other.key })
+  expect({ status, body }).toEqual({
+    status: 200,
+    body: { now: harness.clock.now().toISOString(), aheadSeconds: 0, status: 'Still', lastMove: null },
+  })
+})
+
+describe('moving a clock', () => {
+  test('expires an intent, in the partner’s time, and says so', async () => {
+    const { partner, key } = await harness.addPartner('Expiring')
+    const id = await newIntent(key)
+    const { status, body } = await move({ next: 'intent_expiry' }, key)
+    const expiresAt = later(partner.intentMinutes * 60_000)
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: {
+        now: expiresAt,
+        aheadSeconds: partner.intentMinutes * 60,
+        status: 'Still',
+        lastMove: {
+          from: harness.clock.now().toISOString(),
+          to: expiresAt,
+          ran: [{ due: 'intent_expiry', from: expiresAt, to: expiresAt, count: 1 }],
+        },
+      },
+    })
+    expect(await intentOf(id, key)).toMatchObject({ status: 'expired' })
+    const { body: feed } = await harness.call('GET', '/v1/events?types=intent.expired', { key })
+    expect(feed.events).toMatchObject([{ timestamp: expiresAt, data: { withdrawalIntentId: id } }])
+  })
+
+  test('does everything that falls due on the way, each at its time', async () => {
+    const { partner, key } = await harness.addPartner('Everything', { graceMinutes: 10 })
+    const memberId = await harness.addMember({ key })
+    const paid = await harness.call('POST', '/v1/pay/run', {
+      key,
+      body: { payDetails: [{ memberId, money: gbp(50_000) }] },
+    })
+    expect(paid.body.status).toBe('Scheduled')
+    expect((await move({ next: 'pay_run_available' }, key)).body.now).toBe(later(10 * 60_000))
+    const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+      key,
+      body: { memberId, amount: gbp(5_000) },
+    })
+    const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', {
+      key,
+      body: { withdrawalIntentId: intent.body.withdrawalIntentId },
+    })
+    expect((await move({ next: 'withdrawal_submission' }, key)).body.aheadSeconds).toBe(600 + partner.holdSeconds)
+    expect((await withdrawalOf(locatedId(completed), key)).status).toBe('paid')
+    const closed = await move({ next: 'cycle_close' }, key)
+    // The last day of March in London is over an hour before midnight UTC: its clocks have gone forward.
+    expect(closed.body.now).toBe('2026-03-31T23:00:00.000Z')
+    expect(closed.body.lastMove.ran.at(-1)).toMatchObject({ due: 'cycle_close', count: 1 })
+    const year = await move({ by: 'P365D' }, key)
+    expect(year.body.lastMove.ran).toEqual([
+      { due: 'cycle_close', from: '2026-04-30T23:00:00.000Z', to: '2027-03-31T23:00:00.000Z', count: 12 },
+    ])
+    const { body } = await harness.call('GET', '/v1/pay/cycles', { key })
+    expect([body.total, body.payCycles[0]]).toMatchObject([14, { startDate: '2027-04-01', status: 'Open' }])
+  })
+
+  test('moves the life of idempotency keys and of API keys with it', async () => {
+    const { partner, key } = await harness.addPartner('Lives')
+    const { secret } = await harness.addKey(['members:read'], {
+      partnerId: partner.id,
+      expiresAt: new Date(harness.clock.now().getTime() + 3 * day),
+    })
+    const headers = { 'x-idempotency-key': 'a week' }
+    const repeat = async () =>
+      (await harness.call('GET', '/v1/tiers', { key, headers })).headers['idempotency-replayed']
+    const status = async () => (await harness.call('GET', '/v1/members', { key: secret })).status
+    expect([await repeat(), await repeat(), await status()]).toEqual([undefined, 'true', 200])
+    const moved = await move({ by: 'P3D' }, key)
+    expect(moved.body.lastMove.ran).toMatchObject([{ due: 'key_expiry', count: 1 }])
+    expect([await repeat(), await status()]).toEqual(['true', 401])
+    await move({ by: 'P4D' }, key)
+    expect([await repeat(), await repeat()]).toEqual([undefined, 'true'])
+  })
+
+  test('never moves another partner’s work, in either direction', async () => {
+    const [moved, still] = [await harness.addPartner('Moved'), await harness.addPartner('Still')]
+    const [movedIntent, stillIntent] = [await newIntent(moved.key), await newIntent(still.key)]
+    const [movedWithdrawal, stillWithdrawal] = [await newWithdrawal(moved.key), await newWithdrawal(still.key)]
+    await move({ by: 'PT1H' }, moved.key)
+    expect((await intentOf(movedIntent, moved.key)).status).toBe('expired')
+    expect((await withdrawalOf(movedWithdrawal, moved.key)).status).toBe('paid')
+    expect((await intentOf(stillIntent, still.key)).status).toBe('pending')
+    expect((await withdrawalOf(stillWithdrawal, still.key)).status).toBe('held')
+
+    // What the moved partner does now falls due an hour later, and the worker's rounds in real time leave it alone.
+    const next = await newIntent(moved.key)
+    const except = { scope: { except: [moved.partner.id] } }
+    harness.clock.advance({ minutes: 16 })
+    for (const task of Object.values(work())) await task({ db: harness.db, log, now: harness.clock.now, ...except })
+    expect((await intentOf(stillIntent, still.key)).status).toBe('expired')
+    expect((await withdrawalOf(stillWithdrawal, still.key)).status).toBe('paid')
+    const row = await harness.db.selectFrom('withdrawalIntents').select('status').where('id', '=', next).execute()
+    expect(row).toEqual([{ status: 'pending' }])
+  })
+
+  test('is seen by another process at the next request', async () => {
+    const { key } = await harness.addPartner('Two processes')
+    const second = await harness.startSecond()
+    try {
+      const nowOf = async () => (await second.call('GET', '/v1/sandbox/clock', { key })).body.now
+      const quote = async () =>
+        (
+          await second.call('POST', '/v1/pay/withdrawals/intent', {
+            key,
+            body: { memberId, amount: gbp(5_000) },
+          })
+        ).headers['x-intent-expires-at']
+      const memberId = await harness.addMember({ available: 50_000, key })
+      const before = await quote()
+      await move({ by: 'P1D' }, key)
+      // The first move waits until caches of keys are out of date; the clock of this test stands still.
+      harness.clock.advance({ seconds: 1 })
+      expect(await quote()).toBe(new Date(Date.parse(before ?? '') + day + 1_000).toISOString())
+      await move({ by: 'P1D' }, key)
+      expect(await quote()).toBe(new Date(Date.parse(before ?? '') + 2 * day + 1_000).toISOString())
+      expect(await nowOf()).toBe(later(2 * day))
+    } finally {
+      await second.stop()
+    }
+  })
+
+  test('only goes forward, at most 400 days, and to something that is ahead', async () => {
+    const { key } = await harness.addPartner('Bounds')
+    const refused = async (body: object) => {
+      const answer = await move(body, key)
+      return [answer.status, answer.body.issues?.[0].code, answer.body.issues?.[0].path]
+    }
+    expect(await refused({ to: later(-1) })).toEqual([400, 'BodyValidation', 'to'])
+    expect(await refused({ to: later(400 * day + 1) })).toEqual([400, 'BodyValidation', 'to'])
+    expect(await refused({ by: 'P401D' })).toEqual([400, 'BodyValidation', 'by'])
+    expect(await refused({ by: 'P1M' })).toEqual([400, 'BodyValidation', 'by'])
+    expect(await refused({ by: 'P' })).toEqual([400, 'BodyValidation', 'by'])
+    expect(await refused({ by: 'P1D', next: 'cycle_close' })).toEqual([400, 'BodyValidation', 'body'])
+    expect(await refused({})).toEqual([400, 'BodyValidation', 'body'])
+    expect(await refused({ next: 'pay_run_available' })).toEqual([409, 'Conflict', undefined])
+    expect((await move({ to: later(400 * day) }, key)).body.now).toBe(later(400 * day))
+    expect(await refused({ by: 'PT1S' })).toEqual([400, 'BodyValidation', 'by'])
+  })
+
+  test('happens once for one idempotency key, however far it goes', async () => {
+    const { key } = await harness.addPartner('Once')
+    const headers = { 'x-idempotency-key': 'eight days' }
+    const first = await move({ by: 'P8D' }, key, headers)
+    const again = await move({ by: 'P8D' }, key, headers)
+    expect([again.text, again.headers['idempotency-replayed']]).toEqual([first.text, 'true'])
+    const [one, two] = await Promise.all(
+      ['x', 'x'].map(name => move({ by: 'P1D' }, key, { 'x-idempotency-key': name })),
+    )
+    expect([one?.status, two?.status]).toEqual([200, 200])
+    expect((await harness.call('GET', '/v1/sandbox/clock', { key })).body.aheadSeconds).toBe((9 * day) / 1_000)
+  })
+
+  test('that was left by its process is continued by a worker; until then another move is a conflict', async () => {
+    const { partner, key } = await harness.addPartner('Abandoned', { intentMinutes: 60 })
+    const id = await newIntent(key)
+    const now = harness.clock.now()
+    await harness.db
+      .transaction()
+      .execute(tx => start(tx, { partnerId: partner.id, destination: { byMs: 2 * 3_600_000 }, now, realNow: now }))
+    harness.app.forgetKeys(partner.id)
+    const moving = await harness.call('GET', '/v1/sandbox/clock', { key })
+    expect(moving.body).toMatchObject({ status: 'Moving', now: now.toISOString() })
+    const conflict = await move({ by: 'P1D' }, key)
+    expect([conflict.status, conflict.headers['retry-after']]).toEqual([409, '1'])
+    await clockTasks(work())['move-sandbox-clocks']({ db: harness.db, log, now: harness.clock.now })
+    const arrived = await harness.call('GET', '/v1/sandbox/clock', { key })
+    expect(arrived.body).toMatchObject({ status: 'Still', now: later(2 * 3_600_000) })
+    expect((await intentOf(id, key)).status).toBe('expired')
+  })
+})
+
+test('journey: a withdrawal is paid, and returned three days later by the clock', async () => {
+  const { key } = await harness.addPartner('Journey')
+  const memberId = await harness.addMember({ key, account: goodAccount })
+  await harness.call('POST', `/v1/sandbox/members/${memberId}/fund`, { key, body: { amount: gbp(50_000) } })
+  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+    key,
+    body: { memberId, amount: gbp(20_000) },
+  })
+  const { withdrawalIntentId } = intent.body
+  const id = locatedId(
+    await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } }),
+  )
+  await move({ next: 'withdrawal_submission' }, key)
+  expect((await withdrawalOf(id, key)).status).toBe('paid')
+  await move({ by: 'P3D' }, key)
+  const told = await harness.call('POST', `/v1/sandbox/withdrawals/${id}/return`, { key, body: { reason: 'AC04' } })
+  expect(told.body.status).toBe('returned')
+
+  const { body } = await harness.call('GET', '/v1/events?types=withdrawal.paid&types=withdrawal.returned', { key })
+  const [paid, returned] = body.events
+  expect([paid.type, returned.type, returned.data.reason]).toEqual([
+    'withdrawal.paid',
+    'withdrawal.returned',
+    'AC04 The account is closed',
+  ])
+  expect(Date.parse(returned.timestamp) - Date.parse(paid.timestamp)).toBe(3 * day)
+  const balance = await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key })
+  expect(balance.body.available).toEqual(gbp(50_000))
+})

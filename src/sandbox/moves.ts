@@ -1,0 +1,299 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { aheadMsMax, createClock, raiseOffset, readOffsetMs } from '../partners/clocks.ts'
+import { startFeed } from '../payouts/simulated-bank.ts'
+import { scheduleTask, type TaskContext, type Tasks } from '../tasks.ts'
+import type { Clock } from '../time.ts'
+import { type Due, type DueKind, dueKinds, type NextKind, readDue, staysDue } from './due.ts'
+
+/** Work that fell due while a clock was moving: the first and the last time, and how often. */
+export type Ran = { due: DueKind; from: Date; to: Date; count: number }
+
+/** A move of a partner's clock. While it is not complete, any process may go on with it. */
+export type Move = { id: string; startsAt: Date; target: Date; ran: Ran[]; isComplete: boolean }
+
+const limits = {
+  // A step takes milliseconds; closing a large cycle or a call that a silent bank does not answer takes seconds.
+  leaseSeconds: 30,
+  // Rounds of tasks at one instant without progress. Rows that another worker has locked are free after a moment.
+  idleRoundsMax: 10,
+  idleRoundMs: 50,
+  // Entries of a move; work of one kind in a row is one entry.
+  ranMax: 1_000,
+}
+
+/** Where a clock is to be moved: to an instant, by a time, or to what falls due next. */
+export type Destination = { to: Date } | { byMs: number } | { next: NextKind }
+
+/**
+ * Starts to move a partner's clock.
+ * @param now by the partner's clock
+ * @param idempotencyKey of the request: a repeated one gets the same move
+ * @returns the id of the move, and whether it is the partner's first
+ * @throws Problem `BodyValidation` for a destination that is not ahead or too far ahead; `Conflict` while the clock is moving,
+ * or if nothing of the kind is ahead
+ */
+export async function start(
+  tx: Tx,
+  {
+    partnerId,
+    destination,
+    idempotencyKey = null,
+    now,
+    realNow,
+  }: { partnerId: string; destination: Destination; idempotencyKey?: string | null; now: Date; realNow: Date },
+): Promise<{ moveId: string; isFirst: boolean }> {
+  const before = await tx
+    .selectFrom('sandboxClocks')
+    .select('offsetMs')
+    .where('partnerId', '=', partnerId)
+    .executeTakeFirst()
+  await createClock(tx, partnerId)
+  // Serialises the partner's moves.
+  await sql`select from sandbox_clocks where partner_id = ${partnerId} for update`.execute(tx)
+  const earlier = idempotencyKey === null ? undefined : await findByKey(tx, { partnerId, idempotencyKey, now })
+  if (earlier !== undefined) return { moveId: earlier, isFirst: false }
+  const { rows: moving } = await sql`
+    select from sandbox_clock_moves where partner_id = ${partnerId} and ended_at is null`.execute(tx)
+  if (moving.length > 0) {
+    throw problem(
+      'Conflict',
+      'The clock is still moving; GET /v1/sandbox/clock says when it has arrived',
+      {},
+      retryAfter,
+    )
+  }
+  const target = await targetOf(tx, { partnerId, destination, now, realNow })
+  const moveId = newId('clockMove', realNow)
+  await sql`
+    insert into sandbox_clock_moves (partner_id, id, idempotency_key, starts_at, target)
+    values (${partnerId}, ${moveId}, ${idempotencyKey}, ${now}, ${target})`.execute(tx)
+  if (before === undefined || before.offsetMs === 0n) await startFeed(tx, { partnerId, now: realNow })
+  return { moveId, isFirst: before === undefined }
+}
+
+const retryAfter = { 'retry-after': '1' }
+
+async function findByKey(
+  tx: Tx,
+  { partnerId, idempotencyKey, now }: { partnerId: string; idempotencyKey: string; now: Date },
+): Promise<string | undefined> {
+  const { rows } = await sql<{ id: string }>`
+    select id from sandbox_clock_moves
+     where partner_id = ${partnerId} and idempotency_key = ${idempotencyKey}
+       and target > ${now}::timestamptz - interval '7 days'
+     order by id desc limit 1`.execute(tx)
+  return rows[0]?.id
+}
+
+async function targetOf(
+  tx: Tx,
+  { partnerId, destination, now, realNow }: { partnerId: string; destination: Destination; now: Date; realNow: Date },
+): Promise<Date> {
+  const latest = new Date(realNow.getTime() + aheadMsMax)
+  const tooFar = `The clock can be at most 400 days ahead of real time, which is ${latest.toISOString()}`
+  if ('next' in destination) {
+    const due = (await readDue(tx, { partnerId, after: now, now })).find(({ kind }) => kind === destination.next)
+    if (due !== undefined && due.count > 0) return now
+    if (due?.next == null) throw problem('Conflict', `Nothing is ahead that ${destination.next} could wait for`)
+    if (due.next > latest) throw problem('BodyValidation', tooFar, { path: 'next' })
+    return due.next
+  }
+  const [path, target] =
+    'to' in destination ? ['to', destination.to] : ['by', new Date(now.getTime() + destination.byMs)]
+  if (target < now) {
+    throw problem('BodyValidation', `The clock only moves forward, and it is ${now.toISOString()}`, { path })
+  }
+  if (target > latest) throw problem('BodyValidation', tooFar, { path })
+  return target
+}
+
+/** The latest move of the partner's clock; undefined if it was never moved. */
+export async function findLatest(db: Reader, partnerId: string): Promise<Move | undefined> {
+  const { rows } = await sql<Row>`
+    select id, starts_at, target, ran, ended_at from sandbox_clock_moves
+     where partner_id = ${partnerId} order by id desc limit 1`.execute(db)
+  return rows[0] && toMove(rows[0])
+}
+
+export async function find(db: Reader, { partnerId, moveId }: MoveKey): Promise<Move | undefined> {
+  const { rows } = await sql<Row>`
+    select id, starts_at, target, ran, ended_at from sandbox_clock_moves
+     where partner_id = ${partnerId} and id = ${moveId}`.execute(db)
+  return rows[0] && toMove(rows[0])
+}
+
+type Row = { id: string; startsAt: Date; target: Date; ran: StoredRan[]; endedAt: Date | null }
+type StoredRan = { due: DueKind; from: string; to: string; count: number }
+
+function toMove({ ran, endedAt, ...move }: Row): Move {
+  const entries = ran.map(each => ({ ...each, from: new Date(each.from), to: new Date(each.to) }))
+  return { ...move, ran: entries, isComplete: endedAt !== null }
+}
+
+type MoveKey = { partnerId: string; moveId: string }
+
+/** The moves that no process is working on. */
+export async function findAbandoned(db: Reader): Promise<MoveKey[]> {
+  const { rows } = await sql<MoveKey>`
+    select partner_id, id as move_id from sandbox_clock_moves
+     where ended_at is null and (leased_until is null or leased_until < now())
+     order by id`.execute(db)
+  return rows
+}
+
+export type MoveContext = { db: Db; log: Logger; now: Clock; tasks: Partial<Tasks> }
+
+/**
+ * Moves a clock from instant to instant at which something falls due for the partner, does that work with the tasks that do it
+ * everywhere else, and then goes on to the target. Safe to run twice: what is due is read anew, the clock only moves forward,
+ * and a process that has lost its lease stops.
+ * @param mayGoOn asked after each step; if false, the move is left to another process
+ * @returns whether the move is complete
+ */
+export async function advance(
+  { db, log, now: realNow, tasks }: MoveContext,
+  { partnerId, moveId, mayGoOn = () => true }: MoveKey & { mayGoOn?: () => boolean },
+): Promise<boolean> {
+  const lease = await acquire(db, { partnerId, moveId })
+  if (lease === undefined) return (await find(db, { partnerId, moveId }))?.isComplete ?? true
+  let offsetMs = await readOffsetMs(db, partnerId)
+  const now = () => new Date(realNow().getTime() + offsetMs)
+  const context: TaskContext = { db, log, now, scope: { only: partnerId } }
+  const run = new Run(context, tasks)
+  const { target } = lease
+  let { ran } = lease
+  for (let after = ran.at(-1)?.to ?? lease.startsAt; ; ) {
+    const at = now()
+    const { found, next } = await run.everythingDue({ partnerId, after })
+    ran = added(ran, found, at)
+    const isThere = at >= target
+    // Deletes what has expired.
+    if (isThere) await run.tasks(['forget-idempotency-keys', 'forget-member-jobs', 'watch-floats'])
+    after = at
+    const nextAt = next !== undefined && next < target ? next : target
+    const nextOffsetMs = Math.max(offsetMs, nextAt.getTime() - realNow().getTime())
+    const isHeld = await db.transaction().execute(async tx => {
+      if (!(await record(tx, { partnerId, moveId, lease, ran, isThere }))) return false
+      if (!isThere) await raiseOffset(tx, { partnerId, offsetMs: nextOffsetMs })
+      return true
+    })
+    if (!isHeld) return false
+    if (isThere) return true
+    offsetMs = nextOffsetMs
+    if (!mayGoOn()) {
+      await db.transaction().execute(async tx => {
+        await release(tx, { partnerId, moveId, lease })
+        await scheduleTask(tx, { task: 'move-sandbox-clocks', at: realNow() })
+      })
+      return false
+    }
+  }
+}
+
+class Run {
+  readonly #context: TaskContext
+  readonly #tasks: Partial<Tasks>
+  #isFirst = true
+
+  constructor(context: TaskContext, tasks: Partial<Tasks>) {
+    this.#context = context
+    this.#tasks = tasks
+  }
+
+  /** Runs tasks until nothing is due. */
+  async everythingDue({
+    partnerId,
+    after,
+  }: {
+    partnerId: string
+    after: Date
+  }): Promise<{ found: Due[]; next: Date | undefined }> {
+    const { db, now } = this.#context
+    const read = () => readDue(db, { partnerId, after, now: now() })
+    const found = (await read()).filter(({ count }) => count > 0)
+    let due = found
+    // An earlier process may have stopped between setting the clock and doing the work.
+    if (this.#isFirst) await this.tasks(['read-rail-reports'])
+    this.#isFirst = false
+    for (let idle = 0; due.length > 0 && idle < limits.idleRoundsMax; ) {
+      await this.tasks(
+        Object.keys(dueKinds).flatMap(kind => (due.some(each => each.kind === kind) ? dueKinds[kind as DueKind] : [])),
+      )
+      const left = (await read()).filter(({ kind, count }) => staysDue(kind) && count > 0)
+      const hasProgress = signatureOf(left) !== signatureOf(due.filter(({ kind }) => staysDue(kind)))
+      idle = hasProgress ? 0 : idle + 1
+      if (!hasProgress) await pause(limits.idleRoundMs)
+      due = left
+    }
+    const ahead = (await read()).flatMap(({ next }) => next ?? [])
+    const next = ahead.length === 0 ? undefined : new Date(Math.min(...ahead.map(at => at.getTime())))
+    return { found, next }
+  }
+
+  async tasks(names: readonly (keyof Tasks)[]): Promise<void> {
+    for (const name of new Set(names)) {
+      try {
+        await this.#tasks[name]?.(this.#context)
+      } catch (error) {
+        // As in the worker: the work stays due, and is tried again.
+        this.#context.log.warn({ err: error, task: name }, 'a task failed while a clock was moved')
+      }
+    }
+  }
+}
+
+function signatureOf(due: Due[]): string {
+  return due.map(({ kind, count, workLeft }) => `${kind} ${count} ${workLeft}`).join()
+}
+
+function added(ran: Ran[], found: Due[], at: Date): Ran[] {
+  const entries = [...ran]
+  for (const { kind, count } of found) {
+    const last = entries.at(-1)
+    if (last?.due === kind) entries[entries.length - 1] = { ...last, to: at, count: last.count + count }
+    else if (entries.length < limits.ranMax) entries.push({ due: kind, from: at, to: at, count })
+  }
+  return entries
+}
+
+type Lease = { holder: string; startsAt: Date; target: Date; ran: Ran[] }
+
+async function acquire(db: Db, { partnerId, moveId }: MoveKey): Promise<Lease | undefined> {
+  const holder = randomUUID()
+  const { rows } = await sql<Row>`
+    update sandbox_clock_moves
+       set leased_by = ${holder}, leased_until = now() + make_interval(secs => ${limits.leaseSeconds})
+     where partner_id = ${partnerId} and id = ${moveId} and ended_at is null
+       and (leased_until is null or leased_until < now())
+    returning id, starts_at, target, ran, ended_at`.execute(db)
+  const [row] = rows
+  if (row === undefined) return undefined
+  const { startsAt, target, ran } = toMove(row)
+  return { holder, startsAt, target, ran }
+}
+
+// Also extends the lease.
+async function record(
+  tx: Tx,
+  { partnerId, moveId, lease, ran, isThere }: MoveKey & { lease: Lease; ran: Ran[]; isThere: boolean },
+): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update sandbox_clock_moves
+       set ran = ${JSON.stringify(ran)}, leased_until = now() + make_interval(secs => ${limits.leaseSeconds}),
+           ended_at = case when ${isThere} then now() end
+     where partner_id = ${partnerId} and id = ${moveId} and leased_by = ${lease.holder} and ended_at is null`.execute(
+    tx,
+  )
+  return numAffectedRows === 1n
+}
+
+async function release(tx: Tx, { partnerId, moveId, lease }: MoveKey & { lease: Lease }): Promise<void> {
+  await sql`
+    update sandbox_clock_moves set leased_until = null
+     where partner_id = ${partnerId} and id = ${moveId} and leased_by = ${lease.holder}`.execute(tx)
+}

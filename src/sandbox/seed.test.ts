@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { verify } from '../audit/verify.ts'
+import { sql } from '../database/database.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const kept = ['api_keys', 'tiers', 'tier_versions', 'sandbox_clocks', 'audit_log', 'event_feeds']
+
+/** How many rows a partner has in each table. */
+async function rowsOf(partnerId: string): Promise<Record<string, number>> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select c.relname::text as name from pg_attribute a join pg_class c on c.oid = a.attrelid
+     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attname = 'partner_id' and not a.attisdropped
+     order by 1`.execute(harness.ownerDb)
+  const counts: Record<string, number> = {}
+  for (const { name } of tables) {
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::integer as count from ${sql.table(name)} where partner_id = ${partnerId}`.execute(
+      harness.ownerDb,
+    )
+    counts[name] = rows[0]?.count ?? 0
+  }
+  return counts
+}
+
+async function live(key: string): Promise<void> {
+  const memberId = await harness.addMember({ available: 50_000, key })
+  await harness.call('POST', '/v1/sandbox/float', { key, body: { amount: gbp(100_000) } })
+  for (const name of ['pay', 'return', 'hold']) {
+    const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+      key,
+      body: { memberId, amount: gbp(2_000) },
+    })
+    const { withdrawalIntentId } = intent.body
+    const done = await harness.call('POST', '/v1/pay/withdrawals/complete', {
+      key,
+      body: { withdrawalIntentId },
+      headers: { 'x-idempotency-key': `living ${name}` },
+    })
+    const told = await harness.call('POST', `${done.headers.location?.replace('/pay/', '/sandbox/')}/${name}`, { key })
+    expect(told.status, told.text).toBe(200)
+  }
+  const actions = [{ type: 'Update', memberId, firstName: 'Samuel' }]
+  await harness.call('POST', '/v1/members/jobs', { key, body: { actions } })
+  const moved = await harness.call('POST', '/v1/sandbox/clock', { key, body: { next: 'cycle_close' } })
+  expect(moved.status, moved.text).toBe(200)
+}
+
+describe('a reset', () => {
+  test('leaves nothing of the partner but its settings, tiers, key and audit log, and nothing of another is touched', async () => {
+    const { partner, key } = await harness.addPartner('Reset')
+    const other = await harness.addPartner('Bystander')
+    await live(key)
+    await live(other.key)
+    await harness.call('POST', '/v1/sandbox/pause', { key })
+    const [before, othersBefore] = [await rowsOf(partner.id), await rowsOf(other.partner.id)]
+    expect(before.ledger_transfers).toBeGreaterThan(5)
+
+    const headers = { 'x-idempotency-key': 'the reset' }
+    const reset = await harness.call('POST', '/v1/sandbox/reset', { key, headers })
+    const realNow = harness.clock.now().toISOString()
+    expect(reset).toMatchObject({ status: 200, body: { now: realNow, aheadSeconds: 0, lastMove: null } })
+    const after = await rowsOf(partner.id)
+    const left = Object.entries(after).filter(([table, count]) => count > 0 && !kept.includes(table))
+    // What the reset itself makes: the open pay cycle with its event, and its idempotency record.
+    expect(Object.fromEntries(left)).toEqual({ events: 1, idempotency_keys: 1, pay_cycles: 1 })
+    for (const table of kept) expect(after[table], table).toBeGreaterThanOrEqual(before[table] ?? 0)
+    expect(await rowsOf(other.partner.id)).toEqual(othersBefore)
+
+    const again = await harness.call('POST', '/v1/sandbox/reset', { key, headers })
+    expect(again.headers['idempotency-replayed']).toBe('true')
+    await live(key)
+    expect((await verify(harness.ownerDb)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+  })
+
+  test('is refused by the database of a live installation, and deletes nothing outside of the function', async () => {
+    const livePlace = await startHarness({ mode: 'live' })
+    try {
+      await livePlace.addMember({ available: 5_000 })
+      const { id } = livePlace.partner
+      await expect(sql`select reset_sandbox_partner(${id})`.execute(livePlace.db)).rejects.toThrow(
+        /only a partner of a sandbox/,
+      )
+      // Not even by the owner with the setting that the function makes.
+      const asOwner = livePlace.ownerDb.transaction().execute(async tx => {
+        await sql`select set_config('openwage.resetting', ${id}, true)`.execute(tx)
+        await sql`delete from ledger_transfers where partner_id = ${id}`.execute(tx)
+      })
+      await expect(asOwner).rejects.toThrow(/is append-only/)
+      expect((await livePlace.call('POST', '/v1/sandbox/reset')).status).toBe(404)
+    } finally {
+      await livePlace.stop()
+    }
+  })
+})
+
+describe('a scenario', () => {
+  test.each([
+    ['fresh', { members: 0, available: [], statuses: [], cycles: ['Open'] }],
+    ['mid_cycle', { members: 25, statuses: ['paid'], cycles: ['Open'] }],
+    ['after_payroll', { members: 25, statuses: ['paid'], cycles: ['Closed', 'Open'] }],
+    ['returned_payments', { members: 25, statuses: ['failed', 'paid', 'returned', 'submitted'], cycles: ['Open'] }],
+  ])('%s has what its name says', async (scenario, expected) => {
+    const { partner, key } = await harness.addPartner(`Scenario ${scenario}`)
+    await live(key)
+    const seeded = await harness.call('POST', '/v1/sandbox/seed', { key, body: { scenario } })
+    expect(seeded).toMatchObject({ status: 201, body: { scenario, members: expected.members } })
+    const statuses = await harness.db
+      .selectFrom('withdrawals')
+      .select('status')
+      .distinct()
+      .where('partnerId', '=', partner.id)
+      .orderBy('status')
+      .execute()
+    expect(statuses.map(({ status }) => status)).toEqual(expected.statuses)
+    const cycles = await harness.db
+      .selectFrom('payCycles')
+      .select('status')
+      .where('partnerId', '=', partner.id)
+      .orderBy('startDate')
+      .execute()
+    expect(cycles.map(({ status }) => status)).toEqual(expected.cycles)
+    const moved = await harness.call('POST', '/v1/sandbox/clock', { key, body: { by: 'P1D' } })
+    expect(moved.status, moved.text).toBe(200)
+  })
+
+  test('ten_thousand_members has as many, each with pay', async () => {
+    const { key } = await harness.addPartner('Many')
+    const seeded = await harness.call('POST', '/v1/sandbox/seed', { key, body: { scenario: 'ten_thousand_members' } })
+    expect(seeded).toMatchObject({ status: 201, body: { members: 10_000 } })
+    const { body } = await harness.call('GET', '/v1/pay/runs', { key })
+    const run = await harness.call('GET', `/v1/pay/runs/${body.payRuns[0].id}`, { key })
+    expect(run.body).toMatchObject({ status: 'Available', lineCount: 10_000, totals: [gbp(500_000_000)] })
+  }, 120_000)
+})

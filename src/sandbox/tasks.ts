@@ -1,0 +1,21 @@
+import type { Tasks } from '../tasks.ts'
+import * as moves from './moves.ts'
+
+// A long move is made in turns, so that it neither starves other tasks nor delays a shutdown.
+const turnMsMax = 5_000
+
+/** @param tasks what a move of a clock runs */
+export function clockTasks(tasks: Partial<Tasks>) {
+  return {
+    // Goes on with moves whose process has stopped or handed them over. Safe to run twice: a move has one lease holder.
+    async 'move-sandbox-clocks'({ db, log, now }) {
+      const until = performance.now() + turnMsMax
+      const mayGoOn = () => performance.now() < until
+      for (const { partnerId, moveId } of await moves.findAbandoned(db)) {
+        const isComplete = await moves.advance({ db, log, now, tasks }, { partnerId, moveId, mayGoOn })
+        log.info({ partnerId, moveId, isComplete }, 'sandbox clock moved')
+        if (!mayGoOn()) return
+      }
+    },
+  } satisfies Partial<Tasks>
+}

@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { problems } from '../errors.ts'
+
+type Value = {
+  reaches: { code: string; status: number } | { transition: { entity: string; from: string; to: string } }
+  request: { method: string; path: string; headers?: Record<string, string>; body?: unknown }
+}
+const entities: Record<string, string> = {
+  members: 'member',
+  member_jobs: 'member_job',
+  pay_cycles: 'pay_cycle',
+  pay_runs: 'pay_run',
+  withdrawal_intents: 'withdrawal_intent',
+  withdrawals: 'withdrawal',
+}
+/** Files and queues of jobs take several requests: docs/reference/test-values.md says how. */
+const byJobs = [
+  'new > AwaitingReview',
+  'new > NotReady',
+  'AwaitingReview > Processing',
+  'AwaitingReview > Rejected',
+  'NotReady > Processing',
+  'NotReady > AwaitingReview',
+  'NotReady > Rejected',
+  'Processing > Rejected',
+].map(edge => `member_job ${edge}`)
+
+/** The events that tell of a transition, in the order of an entity's states. */
+const statesByEvent: Record<string, string> = {
+  'member.invited': 'invited',
+  'member.activated': 'active',
+  'member.removed': 'inactive',
+  'member.reinstated': 'invited',
+  'job.processing': 'Processing',
+  'job.completed': 'Completed',
+  'pay_cycle.opened': 'Open',
+  'pay_cycle.closed': 'Closed',
+  'pay_run.scheduled': 'Scheduled',
+  'pay_run.available': 'Available',
+  'pay_run.reverted': 'Reverted',
+  'intent.created': 'pending',
+}
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const nameOf = ({ reaches }: Value) =>
+  'code' in reaches
+    ? `${reaches.status} ${reaches.code}`
+    : `${reaches.transition.entity} ${reaches.transition.from} > ${reaches.transition.to}`
+
+test('there is a request for every error and for every transition of a state', async () => {
+  const { body } = await harness.call('GET', '/v1/sandbox/test-values')
+  const named = new Set((body.values as Value[]).map(nameOf))
+  const codes = Object.values(problems).map(({ code, status }) => `${status} ${code}`)
+  const edges = await harness.db.selectFrom('stateEdges').selectAll().execute()
+  const transitions = edges.map(({ entity, fromState, toState }) => `${entities[entity]} ${fromState} > ${toState}`)
+  const missing = [...codes, ...transitions].filter(each => !named.has(each))
+  expect(missing.toSorted()).toEqual(byJobs.toSorted())
+  expect(body.accounts).toContainEqual({
+    sortCode: '000002',
+    accountNumber: '12345678',
+    iban: 'DE79000000000000000002',
+    behaviour: 'returned',
+  })
+})
+
+test('every request, sent as it stands, reaches what it says', async () => {
+  const { key, partner } = await harness.addPartner('Test values', { graceMinutes: 0 })
+  const outcomes: Record<string, string> = {}
+  const expected: Record<string, string> = {}
+  let values = await fetchValues()
+  for (const index of values.keys()) {
+    const value = values[index]
+    if (value === undefined) continue
+    const name = `${index} ${nameOf(value)}`
+    const { method, path, headers = {}, body } = value.request
+    const before = await lastSequences(partner.id)
+    const { 'x-api-key': ownKey = key, ...others } = headers
+    const answer = await harness.call(method, path, {
+      key: ownKey,
+      headers: others,
+      ...(typeof body === 'string' ? { raw: body } : body === undefined ? {} : { body }),
+    })
+    if ('code' in value.reaches) {
+      expected[name] = nameOf(value)
+      outcomes[name] = `${answer.status} ${answer.body.issues?.[0].code}`
+    } else {
+      const { entity, from, to } = value.reaches.transition
+      expected[name] = `${entity} ${from} > ${to}`
+      if (entity === 'member_job') await harness.call('POST', '/v1/sandbox/clock', { key, body: { by: 'PT1S' } })
+      const seen = await transitionsSince(partner.id, before)
+      outcomes[name] = seen.has(`${entity} ${from} > ${to}`) ? `${entity} ${from} > ${to}` : [...seen].join()
+      if (path === '/v1/sandbox/clock') values = await fetchValues()
+    }
+  }
+  expect(outcomes).toEqual(expected)
+
+  async function fetchValues(): Promise<Value[]> {
+    const { status, body, text } = await harness.call('GET', '/v1/sandbox/test-values', { key })
+    expect(status, text).toBe(200)
+    return body.values
+  }
+})
+
+async function events(partnerId: string) {
+  return await harness.db
+    .selectFrom('events')
+    .select(['type', 'resourceId', 'sequence'])
+    .where('partnerId', '=', partnerId)
+    .orderBy('resourceId')
+    .orderBy('sequence')
+    .execute()
+}
+
+async function lastSequences(partnerId: string): Promise<Map<string, number>> {
+  return new Map((await events(partnerId)).map(({ resourceId, sequence }) => [resourceId, sequence]))
+}
+
+async function transitionsSince(partnerId: string, before: Map<string, number>): Promise<Set<string>> {
+  const seen = new Set<string>()
+  let from = 'new'
+  let last = ''
+  for (const { type, resourceId, sequence } of await events(partnerId)) {
+    if (resourceId !== last) from = 'new'
+    last = resourceId
+    const [kind = '', verb = ''] = type.split('.')
+    const entity = { intent: 'withdrawal_intent', job: 'member_job' }[kind] ?? kind
+    const to = statesByEvent[type] ?? (entity.startsWith('withdrawal') ? verb : undefined)
+    if (to === undefined) continue
+    if (sequence > (before.get(resourceId) ?? 0)) seen.add(`${entity} ${from} > ${to}`)
+    from = to
+  }
+  return seen
+}
+
+test('a code that the header does not know is refused, and a live installation ignores the header', async () => {
+  const headers = { 'x-sandbox-provoke': 'Nothing' }
+  const refused = await harness.call('GET', '/v1/tiers', { headers })
+  expect([refused.status, refused.body.issues[0].path]).toEqual([400, 'x-sandbox-provoke'])
+  const live = await startHarness({ mode: 'live' })
+  try {
+    const answer = await live.call('GET', '/v1/tiers', { headers: { 'x-sandbox-provoke': 'InternalServerError' } })
+    expect(answer.status).toBe(200)
+  } finally {
+    await live.stop()
+  }
+})

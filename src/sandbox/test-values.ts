@@ -1,0 +1,309 @@
+import type { ProblemName } from '../errors.ts'
+import { lowestAmount, type Tier } from '../tiers/rules.ts'
+
+/** The header that makes a sandbox refuse a request with a problem that nothing in a single request can cause. */
+export const provokeHeader = 'x-sandbox-provoke'
+
+/** The problems that the header provokes. */
+export const provocable = [
+  'RateLimitExceeded',
+  'Forbidden',
+  'RequestTimeout',
+  'PayloadTooLarge',
+  'HeadersTooLarge',
+  'ServiceUnavailable',
+  'InternalServerError',
+] as const satisfies ProblemName[]
+
+/** What a request needs to exist. Each is made for one request, so that the requests do not depend on each other. */
+export const fixtures = {
+  nothing: 'nothing',
+  member: 'an active member without pay',
+  paidMember: 'an active member with pay',
+  invitedMember: 'an invited member',
+  inactiveMember: 'an inactive member',
+  accountlessMember: 'an active member with pay and without a bank account',
+  intent: 'a pending intent',
+  cancelledIntent: 'a cancelled intent',
+  withdrawal: 'a held withdrawal',
+  scheduledPayRun: 'a scheduled pay run',
+  availablePayRun: 'an available pay run',
+  usedKey: 'an idempotency key that was used for another request',
+} as const
+export type Fixture = keyof typeof fixtures
+
+export type Reaches = { problem: ProblemName } | { entity: Entity; from: string; to: string }
+export type Entity = 'member' | 'member_job' | 'pay_cycle' | 'pay_run' | 'withdrawal_intent' | 'withdrawal'
+
+/** A body that is a text is sent as it is; any other one as JSON. */
+export type ProvokingRequest = {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  path: string
+  headers?: Record<string, string>
+  body?: unknown
+}
+
+/** @property id of the fixture; for a member that has to be named, `email` is the member's */
+export type Made = { id: string; email: string }
+
+type Row = {
+  reaches: Reaches
+  needs: Fixture
+  note: string
+  request: (made: Made, tier: Tier) => ProvokingRequest
+}
+
+const intents = '/v1/pay/withdrawals/intent'
+
+const intentOf = (memberId: string, tier: Tier, amount: bigint): ProvokingRequest => ({
+  method: 'POST',
+  path: intents,
+  body: { memberId, amount: { amount: Number(amount), currency: tier.currency } },
+})
+
+const complete = (withdrawalIntentId: string): ProvokingRequest => ({
+  method: 'POST',
+  path: '/v1/pay/withdrawals/complete',
+  body: { withdrawalIntentId },
+})
+
+const told = (withdrawalId: string, name: string): ProvokingRequest => ({
+  method: 'POST',
+  path: `/v1/sandbox/withdrawals/${withdrawalId}/${name}`,
+})
+
+const newMember = (tier: string, email: string) => ({ email, firstName: 'Sam', lastName: 'Okafor', tier })
+
+const payRun = (memberId: string, currency: string): ProvokingRequest => ({
+  method: 'POST',
+  path: '/v1/pay/run',
+  body: { payDetails: [{ memberId, money: { amount: 5_000, currency } }] },
+})
+
+const moved = (next: string): ProvokingRequest => ({ method: 'POST', path: '/v1/sandbox/clock', body: { next } })
+
+const problem = (problem: ProblemName, needs: Fixture, note: string, request: Row['request']): Row => ({
+  ...{ reaches: { problem }, needs, note, request },
+})
+
+const transition = (
+  entity: Entity,
+  [from, to]: [from: string, to: string],
+  needs: Fixture,
+  note: string,
+  request: Row['request'],
+): Row => ({ reaches: { entity, from, to }, needs, note, request })
+
+const byHeader = provocable.map(name =>
+  problem(name, 'nothing', `The header ${provokeHeader} is known to a sandbox only.`, () => ({
+    method: 'GET',
+    path: '/v1/tiers',
+    headers: { [provokeHeader]: name },
+  })),
+)
+
+/** One row for each problem and for each transition. Those that move the clock are last. */
+export const rows: readonly Row[] = [
+  problem('ApiKeyRefused', 'nothing', 'This header takes the place of your own.', () => ({
+    method: 'GET',
+    path: '/v1/tiers',
+    headers: { 'x-api-key': 'ow_test_wrong' },
+  })),
+  ...byHeader,
+  problem('UnknownPath', 'nothing', 'There is no such path.', () => ({ method: 'GET', path: '/v1/nothing' })),
+  problem('MethodNotAllowed', 'nothing', 'The header `allow` of the answer lists the methods.', () => ({
+    method: 'DELETE',
+    path: '/v1/tiers',
+  })),
+  problem('UnsupportedMediaType', 'nothing', 'The body is not JSON.', () => ({
+    method: 'POST',
+    path: intents,
+    headers: { 'content-type': 'text/plain' },
+    body: 'memberId',
+  })),
+  problem('BadRequest', 'nothing', 'The JSON ends too early.', () => ({
+    method: 'POST',
+    path: intents,
+    headers: { 'content-type': 'application/json' },
+    body: '{"memberId":',
+  })),
+  problem('HeaderValidation', 'nothing', 'An idempotency key has at most 1,024 characters.', () => ({
+    method: 'GET',
+    path: '/v1/tiers',
+    headers: { 'x-idempotency-key': 'k'.repeat(1_025) },
+  })),
+  problem('PathValidation', 'nothing', 'The id of a member begins with mem_.', () => ({
+    method: 'GET',
+    path: '/v1/members/w_123',
+  })),
+  problem('QueryValidation', 'nothing', 'A page has at least one entry.', () => ({
+    method: 'GET',
+    path: '/v1/members?take=0',
+  })),
+  problem('BodyValidation', 'nothing', 'Both fields are missing.', () => ({ method: 'POST', path: intents, body: {} })),
+  problem('IdempotencyKeyReused', 'usedKey', 'The key was used for another request.', ({ id }) => ({
+    method: 'GET',
+    path: '/v1/tiers',
+    headers: { 'x-idempotency-key': id },
+  })),
+  problem('Conflict', 'cancelledIntent', 'The intent is cancelled.', ({ id }) => complete(id)),
+  problem('MemberNotFound', 'nothing', 'There is no such member.', () => ({
+    method: 'GET',
+    path: '/v1/pay/members/mem_123/balance',
+  })),
+  problem('NotFound', 'nothing', 'There is no such withdrawal.', () => ({
+    method: 'GET',
+    path: '/v1/pay/withdrawals/w_123',
+  })),
+  problem('UnprocessableEntity', 'nothing', 'The partner has no tier in this currency.', () => ({
+    method: 'POST',
+    path: '/v1/sandbox/float',
+    body: { amount: { amount: 1, currency: 'VUV' } },
+  })),
+  problem('MemberNotEligible', 'invitedMember', 'The member is not active.', ({ id }, tier) =>
+    intentOf(id, tier, lowestAmount(tier)),
+  ),
+  problem('PayRunMemberNotEligible', 'nothing', 'There is no such member.', (_, tier) =>
+    payRun('mem_123', tier.currency),
+  ),
+  problem('BankAccountInvalid', 'accountlessMember', 'The member has no bank account.', ({ id }, tier) =>
+    intentOf(id, tier, lowestAmount(tier)),
+  ),
+  problem('AmountBelowLowerLimit', 'paidMember', 'One less than the lower limit.', ({ id }, tier) =>
+    intentOf(id, tier, lowestAmount(tier) - 1n),
+  ),
+  problem('AmountAboveUpperLimit', 'paidMember', 'One more than the upper limit.', ({ id }, tier) =>
+    intentOf(id, tier, tier.upperLimit + 1n),
+  ),
+  problem('MemberInsufficientFunds', 'member', 'The member has no pay.', ({ id }, tier) =>
+    intentOf(id, tier, lowestAmount(tier)),
+  ),
+  problem('MemberAlreadyInvited', 'member', 'The e-mail belongs to another member.', ({ email }, tier) => ({
+    method: 'POST',
+    path: '/v1/members',
+    body: newMember(tier.name, email),
+  })),
+  problem('InvalidAddMemberPayload', 'nothing', 'There is no such tier.', () => ({
+    method: 'POST',
+    path: '/v1/members',
+    body: newMember('No such tier', 'no.such.tier@example.com'),
+  })),
+  problem('InvalidUpdateMemberPayload', 'member', 'There is no such tier.', ({ id }) => ({
+    method: 'PATCH',
+    path: `/v1/members/${id}`,
+    body: { tier: 'No such tier' },
+  })),
+  problem('InvalidRemoveMemberPayload', 'nothing', 'There is no such member.', () => ({
+    method: 'POST',
+    path: '/v1/members/jobs',
+    body: { actions: [{ type: 'Offboard', memberId: 'mem_123' }] },
+  })),
+  problem('FileContent', 'nothing', 'The second row has no e-mail.', () => ({
+    method: 'PUT',
+    path: '/v1/members/jobs/csv',
+    headers: { 'content-type': 'text/csv' },
+    body: 'email,first_name,last_name,phone,tier\r\n,Sam,Okafor,,\r\n',
+  })),
+  transition(
+    'member',
+    ['new', 'invited'],
+    'nothing',
+    'If the partner activates members, it is active at once.',
+    ({ email }, tier) => ({
+      method: 'POST',
+      path: '/v1/members',
+      body: newMember(tier.name, email),
+    }),
+  ),
+  transition('member', ['invited', 'active'], 'invitedMember', 'The member accepts.', ({ id }) => ({
+    method: 'POST',
+    path: `/v1/sandbox/members/${id}/activate`,
+  })),
+  transition('member', ['invited', 'inactive'], 'invitedMember', 'The member is offboarded.', ({ id }) => ({
+    method: 'DELETE',
+    path: `/v1/members/${id}`,
+  })),
+  transition('member', ['active', 'inactive'], 'member', 'The member is offboarded.', ({ id }) => ({
+    method: 'DELETE',
+    path: `/v1/members/${id}`,
+  })),
+  transition(
+    'member',
+    ['inactive', 'invited'],
+    'inactiveMember',
+    'The member is reinstated.',
+    ({ id, email }, tier) => ({
+      method: 'PUT',
+      path: `/v1/members/${id}`,
+      body: newMember(tier.name, email),
+    }),
+  ),
+  transition('member_job', ['new', 'Processing'], 'member', 'If no other job is unfinished.', ({ id }) => ({
+    method: 'POST',
+    path: '/v1/members/jobs',
+    body: { actions: [{ type: 'Update', memberId: id, firstName: 'Samuel' }] },
+  })),
+  transition(
+    'member_job',
+    ['Processing', 'Completed'],
+    'member',
+    'The worker applies it within a second.',
+    ({ id }) => ({
+      method: 'POST',
+      path: '/v1/members/jobs',
+      body: { actions: [{ type: 'Update', memberId: id, lastName: 'Okafor-Jones' }] },
+    }),
+  ),
+  transition(
+    'pay_run',
+    ['new', 'Scheduled'],
+    'member',
+    'Available at once if the partner has no grace period.',
+    ({ id }, tier) => payRun(id, tier.currency),
+  ),
+  transition('pay_run', ['Scheduled', 'Available'], 'member', 'The pay run has no grace period.', ({ id }, tier) => ({
+    method: 'POST',
+    path: `/v1/sandbox/members/${id}/fund`,
+    body: { amount: { amount: 5_000, currency: tier.currency } },
+  })),
+  transition('pay_run', ['Scheduled', 'Reverted'], 'scheduledPayRun', 'Within its grace period.', ({ id }) => ({
+    method: 'POST',
+    path: `/v1/pay/runs/${id}/revert`,
+  })),
+  transition('pay_run', ['Available', 'Reverted'], 'availablePayRun', 'After its grace period.', ({ id }) => ({
+    method: 'POST',
+    path: `/v1/pay/runs/${id}/revert`,
+  })),
+  transition('withdrawal_intent', ['new', 'pending'], 'paidMember', 'A quote.', ({ id }, tier) =>
+    intentOf(id, tier, lowestAmount(tier)),
+  ),
+  transition('withdrawal_intent', ['pending', 'completed'], 'intent', 'It becomes a withdrawal.', ({ id }) =>
+    complete(id),
+  ),
+  transition('withdrawal_intent', ['pending', 'cancelled'], 'intent', 'Cancelled by the partner.', ({ id }) => ({
+    method: 'DELETE',
+    path: `${intents}/${id}`,
+  })),
+  transition('withdrawal', ['new', 'held'], 'intent', 'Held for as long as the partner’s setting says.', ({ id }) =>
+    complete(id),
+  ),
+  transition('withdrawal', ['held', 'submitted'], 'withdrawal', 'The bank takes it, and stays silent.', ({ id }) =>
+    told(id, 'submit'),
+  ),
+  transition('withdrawal', ['held', 'cancelled'], 'withdrawal', 'Cancelled by the partner.', ({ id }) => ({
+    method: 'POST',
+    path: `/v1/pay/withdrawals/${id}/cancel`,
+  })),
+  transition('withdrawal', ['submitted', 'paid'], 'withdrawal', 'It is submitted first.', ({ id }) => told(id, 'pay')),
+  transition('withdrawal', ['submitted', 'failed'], 'withdrawal', 'It is submitted first.', ({ id }) =>
+    told(id, 'fail'),
+  ),
+  transition('withdrawal', ['paid', 'returned'], 'withdrawal', 'It is submitted and paid first.', ({ id }) =>
+    told(id, 'return'),
+  ),
+  transition('withdrawal_intent', ['pending', 'expired'], 'intent', 'Moves the clock.', () => moved('intent_expiry')),
+  transition('pay_cycle', ['Open', 'Closed'], 'nothing', 'Moves the clock.', () => moved('cycle_close')),
+  transition('pay_cycle', ['new', 'Open'], 'nothing', 'Moves the clock; the next cycle opens.', () =>
+    moved('cycle_close'),
+  ),
+]

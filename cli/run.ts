@@ -44,6 +44,12 @@ const commands: { name: string; description: string; load: () => Promise<Command
     load: async () => (await import('./members.ts')).membersCommand,
   },
   {
+    name: 'webhooks',
+    description:
+      'Develop against webhooks without a public address, through the API of a running service (OPENWAGE_URL, OPENWAGE_API_KEY).',
+    load: async () => (await import('./webhooks.ts')).webhooksCommand,
+  },
+  {
     name: 'float',
     description: 'Manage the float, the money that funds withdrawals. Amounts are in minor units (pence, cents).',
     load: async () => (await import('./float.ts')).floatCommand,
@@ -104,7 +110,7 @@ async function programFor(args: string[]): Promise<Command> {
       `
 Settings are environment variables: DATABASE_URL, PORT, HOST, OPENWAGE_MODE, … (docs/reference/settings.md).
 Without DATABASE_URL, commands use the embedded PostgreSQL and start it if needed.
-The members commands call the API of a running service.
+The members and webhooks commands call the API of a running service.
 
 Exit codes: 0 success, 1 failure (the reason is on standard error), 2 invalid usage or settings,
 3 ledger verify found a mismatch. The status command has its own; see openwage status --help.

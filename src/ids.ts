@@ -12,6 +12,7 @@ const idPrefixes = {
   payRun: 'pr',
   memberJob: 'maj',
   event: 'evt',
+  webhook: 'we',
   apiKey: 'key',
   transfer: 'tr',
   floatMovement: 'fm',

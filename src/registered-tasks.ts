@@ -7,6 +7,7 @@ import { memberJobTasks } from './member-imports/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
 import { requestTasks } from './requests/tasks.ts'
 import type { Tasks } from './tasks.ts'
+import { webhookTasks } from './webhooks/tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 
 export { payoutTasks } from './payouts/tasks.ts'
@@ -21,5 +22,6 @@ export const internalTasks = {
   ...requestTasks,
   ...ledgerTasks,
   ...eventTasks,
+  ...webhookTasks,
   ...floatTasks,
 } satisfies Partial<Tasks>

@@ -19,6 +19,7 @@ export type TaskName =
   | 'number-event-feeds'
   | 'watch-floats'
   | 'move-sandbox-clocks'
+  | 'forget-webhook-deliveries'
 
 /**
  * The partners that a task works for. On a sandbox a partner can have its own clock, so its due work is looked for separately;

@@ -45,6 +45,7 @@ const slices = [
   'settlements',
   'statements',
   'tiers',
+  'webhooks',
   'withdrawals',
   'workers',
 ]
@@ -137,11 +138,12 @@ test('neither files nor folders import each other in a circle, types included', 
  */
 const sideDoors: Record<string, string[]> = {
   'audit/verify': ['cli'],
+  'events/catalogue': ['webhooks', 'cli'],
   'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
   'bank-accounts/schema': ['members', 'withdrawals'],
   'tabular/tabular': ['member-imports', 'settlements', 'cli'],
   'member-imports/inspection': ['cli'],
-  'members/changes': ['member-imports'],
+  'members/changes': ['member-imports', 'sandbox'],
   'members/fields': ['member-imports'],
   'members/locks': ['closing', 'pay-runs', 'settlements', 'withdrawals'],
   'members/rows': ['member-imports'],
@@ -149,7 +151,7 @@ const sideDoors: Record<string, string[]> = {
   'members/schema': ['member-imports'],
   'partners/api-keys': ['http', 'sandbox', 'cli'],
   'partners/clocks': ['http', 'sandbox', 'src/worker.ts'],
-  'pay-cycles/deductions': ['settlements'],
+  'pay-cycles/deductions': ['sandbox', 'settlements'],
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
   'payouts/rail': ['src/main.ts', 'src/worker.ts'],
   'payouts/rules': ['sandbox'],
@@ -158,12 +160,25 @@ const sideDoors: Record<string, string[]> = {
   'sandbox/demo': ['cli'],
   'tiers/rules': ['sandbox', 'withdrawals', 'cli'],
   'tiers/schema': ['withdrawals'],
+  'webhooks/delivery': ['src/worker.ts'],
+  'webhooks/fence': ['src/app.ts', 'src/main.ts'],
+  'webhooks/openapi': ['src/app.ts'],
+  'webhooks/signing': ['cli'],
+  'webhooks/send': ['src/main.ts', 'src/worker.ts'],
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
   'withdrawals/intents': ['sandbox', 'cli'],
   'withdrawals/lifecycle': ['sandbox'],
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
 }
+
+test('a live installation does not load the sandbox', () => {
+  const outside = modules.filter(({ file }) => file.startsWith('src/') && !file.startsWith('src/sandbox/'))
+  const statically = outside.filter(({ code }) => /from\s+'[^']*\/sandbox\/[^']*'/.test(code)).map(({ file }) => file)
+  expect(statically).toEqual([])
+  const onDemand = outside.filter(({ code }) => /import\('[^']*\/sandbox\/[^']*'\)/.test(code)).map(({ file }) => file)
+  expect(onDemand.sort()).toEqual(['src/app.ts', 'src/worker.ts'])
+})
 
 test('a slice is imported through its own file, or through a side door by the folders that are listed for it', () => {
   const used = new Set<string>()
@@ -193,6 +208,7 @@ const owners: Record<string, string> = {
   tier_versions: 'tiers',
   members: 'members',
   member_jobs: 'member-imports',
+  member_job_progress: 'member-imports',
   member_job_rows: 'member-imports',
   member_job_steps: 'member-imports',
   pay_cycles: 'pay-cycles',
@@ -219,6 +235,11 @@ const owners: Record<string, string> = {
   idempotency_keys: 'idempotency',
   request_log: 'requests',
   worker_heartbeats: 'workers',
+  webhook_endpoints: 'webhooks',
+  webhook_secrets: 'webhooks',
+  webhook_feeds: 'webhooks',
+  webhook_deliveries: 'webhooks',
+  webhook_attempts: 'webhooks',
   events: 'events',
 }
 
@@ -286,6 +307,10 @@ const tableReads: Record<string, { [table: string]: string }> = {
   statements: {
     ledger_balances: 'a statement is computed from the books in one statement',
     ledger_transfers: 'a statement is computed from the books in one statement',
+  },
+  webhooks: {
+    events: 'fans events out, and makes the bodies of deliveries from them, in one statement',
+    event_feeds: 'finds the feeds that are numbered further than they are fanned out',
   },
   withdrawals: {
     events: 'explains a withdrawal by its events',

@@ -14,6 +14,7 @@ import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
 import { RequestLog } from '../src/requests/recorder.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
+import { Fence } from '../src/webhooks/fence.ts'
 import { verifyAnswer } from './contract.ts'
 
 /** A clock that only moves when a test moves it. */
@@ -75,11 +76,12 @@ export async function startHarness({
   // For changes that bypass the service. Connects lazily.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
   const clock = testClock(startAt)
+  const fence = new Fence({ allowsHttp: mode === 'sandbox', allowsLoopback: true, refusedPorts: [5432] })
   const { db } = databases
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
   const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
   const recordRequest = requestLog.record
-  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail, recordRequest })
+  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail, recordRequest }, { fence })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
@@ -131,6 +133,7 @@ export async function startHarness({
     owner,
     superuser,
     mode,
+    fence,
     partner: mine.partner,
     key: mine.key,
     payCycle: mine.payCycle,
@@ -166,7 +169,7 @@ export async function startHarness({
     /** Stands in for a second process: the same API with separate connections. */
     async startSecond() {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
-      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, hasRail })
+      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, hasRail }, { fence })
       return {
         call: callerOf(secondApp),
         async stop() {

@@ -342,6 +342,64 @@ export type DB = {
     version: number
     createdAt: Date
   }
+  webhookAttempts: {
+    partnerId: string
+    endpointId: string
+    eventId: string
+    number: number
+    reason: 'replay' | 'schedule' | 'test'
+    at: Date
+    durationMs: number
+    status: number | null
+    error: 'address' | 'connection' | 'dns' | 'gone' | 'protocol' | 'redirect' | 'status' | 'timeout' | 'tls' | null
+    response: string | null
+  }
+  webhookDeliveries: {
+    partnerId: string
+    endpointId: string
+    eventId: string
+    type: string
+    state: 'delivered' | 'failed' | 'pending' | 'skipped'
+    sample: unknown
+    createdAt: Date
+    attemptCount: Generated<number>
+    scheduledCount: Generated<number>
+    lastAttemptAt: Date | null
+    dueAt: Date | null
+    replayAt: Date | null
+  }
+  webhookEndpoints: {
+    partnerId: string
+    id: string
+    url: string
+    description: string | null
+    types: string[]
+    headers: Generated<unknown>
+    enabled: Generated<boolean>
+    disabledReason: 'failing' | 'gone' | 'requested' | null
+    createdAt: Date
+    deletedAt: Date | null
+    sincePosition: bigint
+    failureCount: Generated<number>
+    blockedUntil: Date | null
+    failingSince: Date | null
+    failingDays: Generated<number>
+    lastFailingDay: string | null
+    isRecovering: Generated<boolean>
+    dueAt: Date | null
+    leasedUntil: Date | null
+  }
+  webhookFeeds: {
+    partnerId: string
+    position: bigint
+  }
+  webhookSecrets: {
+    partnerId: string
+    endpointId: string
+    secret: string
+    createdAt: Date
+    expiresAt: Date | null
+  }
   withdrawalIntents: {
     partnerId: string
     id: string

@@ -45,19 +45,27 @@ type Outcome = { step: number; action?: Action; fault?: string | undefined }
  */
 export async function applySome(
   tx: Tx,
-  { job, partner, now }: { job: Job; partner: PartnerRules; now: Date },
+  { report, ...applied }: { job: Job; partner: PartnerRules; now: Date; report: Report },
 ): Promise<boolean> {
-  return job.kind === 'file' ? await applyChunk(tx, { job, partner, now }) : await applyBatch(tx, { job, partner, now })
+  return applied.job.kind === 'file' ? await applyChunk(tx, applied) : await applyBatch(tx, { report, ...applied })
 }
+
+/** Is told how many steps of a batch are done, before its transaction commits. */
+export type Report = (stepsDone: number, partnerId: string) => Promise<void>
 
 async function applyBatch(
   tx: Tx,
-  { job, partner, now }: { job: Job; partner: PartnerRules; now: Date },
+  { job, partner, now, report }: { job: Job; partner: PartnerRules; now: Date; report: Report },
 ): Promise<boolean> {
+  await report(0, job.partnerId)
   const steps = await nextSteps(tx, { job, limit: stepsAtOnce.actions })
   const last = steps.at(-1)
   assert(last !== undefined, 'An unfinished job has steps left')
-  const outcomes = await change(tx, { job, partner, steps, now })
+  const outcomes = await change(tx, {
+    ...{ job, partner, steps, now },
+    // Actions that change nothing are done first.
+    written: async (count, total) => await report(steps.length - total + count, job.partnerId),
+  })
   const failed = outcomes.filter(({ fault }) => fault !== undefined)
   await noteFaults(tx, job, failed)
   if (failed.length === 0) await noteActions(tx, { job, outcomes, appliedThrough: last.step })
@@ -183,7 +191,19 @@ const takenSince = 'another member has taken the e-mail or the worker_id since t
 
 async function change(
   tx: Tx,
-  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
+  {
+    job,
+    partner,
+    steps,
+    written,
+    now,
+  }: {
+    job: Job
+    partner: PartnerRules
+    steps: Step[]
+    written?: (count: number, total: number) => Promise<void>
+    now: Date
+  },
 ): Promise<Outcome[]> {
   if (steps.length === 0) return []
   const { partnerId, createdAt: since } = job
@@ -201,7 +221,11 @@ async function change(
   if (job.kind === 'actions' && !isRefused && wavesOf(decisions).length > wavesMax) {
     return steps.slice(-1).map(({ step }) => ({ step, fault: 'too many of the actions depend on each other' }))
   }
-  if (!isRefused) await writeAll(tx, { partnerId, decisions, instructedAt: since, now })
+  if (!isRefused) {
+    const { length } = decisions
+    const onWritten = written && (async (count: number) => await written(count, length))
+    await writeAll(tx, { partnerId, decisions, onWritten, instructedAt: since, now })
+  }
   return [
     ...steps
       .filter(isStale)
@@ -271,6 +295,7 @@ export async function end(
     .where('partnerId', '=', partnerId)
     .where('id', '=', jobId)
     .execute()
+  await sql`delete from member_job_progress where partner_id = ${partnerId} and job_id = ${jobId}`.execute(tx)
   await emitStatus(tx, { partnerId, jobId, status, now })
 }
 

@@ -10,7 +10,7 @@ import type { Partner } from '../partners/partners.ts'
 import { inScope, partnerOf, type Scope, scheduleTask } from '../tasks.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
-import { applySome, emit, emitStatus, end, type Job, wavesMax } from './apply.ts'
+import { applySome, emit, emitStatus, end, type Job, type Report, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
 import { planFile, planFileAgain } from './plan.ts'
 import { readInto } from './read-file.ts'
@@ -28,6 +28,8 @@ import {
   stepsOf,
 } from './rules.ts'
 import type { MemberAction } from './schema.ts'
+
+export type { Report } from './apply.ts'
 
 /** A batch of changes to members, planned when it is sent and applied by the worker. */
 export type MemberJob = {
@@ -180,8 +182,22 @@ export async function createFromFile(
   return { jobId, plan, needsReview }
 }
 
-/** Returns the first `namedMax` members that a job offboards. */
-export async function listOffboarded(
+/** What a job would do: its plan, and the first `namedMax` members that it offboards. */
+export type Preview = { plan: Plan; needsReview: boolean; offboard: string[] }
+
+/** Creates a job and rolls it back. The transaction stays usable. */
+export async function preview(
+  tx: Tx,
+  { partnerId, create }: { partnerId: string; create: () => Promise<Created> },
+): Promise<Preview> {
+  await sql`savepoint dry_run`.execute(tx)
+  const { jobId, plan, needsReview } = await create()
+  const offboard = await listOffboarded(tx, { partnerId, jobId })
+  await sql`rollback to savepoint dry_run`.execute(tx)
+  return { plan, needsReview, offboard }
+}
+
+async function listOffboarded(
   db: Reader,
   { partnerId, jobId }: { partnerId: string; jobId: string },
 ): Promise<string[]> {
@@ -321,11 +337,12 @@ export async function findNext(
 
 /**
  * Applies the next steps of a job. A queued job is planned again first.
+ * @param report is told how far a running batch is
  * @returns undefined if another worker has locked or ended the job; otherwise whether it has ended, and its number of steps
  */
 export async function applyNext(
   tx: Tx,
-  { jobId, now }: { jobId: string; now: Date },
+  { jobId, now, report = async () => undefined }: { jobId: string; now: Date; report?: Report },
 ): Promise<{ hasEnded: boolean; steps: number } | undefined> {
   const { rows } = await sql<Omit<Job, 'steps'> & Plan & Queued & PartnerRules & { status: 'NotReady' | 'Processing' }>`
     select j.partner_id, j.id as job_id, j.kind, j.status, j.columns, j.removes_accounts, j.applied_through, j.created_at,
@@ -340,7 +357,17 @@ export async function applyNext(
   const partner = { id: row.partnerId, country, timeZone, autoActivate }
   const job = { ...rest, steps: stepsOf(row.kind, row) }
   if (row.status === 'NotReady') return await takeTurn(tx, { job, partner, now })
-  return { hasEnded: await applySome(tx, { job, partner, now }), steps: job.steps }
+  return { hasEnded: await applySome(tx, { job, partner, now, report }), steps: job.steps }
+}
+
+/** Notes how many actions of a running batch are done, in a separate transaction: the batch commits only at its end. */
+export async function noteProgress(
+  tx: Tx,
+  { partnerId, jobId, stepsDone }: { partnerId: string; jobId: string; stepsDone: number },
+): Promise<void> {
+  await sql`
+    insert into member_job_progress (partner_id, job_id, steps_done) values (${partnerId}, ${jobId}, ${stepsDone})
+        on conflict (partner_id, job_id) do update set steps_done = excluded.steps_done`.execute(tx)
 }
 
 /** The input for planning a queued file again. */
@@ -557,14 +584,24 @@ function select(db: Reader, partnerId: string) {
       'createdAt',
       'endedAt',
     ])
+    .select(query =>
+      query
+        .selectFrom('memberJobProgress as progress')
+        .select('progress.stepsDone')
+        .whereRef('progress.partnerId', '=', 'memberJobs.partnerId')
+        .whereRef('progress.jobId', '=', 'memberJobs.id')
+        .as('stepsInProgress'),
+    )
     .where('partnerId', '=', partnerId)
 }
 
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toJob({ kind, invite, update, bringBack, offboard, unchanged, columns: stored, ...job }: Row): MemberJob {
+function toJob(row: Row): MemberJob {
+  const { kind, invite, update, bringBack, offboard, unchanged, columns: stored, stepsInProgress, ...job } = row
   const plan = { invite, update, bringBack, offboard, unchanged }
   const steps = stepsOf(kind, plan)
   // Stored by this module, which writes only known columns.
-  return { ...job, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }
+  const stepsDone = job.status === 'Processing' ? (stepsInProgress ?? job.stepsDone) : job.stepsDone
+  return { ...job, stepsDone, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }
 }

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { type Db, sql, type Tx } from '../database/database.ts'
+import type { Db, Tx } from '../database/database.ts'
 import { disconnectSignal } from '../http/body-timeouts.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
 import { cursorOf, cursorQuery, pageOf, pageQuery } from '../http/list.ts'
@@ -268,22 +268,17 @@ const reviews = [
   },
 ] as const
 
-// A dry run creates the job and rolls it back.
 async function answerTo(
   tx: Tx,
   { partner, query, kind }: { partner: { id: string }; query: { dryRun?: boolean }; kind: 'actions' | 'file' },
   create: () => Promise<memberImports.Created>,
 ): Promise<Answer> {
-  if (!query.dryRun) {
-    const { jobId, plan, needsReview } = await create()
-    const audit = { action: 'member_job.create', details: { kind, plan, needsReview } } as const
-    return { status: 202, body: { jobId }, resourceId: jobId, audit }
+  if (query.dryRun) {
+    return { status: 200, body: await memberImports.preview(tx, { partnerId: partner.id, create }) }
   }
-  await sql`savepoint dry_run`.execute(tx)
   const { jobId, plan, needsReview } = await create()
-  const offboard = await memberImports.listOffboarded(tx, { partnerId: partner.id, jobId })
-  await sql`rollback to savepoint dry_run`.execute(tx)
-  return { status: 200, body: { plan, needsReview, offboard } }
+  const audit = { action: 'member_job.create', details: { kind, plan, needsReview } } as const
+  return { status: 202, body: { jobId }, resourceId: jobId, audit }
 }
 
 function jobBody({ id, status, steps: total, stepsDone, createdAt }: memberImports.MemberJob) {

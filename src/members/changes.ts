@@ -78,14 +78,32 @@ export async function decideAll(
 /**
  * Writes decisions that `decideAll` made in this transaction, about locked members.
  * @param instructedAt when the partner sent the instruction, which may be long before `now`
+ * @param onWritten is told how many are written so far
  * @throws a unique violation if another member has taken an e-mail or a `workerId` since
  */
 export async function writeAll(
   tx: Tx,
-  { partnerId, decisions, instructedAt, now }: { decisions: Decision[] } & Writing,
+  {
+    partnerId,
+    decisions,
+    onWritten,
+    instructedAt,
+    now,
+  }: { decisions: Decision[]; onWritten?: ((count: number) => Promise<void>) | undefined } & Writing,
 ): Promise<void> {
-  for (const wave of wavesOf(decisions)) await writeWave(tx, { partnerId, wave, instructedAt, now })
+  let written = 0
+  for (const wave of wavesOf(decisions)) {
+    for (let from = 0; from < wave.length; from += writtenAtOnce) {
+      const part = wave.slice(from, from + writtenAtOnce)
+      await writeWave(tx, { partnerId, wave: part, instructedAt, now })
+      written += part.length
+      await onWritten?.(written)
+    }
+  }
 }
+
+// A statement with more takes long enough that progress would seem to stand still.
+const writtenAtOnce = 1_000
 
 type Writing = { partnerId: string; instructedAt: Date; now: Date }
 

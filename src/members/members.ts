@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { type BankAccount, toColumns } from '../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { Problem, problem } from '../errors.ts'
@@ -53,19 +52,6 @@ export async function change(
   }
   await sql`release savepoint member_write`.execute(tx)
   return decision
-}
-
-/** Sets a member's account without checking it. Only for the sandbox, which demonstrates failing accounts. */
-export async function setUncheckedAccount(
-  tx: Tx,
-  { partnerId, memberId, account, now }: { partnerId: string; memberId: string; account: BankAccount; now: Date },
-): Promise<void> {
-  await tx
-    .updateTable('members')
-    .set({ ...toColumns(account), updatedAt: now, instructedAt: now })
-    .where('partnerId', '=', partnerId)
-    .where('id', '=', memberId)
-    .execute()
 }
 
 /** @throws Problem `MemberNotFound`, also for another partner's member */

@@ -115,11 +115,6 @@ describe('a logged request', () => {
     for (const id of ['\0', '\ud800', 'x'.repeat(129), 'a b', 'é', "'; drop table request_log; --"]) {
       await call('GET', '/v1/tiers', { headers: { 'x-request-id': id } }).catch(() => undefined)
     }
-    const { rows } = await harness.pool.query(
-      'select request_log::text as row from request_log where partner_id = $1',
-      [partner.partner.id],
-    )
-    expect(rows.length).toBeGreaterThanOrEqual(0)
     const all = await log()
     expect(all.length).toBeGreaterThanOrEqual(paths.length)
     const text = JSON.stringify(all)
@@ -127,7 +122,7 @@ describe('a logged request', () => {
     for (const { path } of all) expect(path.length).toBeLessThan(100)
   })
 
-  test('with the same x-request-id as another, even another partner’s, is an entry of its own', async () => {
+  test('with the same x-request-id as another, even another partner’s, is a separate entry', async () => {
     const headers = { 'x-request-id': 'req_01kah4pzc5e4r8v2m6t0x9y3bd' }
     await call('GET', '/v1/tiers', { headers })
     await call('GET', '/v1/members', { headers })

@@ -42,7 +42,7 @@ const startsFrom: Record<InstructionName, readonly withdrawals.Withdrawal['statu
 /**
  * Instructs the simulated bank about a withdrawal, and makes its next step with the bank due. Idempotent: a withdrawal that is
  * in the wanted state is left alone.
- * @throws Problem `NotFound`; `Conflict` if the withdrawal cannot get there any more
+ * @throws Problem `NotFound`; `Conflict` if the withdrawal can no longer get there
  */
 export async function instructBank(
   tx: Tx,

@@ -23,13 +23,14 @@ beforeAll(async () => {
 })
 afterAll(tidyUp)
 
-test('"Integrate in ten minutes" works as written: a paid withdrawal, a failed one, a refusal', async () => {
+test('"Integrate in ten minutes" works as written: a paid withdrawal, a failed one, a refusal, and both in the log', async () => {
   const printed = await follow('guides/integrate.md')
   for (const type of ['withdrawal.submitted', 'withdrawal.paid', 'withdrawal.failed'])
     expect(printed).toContain(`"type":"${type}"`)
   // What the guide says of Ada's money, and nothing else refused.
   expect(printed).toContain('{"available":{"amount":40000,"currency":"GBP"}')
   expect(codesIn(printed)).toEqual(['AmountAboveUpperLimit'])
+  expect(printed).toContain('"errorCodes":["AmountAboveUpperLimit"]')
 })
 
 test('"Run payroll’s side of a cycle" works as written: a pay run, its reversal, the deductions, a short settlement', async () => {
@@ -77,6 +78,7 @@ function commandsOf(guide: string): string {
 const substitutes = `
 npx() { shift; "${process.execPath}" "${checkout}/cli/openwage.ts" "$@"; }
 sleep() {
+  [ "$1" -gt 2 ] || { until api "/v1/requests?status=4xx" | grep -q errorCodes; do command sleep 0.1; done; return; }
   until api "/v1/events?after=$LAST" | grep -qE '"withdrawal.(paid|failed)"'; do command sleep 0.1; done
 }`
 

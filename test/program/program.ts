@@ -251,7 +251,8 @@ export async function get(service: Served, { key = service.key, path = '/v1/tier
   return await fetch(`${service.address}${path}`, { headers: { 'x-api-key': key } })
 }
 
-function launch(args: string[], settings: Environment, stderr: number | 'pipe' = 'pipe'): ChildProcess {
+/** Starts a command without waiting for it. */
+export function launch(args: string[], settings: Environment, stderr: number | 'pipe' = 'pipe'): ChildProcess {
   return spawn(process.execPath, [path.join(checkout, 'cli/openwage.ts'), ...args], {
     env: { ...baseEnvironment, ...settings },
     stdio: ['ignore', 'pipe', stderr],

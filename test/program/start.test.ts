@@ -29,6 +29,22 @@ test('the printed request works as pasted, and data and key survive both a stop 
   }
 })
 
+test('a stop writes the request log, and OPENWAGE_REQUEST_LOG=off leaves it as it is', async () => {
+  const database = await newDatabase()
+  const first = await start(database)
+  await get(first, { path: '/v1/pay/cycles' })
+  expect(await first.stop()).toMatchObject({ code: 0 })
+
+  const second = await start({ ...database, OPENWAGE_REQUEST_LOG: 'off' })
+  await get(second, { key: first.key, path: '/v1/pay/runs' })
+  expect(await second.stop()).toMatchObject({ code: 0 })
+
+  const third = await start(database)
+  const answer = await get(third, { key: first.key, path: '/v1/requests' })
+  const { requests } = (await answer.json()) as { requests: { route: string }[] }
+  expect(requests.map(({ route }) => route)).toEqual(['/v1/pay/cycles'])
+})
+
 test('concurrent instances share their data, and one keeps running when the other stops', async () => {
   const settings = { OPENWAGE_DATA_DIR: newDataDir() }
   // Concurrently: exactly one must start PostgreSQL, one must migrate and one must seed.

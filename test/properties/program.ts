@@ -18,6 +18,7 @@ import * as payRuns from '../../src/pay-runs/pay-runs.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import type { Rail, Report } from '../../src/payouts/rail.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
+import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
 import * as settlements from '../../src/settlements/settlements.ts'
 import { readStatement } from '../../src/statements/statement.ts'
 import type { TaskContext, TaskName, Tasks } from '../../src/tasks.ts'
@@ -342,7 +343,7 @@ export class Program {
     const account = accounts[name]
     await this.#within(async tx => {
       if (name === 'failing') {
-        await members.setUncheckedAccount(tx, { partnerId: partner.id, memberId, account: badAccount, now: this.now })
+        await setUncheckedAccount(tx, { partnerId: partner.id, memberId, account: badAccount, now: this.now })
       } else {
         const command = { type: 'Update', memberId, update: { accountDetails: account } } as const
         await members.change(tx, { partner, command, now: this.now })

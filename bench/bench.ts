@@ -9,8 +9,11 @@ import { type Options, readOptions } from './options.ts'
 import { openServer } from './postgres.ts'
 import { findProgram } from './programs.ts'
 import { machineOf, noteFault, type Results, reportOf } from './report.ts'
+import { measureRequestLog } from './request-log.ts'
 import { measureRounds } from './rounds.ts'
 import { buildTown } from './town.ts'
+import { measureWebhooks } from './webhooks.ts'
+import { workloads as allWorkloads } from './workloads.ts'
 
 // The product, a typical service and PostgreSQL alone, measured in turns: see README.md.
 
@@ -40,18 +43,36 @@ async function bench(options: Options): Promise<void> {
   const server = await openServer()
   const results: Results = {
     machine: machineOf({ postgresVersion: server.version, now: new Date() }),
-    ...{ cells: [], points: {}, starts: undefined, overload: undefined, imports: [], grown: [], invalid: [] },
+    ...{
+      cells: [],
+      points: {},
+      starts: undefined,
+      overload: undefined,
+      logCosts: [],
+      imports: [],
+      webhooks: undefined,
+      grown: [],
+      invalid: [],
+    },
   }
   console.log(results.machine)
   const { workloads, parts, productDir, typicalConnections, isQuick } = options
   const where = { logs: folder, productDir, typicalConnections }
   const hasRounds = workloads.length > 0 || parts.has('pgbench')
   const isAlone = parts.has('start') || parts.has('overload')
-  if (hasRounds || isAlone) {
-    const town = await buildTown(server, { folder, productDir, members: isQuick ? 10_000 : 100_000 })
-    console.log(`${town.one.members} members of one partner are there, and as many of a hundred`)
+  if (hasRounds || isAlone || parts.has('request-log')) {
+    const startedAt = performance.now()
+    const hasHundred = workloads.some(name => allWorkloads[name].isOfHundred)
+    const town = await buildTown(server, { folder, productDir, members: isQuick ? 10_000 : 100_000, hasHundred })
+    const others = hasHundred ? ', and as many of a hundred others' : ''
+    const tookS = Math.round((performance.now() - startedAt) / 1_000)
+    console.log(`seeded ${town.one.members} members of one partner${others} in ${tookS} s`)
     if (hasRounds) await measureRounds({ server, town, where, options, results })
     if (isAlone) await measureProductAlone(server, town, { where, options, results })
+    if (parts.has('request-log')) {
+      results.logCosts = await measureRequestLog(server, town, { where, options })
+      for (const { workload, fault } of results.logCosts) noteFault(results, `request log, ${workload}`, fault)
+    }
     await server.drop(town.template)
   }
   if (parts.has('import')) {
@@ -68,6 +89,7 @@ async function bench(options: Options): Promise<void> {
     }
     await measureImports(server, where, { rows: options.importRows, rounds: options.rounds, imported })
   }
+  if (parts.has('webhooks')) results.webhooks = await measureWebhooks(server, where, options)
   if (parts.has('growth')) {
     results.grown = await measureGrowth(server, where, options)
     for (const { size, workload, figures } of results.grown) {
@@ -81,7 +103,13 @@ async function bench(options: Options): Promise<void> {
 
 function requirePrograms({ workloads, parts }: Options): void {
   if (process.platform !== 'linux') throw new Error('This needs Linux: CPU times are read from /proc')
-  const sendsLoad = workloads.length > 0 || parts.has('overload') || parts.has('import') || parts.has('growth')
+  const sendsLoad =
+    workloads.length > 0 ||
+    parts.has('overload') ||
+    parts.has('request-log') ||
+    parts.has('import') ||
+    parts.has('webhooks') ||
+    parts.has('growth')
   if (sendsLoad && findProgram('wrk') === undefined) {
     throw new Error('wrk is missing: install the package wrk, on Debian by apt-get install wrk')
   }

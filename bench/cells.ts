@@ -87,11 +87,11 @@ function faultOf({ requests, refused, broken }: LoadFigures, { writing }: Worklo
   return null
 }
 
-/** @returns the number of the first intent that was made for so many requests */
-async function preparePending(stand: Stand, { completing, isHot }: Workload, requests: number): Promise<number> {
+/** Makes intents for this many requests to complete. @returns the number of the first of them */
+export async function preparePending(stand: Stand, { completing, isHot }: Workload, requests: number): Promise<number> {
   const firstIntent = stand.nextIntent
   if (completing === 0) return firstIntent
-  // Which requests complete is drawn by lot; twice the share is beyond any luck.
+  // Each request completes an intent at random; twice the share is enough.
   const count = Math.ceil(requests * Math.min(1, completing * 2))
   await seedPending(stand.databaseUrl, stand.employer, { firstIntent, count, ...(isHot ? { ofMembers: 1 } : {}) })
   stand.nextIntent += count

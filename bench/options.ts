@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type WorkloadName, workloads } from './workloads.ts'
 
-const parts = ['pgbench', 'start', 'overload', 'import', 'growth'] as const
+const parts = ['pgbench', 'start', 'overload', 'request-log', 'import', 'webhooks', 'growth'] as const
 type Part = (typeof parts)[number]
 
 export type Options = {
@@ -25,7 +25,7 @@ const usage = `npm run bench -- [options]
   --only LIST            of: ${[...Object.keys(workloads), ...parts].join(', ')}
   --connections LIST     (1,8,64,256)
   --seconds N            of each measurement (4)
-  --rounds N             interleaved, of which the medians are told (3)
+  --rounds N             interleaved; the report has their medians (3)
   --quick                one round of 2 seconds, small growth and imports; to see that it works, not how fast
   --import-rows N        of the imported list (1,000,000; 20,000 with --quick)
   --no-growth            without the growth part, which takes half an hour and 55 GB of disk
@@ -72,5 +72,5 @@ export function readOptions(): Options {
 function whole(text: string): number {
   const number = Number(text)
   if (Number.isSafeInteger(number) && number > 0) return number
-  throw new Error(`${text} is not a number of anything\n${usage}`)
+  throw new Error(`${text} is not a whole number above zero\n${usage}`)
 }

@@ -5,8 +5,10 @@ import type { Import } from './import.ts'
 import { median } from './median.ts'
 import type { Overload } from './overload.ts'
 import type { Point, Statement } from './pgbench.ts'
+import type { LogCost } from './request-log.ts'
 import type { Side } from './service.ts'
 import type { Starts } from './start.ts'
+import { type Webhooks, webhooksTable } from './webhooks.ts'
 import type { WorkloadName } from './workloads.ts'
 
 type Cell = Figures & { workload: WorkloadName; connections: number; side: Side; round: number }
@@ -18,7 +20,9 @@ export type Results = {
   points: Partial<Record<Statement, Point[][]>>
   starts: Starts | undefined
   overload: Overload | undefined
+  logCosts: LogCost[]
   imports: Import[]
+  webhooks: Webhooks | undefined
   grown: Grown[]
   /** What must not be believed, and why. */
   invalid: string[]
@@ -32,7 +36,18 @@ export function noteFault(results: Results, what: string, fault: string | null):
 }
 
 /** Everything as Markdown, ready for docs/internals/performance.md. */
-export function reportOf({ machine, cells, points, starts, overload, imports, grown, invalid }: Results): string {
+export function reportOf({
+  machine,
+  cells,
+  points,
+  starts,
+  overload,
+  logCosts,
+  imports,
+  webhooks,
+  grown,
+  invalid,
+}: Results): string {
   const parts = [
     machine,
     ...(invalid.length === 0 ? [] : [`**Invalid:** ${invalid.join('; ')}.`]),
@@ -40,7 +55,9 @@ export function reportOf({ machine, cells, points, starts, overload, imports, gr
     ...Object.entries(points).map(([statement, found]) => pgbenchTable(statement, found)),
     ...(starts === undefined ? [] : [startLine(starts)]),
     ...(overload === undefined ? [] : [overloadTable(overload)]),
+    ...(logCosts.length === 0 ? [] : [logCostTable(logCosts)]),
     ...(imports.length === 0 ? [] : [importTable(imports)]),
+    ...(webhooks === undefined ? [] : [webhooksTable(webhooks)]),
     ...(grown.length === 0 ? [] : [growthTable(grown)]),
   ]
   return parts.join('\n\n')
@@ -197,6 +214,17 @@ function overloadTable({ capacity, floods, limited }: Overload): string {
     `that sends ${figure(perSecond, 0)}/s: ${share(statuses.ok, requests)} are done, ` +
     `${share(statuses.tooMany, requests)} answered 429; p99 ${figure(p99Ms, 1)} ms.`
   )
+}
+
+function logCostTable(costs: LogCost[]): string {
+  return [
+    '| With the request log, over without it | × requests a second | × CPU a request | × p99 |',
+    '|---|---|---|---|',
+    ...costs.map(
+      ({ workload, perSecond, cpu, p99 }) =>
+        `| ${workload} | ${perSecond.toFixed(3)} | ${cpu.toFixed(3)} | ${p99.toFixed(2)} |`,
+    ),
+  ].join('\n')
 }
 
 function importTable(imports: Import[]): string {

@@ -23,6 +23,8 @@ export type Where = {
   typicalConnections: number
   /** Whether the product does its background work too, in the same process, as `npm start` does. */
   hasWorker?: boolean
+  /** Settings of the product, besides those of this program's environment. */
+  settings?: Record<string, string>
 }
 
 /** Starts a service on a migrated database, and waits until it says that it is ready. */
@@ -56,12 +58,12 @@ export async function operate(args: string[], { databaseUrl, productDir }: Pick<
 }
 
 // As an operator starts it, by the words of `npm start`, and logging as in production: to a file.
-function spawnProduct({ databaseUrl, logs, productDir, hasWorker = false }: Where): ChildProcess {
+function spawnProduct({ databaseUrl, logs, productDir, hasWorker = false, settings = {} }: Where): ChildProcess {
   const { scripts } = JSON.parse(readFileSync(path.join(productDir, 'package.json'), 'utf8'))
   return withLog(path.join(logs, 'product.log'), log =>
     spawn('/bin/sh', ['-c', hasWorker ? scripts.start : `${scripts.start} --api`], {
       cwd: productDir,
-      env: productEnvironment(databaseUrl),
+      env: { ...productEnvironment(databaseUrl), ...settings },
       stdio: ['ignore', 'pipe', log],
     }),
   )

@@ -7,18 +7,20 @@ import { operate } from './service.ts'
 import type { Workload } from './workloads.ts'
 import type { Load } from './wrk.ts'
 
-/** The employers in the template of every measured database: a big one, and a hundred small ones with as many members in all. */
+/**
+ * The employers in the template of every measured database: a big one and, if a workload needs them, a hundred small ones with
+ * as many members in all.
+ */
 export type Town = {
   template: string
   one: Employer
   keysOfOne: string
-  keysOfHundred: string
-  /** Of the first of the hundred; the others follow. */
-  firstMemberOfHundred: number
-  membersOfEach: number
+  hundred: Hundred | undefined
   /** The first pending intent of the big employer's past. */
   firstPending: number
 }
+
+type Hundred = { keysFile: string; firstMember: number; membersPerKey: number }
 
 const template = 'bench_template'
 const partners = 100
@@ -26,36 +28,44 @@ const partners = 100
 /** Seeds the template of all measured databases, so that they start equal. */
 export async function buildTown(
   server: Server,
-  { folder, productDir, members }: { folder: string; productDir: string; members: number },
+  {
+    folder,
+    productDir,
+    members,
+    hasHundred,
+  }: { folder: string; productDir: string; members: number; hasHundred: boolean },
 ): Promise<Town> {
   const url = await server.create(template)
   await operate(['migrate'], { databaseUrl: url, productDir })
   // A plan that is made while a table is empty scans it, and a service in use has no empty tables.
   const past = { intents: members, pending: 10_000 }
-  const membersOfEach = members / partners
-  const firstMemberOfHundred = 10_000_000
-  const [one, ...hundred] = await seedEmployers(url, [
+  const membersPerKey = members / partners
+  const firstMember = 10_000_000
+  const [one, ...others] = await seedEmployers(url, [
     { name: 'One', firstMember: 0, members, past },
-    ...Array.from({ length: partners }, (_, index) => ({
+    ...Array.from({ length: hasHundred ? partners : 0 }, (_, index) => ({
       name: 'One of a hundred',
-      firstMember: firstMemberOfHundred + index * membersOfEach,
-      members: membersOfEach,
+      firstMember: firstMember + index * membersPerKey,
+      members: membersPerKey,
     })),
   ])
   assert(one !== undefined)
   await settle(url)
   return {
-    ...{ template, one, firstMemberOfHundred, membersOfEach, firstPending: past.intents },
+    ...{ template, one, firstPending: past.intents },
     keysOfOne: writeKeys(path.join(folder, 'one.keys'), [one]),
-    keysOfHundred: writeKeys(path.join(folder, 'hundred.keys'), hundred),
+    hundred: hasHundred
+      ? { keysFile: writeKeys(path.join(folder, 'hundred.keys'), others), firstMember, membersPerKey }
+      : undefined,
   }
 }
 
-/** What of a workload is sent to whom. */
+/** The requests of a workload, and the keys and members they are for. */
 export function loadOf({ requests, isOfHundred, isHot }: Workload, town: Town): Omit<Load, 'firstIntent'> {
-  const { one, keysOfOne, keysOfHundred, firstMemberOfHundred, membersOfEach } = town
+  const { one, keysOfOne, hundred } = town
   if (isOfHundred) {
-    return { requests, keysFile: keysOfHundred, firstMember: firstMemberOfHundred, membersPerKey: membersOfEach }
+    assert(hundred !== undefined)
+    return { requests, ...hundred }
   }
   return { requests, keysFile: keysOfOne, firstMember: one.firstMember, membersPerKey: isHot ? 1 : one.members }
 }

@@ -10,7 +10,14 @@ import { reasonOf } from '../src/main.ts'
 /** A file to upload, streamed from disk. */
 type Source = { path: string; bytes: number; mediaType: string }
 
-export type Call = { method?: 'GET' | 'PUT' | 'POST'; path: string; headers?: Record<string, string>; file?: Source }
+export type Call = {
+  method?: 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE'
+  path: string
+  headers?: Record<string, string>
+  file?: Source
+  /** A JSON body. */
+  json?: object
+}
 
 const limits = {
   /** How long to keep retrying. Covers a restart, and uploads that are ahead of ours. */
@@ -85,7 +92,7 @@ export class Api {
     }
   }
 
-  private async send({ method = 'GET', path, headers, file }: Call): Promise<IncomingMessage> {
+  private async send({ method = 'GET', path, headers, file, json }: Call): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
     const request = (this.url.startsWith('https:') ? requestHttps : requestHttp)(`${this.url}${path}`, {
       method,
@@ -93,6 +100,7 @@ export class Api {
       headers: {
         'x-api-key': this.key,
         ...headers,
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
         ...(file === undefined ? {} : { 'content-type': file.mediaType, 'content-length': file.bytes }),
       },
     })
@@ -100,7 +108,8 @@ export class Api {
       request.destroy(Object.assign(new Error('the request timed out'), { code: 'ETIMEDOUT' })),
     )
     request.on('response', resolve).on('error', reject)
-    if (file === undefined || file.bytes === 0) request.end()
+    if (json !== undefined) request.end(JSON.stringify(json))
+    else if (file === undefined || file.bytes === 0) request.end()
     // Never more than content-length, even if the file is growing.
     else pipeline(createReadStream(file.path, { end: file.bytes - 1 }), request, error => error && reject(error))
     return await promise

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander'
+import { exampleId, type IdKind, isIdOf } from '../src/ids.ts'
 import { amountMax, type Currency, currencies } from '../src/money.ts'
 
 /** Parses a whole number; both bounds are inclusive. */
@@ -38,4 +39,12 @@ export function currency(text: string): Currency {
   const known = currencies.find(code => code === text)
   if (known === undefined) throw new InvalidArgumentError('Use an ISO 4217 currency code, for example GBP.')
   return known
+}
+
+/** Parses an id of this kind. */
+export function id(kind: IdKind): (text: string) => string {
+  return text => {
+    if (!isIdOf(kind, text)) throw new InvalidArgumentError(`Use an id such as ${exampleId(kind)}.`)
+    return text
+  }
 }

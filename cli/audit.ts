@@ -9,11 +9,11 @@ import { withDatabase } from './with-database.ts'
 
 export const auditCommand = addPaging(
   new Command('audit')
-    .description('Show who changed what, by command or API request, newest first. See docs/operations/audit.md.')
     .option('--partner <partner>', 'only this partner')
     .option('--resource <id>', 'only this resource: a member id, a key id, a tier name, …')
     .option('--actor <actor>', 'only this actor: an API key id, or user@host')
     .addOption(new Option('--action <action...>', 'only these actions').choices(auditLog.actions)),
+  'auditEntry',
 )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('audit', 'audit --partner par_… --action tier.set', 'audit --resource mem_… --json'))

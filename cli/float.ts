@@ -11,9 +11,7 @@ import { recordChange } from './operator.ts'
 import { printResult, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-export const floatCommand = new Command('float').description(
-  'Manage the float, the money that funds withdrawals. Amounts are in minor units (pence, cents).',
-)
+export const floatCommand = new Command('float')
 
 floatCommand
   .command('show')

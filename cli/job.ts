@@ -6,9 +6,7 @@ import { addPaging, type Paging, pageOf } from './paging.ts'
 import { printResult, table } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
-export const jobCommand = new Command('job').description(
-  'Inspect member jobs: imported lists of members, and batches of changes.',
-)
+export const jobCommand = new Command('job')
 
 addPaging(
   jobCommand
@@ -23,6 +21,7 @@ addPaging(
         'Rejected',
       ]),
     ),
+  'memberJob',
 )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('job list', 'job list --status AwaitingReview Processing'))

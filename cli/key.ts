@@ -6,11 +6,10 @@ import { whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
 import { print, printResult } from './print.ts'
+import { writeLine } from './terminal.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-export const keyCommand = new Command('key').description(
-  'Manage API keys. To rotate one, create a new key, switch to it, then revoke the old one.',
-)
+export const keyCommand = new Command('key')
 
 keyCommand
   .command('create')
@@ -39,7 +38,7 @@ keyCommand
       return made
     })
     print({ id: key.id, key: secret, expires: expiresAt?.toISOString() ?? null }, { json })
-    if (!json) console.log('\nSave the key now. It is stored only as a hash and cannot be shown again.')
+    if (!json) writeLine('\nSave the key now. It is stored only as a hash and cannot be shown again.')
   })
 
 keyCommand

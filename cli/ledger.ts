@@ -3,9 +3,10 @@ import { totals, verify } from '../src/audit/verify.ts'
 import { sql } from '../src/database/database.ts'
 import { examples } from './help.ts'
 import { print, printResult } from './print.ts'
+import { setExitCode, writeLine } from './terminal.ts'
 import { withDatabase } from './with-database.ts'
 
-export const ledgerCommand = new Command('ledger').description('Check the ledger.')
+export const ledgerCommand = new Command('ledger')
 
 ledgerCommand
   .command('verify')
@@ -46,13 +47,13 @@ ledgerCommand
         })),
         {},
       )
-      console.log()
+      writeLine()
       for (const { rule, disagreement } of checks) {
-        console.log(`${disagreement === null ? 'ok    ' : 'BROKEN'}  ${rule}`)
+        writeLine(`${disagreement === null ? 'ok    ' : 'BROKEN'}  ${rule}`)
         if (disagreement === null) continue
         const { partnerId, subject, expected, found } = disagreement
-        console.log(`        ${partnerId} ${subject}: expected ${expected}; found ${found}`)
+        writeLine(`        ${partnerId} ${subject}: expected ${expected}; found ${found}`)
       }
     }
-    if (broken.length > 0) process.exitCode = 3
+    if (broken.length > 0) setExitCode(3)
   })

@@ -3,6 +3,7 @@ import pino, { type Logger } from 'pino'
 import type { PrettyOptions } from 'pino-pretty'
 import type { Settings } from '../src/config.ts'
 import { LogDestination } from './log-destination.ts'
+import { terminal } from './terminal.ts'
 
 // Short enough that the last line of a quiet service shows up without noticeable delay.
 const bufferedMsMax = 200
@@ -20,8 +21,11 @@ export function openLog(
   level: Settings['OPENWAGE_LOG_LEVEL'],
   { onReaderGone = () => {} }: { onReaderGone?: () => void } = {},
 ): Logger {
+  const { stderr } = terminal()
+  // Only the process's own standard error can block it, and only with many lines.
+  if (stderr !== process.stderr) return pino({ ...options, level }, stderr)
   const destination = new LogDestination(2, {
-    ...(process.stderr.isTTY ? { format: readable() } : {}),
+    ...(stderr.isTTY ? { format: readable() } : {}),
     lossLine,
     onReaderGone,
   })
@@ -35,7 +39,7 @@ export function openLog(
         logMethod(line, write, severity) {
           write.apply(this, line)
           // On a terminal, progress must show at once, above all during a slow first start.
-          if (severity >= warnLevel || process.stderr.isTTY) destination.flush()
+          if (severity >= warnLevel || stderr.isTTY) destination.flush()
         },
       },
     },

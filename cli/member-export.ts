@@ -4,6 +4,7 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Api } from './api.ts'
 import { countOf } from './print.ts'
+import { terminal, writeLine } from './terminal.ts'
 
 /**
  * Exports the complete list of members. The file gets its final name only once it is complete: importing half a list would
@@ -17,7 +18,7 @@ export async function exportMembers(api: Api, file: string | undefined): Promise
     headers: { accept: 'text/csv' },
   })
   if (file === undefined) {
-    await pipeline(members, process.stdout, { end: false }).catch(refuseUnlessSeenEnough)
+    await pipeline(members, terminal().stdout, { end: false }).catch(refuseUnlessSeenEnough)
     return
   }
   const part = `${file}.part`
@@ -30,7 +31,7 @@ export async function exportMembers(api: Api, file: string | undefined): Promise
     await rm(part, { force: true })
     throw error
   }
-  console.log(`Exported ${countOf(lines.count - 1, 'member')} to ${file}.`)
+  writeLine(`Exported ${countOf(lines.count - 1, 'member')} to ${file}.`)
 }
 
 /** Counts lines, and prepends the byte order mark that makes Excel read the file as UTF-8. */

@@ -6,6 +6,7 @@ import { ask, isInteractive } from './ask.ts'
 import { lookAt, type MemberFile, type MemberSource, requireUnchanged } from './member-source.ts'
 import { countOf, table } from './print.ts'
 import { Progress } from './progress.ts'
+import { terminal, writeErrorLine, writeLine } from './terminal.ts'
 
 const limits = {
   /** Members listed by name before asking for confirmation: one screen. */
@@ -36,11 +37,11 @@ export async function importMembers(
   { file, options }: { file: MemberFile; options: ImportOptions },
 ): Promise<void> {
   const source = await lookAt(file)
-  const tell = options.json ? () => undefined : console.log
-  const report = (what: object) => options.json && console.log(JSON.stringify(what, null, 2))
+  const tell = options.json ? () => undefined : writeLine
+  const report = (what: object) => options.json && writeLine(JSON.stringify(what, null, 2))
   const path = `/${options.v1 ? 'v1' : 'v2'}/members/jobs/csv`
   try {
-    if (process.stderr.isTTY) console.error(`Checking ${source.path} …`)
+    if (terminal().stderr.isTTY) writeErrorLine(`Checking ${source.path} …`)
     const preview = await api.read<Preview>({ method: 'PUT', path: `${path}?dryRun=true`, file: source })
     const { plan, needsReview } = preview
     tell(tableOf(plan))
@@ -94,9 +95,9 @@ async function agree(api: Api, { plan, offboard }: Preview): Promise<void> {
       `${howMany} would be offboarded, and confirmation needs a terminal. Nothing was imported; check with --dry-run, then add --yes`,
     )
   }
-  console.error(`\n${howMany} would be offboarded, because they are not in the file:\n`)
-  console.error(await named(api, offboard))
-  if (plan.offboard > limits.namedMax) console.error(`and ${plan.offboard - limits.namedMax} more`)
+  writeErrorLine(`\n${howMany} would be offboarded, because they are not in the file:\n`)
+  writeErrorLine(await named(api, offboard))
+  if (plan.offboard > limits.namedMax) writeErrorLine(`and ${plan.offboard - limits.namedMax} more`)
   if (!(await ask('Offboarded members cannot withdraw.'))) throw new Error('Nothing was imported')
 }
 
@@ -133,7 +134,7 @@ async function seeThrough(
         throw new Error(`Job ${jobId} was rejected; nothing was imported`)
       }
     }
-    console.error('Approved the review.')
+    writeErrorLine('Approved the review.')
     await review(api, { jobId, verb: 'approve' })
     job = await follow(api, jobId)
   }
@@ -155,7 +156,7 @@ async function follow(api: Api, jobId: string): Promise<Job> {
       if (type !== 'Processing' && type !== 'NotReady') return job
       if (type === 'NotReady') {
         await requireNoReviewAhead(api, jobId)
-        if (!isToldOfQueue) console.error('The import is queued behind another job of this partner.')
+        if (!isToldOfQueue) writeErrorLine('The import is queued behind another job of this partner.')
         isToldOfQueue = true
       }
       if (done > doneBefore) movedAtMs = performance.now()
@@ -163,7 +164,7 @@ async function follow(api: Api, jobId: string): Promise<Job> {
       if (performance.now() - movedAtMs > limits.stillMsMax) {
         movedAtMs = Number.POSITIVE_INFINITY
         progress.end()
-        console.error(
+        writeErrorLine(
           'No progress. Is a worker running (openwage start --worker)? Ctrl-C ends only this command; the import continues.',
         )
       }

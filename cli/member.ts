@@ -9,7 +9,7 @@ import { printResult, sheet } from './print.ts'
 import { withDatabase } from './with-database.ts'
 import { inTable, onWire } from './withdrawal.ts'
 
-export const memberCommand = new Command('member').description('Inspect a member of any partner.')
+export const memberCommand = new Command('member')
 
 // Enough to answer "what happened to my money?"; withdrawal list shows the rest.
 const withdrawalsShown = 5

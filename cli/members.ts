@@ -6,12 +6,11 @@ import { exportMembers } from './member-export.ts'
 import { approve, importMembers, reject } from './member-import.ts'
 import { type MemberFile, mediaTypeOf } from './member-source.ts'
 import { print } from './print.ts'
+import { terminal } from './terminal.ts'
 
 type Address = { url?: string; key?: string }
 
-export const membersCommand = new Command('members').description(
-  'Import and export a partner’s members as files, through the API of a running service (OPENWAGE_URL, OPENWAGE_API_KEY).',
-)
+export const membersCommand = new Command('members')
 
 const importCommand = membersCommand
   .command('import')
@@ -58,7 +57,7 @@ for (const command of [importCommand, exportCommand, approveCommand, rejectComma
 }
 
 function openApi(options: Address): Api {
-  const settings = readSettings(process.env)
+  const settings = readSettings(terminal().env)
   const key = (options.key ?? settings.OPENWAGE_API_KEY).trim()
   if (key === '') throw new SettingsProblem('No API key: set OPENWAGE_API_KEY; create a key with openwage key create')
   if (!/^[\x21-\x7e]+$/.test(key))

@@ -5,13 +5,13 @@ import { openDatabase } from '../src/main.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { printResult } from './print.ts'
+import { terminal } from './terminal.ts'
 
 export const migrateCommand = new Command('migrate')
-  .description('Migrate the database schema. Safe to run again, and from several machines at once.')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('migrate'))
   .action(async options => {
-    const database = await openDatabase(readSettings(process.env), openLog('warn'), { as: 'owner' })
+    const database = await openDatabase(readSettings(terminal().env), openLog('warn'), { as: 'owner' })
     try {
       const applied = await migrate(database.db, database.pool, database.appRole)
       printResult(options, {

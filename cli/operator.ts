@@ -1,6 +1,7 @@
 import { hostname, userInfo } from 'node:os'
 import * as auditLog from '../src/audit-log/audit-log.ts'
 import type { Tx } from '../src/database/database.ts'
+import { terminal } from './terminal.ts'
 
 /** Writes an operator's change to the audit log, in the same transaction. */
 export async function recordChange(
@@ -12,7 +13,7 @@ export async function recordChange(
 
 /** The operating system's idea of the user: a record, not proof of identity. */
 function operator(): auditLog.Actor {
-  const { SUDO_USER, SSH_CONNECTION = '' } = process.env
+  const { SUDO_USER, SSH_CONNECTION = '' } = terminal().env
   const user = userName()
   const name = SUDO_USER === undefined || SUDO_USER === user ? user : `${SUDO_USER} as ${user}`
   return {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { whole } from './arguments.ts'
+import type { IdKind } from '../src/ids.ts'
+import { id, whole } from './arguments.ts'
 
 /** Which page of a list to show. */
 export type Paging = { take: number; before?: string }
@@ -7,10 +8,11 @@ export type Paging = { take: number; before?: string }
 // As large as a page of the API.
 const takeMax = 1_000
 
-export function addPaging(command: Command): Command {
+/** @param kind of the listed entries */
+export function addPaging(command: Command, kind: IdKind): Command {
   return command
     .option('--take <n>', `how many to show, up to ${takeMax}`, whole({ min: 1, max: takeMax }), 50)
-    .option('--before <id>', 'only entries older than this one; for the next page')
+    .option('--before <id>', 'only entries older than this one; for the next page', id(kind))
 }
 
 /** Cuts a list that was read with one extra entry, which shows whether there is another page. */

@@ -27,9 +27,7 @@ import { partnerInWords, partnerOnWire, readPartner } from './partner-show.ts'
 import { printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-export const partnerCommand = new Command('partner').description(
-  'Manage partners: employers, gig platforms, payroll bureaus.',
-)
+export const partnerCommand = new Command('partner')
 
 const createCommand = partnerCommand
   .command('create')

@@ -1,3 +1,5 @@
+import { writeLine } from './terminal.ts'
+
 type Row = Record<string, string | number | boolean | null>
 
 /** Prints a result as text, or as JSON and nothing else with `--json`. */
@@ -5,7 +7,7 @@ export function printResult(
   { json }: { json?: boolean | undefined },
   { value, text }: { value: unknown; text: () => string },
 ): void {
-  console.log(json ? JSON.stringify(value, exact, 2) : text())
+  writeLine(json ? JSON.stringify(value, exact, 2) : text())
 }
 
 declare global {

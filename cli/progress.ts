@@ -1,3 +1,5 @@
+import { terminal } from './terminal.ts'
+
 const widthMax = 30
 
 /** Shows progress on standard error: a bar on a terminal, otherwise a line for every 10 %. */
@@ -12,21 +14,21 @@ export class Progress {
 
   show({ done, total }: { done: number; total: number }): void {
     const share = total === 0 ? 1 : done / total
-    if (process.stderr.isTTY) {
+    if (terminal().stderr.isTTY) {
       const filled = Math.floor(share * widthMax)
       const bar = '█'.repeat(filled) + '░'.repeat(widthMax - filled)
       // Overwrites the previous bar and clears the rest of the line.
-      process.stderr.write(`\r${this.label} ${bar} ${done} of ${total}\x1b[K`)
+      terminal().stderr.write(`\r${this.label} ${bar} ${done} of ${total}\x1b[K`)
       this.isShown = true
     } else if (Math.floor(share * 10) > this.tenthsShown) {
       this.tenthsShown = Math.floor(share * 10)
-      process.stderr.write(`${this.label}: ${done} of ${total}\n`)
+      terminal().stderr.write(`${this.label}: ${done} of ${total}\n`)
     }
   }
 
   /** Moves past the bar, so that later output starts on a new line. */
   end(): void {
-    if (this.isShown) process.stderr.write('\n')
+    if (this.isShown) terminal().stderr.write('\n')
     this.isShown = false
   }
 }

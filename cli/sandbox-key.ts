@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import type pg from 'pg'
 import type { Logger } from 'pino'
-import { type Db, sql } from '../src/database/database.ts'
 import { type Database, systemClock } from '../src/main.ts'
 import { findHolder } from '../src/partners/api-keys.ts'
 import { listPartners } from '../src/partners/partners.ts'
@@ -12,8 +12,8 @@ import { seedDemo } from '../src/sandbox/demo.ts'
  * embedded PostgreSQL the key is kept in a file next to the data, and every start can print the same example request.
  * @returns undefined if the key is unknown or no longer valid
  */
-export async function sandboxKey({ db, dataDir }: Database, log: Logger): Promise<string | undefined> {
-  return await withSeedLock(db, async () => {
+export async function sandboxKey({ db, pool, dataDir }: Database, log: Logger): Promise<string | undefined> {
+  return await withSeedLock(pool, async () => {
     if ((await listPartners(db)).length === 0) log.info('adding demo data')
     const seeded = await seedDemo(db, systemClock())
     if (dataDir === undefined) return seeded?.secret
@@ -28,11 +28,19 @@ export async function sandboxKey({ db, dataDir }: Database, log: Logger): Promis
   })
 }
 
-// Two concurrent first starts must create one demo partner, and the second must find the key that the first wrote.
-async function withSeedLock<T>(db: Db, work: () => Promise<T>): Promise<T> {
-  return await db.transaction().execute(async tx => {
-    await sql`set local lock_timeout = '10s'`.execute(tx)
-    await sql`select pg_advisory_xact_lock(hashtext('openwage sandbox'))`.execute(tx)
+// Two concurrent first starts must create one demo partner, and the second must find the key that the first wrote. A lock of the
+// session, because a transaction that is idle while the demo is seeded would be ended by its time-out.
+async function withSeedLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  try {
+    await client.query(`set lock_timeout = ${seedMsMax}; set statement_timeout = ${seedMsMax}`)
+    await client.query(`select pg_advisory_lock(hashtext('openwage sandbox'))`)
     return await work()
-  })
+  } finally {
+    // Closing the connection releases the lock in any case.
+    client.release(true)
+  }
 }
+
+// Seeding takes seconds; on a machine that is busy with other work, many.
+const seedMsMax = 120_000

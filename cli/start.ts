@@ -8,14 +8,14 @@ import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { sandboxKey } from './sandbox-key.ts'
 import { exitAfterFailedStart, handleShutdown } from './shutdown.ts'
+import { terminal, writeLine } from './terminal.ts'
 
 export const startCommand = new Command('start')
-  .description('Start the API and the worker, or only one of them. Ctrl-C stops both.')
   .option('--api', 'start only the API')
   .option('--worker', 'start only the worker')
   .addHelpText('after', examples('start', 'start --api', 'start --worker'))
   .action(async (only: { api?: true; worker?: true }) => {
-    const settings = readSettings(process.env)
+    const settings = readSettings(terminal().env)
     const mode = settings.OPENWAGE_MODE
     const log = openLog(settings.OPENWAGE_LOG_LEVEL, { onReaderGone: () => shutdown.stop() })
     const shutdown = handleShutdown(log)
@@ -40,7 +40,7 @@ export const startCommand = new Command('start')
       const example = key === undefined ? undefined : await exampleRequest(db)
       const partnerId = (await listPartners(db)).at(-1)?.id
       log.flush()
-      console.log(banner({ mode, roles, address: running.address, database, key, example, partnerId }))
+      writeLine(banner({ mode, roles, address: running.address, database, key, example, partnerId }))
     } catch (error) {
       // Doesn't wait for `stop`: the error must be printed even if closing hangs.
       exitAfterFailedStart()

@@ -13,6 +13,7 @@ import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { readStops, type Stop, stopInWords } from './partner-show.ts'
 import { countOf, printResult, sheet } from './print.ts'
+import { setExitCode, terminal } from './terminal.ts'
 
 const limits = {
   // A running worker picks up due tasks within a second or two.
@@ -22,7 +23,6 @@ const limits = {
 const exitCodes = { fine: 0, needsAttention: 1, cannotTell: 2 }
 
 export const statusCommand = new Command('status')
-  .description('Check the health of the database, workers, queue, payouts, floats and partners. Changes nothing.')
   .option('--json', 'print JSON')
   .addHelpText(
     'after',
@@ -32,17 +32,17 @@ database is unreachable, its schema is out of date, or it is for the other OPENW
 ${examples('status', 'status --json')}`,
   )
   .action(async options => {
-    const settings = readSettings(process.env)
+    const settings = readSettings(terminal().env)
     const status = await readStatus(settings).catch((error: unknown) => reasonOf(error))
     if (typeof status === 'string') {
       printResult(options, { value: { state: 'cannotTell', reason: status }, text: () => `! ${status}` })
-      process.exitCode = exitCodes.cannotTell
+      setExitCode(exitCodes.cannotTell)
       return
     }
     const { attention } = status
     const state = attention.length === 0 ? 'fine' : 'needsAttention'
     printResult(options, { value: { state, ...onWire(status) }, text: () => textOf(status) })
-    process.exitCode = exitCodes[state]
+    setExitCode(exitCodes[state])
   })
 
 type Status = Awaited<ReturnType<typeof readStatus>>

@@ -13,9 +13,10 @@ import { ask, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
 import { countOf, printResult, table } from './print.ts'
+import { writeErrorLine, writeLine } from './terminal.ts'
 import { inTransaction, withDatabase } from './with-database.ts'
 
-export const tierCommand = new Command('tier').description('Manage tiers: the fees and limits of withdrawals.')
+export const tierCommand = new Command('tier')
 
 const setCommand = tierCommand
   .command('set')
@@ -265,7 +266,7 @@ async function confirmChange(
   { json, yes }: { json?: boolean | undefined; yes?: boolean | undefined },
 ): Promise<void> {
   // With --json, standard output holds nothing but the result.
-  const print = json ? console.error : console.log
+  const print = json ? writeErrorLine : writeLine
   if (!yes || !json) print(planInWords(plan))
   if (yes) return
   if (!isInteractive()) {

@@ -3,13 +3,14 @@ import type { Db, Tx } from '../src/database/database.ts'
 import { openDatabase, prepare, systemClock } from '../src/main.ts'
 import { claimMode } from '../src/partners/partners.ts'
 import { openLog } from './log.ts'
+import { terminal } from './terminal.ts'
 
 /**
  * Runs `work` on the configured database and always closes it. The embedded PostgreSQL is shared with a running service or
  * started for the duration of the command, and migrated if needed. With DATABASE_URL, the operator migrates.
  */
 export async function withDatabase<T>(work: (db: Db, settings: Settings) => Promise<T>): Promise<T> {
-  const settings = readSettings(process.env)
+  const settings = readSettings(terminal().env)
   // Warnings go to standard error, so that the output can be piped.
   const log = openLog('warn')
   const database = await openDatabase(settings, log)

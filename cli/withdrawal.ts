@@ -10,7 +10,7 @@ import { addPaging, type Paging, pageOf } from './paging.ts'
 import { printResult, sheet, table } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
-export const withdrawalCommand = new Command('withdrawal').description('Inspect withdrawals across all partners.')
+export const withdrawalCommand = new Command('withdrawal')
 
 withdrawalCommand
   .command('show')
@@ -74,6 +74,7 @@ addPaging(
     .addOption(new Option('--status <status...>', 'only these statuses').choices(statuses))
     .option('--partner <partner>', 'only this partner')
     .option('--member <member>', 'only this member'),
+  'withdrawal',
 )
   .option('--json', 'print JSON')
   .addHelpText(

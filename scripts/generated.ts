@@ -43,10 +43,17 @@ async function openapiDocument(databases: Databases): Promise<string> {
   return text
 }
 
+const retryWords = {
+  yes: 'yes',
+  no: 'no',
+  'if-told': 'if told',
+  'if-repeatable': 'if repeatable',
+} as const
+
 function errorTable(): string {
   const rows = (Object.keys(problems) as ProblemName[]).map(name => {
-    const { order, code, status, extra, when } = problems[name]
-    return `| ${order} | \`${code}\` | ${status} | ${extra.map(field => `\`${field}\``).join(', ') || '–'} | ${when} |`
+    const { order, code, status, retry, extra, when } = problems[name]
+    return `| ${order} | \`${code}\` | ${status} | ${retryWords[retry]} | ${extra.map(field => `\`${field}\``).join(', ') || '–'} | ${when} |`
   })
   return `# Errors
 
@@ -62,8 +69,20 @@ Branch on \`code\`, never on \`message\`. If two rows apply to a request, the an
 problems of path, query and body are reported together. A specific code shares the status of the generic code that it
 specialises.
 
-| Order | Code | Status | Additional fields | When |
-|---|---|---|---|---|
+Every error response has \`x-should-retry\`. It is \`true\` if you should repeat the same request, unchanged: it can then
+succeed, and it cannot take effect twice. The table says when:
+
+- **yes**: nothing was done.
+- **if told**: \`true\` if the answer has \`retry-after\`. A 409 of an idempotency key in progress has it; a 409 of an expired
+  intent does not. While withdrawals are paused, \`retry-after\` is several minutes, so decide how long your user waits.
+- **if repeatable**: the request may have taken effect, or fail again. \`true\` for a GET and for a request with an
+  idempotency key, so send one with every write.
+- **no**: the same request fails again. Change it, or the state that refuses it.
+
+Wait for \`retry-after\` if it is set. Otherwise back off exponentially with jitter. Limit the number of attempts.
+
+| Order | Code | Status | Retry | Additional fields | When |
+|---|---|---|---|---|---|
 ${rows.join('\n')}
 
 ## Provoking errors in a sandbox
@@ -80,7 +99,7 @@ take effect within a second. \`openwage partner list\` shows the partner's id.
 | \`Forbidden\` (403, from any operation) | \`openwage partner suspend par_…\` | \`openwage partner restore par_…\` |
 | \`Forbidden\` (403, from operations beyond the key's scopes) | \`openwage key create par_… --scopes members:read\`, and use that key for a withdrawal | – |
 | \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on your own PostgreSQL (\`DATABASE_URL\`), and stop it | Start it again |
-| \`InternalServerError\` (500) | It is a bug in Openwage, so only the header \`${provokeHeader}\` provokes it. Treat it like the 503, and repeat the request with its idempotency key | – |
+| \`InternalServerError\` (500) | It is a bug in Openwage, so only the header \`${provokeHeader}\` provokes it. Treat it like the 503, and repeat the request with its idempotency key, with back-off | – |
 `
 }
 

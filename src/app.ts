@@ -9,19 +9,27 @@ import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
+import { requestRoutes } from './requests/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
 import type { Tasks } from './tasks.ts'
 import { tierRoutes } from './tiers/routes.ts'
+import type { Fence } from './webhooks/fence.ts'
+import { webhooksSection } from './webhooks/openapi.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 import { withdrawalRoutes } from './withdrawals/routes.ts'
 
 /**
  * Builds the API, ready to listen or to be called without a socket.
  * @param hasDocs whether it serves the documentation pages
+ * @param fence which targets webhook deliveries may be sent to; by default only public ones
  */
-export async function buildApp(context: ApiContext, { hasDocs = true }: { hasDocs?: boolean } = {}): Promise<App> {
+export async function buildApp(
+  context: ApiContext,
+  { hasDocs = true, fence }: { hasDocs?: boolean; fence?: Fence } = {},
+): Promise<App> {
   const app = createServer(context)
-  const openapi = await documentation(app)
+  const openapi = await documentation(app, { webhooks: webhooksSection() })
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
   tierRoutes(app, context)
   memberRoutes(app, context)
@@ -35,6 +43,8 @@ export async function buildApp(context: ApiContext, { hasDocs = true }: { hasDoc
   // Loaded on a sandbox only.
   if (context.mode === 'sandbox')
     (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, await sandboxTasks(context))
+  requestRoutes(app, context)
+  webhookRoutes(app, context, fence)
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()

@@ -78,6 +78,13 @@ export const Settings = Type.Object({
       description: `Port on which \`start --worker\` serves \`/livez\` and \`/readyz\`; with the API in the same process, they are on \`PORT\`. \`0\` picks a free port. If empty, ${defaultHealthPort}; if that is in use, the worker logs a warning and runs without them. If a port is set and in use, the start fails.`,
     }),
   ),
+  OPENWAGE_WEBHOOK_LOOPBACK: Type.Unsafe<'auto' | 'on' | 'off'>({
+    type: 'string',
+    enum: ['auto', 'on', 'off'],
+    default: 'auto',
+    description:
+      'Whether webhook endpoints may be on this machine (`localhost`, 127.0.0.1). `auto`: only in a sandbox that itself listens on such an address. The ports of the database are never allowed.',
+  }),
   OPENWAGE_DRAIN_SECONDS: Type.Integer({
     default: 2,
     minimum: 0,
@@ -91,15 +98,22 @@ export const Settings = Type.Object({
     default: 'on',
     description: '`off` disables the documentation at /docs; /openapi.json is still served.',
   }),
+  OPENWAGE_REQUEST_LOG: Type.Unsafe<'on' | 'off'>({
+    type: 'string',
+    enum: ['on', 'off'],
+    default: 'on',
+    description:
+      '`off` stops recording requests for `GET /v1/requests`. A partner that sends 100 requests a second fills about 25 GB in the 7 days that they are kept.',
+  }),
   OPENWAGE_URL: Type.String({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',
     examples: ['https://pay.example.com'],
-    description: 'Address of the API for the `openwage members` commands.',
+    description: 'Address of the API for the `openwage members` and `openwage webhooks` commands.',
   }),
   OPENWAGE_API_KEY: Type.String({
     default: '',
-    description: 'API key of the partner for the `openwage members` commands.',
+    description: 'API key of the partner for the `openwage members` and `openwage webhooks` commands.',
   }),
 })
 export type Settings = Static<typeof Settings>

@@ -4,13 +4,14 @@
  *
  * `order` is the precedence: if several rows apply to a request, the lowest wins. A row's name is what the code throws; its
  * `code` is what the caller sees. Several rows can share a code, when a specific case uses the code of the generic one. A
- * code is never reused for another meaning.
+ * code is never reused for another meaning. `retry` decides the header `x-should-retry`; see `shouldRetry`.
  */
 export const problems = {
   ApiKeyRefused: {
     order: 1,
     code: 'HeaderValidation',
     status: 401,
+    retry: 'no',
     extra: ['path'],
     when: 'The `x-api-key` header is missing, or the key is unknown, revoked, expired or for the other mode (`path` is `x-api-key`).',
   },
@@ -18,6 +19,7 @@ export const problems = {
     order: 2,
     code: 'RateLimitExceeded',
     status: 429,
+    retry: 'yes',
     extra: [],
     when: 'The partner has exceeded its rate limit, or one address has sent too many unknown API keys; `retry-after` says when to retry.',
   },
@@ -25,14 +27,16 @@ export const problems = {
     order: 3,
     code: 'Forbidden',
     status: 403,
+    retry: 'no',
     extra: [],
     when: 'The partner is suspended, or the API key lacks the required scope.',
   },
-  UnknownPath: { order: 4, code: 'NotFound', status: 404, extra: [], when: 'No operation has this path.' },
+  UnknownPath: { order: 4, code: 'NotFound', status: 404, retry: 'no', extra: [], when: 'No operation has this path.' },
   MethodNotAllowed: {
     order: 4,
     code: 'BadRequest',
     status: 405,
+    retry: 'no',
     extra: [],
     when: 'The path does not support this method; `allow` lists the supported ones.',
   },
@@ -40,6 +44,7 @@ export const problems = {
     order: 4,
     code: 'BadRequest',
     status: 408,
+    retry: 'yes',
     extra: [],
     when: 'The request took too long to arrive.',
   },
@@ -47,6 +52,7 @@ export const problems = {
     order: 4,
     code: 'BadRequest',
     status: 413,
+    retry: 'no',
     extra: [],
     when: 'The body exceeds the size limit of the operation.',
   },
@@ -54,6 +60,7 @@ export const problems = {
     order: 4,
     code: 'BadRequest',
     status: 415,
+    retry: 'no',
     extra: [],
     when: 'The media type of the body is not supported, or the request has a `content-encoding`.',
   },
@@ -61,6 +68,7 @@ export const problems = {
     order: 4,
     code: 'BadRequest',
     status: 431,
+    retry: 'no',
     extra: [],
     when: 'The request line and headers exceed 16 KiB.',
   },
@@ -68,6 +76,7 @@ export const problems = {
     order: 4,
     code: 'BadRequest',
     status: 400,
+    retry: 'no',
     extra: [],
     when: 'The HTTP request or its JSON is malformed.',
   },
@@ -75,6 +84,7 @@ export const problems = {
     order: 5,
     code: 'HeaderValidation',
     status: 400,
+    retry: 'no',
     extra: ['path'],
     when: 'A header other than `x-api-key` is malformed; `path` is its name.',
   },
@@ -82,6 +92,7 @@ export const problems = {
     order: 6,
     code: 'PathValidation',
     status: 400,
+    retry: 'no',
     extra: ['path'],
     when: 'A path parameter is malformed; `path` is its name.',
   },
@@ -89,6 +100,7 @@ export const problems = {
     order: 6,
     code: 'QueryValidation',
     status: 400,
+    retry: 'no',
     extra: ['path'],
     when: 'A query parameter is unknown or malformed; `path` is its name.',
   },
@@ -96,6 +108,7 @@ export const problems = {
     order: 6,
     code: 'BodyValidation',
     status: 400,
+    retry: 'no',
     extra: ['path'],
     when: 'A field of the body is missing, unknown or malformed; `path` is its dotted path.',
   },
@@ -103,6 +116,7 @@ export const problems = {
     order: 7,
     code: 'HeaderValidation',
     status: 422,
+    retry: 'no',
     extra: ['path'],
     when: 'The idempotency key was already used for a different request (`path` is `x-idempotency-key`). Nothing was changed.',
   },
@@ -110,6 +124,7 @@ export const problems = {
     order: 8,
     code: 'Conflict',
     status: 409,
+    retry: 'if-told',
     extra: [],
     when: 'A request with the same idempotency key is in progress (`retry-after: 1`), or the state of the resource does not allow the operation: for example, the intent has expired, or the pay cycle is already closed or settled.',
   },
@@ -117,14 +132,23 @@ export const problems = {
     order: 9,
     code: 'MemberNotFound',
     status: 404,
+    retry: 'no',
     extra: ['memberId'],
     when: 'The partner has no such member.',
   },
-  NotFound: { order: 9, code: 'NotFound', status: 404, extra: [], when: 'The partner has no such resource.' },
+  NotFound: {
+    order: 9,
+    code: 'NotFound',
+    status: 404,
+    retry: 'no',
+    extra: [],
+    when: 'The partner has no such resource.',
+  },
   UnprocessableEntity: {
     order: 10,
     code: 'UnprocessableEntity',
     status: 422,
+    retry: 'if-told',
     extra: [],
     when: 'The operation is not possible at the moment: no bank is connected, the partner is paused, its float is low, or no pay cycle is open. `retry-after` is set if the wait is known.',
   },
@@ -132,6 +156,7 @@ export const problems = {
     order: 11,
     code: 'MemberNotEligible',
     status: 422,
+    retry: 'no',
     extra: ['memberId'],
     when: 'The member is not `active`, or has reached the number of withdrawals that the tier allows.',
   },
@@ -139,6 +164,7 @@ export const problems = {
     order: 11,
     code: 'MemberNotEligible',
     status: 400,
+    retry: 'no',
     extra: ['memberId'],
     when: 'The pay run contains unknown or inactive members; one issue per member, for the first 1,000. Nothing was changed.',
   },
@@ -146,6 +172,7 @@ export const problems = {
     order: 12,
     code: 'BankAccountInvalid',
     status: 422,
+    retry: 'no',
     extra: [],
     when: 'The member has no bank account, or the account is invalid.',
   },
@@ -153,6 +180,7 @@ export const problems = {
     order: 13,
     code: 'AmountBelowLowerLimit',
     status: 422,
+    retry: 'no',
     extra: ['lowerLimit'],
     when: 'The amount is below the lower limit.',
   },
@@ -160,6 +188,7 @@ export const problems = {
     order: 13,
     code: 'AmountAboveUpperLimit',
     status: 422,
+    retry: 'no',
     extra: ['upperLimit'],
     when: 'The amount is above the upper limit.',
   },
@@ -167,6 +196,7 @@ export const problems = {
     order: 14,
     code: 'MemberInsufficientFunds',
     status: 422,
+    retry: 'no',
     extra: ['memberId'],
     when: 'The amount exceeds the member’s available balance.',
   },
@@ -174,6 +204,7 @@ export const problems = {
     order: 15,
     code: 'MemberAlreadyInvited',
     status: 409,
+    retry: 'no',
     extra: ['memberId'],
     when: 'Another active or invited member has this email, or another member has this `workerId`; `memberId` is that member.',
   },
@@ -181,6 +212,7 @@ export const problems = {
     order: 15,
     code: 'InvalidAddMemberPayload',
     status: 400,
+    retry: 'no',
     extra: ['email'],
     when: 'The new member is well-formed but cannot be added: the tier does not exist, or the bank account or phone number is invalid.',
   },
@@ -188,6 +220,7 @@ export const problems = {
     order: 15,
     code: 'InvalidUpdateMemberPayload',
     status: 400,
+    retry: 'no',
     extra: ['memberId'],
     when: 'The update is well-formed but cannot be applied: the tier does not exist, the email can no longer change, or the bank account or phone number is invalid.',
   },
@@ -195,6 +228,7 @@ export const problems = {
     order: 15,
     code: 'InvalidRemoveMemberPayload',
     status: 400,
+    retry: 'no',
     extra: ['memberId'],
     when: 'A remove action in a member job is well-formed but cannot be applied: the member does not exist.',
   },
@@ -202,6 +236,7 @@ export const problems = {
     order: 15,
     code: 'FileContent',
     status: 400,
+    retry: 'no',
     extra: ['row'],
     when: 'A row of the uploaded file is invalid; the header is row "1". One issue per row, for the first 1,000, then one for the rest. Nothing was changed.',
   },
@@ -209,13 +244,23 @@ export const problems = {
     order: 16,
     code: 'InternalServerError',
     status: 503,
+    retry: 'yes',
     extra: [],
-    when: 'The service is temporarily unavailable; retry after `retry-after` with the same idempotency key. The message says so if the request may have taken effect.',
+    when: 'The service is temporarily unavailable and did nothing; retry after `retry-after`.',
+  },
+  OutcomeUnknown: {
+    order: 16,
+    code: 'InternalServerError',
+    status: 503,
+    retry: 'if-repeatable',
+    extra: [],
+    when: 'The connection to the database was lost, and the request may have taken effect; retry after `retry-after` with the same idempotency key.',
   },
   InternalServerError: {
     order: 17,
     code: 'InternalServerError',
     status: 500,
+    retry: 'if-repeatable',
     extra: [],
     when: 'An unexpected error in the service. Quote the `x-request-id` of the response to the operator.',
   },
@@ -225,9 +270,13 @@ type ProblemRow = {
   order: number
   code: string
   status: number
+  retry: Retry
   extra: readonly string[]
   when: string
 }
+
+/** When it makes sense to repeat the request unchanged: always, never, or under the condition that `shouldRetry` checks. */
+type Retry = 'yes' | 'no' | 'if-told' | 'if-repeatable'
 
 export type ProblemName = keyof typeof problems
 type ProblemCode = (typeof problems)[ProblemName]['code']
@@ -258,6 +307,26 @@ export class Problem extends Error {
     this.status = problems[name].status
     this.issues = issues
     this.headers = headers
+  }
+}
+
+/**
+ * Whether the caller should repeat the request unchanged: it can succeed, and cannot take effect twice.
+ * @param isRepeatable whether a repeat is safe even if the request took effect: it only reads, or has an idempotency key
+ */
+export function shouldRetry({ name, headers }: Problem, { isRepeatable }: { isRepeatable: boolean }): boolean {
+  const { retry } = problems[name]
+  switch (retry) {
+    case 'yes':
+      return true
+    case 'no':
+      return false
+    case 'if-told':
+      return 'retry-after' in headers
+    case 'if-repeatable':
+      return isRepeatable
+    default:
+      return retry satisfies never
   }
 }
 

@@ -12,6 +12,7 @@ const idPrefixes = {
   payRun: 'pr',
   memberJob: 'maj',
   event: 'evt',
+  webhook: 'we',
   apiKey: 'key',
   transfer: 'tr',
   floatMovement: 'fm',
@@ -87,6 +88,13 @@ const idLengthMax = 255
 /** Whether a cell of a file can be an id of this kind. In a JSON body, `Id` checks the id and the parser rejects NUL. */
 export function isIdOf(kind: IdKind, cell: string): boolean {
   return cell.startsWith(`${idPrefixes[kind]}_`) && cell.length <= idLengthMax && !cell.includes('\0')
+}
+
+const generatedForm = new RegExp(`^(${Object.values(idPrefixes).join('|')})_[${base32}]{26}$`)
+
+/** Whether a value has the form of an id that we generate, so that it can hold nothing else: no name, no e-mail. */
+export function isGeneratedId(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= idLengthMax && generatedForm.test(value)
 }
 
 /** Returns the example id for the documentation. It is constant, so that generated files are reproducible. */

@@ -15,7 +15,9 @@ import { type Listening, ListenProblem, listen } from './http/listening.ts'
 import type { App } from './http/server.ts'
 import type { Rail } from './payouts/rail.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
+import { RequestLog } from './requests/recorder.ts'
 import type { Clock } from './time.ts'
+import { Fence } from './webhooks/fence.ts'
 import type { Worker } from './worker.ts'
 
 /** The only real clock. Everything else receives a clock as an argument. */
@@ -169,18 +171,29 @@ export async function run(
   let app: App | undefined
   let listening: Listening | undefined
   let worker: Worker | undefined
+  const requestLog =
+    roles.api && settings.OPENWAGE_REQUEST_LOG === 'on' ? new RequestLog({ withCopying, log }) : undefined
   const stop = async ({ drainMs = 0 } = {}) => {
     await Promise.all([listening?.close({ drainMs }) ?? app?.close(), worker?.stop()])
+    await requestLog?.close()
   }
   const excess = await describeExcess(db)
   if (excess !== undefined) log.warn(excess)
   try {
     // Imported late and only as needed: these modules are most of the load time.
     const context = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
+    const fence = fenceOf(settings)
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
-          { ...context, batchDb, withCopying, lanes: settings.OPENWAGE_LANES, hasRail: hasRail(settings) },
-          { hasDocs: settings.OPENWAGE_DOCS === 'on' },
+          {
+            ...context,
+            batchDb,
+            withCopying,
+            lanes: settings.OPENWAGE_LANES,
+            hasRail: hasRail(settings),
+            recordRequest: requestLog?.record,
+          },
+          { hasDocs: settings.OPENWAGE_DOCS === 'on', fence },
         )
       : await (await import('./http/health.ts')).buildHealthApp(context, {
           isWorking: () => worker?.isWorking() ?? false,
@@ -197,8 +210,13 @@ export async function run(
     // Only once the port is bound: a process that cannot serve must not take work.
     if (roles.worker) {
       const { startWorker } = await import('./worker.ts')
-      const rail = railOf(settings, { db, log, now })
-      worker = await startWorker({ db, log, now }, pool, rail, { isSandbox: mode === 'sandbox' })
+      const { Sender } = await import('./webhooks/send.ts')
+      worker = await startWorker({ db, log, now }, pool, {
+        rail: railOf(settings, { db, log, now }),
+        sender: new Sender(fence, { clockMs: Date.now }),
+        realNow: systemClock,
+        isSandbox: mode === 'sandbox',
+      })
     }
     return {
       address: roles.api ? listening?.address : undefined,
@@ -253,3 +271,18 @@ function railOf(settings: Settings, { db, log, now }: { db: Db; log: Logger; now
   )
   return null
 }
+
+/** Which targets webhook deliveries may be sent to. */
+function fenceOf(settings: Settings): Fence {
+  const { OPENWAGE_MODE: mode, OPENWAGE_WEBHOOK_LOOPBACK: loopback, HOST: host } = settings
+  const isLocal = mode === 'sandbox' && /^(localhost|127\.[0-9.]+|::1)$/.test(host)
+  const databases = [settings.DATABASE_URL, settings.DATABASE_OWNER_URL].filter(url => url !== '')
+  return new Fence({
+    allowsHttp: mode === 'sandbox',
+    allowsLoopback: loopback === 'on' || (loopback === 'auto' && isLocal),
+    // Resolved by the driver, which also reads PGPORT.
+    refusedPorts: [defaultDatabasePort, ...databases.map(url => new pg.Client(url).port)],
+  })
+}
+
+const defaultDatabasePort = 5432

@@ -5,7 +5,9 @@ import { idempotencyTasks } from './idempotency/tasks.ts'
 import { ledgerTasks } from './ledger/tasks.ts'
 import { memberJobTasks } from './member-imports/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
+import { requestTasks } from './requests/tasks.ts'
 import type { Tasks } from './tasks.ts'
+import { webhookTasks } from './webhooks/tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 
 export { payoutTasks } from './payouts/tasks.ts'
@@ -17,7 +19,9 @@ export const internalTasks = {
   ...closingTasks,
   ...withdrawalTasks,
   ...idempotencyTasks,
+  ...requestTasks,
   ...ledgerTasks,
   ...eventTasks,
+  ...webhookTasks,
   ...floatTasks,
 } satisfies Partial<Tasks>

@@ -14,10 +14,12 @@ export type TaskName =
   | 'expire-member-jobs'
   | 'forget-member-jobs'
   | 'forget-idempotency-keys'
+  | 'forget-requests'
   | 'fold-float-changes'
   | 'number-event-feeds'
   | 'watch-floats'
   | 'move-sandbox-clocks'
+  | 'forget-webhook-deliveries'
 
 /**
  * The partners that a task works for. On a sandbox a partner can have its own clock, so its due work is looked for separately;

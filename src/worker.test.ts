@@ -14,9 +14,16 @@ import { startEmbeddedPostgres } from './database/embedded.ts'
 import { migrate } from './database/migrate.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
 import { scheduleTask } from './tasks.ts'
+import { Fence } from './webhooks/fence.ts'
+import { Sender } from './webhooks/send.ts'
 import { startWorker } from './worker.ts'
 
 const wait = { timeout: 30_000, interval: 50 }
+
+const outgoing = () => ({
+  sender: new Sender(new Fence({ allowsHttp: true, allowsLoopback: true, refusedPorts: [] }), { clockMs: Date.now }),
+  realNow: () => new Date(),
+})
 
 test('the worker survives restarts of PostgreSQL, even in the middle of a step, and resumes automatically', {
   timeout: 120_000,
@@ -36,7 +43,7 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
     victim = undefined
     return new Date()
   }
-  const worker = await startWorker({ db, log, now }, pool, simulatedBank({ db, now }))
+  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), rail: simulatedBank({ db, now }) })
   const ask = async (query: string) => (await pool.query(query).catch(() => ({ rows: [] }))).rows[0]?.answer
   const works = async () => {
     for (const task of ['expire-intents', 'submit-withdrawals'] as const) {
@@ -88,7 +95,7 @@ test('a failing step is logged and retried later, and does not stop the worker',
     if (isBroken) throw new Error('The clock is broken')
     return clock.now()
   }
-  const worker = await startWorker({ db, log, now }, pool, null)
+  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), rail: null })
   await db.transaction().execute(tx => scheduleTask(tx, { task: 'expire-intents', at: new Date(0) }))
   const failed = async () =>
     (
@@ -111,7 +118,7 @@ test('a worker that cannot start its first round stops completely, and leaves no
   const log = pino({ level: 'silent' })
   const context = { db, log, now: clock.now }
   await sql`alter function graphile_worker.add_job rename to add_job_gone`.execute(ownerDb)
-  await expect(startWorker(context, pool, null)).rejects.toThrow('add_job')
+  await expect(startWorker(context, pool, { ...outgoing(), rail: null })).rejects.toThrow('add_job')
   const connected = async () =>
     (await pool.query(`select count(*)::integer as count from pg_stat_activity where datname = current_database()`))
       .rows[0].count
@@ -119,7 +126,7 @@ test('a worker that cannot start its first round stops completely, and leaves no
   await expect.poll(connected, wait).toBeLessThanOrEqual(pool.totalCount)
 
   await sql`alter function graphile_worker.add_job_gone rename to add_job`.execute(ownerDb)
-  const worker = await startWorker(context, pool, null)
+  const worker = await startWorker(context, pool, { ...outgoing(), rail: null })
   expect(worker.isWorking()).toBe(true)
   await worker.stop()
   await stop()

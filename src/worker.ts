@@ -8,6 +8,9 @@ import { scopesOf } from './partners/clocks.ts'
 import type { Rail } from './payouts/rail.ts'
 import { internalTasks, payoutTasks } from './registered-tasks.ts'
 import type { TaskContext, TaskName, Tasks } from './tasks.ts'
+import type { Clock } from './time.ts'
+import { Delivery } from './webhooks/delivery.ts'
+import type { Sender } from './webhooks/send.ts'
 import { beat, limits as heartbeatLimits, signOff } from './workers/heartbeats.ts'
 
 // Tasks that call external systems can hang for as long as a call may take, so they have separate slots.
@@ -26,14 +29,20 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * Runs the background tasks until stopped, and survives an outage of PostgreSQL. Any number of workers may run
  * concurrently.
  * @param rail pays out withdrawals; null leaves them held
+ * @param options.sender sends webhook deliveries
+ * @param options.realNow the real clock: how long a claim lasts does not follow the clock of the tasks
  * @param options.isSandbox whether partners have clocks, which can be moved
  * @throws if the tasks cannot be started
  */
 export async function startWorker(
   context: TaskContext,
   pool: pg.Pool,
-  rail: Rail | null,
-  { isSandbox = false }: { isSandbox?: boolean } = {},
+  {
+    rail,
+    sender,
+    realNow,
+    isSandbox = false,
+  }: { rail: Rail | null; sender: Sender; realNow: Clock; isSandbox?: boolean },
 ): Promise<Worker> {
   const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
   const scoped = isSandbox ? inEachScope : (tasks: Partial<Tasks>) => tasks
@@ -65,11 +74,13 @@ export async function startWorker(
   try {
     for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))
     const heartbeat = await startHeartbeat(context, isWorking)
+    const delivery = new Delivery({ ...context, realNow, sender })
+    delivery.start()
     return {
       isWorking,
       async stop() {
         await heartbeat.stop()
-        await stop()
+        await Promise.all([stop(), delivery.stop()])
       },
     }
   } catch (error) {

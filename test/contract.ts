@@ -87,7 +87,13 @@ function assertEveryAnswer(answer: Answer): void {
   assert(headers.ratelimit, 'ratelimit is missing')
   assert(headers['ratelimit-policy'], 'ratelimit-policy is missing')
   assert(text.length > 0, 'the body is empty')
-  if (status < 400) return
+  if (status < 400) {
+    assert.equal(headers['x-should-retry'], undefined)
+    return
+  }
+  assert.match(headers['x-should-retry'] ?? 'missing', /^(true|false)$/)
+  // A client that is told when to retry must be told to retry, unless the request may have taken effect.
+  if (headers['retry-after'] !== undefined && !/not known/.test(text)) assert.equal(headers['x-should-retry'], 'true')
   const { issues } = JSON.parse(text) as { issues: { code: unknown; message: unknown }[] }
   assert(Array.isArray(issues) && issues.length > 0, 'an error has no issues')
   for (const issue of issues) {

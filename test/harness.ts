@@ -11,8 +11,10 @@ import type { Currency } from '../src/money.ts'
 import { createKey, type Scope, scopes } from '../src/partners/api-keys.ts'
 import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings } from '../src/partners/partners.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
+import { RequestLog } from '../src/requests/recorder.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
+import { Fence } from '../src/webhooks/fence.ts'
 import { verifyAnswer } from './contract.ts'
 
 /** A clock that only moves when a test moves it. */
@@ -74,9 +76,12 @@ export async function startHarness({
   // For changes that bypass the service. Connects lazily.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
   const clock = testClock(startAt)
+  const fence = new Fence({ allowsHttp: mode === 'sandbox', allowsLoopback: true, refusedPorts: [5432] })
   const { db } = databases
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
-  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail })
+  const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
+  const recordRequest = requestLog.record
+  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail, recordRequest }, { fence })
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
@@ -120,12 +125,15 @@ export async function startHarness({
     /** Connected as the owner of the tables, for what the app role may not read or change. */
     ownerDb: asOwner.db,
     clock,
+    /** Writes the requests until now to the request log. */
+    flushRequestLog: () => requestLog.flush(),
     host,
     database,
     user,
     owner,
     superuser,
     mode,
+    fence,
     partner: mine.partner,
     key: mine.key,
     payCycle: mine.payCycle,
@@ -161,7 +169,7 @@ export async function startHarness({
     /** Stands in for a second process: the same API with separate connections. */
     async startSecond() {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
-      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, hasRail })
+      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, hasRail }, { fence })
       return {
         call: callerOf(secondApp),
         async stop() {
@@ -172,6 +180,7 @@ export async function startHarness({
     },
     async stop() {
       await app.close()
+      await requestLog.close()
       await Promise.all([databases.close(), asOwner.close()])
     },
   }

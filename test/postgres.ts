@@ -31,7 +31,14 @@ export async function startTestPostgres() {
   const postgres = await startEmbeddedPostgres({
     dataDir,
     checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
-    settings: { max_connections: '300' },
+    settings: {
+      max_connections: '300',
+      // Nothing replicates this server or recovers it, and a checkpoint would write out databases that are done with.
+      wal_level: 'minimal',
+      max_wal_senders: '0',
+      max_wal_size: '8GB',
+      checkpoint_timeout: '1h',
+    },
   })
   const { host, user } = postgres.connection
   const owner = postgres.ownerConnection.user

@@ -29,6 +29,12 @@ const recorded: Record<string, Action | { because: string }> = {
   revertPayRun: 'pay_run.revert',
   createSettlement: 'pay_cycle.settle',
   cancelWithdrawal: 'withdrawal.cancel',
+  createWebhook: 'webhook.create',
+  updateWebhook: 'webhook.update',
+  deleteWebhook: 'webhook.delete',
+  rotateWebhookSecret: 'webhook.rotate',
+  testWebhook: { because: 'it changes nothing, and has its delivery' },
+  replayWebhook: { because: 'it changes nothing, and has its deliveries with their attempts' },
   createWithdrawalIntent: { because: 'a quote holds no funds, and has its event' },
   cancelWithdrawalIntent: { because: 'a quote holds no funds, and has its event' },
   completeWithdrawal: { because: 'the withdrawal has its event, its transfers and its own row' },
@@ -139,6 +145,16 @@ test('each change through the API leaves one row with actor, action, before and 
     })
   ).body
   await work()
+  const url = 'https://example.com/hook?token=Secretive'
+  const endpoint = (
+    await call('createWebhook', 'POST', '/v1/webhooks', { body: { url, headers: { authorization: 'Secretive' } } })
+  ).body
+  const webhook = `/v1/webhooks/${endpoint.id}`
+  await call('updateWebhook', 'PATCH', webhook, { body: { types: ['member.*'] } })
+  const rotated = (await call('rotateWebhookSecret', 'POST', `${webhook}/rotate`, { body: {} })).body
+  await call('testWebhook', 'POST', `${webhook}/test`, { body: { type: 'member.invited' } })
+  await call('replayWebhook', 'POST', `${webhook}/replay`, { body: { failedSince: '2026-03-10T00:00:00Z' } })
+  await call('deleteWebhook', 'DELETE', webhook)
   await call('removeMember', 'DELETE', `/v1/members/${memberId}`)
   await call('replaceMember', 'PUT', `/v1/members/${memberId}`, { body: newMember })
   const full = `${header}\r\nnew@example.com,Wilhelmina,Secretive,,Silver\r\n`
@@ -201,7 +217,7 @@ test('each change through the API leaves one row with actor, action, before and 
     details: { totals: [{ taken: gbp(3_000) }] },
   })
   const everything = JSON.stringify(found)
-  for (const text of [...personal, key]) expect(everything).not.toContain(text)
+  for (const text of [...personal, key, endpoint.secret, rotated.secret]) expect(everything).not.toContain(text)
 })
 
 test('operations of a sandbox leave the rows of the changes that they make', async () => {

@@ -32,6 +32,10 @@ export const actions = [
   'pay_run.revert',
   'pay_cycle.settle',
   'withdrawal.cancel',
+  'webhook.create',
+  'webhook.update',
+  'webhook.rotate',
+  'webhook.delete',
 ] as const
 export type Action = (typeof actions)[number]
 

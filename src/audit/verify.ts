@@ -3,11 +3,11 @@ import { type Reader, sql } from '../database/database.ts'
 import { availableChange, floatChange, movesFloat, owedChange, pendingChange } from '../ledger/ledger.ts'
 import type { Currency } from '../money.ts'
 
-/** One rule of the books, recomputed from the rows; `disagreement` is the first row that breaks it. */
+/** One rule of the books, recomputed from the rows. `disagreement` is the first row that breaks it. */
 export type Check = { name: string; rule: string; disagreement: Disagreement | null }
 type Disagreement = { partnerId: string; subject: string; expected: string; found: string }
 
-/** Reason, debit and credit of every transfer that may be booked. */
+/** The reason, debit and credit of every permitted transfer. */
 export const postingRules: [reason: string, debit: string, credit: string][] = [
   ...['pay_run.available', 'pay_run.reverted'].flatMap((reason): typeof postingRules => [
     [reason, 'earned_pay', 'member_available'],
@@ -35,8 +35,8 @@ export const postingRules: [reason: string, debit: string, credit: string][] = [
 ]
 
 /**
- * The first subject whose rows differ. Both sides give partner, subject, reason, debit, credit, amount, currency, member,
- * cycle and `true`; a row counts as often as it is there.
+ * Finds the first subject whose rows differ. Both sides give partner, subject, reason, debit, credit, amount, currency, member,
+ * cycle and `true`. Repeated rows count separately.
  */
 function differences({ expected, booked }: { expected: RawBuilder<unknown>; booked: RawBuilder<unknown> }) {
   return sql<Disagreement>`
@@ -56,7 +56,7 @@ function differences({ expected, booked }: { expected: RawBuilder<unknown>; book
       from wrong group by partner_id, subject order by 1, 2 limit 1`
 }
 
-/** The first subject whose sums differ. Both sides give partner, subject, currency, cycle and a signed amount. */
+/** Finds the first subject whose sums differ. Both sides give partner, subject, currency, cycle and a signed amount. */
 function sums({ expected, found }: { expected: RawBuilder<unknown>; found: RawBuilder<unknown> }) {
   return sql<Disagreement>`
     select partner_id, format('%s in %s', subject, pay_cycle_id) as subject,
@@ -70,11 +70,11 @@ function sums({ expected, found }: { expected: RawBuilder<unknown>; found: RawBu
      order by 1, 2 limit 1`
 }
 
-/** The rules of the books, as worded in docs/internals/ledger.md. Each is one pass over its rows. */
+/** The rules of the books, as in docs/internals/ledger.md. Each is one pass over its rows. */
 const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagreement>> }[] = [
   {
     name: 'member balances',
-    rule: 'what a member has available and owes is what their transfers add up to',
+    rule: 'each member’s available and owed balances are the sums of their transfers',
     broken: sql<Disagreement>`
       with booked as (
         select partner_id, member_id, currency, ${availableChange} as available, ${owedChange} as owed
@@ -97,14 +97,14 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
       select t.partner_id, t.id as subject, 'a posting rule of docs/internals/ledger.md' as expected,
              format('%s: %s to %s', t.reason, t.debit, t.credit) as found
         from ledger_transfers t
-        left join (values ${sql.join(postingRules.map(moment => sql`(${sql.join(moment.map(word => sql.lit(word)))})`))})
+        left join (values ${sql.join(postingRules.map(each => sql`(${sql.join(each.map(word => sql.lit(word)))})`))})
              as known (reason, debit, credit) on (known.reason, known.debit, known.credit) = (t.reason, t.debit, t.credit)
        where known.reason is null
        order by 1, 2 limit 1`,
   },
   {
     name: 'withdrawals',
-    rule: 'every withdrawal has booked exactly what the states that it has been in book, once each',
+    rule: 'every withdrawal has posted exactly what its states require, once each, in the right cycle',
     broken: differences({
       expected: sql`
         with way as (
@@ -145,7 +145,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'pay runs',
-    rule: 'every pay run that became available has booked its lines, every one that was reverted after that their opposite, and no other anything',
+    rule: 'every available pay run has posted its lines, every one reverted after that their opposite, and no other has posted anything',
     broken: sums({
       expected: sql`
         select r.partner_id, step.reason || ' of ' || r.id || ' for ' || l.member_id, l.currency, r.pay_cycle_id, step.sign * l.amount
@@ -163,7 +163,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'closed cycles',
-    rule: 'a closed cycle has left nothing available to its members; what they have is of the open cycle',
+    rule: 'a closed cycle leaves nothing available: what members have belongs to the open cycle',
     broken: sums({
       expected: sql`
         select b.partner_id, 'available to ' || b.member_id, b.currency, c.id, b.available
@@ -173,7 +173,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
                case when t.credit = 'member_available' then t.amount else -t.amount end
           from ledger_transfers t join pay_cycles c on c.partner_id = t.partner_id and c.id = t.pay_cycle_id
          where (t.debit = 'member_available' or t.credit = 'member_available')
-           -- Between two cycles, which lasts as long as the one transaction of a closing, all are closed.
+           -- Between two cycles, while the transaction that closes one runs, all are closed.
            and (c.status = 'Closed' or exists (select from pay_cycles o where o.partner_id = t.partner_id and o.status = 'Open'))`,
     }),
   },
@@ -192,7 +192,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'settlements',
-    rule: 'every line of a settlement is what was deducted, and has booked what was taken, carried and written off; nothing else has',
+    rule: 'every settlement line equals the deduction, and has posted what was taken, carried and written off',
     broken: sums({
       expected: sql`
         select l.partner_id, what.word || ' ' || l.member_id, l.currency, l.pay_cycle_id, what.amount
@@ -209,7 +209,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
                     else 'carried on for' end || ' ' || t.member_id,
                t.currency,
                case when t.reason <> 'pay_cycle.settled' then t.pay_cycle_id else t.movement_id end,
-               -- Into the settled cycle counts as it is booked there; what is carried on, as it is booked in the other.
+               -- A transfer of the settlement counts by its sign in the settled cycle; one carried on, by its sign in the other cycle.
                case when (t.credit = 'earned_pay') = (t.reason = 'pay_cycle.settled' and t.pay_cycle_id = t.movement_id)
                     then t.amount else -t.amount end
           from ledger_transfers t
@@ -227,7 +227,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'carried',
-    rule: 'what is carried out of one cycle is carried into another: over all it is zero for every member',
+    rule: 'what is carried out of one cycle is carried into another: each member’s carried account is zero',
     broken: sql<Disagreement>`
       select t.partner_id, t.member_id || ' ' || t.currency as subject, '0' as expected,
              sum(case when t.debit = 'carried' then t.amount else -t.amount end)::text as found
@@ -239,7 +239,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'member order',
-    rule: 'the transfers of a member are numbered without a gap, and no balance after any of them was below zero',
+    rule: 'a member’s transfers are numbered without gaps, and no balance after any of them was below zero',
     broken: sql<Disagreement>`
       with lines as (
         select partner_id, member_id, currency, id, member_sequence,
@@ -265,7 +265,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'float totals',
-    rule: 'the total of a float and the changes that are not folded yet are what its transfers add up to',
+    rule: 'a float’s total and its unfolded changes are the sums of its transfers',
     broken: sql<Disagreement>`
       with kept as (
         select partner_id, currency, sum(float_change) as float, sum(pending_change) as pending

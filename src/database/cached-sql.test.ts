@@ -1,7 +1,11 @@
+import assert from 'node:assert/strict'
+import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { cachedSql } from './cached-sql.ts'
-import { sql } from './database.ts'
+import { connect } from './connect.ts'
+import { type Reader, sql } from './database.ts'
+import { onOnePartner } from './one-partner.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -37,4 +41,26 @@ test('a part that is created for each execution is refused before its texts fill
   const run = () => cachedSql`select ${sql`1`}`.execute(harness.db)
   for (let time = 1; time <= 8; time++) await run()
   await expect(run()).rejects.toThrow('A part of cached SQL is created for each execution')
+})
+
+test('of two databases in one process only the one with a lane per partner is told the partner', async () => {
+  const connection = { host: harness.host, user: harness.user, database: harness.database }
+  const log = pino({ level: 'silent' })
+  const [shared, routed] = (['shared', 'partner'] as const).map(lanes => connect(connection, { log, lanes }))
+  assert(shared && routed)
+  const asked = [{ partnerId: harness.partner.id }]
+  const read = async (db: Reader) => {
+    const { rows } = await cachedSql<{ id: string }>`
+      select t.partner_id as id from tiers t where true ${onOnePartner('t', asked)}`.execute(db)
+    return new Set(rows.map(({ id }) => id)).size
+  }
+  try {
+    for (const both of [1, 2]) {
+      expect([both, await read(shared.batchDb)]).toEqual([both, 2])
+      expect([both, await read(routed.batchDb)]).toEqual([both, 1])
+      expect([both, await routed.db.transaction().execute(read)]).toEqual([both, 1])
+    }
+  } finally {
+    await Promise.all([shared.close(), routed.close()])
+  }
 })

@@ -3,7 +3,8 @@ import { type Reader, sql } from './database.ts'
 
 /**
  * Like `sql`, for the statements of the hot path: the text is compiled once, and later executions only collect the values.
- * A part may be cached SQL itself, or a constant `sql` object. Each combination of parts has its own text.
+ * A part may be cached SQL itself, a constant `sql` object, or a function that returns cached SQL for the database that it is
+ * executed on. Each combination of parts has its own text.
  */
 export function cachedSql<Row = unknown>(strings: TemplateStringsArray, ...values: unknown[]): CachedSql<Row> {
   return new CachedSql(strings, values)
@@ -18,7 +19,7 @@ const texts = new Map<TemplateStringsArray, { shape: Shape; text: string }[]>()
 // A statement with more variants has a part that is created for each execution, whose texts would fill the memory.
 const variantsMax = 8
 
-class CachedSql<Row> {
+export class CachedSql<Row = unknown> {
   readonly #strings: TemplateStringsArray
   readonly #values: unknown[]
 
@@ -30,21 +31,22 @@ class CachedSql<Row> {
   async execute(db: Reader): Promise<{ rows: Row[] }> {
     const shape: Shape = []
     const parameters: unknown[] = []
-    this.#collect(shape, parameters)
+    this.#collect(db, { shape, parameters })
     return await db.executeQuery<Row>(CompiledQuery.raw(this.#textOf(shape, db), parameters))
   }
 
-  /** Lets it be a part of ordinary `sql`, which is then compiled each time. */
+  /** Lets it be a part of ordinary `sql`, which is then compiled each time, without the parts for one database. */
   toOperationNode(): RawNode {
-    return this.#toSql().toOperationNode()
+    return this.#toSql(undefined).toOperationNode()
   }
 
-  #collect(shape: Shape, parameters: unknown[]): void {
-    shape.push(this.#strings)
+  #collect(db: Reader, into: { shape: Shape; parameters: unknown[] }): void {
+    into.shape.push(this.#strings)
     for (const value of this.#values) {
-      if (value instanceof CachedSql) value.#collect(shape, parameters)
-      else if (isSql(value)) shape.push(value)
-      else parameters.push(value)
+      const part = typeof value === 'function' ? value(db) : value
+      if (part instanceof CachedSql) part.#collect(db, into)
+      else if (isSql(part)) into.shape.push(part)
+      else into.parameters.push(part)
     }
   }
 
@@ -54,13 +56,18 @@ class CachedSql<Row> {
     if (known !== undefined) return known.text
     if (variants.length === variantsMax)
       throw new Error('A part of cached SQL is created for each execution; make it a constant')
-    const text = this.#toSql().compile(db).sql
+    const text = this.#toSql(db).compile(db).sql
     texts.set(this.#strings, [...variants, { shape, text }])
     return text
   }
 
-  #toSql(): RawBuilder<unknown> {
-    return sql(this.#strings, ...this.#values.map(value => (value instanceof CachedSql ? value.#toSql() : value)))
+  #toSql(db: Reader | undefined): RawBuilder<unknown> {
+    const partOf = (value: unknown) => {
+      if (typeof value !== 'function') return value
+      return db === undefined ? sql`` : value(db)
+    }
+    const parts = this.#values.map(partOf)
+    return sql(this.#strings, ...parts.map(part => (part instanceof CachedSql ? part.#toSql(db) : part)))
   }
 }
 

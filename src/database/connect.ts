@@ -61,8 +61,9 @@ export function connect(
     types: { getTypeParser },
   }
   const pool = openPool(options, log)
-  const db = openKysely<Db>(leasing(pool))
-  const batchDb = openKysely<BatchDb>(preparing(openPool({ ...options, ...batchOptions(lanes) }, log)))
+  const db = openKysely<Db>(leasing(pool), { lanes })
+  const batchPool = openPool({ ...options, ...batchOptions(lanes) }, log)
+  const batchDb = openKysely<BatchDb>(preparing(batchPool), { lanes })
   const close = async () => {
     await Promise.all([db.destroy(), batchDb.destroy()])
   }

@@ -3,7 +3,9 @@ import {
   Kysely,
   type PluginTransformQueryArgs,
   type PluginTransformResultArgs,
+  PostgresAdapter,
   PostgresDialect,
+  type PostgresDialectConfig,
   type PostgresPool,
   type QueryResult,
   type RootOperationNode,
@@ -11,6 +13,7 @@ import {
   type Transaction,
   type UnknownRow,
 } from 'kysely'
+import type { Lanes } from '../lanes.ts'
 import type { DB } from './tables.ts'
 
 export { sql }
@@ -30,16 +33,51 @@ export type BatchDb = Database<'batches'>
 /** One open transaction. Operations take it first and never open or keep one themselves. */
 export type Tx = Transaction<DB>
 
-/** What a statement runs on if it may run both inside and outside a transaction. */
+/** A database or a transaction on it, for statements that may run inside or outside a transaction. */
 export type Reader = Kysely<DB>
 
 /** One page of a list: how many entries to skip, and how many to return. */
 export type Page = { skip: number; take: number }
 
-/** Opens Kysely over a pool. Columns are snake_case in the database and camelCase in the program. */
-export function openKysely<D extends Db | BatchDb>(pool: PostgresPool): D {
+/**
+ * Opens Kysely over a pool. Columns are snake_case in the database and camelCase in the program.
+ * @param lanes of the batches that run on it
+ */
+export function openKysely<D extends Db | BatchDb>(
+  pool: PostgresPool,
+  { lanes = 'shared' }: { lanes?: Lanes } = {},
+): D {
   // The purpose exists only for the compiler.
-  return new Kysely<DB>({ dialect: new PostgresDialect({ pool }), plugins: [new ColumnNames()] }) as D
+  return new Kysely<DB>({ dialect: new LanesDialect({ pool }, lanes), plugins: [new ColumnNames()] }) as D
+}
+
+/** The lanes that a database, or a transaction on it, was opened with. */
+export function lanesOf(db: Reader): Lanes {
+  const { adapter } = db.getExecutor()
+  return adapter instanceof LanesAdapter ? adapter.lanes : 'shared'
+}
+
+// The adapter is the one part of Kysely that a database and its transactions share.
+class LanesAdapter extends PostgresAdapter {
+  readonly lanes: Lanes
+
+  constructor(lanes: Lanes) {
+    super()
+    this.lanes = lanes
+  }
+}
+
+class LanesDialect extends PostgresDialect {
+  readonly #lanes: Lanes
+
+  constructor(config: PostgresDialectConfig, lanes: Lanes) {
+    super(config)
+    this.#lanes = lanes
+  }
+
+  override createAdapter(): LanesAdapter {
+    return new LanesAdapter(this.#lanes)
+  }
 }
 
 class ColumnNames extends CamelCasePlugin {

@@ -11,7 +11,7 @@ export class Unavailable extends Error {
 }
 
 /**
- * What a database error says about the transaction that it ended. `nothing-done`: the database was busy or could not be
+ * The outcome of the transaction that a database error ended. `nothing-done`: the database was busy or could not be
  * reached, and a retry is safe. `unknown`: the connection broke, perhaps during the commit. Undefined for any other error.
  * Source: PostgreSQL error codes, classes 08, 25, 40, 53, 55 and 57; Node's network errors; the driver's own messages.
  */

@@ -1,4 +1,3 @@
-import { runMigrations as migrateJobs } from 'graphile-worker'
 import { sql } from 'kysely'
 import { type MigrationProvider, Migrator } from 'kysely/migration'
 import pg from 'pg'
@@ -55,6 +54,8 @@ export async function migrate(db: Db, pool: pg.Pool, app: AppRole): Promise<stri
     }
     const { error, results = [] } = await new Migrator({ db, provider: migrations }).migrateToLatest()
     if (error) throw error
+    // Loaded late: every command loads this module, and few migrate.
+    const { runMigrations: migrateJobs } = await import('graphile-worker')
     await migrateJobs({ pgPool: pool })
     await applyGrants(client, app)
     return results.filter(result => result.status === 'Success').map(result => result.migrationName)

@@ -1,29 +1,23 @@
 import type { RawBuilder } from 'kysely'
-import type { Lanes } from '../lanes.ts'
-import { cachedSql } from './cached-sql.ts'
-import { sql } from './database.ts'
-
-let isRouting = false
-
-/**
- * Sets, for the process, whether statements name their partner as a constant. Only a distributed PostgreSQL needs that. On one
- * database the constant harms: with outdated statistics the planner then reads all balances of the partner for each row of a
- * batch instead of looking each one up.
- */
-export function setRouting(lanes: Lanes): void {
-  isRouting = lanes === 'partner'
-}
+import { type CachedSql, cachedSql } from './cached-sql.ts'
+import { lanesOf, type Reader, sql } from './database.ts'
 
 /**
  * SQL of a condition that repeats the partner of a batch as a constant, for each table that a statement of a batch reads or
- * updates. A distributed PostgreSQL needs it to route the statement to the partner's node. Empty with shared lanes, and if the
- * batch has commands of several partners; the statement joins on each row's partner as well.
+ * updates. A distributed PostgreSQL needs it to route the statement to the partner's node. Empty if the batch has commands of
+ * several partners; the statement joins on each row's partner as well.
+ *
+ * Empty with shared lanes too. On one database the constant harms: with outdated statistics the planner then reads all balances
+ * of the partner for each row of a batch instead of looking each one up.
  * @param table the name or alias whose `partner_id` is meant
  */
-export function onOnePartner(table: string, rows: { partnerId: string }[]) {
-  const partnerId = rows[0]?.partnerId
-  const isOne = isRouting && partnerId !== undefined && rows.every(row => row.partnerId === partnerId)
-  return isOne ? cachedSql`${conditionOn(table)} ${partnerId}` : cachedSql``
+export function onOnePartner(table: string, rows: { partnerId: string }[]): (db: Reader) => CachedSql {
+  return db => {
+    const partnerId = rows[0]?.partnerId
+    const isRouted = lanesOf(db) === 'partner' && partnerId !== undefined
+    const isOne = isRouted && rows.every(row => row.partnerId === partnerId)
+    return isOne ? cachedSql`${conditionOn(table)} ${partnerId}` : cachedSql``
+  }
 }
 
 // One object per table: the text of a cached statement is found by the identity of its parts.

@@ -109,6 +109,11 @@ export type DB = {
     createdAt: Date
     memberSequence: bigint | null
   }
+  memberJobProgress: {
+    partnerId: string
+    jobId: string
+    stepsDone: number
+  }
   memberJobRows: {
     partnerId: string
     jobId: string
@@ -159,6 +164,7 @@ export type DB = {
     forgottenAt: Date | null
     offboardMax: number | null
     reviewSince: Date | null
+    restAction: Generated<'Invite' | 'Unchanged'>
   }
   members: {
     partnerId: string
@@ -233,6 +239,22 @@ export type DB = {
     rail: string
     cursor: string
     readAt: Date
+  }
+  requestLog: {
+    partnerId: string
+    id: string
+    requestId: string | null
+    createdAt: Date
+    method: string
+    route: string | null
+    path: string
+    status: number
+    durationMs: number
+    keyId: string
+    idempotencyKey: string | null
+    isReplayed: boolean
+    errorCodes: string[]
+    resourceId: string | null
   }
   sandboxClockMoves: {
     partnerId: string
@@ -319,6 +341,64 @@ export type DB = {
     currency: Currency
     version: number
     createdAt: Date
+  }
+  webhookAttempts: {
+    partnerId: string
+    endpointId: string
+    eventId: string
+    number: number
+    reason: 'replay' | 'schedule' | 'test'
+    at: Date
+    durationMs: number
+    status: number | null
+    error: 'address' | 'connection' | 'dns' | 'gone' | 'protocol' | 'redirect' | 'status' | 'timeout' | 'tls' | null
+    response: string | null
+  }
+  webhookDeliveries: {
+    partnerId: string
+    endpointId: string
+    eventId: string
+    type: string
+    state: 'delivered' | 'failed' | 'pending' | 'skipped'
+    sample: unknown
+    createdAt: Date
+    attemptCount: Generated<number>
+    scheduledCount: Generated<number>
+    lastAttemptAt: Date | null
+    dueAt: Date | null
+    replayAt: Date | null
+  }
+  webhookEndpoints: {
+    partnerId: string
+    id: string
+    url: string
+    description: string | null
+    types: string[]
+    headers: Generated<unknown>
+    enabled: Generated<boolean>
+    disabledReason: 'failing' | 'gone' | 'requested' | null
+    createdAt: Date
+    deletedAt: Date | null
+    sincePosition: bigint
+    failureCount: Generated<number>
+    blockedUntil: Date | null
+    failingSince: Date | null
+    failingDays: Generated<number>
+    lastFailingDay: string | null
+    isRecovering: Generated<boolean>
+    dueAt: Date | null
+    leasedUntil: Date | null
+  }
+  webhookFeeds: {
+    partnerId: string
+    position: bigint
+  }
+  webhookSecrets: {
+    partnerId: string
+    endpointId: string
+    secret: string
+    createdAt: Date
+    expiresAt: Date | null
   }
   withdrawalIntents: {
     partnerId: string

@@ -95,6 +95,19 @@ const FloatData = Type.Object(
   { title: 'FloatEventData', ...strict },
 )
 
+const webhook = { webhookId: Id('webhook') }
+const WebhookDisabledData = Type.Object(
+  {
+    ...webhook,
+    reason: Type.Enum(['failing', 'gone'], {
+      type: 'string',
+      description: '`failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410.',
+    }),
+  },
+  { title: 'WebhookDisabledEventData', ...strict },
+)
+const WebhookRecoveredData = Type.Object(webhook, { title: 'WebhookRecoveredEventData', ...strict })
+
 /**
  * Every type of event: when it is emitted, and what its `data` holds (ids, states, days and Money, never bank details or
  * names). Emitting an event that does not match does not compile; openapi.json and docs/reference/events.md are
@@ -143,6 +156,11 @@ export const catalogue = {
   'float.low': {
     when: 'The free float fell below its floor. Withdrawals in its currency are refused.',
     data: FloatData,
+  },
+  'webhook.disabled': { when: 'A webhook endpoint was disabled because it failed.', data: WebhookDisabledData },
+  'webhook.recovered': {
+    when: 'A delivery succeeded for the first time after a failing webhook endpoint was disabled and enabled again.',
+    data: WebhookRecoveredData,
   },
 } as const satisfies Record<string, { when: string; data: TSchema }>
 

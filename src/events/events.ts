@@ -220,6 +220,13 @@ export async function findLastId(
   return last === undefined || last.createdAt < oldestAt(now) ? null : last.id
 }
 
+/** The position of the last event in the feed; 0 if it is empty. */
+export async function findLastPosition(db: Reader, partnerId: string): Promise<bigint> {
+  const { rows } = await sql<{ lastPosition: bigint }>`
+    select last_position from event_feeds where partner_id = ${partnerId}`.execute(db)
+  return rows[0]?.lastPosition ?? 0n
+}
+
 function oldestAt(now: Date): Date {
   return new Date(now.getTime() - limits.feedDays * 86_400_000)
 }

@@ -169,6 +169,20 @@ export async function drain(payload: Readable): Promise<void> {
   await finished(payload, { signal: AbortSignal.timeout(limits.drainMsMax), cleanup: true }).catch(() => {})
 }
 
+/**
+ * Drains a body that is refused before it is read, if the connection closes after the answer: a client that sends all of the
+ * body first would find the connection reset. On a connection that stays open, Node discards the rest.
+ */
+export async function drainUnread(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const { raw, headers } = request
+  const isClosing = /\bclose\b/i.test(`${headers.connection} ${reply.getHeader('connection')}`)
+  if (isClosing && hasBody(request) && !raw.readableDidRead) await drain(raw)
+}
+
+function hasBody({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+}
+
 function full(): Problem {
   const message = 'Too many request bodies are in flight; nothing was done, try again in a moment'
   return problem('ServiceUnavailable', message, {}, { 'retry-after': '2' })

@@ -19,7 +19,7 @@ type Connection = {
 }
 
 /**
- * Bounds what all clients together can make the process hold. An answer stays in memory until its client has read it, and
+ * Bounds the memory and sockets that all clients together can use. An answer stays in memory until its client has read it, and
  * Node waits for a client that reads a byte now and then.
  */
 export class Connections {

@@ -320,6 +320,7 @@ describe('on the wire', () => {
       'cache-control: no-store',
       'x-request-id: req_',
       'ratelimit: ',
+      'x-should-retry: false',
     ]) {
       expect(answer.head).toContain(header)
     }
@@ -397,6 +398,24 @@ describe('on the wire', () => {
   test('a request that never ends is cut off with an answer', { timeout: 40_000 }, async () => {
     const answer = parsed(await send('POST /v1/pay/withdrawals/intent HTTP/1.1\r\nHost: x\r\nContent-Le'))
     expect(answer.status).toBe(408)
+    expect(answer.head).toContain('x-should-retry: true')
     expect(answer.issues[0]?.code).toBe('BadRequest')
   })
+})
+
+test.each([
+  ['of another type', { 'content-type': 'text/xml' }, 415],
+  ['with a wrong key', { 'x-api-key': 'wrong' }, 401],
+])('a large body %s is refused with an answer that a client finds after sending all of it', async (_, more, status) => {
+  const body = Buffer.alloc(8 * 1024 * 1024, ' ')
+  const headers = { host: 'x', 'x-api-key': harness.key, connection: 'close', 'content-length': body.length, ...more }
+  const socket = net.connect({ host: '127.0.0.1', port }).setEncoding('utf8')
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.write(`POST ${path} HTTP/1.1\r\n${head.join('')}\r\n`)
+  const { promise: sent, resolve, reject } = Promise.withResolvers<void>()
+  socket.once('error', reject).write(body, error => (error ? reject(error) : resolve()))
+  await sent
+  let answer = ''
+  for await (const text of socket) answer += text
+  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
 })

@@ -7,7 +7,7 @@ import { Deadline } from '../deadline.ts'
 import { type Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { admission, isVersioned, needsKey } from './admission.ts'
-import { limits as bodyLimits, expectBody, readBody } from './bodies.ts'
+import { limits as bodyLimits, drainUnread, expectBody, readBody } from './bodies.ts'
 import { BodyTimeouts, disconnectSignal } from './body-timeouts.ts'
 import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
@@ -23,6 +23,7 @@ import {
   requirePlainEncoding,
   setDeprecation,
 } from './request-headers.ts'
+import { RequestRecords } from './request-record.ts'
 import type { ApiContext, App } from './server.ts'
 import { parseStrictJson, refusalOf } from './strict-json.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
@@ -66,7 +67,7 @@ type Overrides = Partial<
  * and one shape for all errors.
  */
 export function createServer(
-  { db, log, now, mode, trustedProxies = '' }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'hasRail'>,
+  { db, log, now, mode, trustedProxies = '', recordRequest }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'hasRail'>,
   overrides: Overrides = {},
 ): App {
   const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {
@@ -109,6 +110,7 @@ export function createServer(
   const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
   const unavailabilityLog = new UnavailabilityLog(log)
   const methodTable = new MethodTable()
+  const requestRecords = new RequestRecords()
 
   // Fastify would stop at the first of path, query and body; `validate` reports all issues. Answers are plain JSON.
   app.setValidatorCompiler(() => () => true)
@@ -126,12 +128,15 @@ export function createServer(
   app.decorate('forgetKeys', forgetKeys)
   app.decorateRequest('now')
   app.decorateRequest('clockOffsetMs', 0)
+  app.decorateRequest('receivedAt')
   app.decorateRequest('deadline')
   app.decorateRequest('partner')
   app.decorateRequest('keyId')
   app.decorateRequest('idempotencyKey')
   app.decorateRequest('bodyFaults')
   app.decorateRequest('fingerprint')
+  app.decorateRequest('resourceId', null)
+  app.decorateRequest('refusal')
 
   const sweeping = setInterval(() => {
     bodyTimeouts.sweep()
@@ -148,6 +153,7 @@ export function createServer(
     if (route.schema?.operationId !== undefined)
       route.config = { ...route.config, validate: compileValidation(route.schema) }
     methodTable.add(route)
+    requestRecords.addRoute(route.url)
   })
 
   app.addHook('onRequest', (request, _reply, done) => {
@@ -159,7 +165,8 @@ export function createServer(
   app.addHook('onRequest', async (request, reply) => {
     bodyTimeouts.expect(request, reply)
     expectBody(request, reply)
-    request.now = now()
+    request.receivedAt = now()
+    request.now = request.receivedAt
     request.bodyFaults = []
     reply.headers(commonHeaders(request.id))
     if (app.isDraining) reply.header('connection', 'close')
@@ -207,7 +214,10 @@ export function createServer(
     throw methodTable.refusalOf(request)
   })
 
-  app.setErrorHandler((error, request, reply) => answerError(error, request, reply, unavailabilityLog))
+  app.setErrorHandler(async (error, request, reply) => {
+    await drainUnread(request, reply)
+    return answerError(error, request, reply, unavailabilityLog)
+  })
 
   app.addHook('onResponse', async (request, reply) => {
     log.info(
@@ -224,13 +234,15 @@ export function createServer(
       },
       'request',
     )
+    recordAnswered(request, reply)
   })
 
   return app
 
   // The router refuses a malformed URL before any hook has run. The API key is checked first even so.
   async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    request.now = now()
+    request.receivedAt = now()
+    request.now = request.receivedAt
     bodyTimeouts.expect(request, reply)
     let refusal = error
     if (isVersioned(request.url)) {
@@ -241,7 +253,15 @@ export function createServer(
         refusal = refused
       }
     }
+    // Fastify runs no hooks for it.
+    reply.raw.once('finish', () => recordAnswered(request, reply))
     answerError(refusal, request, reply, unavailabilityLog)
+  }
+
+  function recordAnswered(request: FastifyRequest, reply: FastifyReply): void {
+    if (recordRequest === undefined) return
+    const record = requestRecords.recordOf(request, reply)
+    if (record !== undefined) recordRequest(record)
   }
 }
 

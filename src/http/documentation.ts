@@ -16,9 +16,13 @@ Every refusal is \`{ "issues": [ { "code", "message", … } ] }\`. Branch on \`c
 
 /**
  * Serves the OpenAPI document of all routes registered after this at /openapi.json.
+ * @param options.webhooks the requests that the service sends, by type of event
  * @returns the document; not before the app is ready
  */
-export async function documentation(app: App): Promise<() => object> {
+export async function documentation(
+  app: App,
+  { webhooks = {} }: { webhooks?: Record<string, object> } = {},
+): Promise<() => object> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -45,6 +49,11 @@ export async function documentation(app: App): Promise<() => object> {
           description:
             'Move time and make the simulated bank speak. Only on a sandbox; a live installation answers 404. See docs/guides/sandbox.md.',
         },
+        {
+          name: 'Webhooks',
+          description:
+            'Signed requests to your endpoints when something happens. See [Receive webhooks](/docs/guides/webhooks).',
+        },
         { name: 'Service', description: 'Health, error codes and idempotency keys.' },
       ],
       components: {
@@ -55,7 +64,7 @@ export async function documentation(app: App): Promise<() => object> {
       security: [{ apiKey: [] }],
     },
     transformObject: source =>
-      'openapiObject' in source ? withNamedSchemas(source.openapiObject) : source.swaggerObject,
+      'openapiObject' in source ? withNamedSchemas({ ...source.openapiObject, webhooks }) : source.swaggerObject,
   })
 
   let document: object | undefined

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { brokenConstraint, outageOutcome } from '../database/errors.ts'
-import { issue, Problem, type ProblemName, problem } from '../errors.ts'
+import { issue, Problem, type ProblemName, problem, shouldRetry } from '../errors.ts'
 import { commonHeaders } from './request-headers.ts'
 import type { UnavailabilityLog } from './unavailability-log.ts'
 
@@ -12,15 +12,26 @@ export function answerError(
   unavailabilityLog: UnavailabilityLog,
 ): FastifyReply {
   const refusal = error instanceof Problem ? error : problemOf(error, request)
-  if (refusal.status === 503) unavailabilityLog.note(error, request.id)
+  request.refusal = refusal
+  if (refusal.status === 503) unavailabilityLog.add(error, request.id)
   else if (refusal.status >= 500) request.log.error({ err: error, requestId: request.id }, 'request failed')
   // A malformed URL is refused before any hook has run.
   if (!reply.hasHeader('x-request-id')) reply.headers(commonHeaders(request.id))
+  reply.header('x-should-retry', String(shouldRetry(refusal, { isRepeatable: isRepeatable(request) })))
   return reply
     .code(refusal.status)
     .headers(refusal.headers)
     .type('application/json; charset=utf-8')
     .send(JSON.stringify({ issues: refusal.issues }))
+}
+
+// A read has no effect, and neither has a request whose caller was not yet identified.
+function isHarmless({ method, partner }: FastifyRequest): boolean {
+  return method === 'GET' || partner === undefined
+}
+
+function isRepeatable(request: FastifyRequest): boolean {
+  return isHarmless(request) || request.idempotencyKey !== undefined
 }
 
 function problemOf(error: unknown, request: FastifyRequest): Problem {
@@ -36,13 +47,14 @@ function problemOf(error: unknown, request: FastifyRequest): Problem {
   const isOutOfRoom = /^(ENOSPC|EDQUOT|EROFS|EMFILE|ENFILE)$/.test(code ?? '')
   const outcome = isOutOfRoom ? 'nothing-done' : outageOutcome(error)
   if (outcome !== undefined) {
-    // A read has no effect, and neither has a request whose caller was not yet identified.
-    const isHarmless = request.method === 'GET' || request.partner === undefined
+    const headers = { 'retry-after': '1' }
+    if (outcome === 'nothing-done' || isHarmless(request)) {
+      const message = 'The service is busy or restarting; nothing was done, try again'
+      return problem('ServiceUnavailable', message, {}, headers)
+    }
     const message =
-      outcome === 'nothing-done' || isHarmless
-        ? 'The service is busy or restarting; nothing was done, try again'
-        : 'The connection to the database was lost, and whether the request took effect is not known; repeat it with the same idempotency key'
-    return problem('ServiceUnavailable', message, {}, { 'retry-after': '1' })
+      'The connection to the database was lost, and whether the request took effect is not known; repeat it with the same idempotency key'
+    return problem('OutcomeUnknown', message, {}, headers)
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
     return problem('BadRequest', 'The request is malformed')

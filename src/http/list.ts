@@ -1,5 +1,8 @@
 import { type Static, Type } from 'typebox'
+import type { Cursor } from '../database/cursor.ts'
 import type { Page } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { Id, type IdKind } from '../ids.ts'
 
 /** The page of a list: how many entries to skip and to return. The answer echoes both. */
 export const pageQuery = {
@@ -20,6 +23,55 @@ const PageQuery = Type.Object(pageQuery)
 
 export function pageOf({ skip = 0, take = 50 }: Static<typeof PageQuery>): Page {
   return { skip, take }
+}
+
+/** Pages by cursor, which other than those by `skip` do not shift while entries are added. For lists that are newest first. */
+export function cursorQuery(kind: IdKind) {
+  return {
+    after: Type.Optional(
+      Id(
+        kind,
+        'Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`.',
+      ),
+    ),
+    before: Type.Optional(
+      Id(
+        kind,
+        'Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`.',
+      ),
+    ),
+  }
+}
+
+/** @throws Problem `QueryValidation` if the query asks for two pages */
+export function cursorOf({
+  skip,
+  after,
+  before,
+}: {
+  skip?: number
+  after?: string
+  before?: string
+}): Cursor | undefined {
+  if (after !== undefined && before !== undefined) {
+    throw problem('QueryValidation', 'before cannot be combined with after; send one of them', { path: 'before' })
+  }
+  if (after === undefined && before === undefined) return undefined
+  if (skip !== undefined) {
+    throw problem('QueryValidation', 'skip cannot be combined with after or before; leave it out', { path: 'skip' })
+  }
+  return after === undefined ? { side: 'before', id: before ?? '' } : { side: 'after', id: after }
+}
+
+/**
+ * Cuts the rows of a page, of which one more than asked for was read, to tell whether there is more.
+ * @param options.cursor the surplus row is the one farthest from it
+ */
+export function cutPage<Row>(
+  rows: Row[],
+  { take, cursor }: { take: number; cursor: Cursor | undefined },
+): { rows: Row[]; hasMore: boolean } {
+  return { rows: cursor?.side === 'before' ? rows.slice(-take) : rows.slice(0, take), hasMore: rows.length > take }
 }
 
 /** The page fields in the answer of a list. */

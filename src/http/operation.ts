@@ -53,6 +53,7 @@ const commonProblems: ProblemName[] = [
   'BodyValidation',
   'InternalServerError',
   'ServiceUnavailable',
+  'OutcomeUnknown',
 ]
 const keyProblems: ProblemName[] = ['ApiKeyRefused', 'Forbidden', 'IdempotencyKeyReused', 'Conflict']
 
@@ -180,6 +181,13 @@ const replayedHeader = {
     description: '`true` if this is the stored answer to an earlier request with the same key.',
   }),
 }
+const shouldRetryHeader = {
+  'x-should-retry': Type.Enum(['true', 'false'], {
+    type: 'string',
+    description:
+      '`true` if you should repeat the request unchanged (after `retry-after`, if set): it can then succeed, and cannot take effect twice. Otherwise `false`.',
+  }),
+}
 const retryHeader = { 'retry-after': Type.String({ description: 'Seconds to wait before a retry, if known.' }) }
 const deprecationHeaders = {
   deprecation: Type.String({
@@ -240,7 +248,11 @@ function refusals(names: ProblemName[]): Record<string, object> {
       status,
       {
         description: rows.map(name => `\`${problems[name].code}\`: ${problems[name].when}`).join('\n\n'),
-        headers: { ...answerHeaders, ...(['409', '422', '429', '503'].includes(status) ? retryHeader : {}) },
+        headers: {
+          ...answerHeaders,
+          ...shouldRetryHeader,
+          ...(['409', '422', '429', '503'].includes(status) ? retryHeader : {}),
+        },
         content: {
           'application/json': {
             schema: issuesSchema(rows),

@@ -1,6 +1,6 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { Problem, problem } from '../errors.ts'
+import { Problem, problem, shouldRetry } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Clock } from '../time.ts'
 import { refuseBody } from './body-timeouts.ts'
@@ -62,12 +62,14 @@ export class RawReplies {
     return problem('BadRequest', 'The request is not well-formed HTTP/1.1')
   }
 
-  #write(socket: Socket, { status, issues, headers }: Problem): void {
+  #write(socket: Socket, refusal: Problem): void {
+    const { status, issues, headers } = refusal
     const body = JSON.stringify({ issues })
     const lines = Object.entries({
       'content-type': 'application/json; charset=utf-8',
       'content-length': String(Buffer.byteLength(body)),
       ...commonHeaders(newId('request', this.#now())),
+      'x-should-retry': String(shouldRetry(refusal, { isRepeatable: false })),
       ...headers,
       connection: 'close',
     }).map(([name, value]) => `${name}: ${value}`)

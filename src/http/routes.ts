@@ -14,6 +14,11 @@ const ErrorRow = Type.Object(
     }),
     code: Type.String(),
     status: Type.Integer(),
+    retry: Type.Enum(['yes', 'no', 'if-told', 'if-repeatable'], {
+      type: 'string',
+      description:
+        'When `x-should-retry` is `true`: always, never, if the answer has `retry-after`, or if a repeat is safe because the request is a GET or has an idempotency key.',
+    }),
     extra: Type.Array(Type.String(), { description: 'Additional fields of the issue.' }),
     when: Type.String(),
   },
@@ -88,6 +93,6 @@ export function serviceRoutes(app: App, { db }: ApiContext): void {
 }
 
 const errorRows = Object.keys(problems).map(name => {
-  const { order, code, status, extra, when } = problems[name as ProblemName]
-  return { order, code, status, extra, when }
+  const { order, code, status, retry, extra, when } = problems[name as ProblemName]
+  return { order, code, status, retry, extra, when }
 })

@@ -5,9 +5,11 @@ import type { Logger } from 'pino'
 import type { WithCopying } from '../database/copy.ts'
 import type { BatchDb, Db } from '../database/database.ts'
 import type { Deadline } from '../deadline.ts'
+import type { Problem } from '../errors.ts'
 import type { Lanes } from '../lanes.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
+import type { RecordRequest } from '../request-record.ts'
 import type { Clock } from '../time.ts'
 import type { Fault } from './strict-json.ts'
 import type { Parts, Validated } from './validation.ts'
@@ -24,6 +26,8 @@ declare module 'fastify' {
     now: Date
     /** How far `now` is ahead of real time: on a sandbox, each partner's clock can be moved. */
     clockOffsetMs: number
+    /** The real instant of the request, for logs. */
+    receivedAt: Date
     deadline: Deadline
     partner: Partner
     /** The API key that the request was made with. */
@@ -32,6 +36,10 @@ declare module 'fastify' {
     bodyFaults: Fault[]
     /** Only for a body that was read in a thread; see `withIdempotency`. */
     fingerprint: Buffer | undefined
+    /** The resource that the request created or changed. */
+    resourceId: string | null
+    /** The error that the request was answered with. */
+    refusal: Problem | undefined
   }
   interface FastifyContextConfig {
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
@@ -64,4 +72,6 @@ export type ApiContext = {
   hasRail: boolean
   /** Addresses whose `x-forwarded-for` is trusted. */
   trustedProxies?: string
+  /** Writes the request log; without it, there is none. */
+  recordRequest?: RecordRequest | undefined
 }

@@ -16,7 +16,7 @@ export class UnavailabilityLog {
     this.#log = log
   }
 
-  note(error: unknown, requestId: string): void {
+  add(error: unknown, requestId: string): void {
     if (this.#timer === undefined) {
       this.#log.error({ err: error, requestId }, 'service unavailable')
       this.#timer = setInterval(() => this.#summarise(), summaryEveryMs).unref()

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pino from 'pino'
 import { Type } from 'typebox'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { createServer } from './create-server.ts'
 import { documentation } from './documentation.ts'
@@ -26,7 +26,7 @@ let seen: { text: string; mode: number; names: number; idleMsMax: number | undef
 
 beforeAll(async () => {
   // A separate folder, so that it contains only the uploads of this test.
-  process.env.TMPDIR = await mkdtemp(path.join(tmpdir(), 'upload-test-'))
+  vi.stubEnv('TMPDIR', await mkdtemp(path.join(tmpdir(), 'upload-test-')))
   harness = await startHarness()
   app = createServer({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode })
   await documentation(app)
@@ -71,6 +71,7 @@ afterAll(async () => {
   await app.close()
   await harness.stop()
   await rm(tmpdir(), { recursive: true })
+  vi.unstubAllEnvs()
 })
 
 test('a connection is not closed as idle while a large file is being processed', async () => {

@@ -131,8 +131,10 @@ type Schema = {
  * @param whole the path of a fault that concerns the whole value
  */
 export function compileFaults(schema: Schema, whole = partNames.body.whole): (value: unknown) => Fault[] {
-  const isValid = ajv.compile(schema)
+  // On first use: compiling the schemas of all operations took longer than the rest of buildApp.
+  let isValid: ReturnType<typeof ajv.compile> | undefined
   return value => {
+    isValid ??= ajv.compile(schema)
     const faults: Fault[] = []
     if (!isValid(value)) collect(schema, value, { steps: [], whole, faults })
     return faults

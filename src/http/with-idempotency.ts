@@ -207,6 +207,7 @@ function stored({ status, body, headers = {}, resourceId = null }: Answer): Stor
 
 function send(reply: FastifyReply, answer: Stored | Replay): FastifyReply {
   if (answer instanceof Replay) return send(reply.header('idempotency-replayed', 'true'), answer.answer)
-  const { status, text, headers } = answer
+  const { status, text, headers, resourceId } = answer
+  reply.request.resourceId = resourceId
   return reply.code(status).type('application/json; charset=utf-8').headers(headers).send(text)
 }

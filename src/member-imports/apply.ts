@@ -13,10 +13,18 @@ import {
   writeAll,
 } from '../members/changes.ts'
 import { absentValues, columnSpecs } from '../members/fields.ts'
-import { type Action, actionOf, type FileTerms, faultOf, type Kind, planOfActions, readCommands } from './plan.ts'
+import { readCommands } from './plan.ts'
+import { type Action, actionOf, type FileTerms, faultsOf, type Kind, planOfActions, type RestAction } from './rules.ts'
 
 /** A locked job that is being applied. `createdAt` is when it was sent. */
-export type Job = FileTerms & { kind: Kind; steps: number; appliedThrough: number; createdAt: Date }
+export type Job = FileTerms & {
+  kind: Kind
+  steps: number
+  appliedThrough: number
+  rowTo: number
+  restAction: RestAction
+  createdAt: Date
+}
 
 // A chunk of a file holds its members' locks for a fraction of a second. Actions are applied atomically.
 const stepsAtOnce = { file: 1_000, actions: 10_000 }
@@ -37,23 +45,61 @@ type Outcome = { step: number; action?: Action; fault?: string | undefined }
  */
 export async function applySome(
   tx: Tx,
-  { job, partner, now }: { job: Job; partner: PartnerRules; now: Date },
+  { report, ...applied }: { job: Job; partner: PartnerRules; now: Date; report: Report },
 ): Promise<boolean> {
-  const steps = await nextSteps(tx, job)
+  return applied.job.kind === 'file' ? await applyChunk(tx, applied) : await applyBatch(tx, { report, ...applied })
+}
+
+/** Is told how many steps of a batch are done, before its transaction commits. */
+export type Report = (stepsDone: number, partnerId: string) => Promise<void>
+
+async function applyBatch(
+  tx: Tx,
+  { job, partner, now, report }: { job: Job; partner: PartnerRules; now: Date; report: Report },
+): Promise<boolean> {
+  await report(0, job.partnerId)
+  const steps = await nextSteps(tx, { job, limit: stepsAtOnce.actions })
   const last = steps.at(-1)
   assert(last !== undefined, 'An unfinished job has steps left')
-  const possible = steps.filter(({ fault }) => fault === null)
-  const outcomes = await take(tx, { job, partner, steps: possible, now })
+  const outcomes = await change(tx, {
+    ...{ job, partner, steps, now },
+    // Actions that change nothing are done first.
+    written: async (count, total) => await report(steps.length - total + count, job.partnerId),
+  })
   const failed = outcomes.filter(({ fault }) => fault !== undefined)
   await noteFaults(tx, job, failed)
-  if (job.kind === 'actions') {
-    if (failed.length === 0) await noteActions(tx, { job, outcomes, appliedThrough: last.step })
-    await end(tx, job, { status: failed.length === 0 ? 'Completed' : 'Rejected', now })
-    return true
-  }
+  if (failed.length === 0) await noteActions(tx, { job, outcomes, appliedThrough: last.step })
+  await end(tx, job, { status: failed.length === 0 ? 'Completed' : 'Rejected', now })
+  return true
+}
+
+async function applyChunk(
+  tx: Tx,
+  { job, partner, now }: { job: Job; partner: PartnerRules; now: Date },
+): Promise<boolean> {
+  const through = await endOfChunk(tx, job)
+  const steps = await nextSteps(tx, { job, through, limit: stepsAtOnce.file })
+  const appliedThrough = through ?? steps.at(-1)?.step
+  assert(appliedThrough !== undefined, 'An unfinished job has steps left')
+  const possible = steps.filter(({ action, fault }) => action !== 'Unchanged' && fault === null)
+  const isNew = ({ action }: Step) => action === 'Invite'
+  // Changes first: they lock members, and an invitation that waits for an e-mail must not hold a member that they need.
+  const outcomes = await change(tx, { job, partner, steps: possible.filter(step => !isNew(step)), now })
+  const listed = sql`row = any(${possible.filter(isNew).map(({ step }) => step)}::integer[])`
+  const { count: restCount } =
+    through === undefined
+      ? await invite(tx, { job, partner, rows: listed, isNeeded: possible.some(isNew), now })
+      : await invite(tx, { job, partner, rows: restOf(job, through), isNeeded: true, now })
+  await noteFaults(
+    tx,
+    job,
+    outcomes.filter(({ fault }) => fault !== undefined),
+  )
+  const stepsDone =
+    steps.filter(({ action }) => action !== 'Unchanged').length + (through === undefined ? 0 : restCount)
   const { rows } = await sql<{ stepsDone: number }>`
     update member_jobs
-       set steps_done = steps_done + ${steps.length}, applied_through = ${last.step}
+       set steps_done = steps_done + ${stepsDone}, applied_through = ${appliedThrough}
      where partner_id = ${job.partnerId} and id = ${job.jobId}
     returning steps_done`.execute(tx)
   const hasEnded = rows[0]?.stepsDone === job.steps
@@ -61,24 +107,45 @@ export async function applySome(
   return hasEnded
 }
 
-async function nextSteps(tx: Tx, { partnerId, jobId, kind, appliedThrough }: Job): Promise<Step[]> {
+/**
+ * The last row of the next chunk of a file whose rows without a step are invitations; undefined if no rows are left, or if all
+ * that is to do has a step.
+ */
+async function endOfChunk(
+  tx: Tx,
+  { partnerId, jobId, appliedThrough, rowTo, restAction }: Job,
+): Promise<number | undefined> {
+  if (restAction !== 'Invite' || appliedThrough >= rowTo) return undefined
+  const { rows } = await sql<{ through: number | null }>`
+    select max(row) as through
+      from (select row from member_job_rows
+             where partner_id = ${partnerId} and job_id = ${jobId} and row > ${appliedThrough}
+             order by row limit ${stepsAtOnce.file}) chunk`.execute(tx)
+  return rows[0]?.through ?? undefined
+}
+
+async function nextSteps(
+  tx: Tx,
+  {
+    job: { partnerId, jobId, appliedThrough },
+    through,
+    limit,
+  }: { job: Job; through?: number | undefined; limit: number },
+): Promise<Step[]> {
   const { rows } = await sql<Step>`
     select step, action, member_id, wish as command, fault from member_job_steps
      where partner_id = ${partnerId} and job_id = ${jobId} and step > ${appliedThrough}
-     order by step limit ${stepsAtOnce[kind]}`.execute(tx)
+           ${through === undefined ? sql`` : sql`and step <= ${through}`}
+     order by step limit ${limit}`.execute(tx)
   return rows
 }
 
-async function take(
-  tx: Tx,
-  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
-): Promise<Outcome[]> {
-  const isNew = (step: Step) => job.kind === 'file' && step.action === 'Invite'
-  return [
-    // Changes first: they lock members, and an invitation that waits for an e-mail must not hold a member that they need.
-    ...(await change(tx, { job, partner, steps: steps.filter(step => !isNew(step)), now })),
-    ...(await invite(tx, { job, partner, steps: steps.filter(isNew), now })),
-  ]
+// The rows of a chunk that have no step.
+function restOf({ partnerId, jobId, appliedThrough }: Job, through: number) {
+  return sql`
+    row > ${appliedThrough} and row <= ${through}
+    and not exists (select from member_job_steps s
+                     where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = member_job_rows.row)`
 }
 
 // Columns of a new member, with the default where the row has no value.
@@ -90,29 +157,53 @@ const newProfileColumns = sql.join(
   }),
 )
 
-// New members were validated when the file was read, so their rows are copied from table to table.
+// New members were validated when the file was read, so their rows are copied from table to table. Returns their number.
 async function invite(
   tx: Tx,
-  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
-): Promise<Outcome[]> {
-  if (steps.length === 0) return []
-  const source = sql`
-    select new_member_id as id, ${newProfileColumns}
-      from member_job_rows
-     where partner_id = ${job.partnerId} and job_id = ${job.jobId}
-       and row = any(${steps.map(({ step }) => step)}::integer[])`
-  const invited = await inviteAll(tx, { partner, source, countMax: steps.length, instructedAt: job.createdAt, now })
-  return steps.map(({ step, memberId }) => ({
-    step,
-    fault: invited.has(memberId)
-      ? undefined
-      : 'another member has taken the e-mail or the worker_id since the file was read',
-  }))
+  {
+    job: { partnerId, jobId, createdAt },
+    partner,
+    rows,
+    isNeeded,
+    now,
+  }: { job: Job; partner: PartnerRules; rows: ReturnType<typeof sql>; isNeeded: boolean; now: Date },
+): Promise<{ count: number }> {
+  if (!isNeeded) return { count: 0 }
+  const chosen = sql`partner_id = ${partnerId} and job_id = ${jobId} and ${rows}`
+  const { count, refusedIds } = await inviteAll(tx, {
+    partner,
+    source: sql`select new_member_id as id, ${newProfileColumns} from member_job_rows where ${chosen} order by row`,
+    countMax: stepsAtOnce.file,
+    instructedAt: createdAt,
+    now,
+  })
+  if (refusedIds.length > 0) {
+    await sql`
+      insert into member_job_steps (partner_id, job_id, step, action, member_id, fault)
+      select partner_id, job_id, row, 'Invite', new_member_id, ${takenSince} from member_job_rows
+       where ${chosen} and new_member_id = any(${refusedIds}::text[])
+          on conflict (partner_id, job_id, step) do update set fault = excluded.fault`.execute(tx)
+  }
+  return { count }
 }
+
+const takenSince = 'another member has taken the e-mail or the worker_id since the file was read'
 
 async function change(
   tx: Tx,
-  { job, partner, steps, now }: { job: Job; partner: PartnerRules; steps: Step[]; now: Date },
+  {
+    job,
+    partner,
+    steps,
+    written,
+    now,
+  }: {
+    job: Job
+    partner: PartnerRules
+    steps: Step[]
+    written?: (count: number, total: number) => Promise<void>
+    now: Date
+  },
 ): Promise<Outcome[]> {
   if (steps.length === 0) return []
   const { partnerId, createdAt: since } = job
@@ -130,7 +221,11 @@ async function change(
   if (job.kind === 'actions' && !isRefused && wavesOf(decisions).length > wavesMax) {
     return steps.slice(-1).map(({ step }) => ({ step, fault: 'too many of the actions depend on each other' }))
   }
-  if (!isRefused) await writeAll(tx, { partnerId, decisions, instructedAt: since, now })
+  if (!isRefused) {
+    const { length } = decisions
+    const onWritten = written && (async (count: number) => await written(count, length))
+    await writeAll(tx, { partnerId, decisions, onWritten, instructedAt: since, now })
+  }
   return [
     ...steps
       .filter(isStale)
@@ -138,7 +233,9 @@ async function change(
     ...fresh.map(({ step }, index) => {
       const decision = decided[index]
       assert(decision !== undefined)
-      return decision instanceof Problem ? { step, fault: faultOf(decision) } : { step, action: actionOf(decision) }
+      return decision instanceof Problem
+        ? { step, fault: faultsOf(decision).join('; ') }
+        : { step, action: actionOf(decision) }
     }),
   ]
 }
@@ -198,6 +295,7 @@ export async function end(
     .where('partnerId', '=', partnerId)
     .where('id', '=', jobId)
     .execute()
+  await sql`delete from member_job_progress where partner_id = ${partnerId} and job_id = ${jobId}`.execute(tx)
   await emitStatus(tx, { partnerId, jobId, status, now })
 }
 

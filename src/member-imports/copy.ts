@@ -1,16 +1,37 @@
-import { type ColumnKey, columnSpecs } from '../members/fields.ts'
+import { type Column, columnSpecs } from '../members/fields.ts'
+import type { ProfileCell } from '../members/rows.ts'
 
-type OwnKey = 'partnerId' | 'jobId' | 'row' | 'newMemberId' | 'faults'
-export type CopiedRow = Record<OwnKey | ColumnKey, string | number | boolean | null>
+type OwnCells = {
+  partnerId: string
+  jobId: string
+  row: number
+  newMemberId: string
+  faults: string | null
+}
 
-/** Columns of a file's row, in the order of the COPY statement. */
-export const copiedColumns: readonly { name: string; key: keyof CopiedRow }[] = [
+const ownColumns: readonly { name: string; key: keyof OwnCells }[] = [
   { name: 'partner_id', key: 'partnerId' },
   { name: 'job_id', key: 'jobId' },
   { name: 'row', key: 'row' },
   { name: 'new_member_id', key: 'newMemberId' },
-  ...columnSpecs,
   { name: 'faults', key: 'faults' },
 ]
 
-export const copyStatement = `copy member_job_rows (${copiedColumns.map(({ name }) => name).join(', ')}) from stdin`
+export const copyStatement = `copy member_job_rows (${[...ownColumns, ...columnSpecs].map(({ name }) => name).join(', ')}) from stdin`
+
+/** Formats a row of a file as a line for `copyStatement`, in COPY's text format. */
+export function copyLine(own: OwnCells, profileCell: (column: Column) => ProfileCell): string {
+  let line = ''
+  for (const { key } of ownColumns) line += line === '' ? escaped(own[key]) : `\t${escaped(own[key])}`
+  for (const { name } of columnSpecs) line += `\t${escaped(profileCell(name))}`
+  return `${line}\n`
+}
+
+function escaped(cell: ProfileCell | number): string {
+  if (cell === null) return '\\N'
+  if (typeof cell !== 'string') return String(cell)
+  return special.test(cell) ? cell.replace(/[\\\t\n\r]/g, letter => escapes[letter] ?? '') : cell
+}
+
+const special = /[\\\t\n\r]/
+const escapes: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }

@@ -1,6 +1,6 @@
 import { type Reader, sql } from '../database/database.ts'
 import type { MemberJob } from './member-imports.ts'
-import type { Plan } from './plan.ts'
+import type { Plan } from './rules.ts'
 
 // Member jobs across all partners, for operators.
 

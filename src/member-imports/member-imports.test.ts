@@ -231,15 +231,58 @@ describe('a file with faults', () => {
     ])
     expect(await members(partner)).toEqual(before)
     expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(1)
-    for (const table of ['memberJobRows', 'memberJobSteps'] as const) {
+    // The first file invites only, so none of its rows has a step.
+    for (const [table, jobCount] of [
+      ['memberJobRows', 1],
+      ['memberJobSteps', 0],
+    ] as const) {
       const rows = await harness.db
         .selectFrom(table)
         .select('jobId')
         .distinct()
         .where('partnerId', '=', partner.partner.id)
         .execute()
-      expect(rows.length).toBe(1)
+      expect(rows.length).toBe(jobCount)
     }
+  })
+
+  test('reports faults of cells, of other rows and of the members together', async () => {
+    const partner = await employer()
+    const header = `${minimal},worker_id,dob`
+    await apply(partner, file(header, row('ann', ',1,'), row('ben', ',2,')))
+    const ann = await only(partner, 'ann')
+    const faulty = file(
+      header,
+      row('ann', ',1,'),
+      // An invalid cell, the e-mail of row 2, and a worker_id that another member has.
+      row('Ann', ',9,yesterday').replace('Silver', 'Sliver'),
+      row('ben', ',1,yesterday'),
+      // Its e-mail is unreadable; its worker_id is compared all the same.
+      row('cem', ',9,').replace('@', ' at '),
+    )
+    expect(faultsOf(await upload(partner, faulty))).toEqual([
+      [
+        '3: dob: is not a valid date from 1900 on, like 1990-06-24',
+        'There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
+        'email: duplicate of row 2',
+      ].join('; '),
+      [
+        '4: dob: is not a valid date from 1900 on, like 1990-06-24',
+        `another member, ${ann.memberId}, has the e-mail or the worker_id`,
+        'worker_id: duplicate of row 2',
+      ].join('; '),
+      '5: email: is not an e-mail address, like sam.okafor@example.com; worker_id: duplicate of row 3',
+    ])
+  })
+
+  test('with hundreds of thousands of blank rows is read; more rows than a list may have are refused', async () => {
+    const partner = await employer()
+    const withBlanks = (count: number) => `${minimal}\n${',,\n'.repeat(count)}${row('ann')}\n`
+    const preview = await upload(partner, withBlanks(700_000), { query: '?dryRun=true' })
+    expect(preview.body.plan, preview.text).toMatchObject({ invite: 1, unchanged: 0 })
+    expect(faultsOf(await upload(partner, withBlanks(1_000_001)))).toEqual([
+      '1000002: The file has more than 1000000 rows, the maximum for a list',
+    ])
   })
 
   test('reports faults of cells and of rules together', async () => {
@@ -461,6 +504,34 @@ describe('an overdue review', () => {
     harness.clock.advance({ days: 1 })
     await expire()
     expect(await job(partner, second)).toMatchObject({ type: 'Rejected' })
+  })
+})
+
+describe('while a list is planned', () => {
+  test('the feed of the same partner goes on with other events', async () => {
+    const partner = await employer()
+    const feed = async (after?: string) =>
+      (await harness.call('GET', `/v1/events${after === undefined ? '' : `?after=${after}`}`, { key: partner.key }))
+        .body.events
+    await apply(partner, file(minimal, row('ann')))
+    const last = (await feed()).at(-1).id
+    const inFeed = await harness.db.transaction().execute(async tx => {
+      const { jobId } = await memberImports.createFromActions(tx, {
+        partner: partner.partner,
+        actions: [
+          { type: 'Add', email: 'cem@example.com', firstName: 'Cem', lastName: 'Ito', tier: 'Silver', phone: null },
+        ],
+        now: harness.clock.now(),
+      })
+      expect(jobId).toMatch(/^maj_/)
+      // The transaction of the plan has emitted an event, and is still open.
+      const body = { email: 'ben@example.com', firstName: 'Ben', lastName: 'Ito', tier: 'Silver', phone: null }
+      expect((await harness.call('POST', '/v1/members', { key: partner.key, body })).status).toBe(201)
+      return (await feed(last)).map(({ type }: { type: string }) => type)
+    })
+    expect(inFeed).toEqual(['member.invited', 'member.activated'])
+    const types = (await feed(last)).map(({ type }: { type: string }) => type)
+    expect(types).toEqual(['member.invited', 'member.activated', 'job.processing'])
   })
 })
 
@@ -699,6 +770,33 @@ describe('a batch of actions', () => {
       '1 Invite NotDone ',
       expect.stringMatching(/^2 Invite Failed {2}another member, mem_/),
     ])
+  })
+
+  test('reports its progress while it runs', async () => {
+    const partner = await employer()
+    const added = Array.from({ length: 1_500 }, (_, index) => add(`m${index}`))
+    const { jobId } = (await post(partner, added)).body
+    const progress: object[] = []
+    await harness.db.transaction().execute(tx =>
+      memberImports.applyNext(tx, {
+        jobId,
+        now: harness.clock.now(),
+        async report(stepsDone) {
+          await harness.db
+            .transaction()
+            .execute(other => memberImports.noteProgress(other, { partnerId: partner.partner.id, jobId, stepsDone }))
+          progress.push(await job(partner, jobId))
+        },
+      }),
+    )
+    const processing = (totalComplete: number) => ({
+      type: 'Processing',
+      totalActions: 1_500,
+      totalComplete,
+      totalProcessing: 1_500 - totalComplete,
+    })
+    expect(progress).toEqual([processing(0), processing(1_000), processing(1_500)])
+    expect(await job(partner, jobId)).toMatchObject({ type: 'Completed', totalComplete: 1_500 })
   })
 
   test('may have a hundred actions that depend on each other, and reports clashes within it by position', async () => {

@@ -1,30 +1,35 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { CopyInto } from '../database/copy.ts'
+import { type Cursor, isBeyondId, locate, newestFirst, readingOrder } from '../database/cursor.ts'
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
-import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
+import { issuesMax, Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { type Decision, decideAll, type MemberCommand, type PartnerRules, wavesOf } from '../members/changes.ts'
+import { type Decision, decideAll, type PartnerRules, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/fields.ts'
 import type { Partner } from '../partners/partners.ts'
 import { inScope, partnerOf, type Scope, scheduleTask } from '../tasks.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
-import { applySome, emit, emitStatus, end, type Job, wavesMax } from './apply.ts'
+import { applySome, emit, emitStatus, end, type Job, type Report, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
+import { planFile, planFileAgain } from './plan.ts'
+import { readInto } from './read-file.ts'
 import {
-  type Action,
-  actionOf,
-  faultOf,
-  isClash,
+  actionFor,
+  commandOf,
+  faultyFile,
+  issuesOf,
   type Kind,
+  mayBeResolved,
+  mustBeReviewed,
   type Plan,
-  planFile,
-  planFileAgain,
   planOfActions,
+  type RestAction,
   stepsOf,
-} from './plan.ts'
-import { type Fault, type Read, readInto } from './read-file.ts'
+} from './rules.ts'
 import type { MemberAction } from './schema.ts'
+
+export type { Report } from './apply.ts'
 
 /** A batch of changes to members, planned when it is sent and applied by the worker. */
 export type MemberJob = {
@@ -78,10 +83,10 @@ export async function createFromActions(
   const { isQueued } = await requireRoom(tx, { partnerId: partner.id, kind: 'actions' })
   const commands = actions.map(action => commandOf(action, now))
   const decided = await decideAll(tx, { partner, commands, now })
-  const places = new Map(commands.map(({ memberId }, index) => [memberId, index]))
+  const positions = new Map(commands.map(({ memberId }, index) => [memberId, index]))
   const faults = decided.flatMap((each, index) => {
-    if (!(each instanceof Problem) || (isQueued && mayBeResolved(each, { actions, places }))) return []
-    return issuesOf(each, { actions, index, places })
+    if (!(each instanceof Problem) || (isQueued && mayBeResolved(each, { actions, positions }))) return []
+    return issuesOf(each, { actions, positions, index })
   })
   const [first] = faults
   if (first !== undefined) throw new Problem(first.name, faults.map(fault => fault.issue).slice(0, issuesMax))
@@ -107,6 +112,7 @@ export async function createFromActions(
     removesAccounts: false,
     offboardMax: null,
     rowTo: 0,
+    restAction: 'Unchanged',
     isQueued,
     needsReview: false,
     now,
@@ -152,11 +158,11 @@ export async function createFromFile(
   })
   const { columns } = read
   // Without a header there is nothing to compare with the members.
-  if (columns.length === 0 || read.faultsMore > 0) throw faulty(read)
+  if (columns.length === 0 || read.faultsMore > 0) throw faultyFile(read)
   const terms = { partnerId, jobId, columns, removesAccounts }
   const clashes = isQueued ? 'defer' : 'refuse'
-  const { plan, membersBefore, ...planned } = await planFile(tx, { ...read, terms, partner, clashes, now })
-  if (read.faults.length + planned.faults.length > 0) throw faulty(read, planned)
+  const { plan, restAction, membersBefore, ...planned } = await planFile(tx, { ...read, terms, partner, clashes, now })
+  if (read.faults.length + planned.faults.length > 0) throw faultyFile(read, planned)
   const { offboardReviewPercent } = partner
   const needsReview = mustBeReviewed(plan, { membersBefore, offboardReviewPercent, offboardMax })
   await insert(tx, {
@@ -168,6 +174,7 @@ export async function createFromFile(
     removesAccounts,
     offboardMax,
     rowTo: read.readTo,
+    restAction,
     isQueued,
     needsReview,
     now,
@@ -175,8 +182,22 @@ export async function createFromFile(
   return { jobId, plan, needsReview }
 }
 
-/** Returns the first `namedMax` members that a job offboards. */
-export async function listOffboarded(
+/** What a job would do: its plan, and the first `namedMax` members that it offboards. */
+export type Preview = { plan: Plan; needsReview: boolean; offboard: string[] }
+
+/** Creates a job and rolls it back. The transaction stays usable. */
+export async function preview(
+  tx: Tx,
+  { partnerId, create }: { partnerId: string; create: () => Promise<Created> },
+): Promise<Preview> {
+  await sql`savepoint dry_run`.execute(tx)
+  const { jobId, plan, needsReview } = await create()
+  const offboard = await listOffboarded(tx, { partnerId, jobId })
+  await sql`rollback to savepoint dry_run`.execute(tx)
+  return { plan, needsReview, offboard }
+}
+
+async function listOffboarded(
   db: Reader,
   { partnerId, jobId }: { partnerId: string; jobId: string },
 ): Promise<string[]> {
@@ -194,10 +215,22 @@ export async function find(db: Reader, { partnerId, jobId }: { partnerId: string
   return toJob(row)
 }
 
-/** Newest first. */
-export async function list(db: Reader, { partnerId, page }: { partnerId: string; page: Page }): Promise<MemberJob[]> {
-  const rows = await select(db, partnerId).orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
-  return rows.map(toJob)
+/**
+ * Newest first.
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
+export async function list(
+  db: Reader,
+  { partnerId, page, cursor }: { partnerId: string; page: Page; cursor: Cursor | undefined },
+): Promise<MemberJob[]> {
+  await locate(db, 'member_jobs', { partnerId, cursor })
+  const all = select(db, partnerId)
+  const rows = await (cursor === undefined ? all : all.where(isBeyondId(cursor)))
+    .orderBy('id', readingOrder(cursor))
+    .offset(page.skip)
+    .limit(page.take)
+    .execute()
+  return newestFirst(rows, cursor).map(toJob)
 }
 
 export async function count(db: Reader, partnerId: string): Promise<number> {
@@ -304,15 +337,16 @@ export async function findNext(
 
 /**
  * Applies the next steps of a job. A queued job is planned again first.
+ * @param report is told how far a running batch is
  * @returns undefined if another worker has locked or ended the job; otherwise whether it has ended, and its number of steps
  */
 export async function applyNext(
   tx: Tx,
-  { jobId, now }: { jobId: string; now: Date },
+  { jobId, now, report = async () => undefined }: { jobId: string; now: Date; report?: Report },
 ): Promise<{ hasEnded: boolean; steps: number } | undefined> {
   const { rows } = await sql<Omit<Job, 'steps'> & Plan & Queued & PartnerRules & { status: 'NotReady' | 'Processing' }>`
     select j.partner_id, j.id as job_id, j.kind, j.status, j.columns, j.removes_accounts, j.applied_through, j.created_at,
-           j.invite, j.update, j.bring_back, j.offboard, j.unchanged, j.row_to, j.offboard_max,
+           j.invite, j.update, j.bring_back, j.offboard, j.unchanged, j.row_to, j.rest_action, j.offboard_max,
            p.offboard_review_percent, p.country, p.time_zone, p.auto_activate
       from member_jobs j join partners p on p.id = j.partner_id
      where j.status in ('NotReady', 'Processing') and j.id = ${jobId}
@@ -323,11 +357,21 @@ export async function applyNext(
   const partner = { id: row.partnerId, country, timeZone, autoActivate }
   const job = { ...rest, steps: stepsOf(row.kind, row) }
   if (row.status === 'NotReady') return await takeTurn(tx, { job, partner, now })
-  return { hasEnded: await applySome(tx, { job, partner, now }), steps: job.steps }
+  return { hasEnded: await applySome(tx, { job, partner, now, report }), steps: job.steps }
+}
+
+/** Notes how many actions of a running batch are done, in a separate transaction: the batch commits only at its end. */
+export async function noteProgress(
+  tx: Tx,
+  { partnerId, jobId, stepsDone }: { partnerId: string; jobId: string; stepsDone: number },
+): Promise<void> {
+  await sql`
+    insert into member_job_progress (partner_id, job_id, steps_done) values (${partnerId}, ${jobId}, ${stepsDone})
+        on conflict (partner_id, job_id) do update set steps_done = excluded.steps_done`.execute(tx)
 }
 
 /** The input for planning a queued file again. */
-type Queued = { rowTo: number; offboardMax: number | null; offboardReviewPercent: number }
+type Queued = { offboardMax: number | null; offboardReviewPercent: number }
 
 // Actions are decided again when they are applied. A file is planned again, since the jobs ahead may have changed who is missing.
 async function takeTurn(
@@ -335,21 +379,21 @@ async function takeTurn(
   { job, partner, now }: { job: Job & Plan & Queued; partner: PartnerRules; now: Date },
 ): Promise<{ hasEnded: boolean; steps: number }> {
   if (job.kind === 'actions') {
-    await begin(tx, { job, plan: job, needsReview: false, now })
+    await begin(tx, { job, plan: job, restAction: job.restAction, needsReview: false, now })
     return { hasEnded: false, steps: job.steps }
   }
   await allowForLargeFile(tx)
   const rowCount = job.invite + job.update + job.bringBack + job.unchanged
-  const { rowTo, createdAt: sentAt } = job
-  const planned = await planFileAgain(tx, { terms: job, partner, rowCount, rowTo, sentAt })
+  const { rowTo: readTo, createdAt: sentAt } = job
+  const planned = await planFileAgain(tx, { terms: job, partner, rowCount, readTo, sentAt })
   if (planned === null) {
     await end(tx, job, { status: 'Rejected', now })
     return { hasEnded: true, steps: 0 }
   }
-  const { plan } = planned
+  const { plan, restAction } = planned
   const steps = stepsOf(job.kind, plan)
   const needsReview = mustBeReviewed(plan, { ...job, ...planned })
-  await begin(tx, { job, plan, needsReview, now })
+  await begin(tx, { job, plan, restAction, needsReview, now })
   if (needsReview || steps > 0) return { hasEnded: false, steps }
   await end(tx, job, { status: 'Completed', now })
   return { hasEnded: true, steps }
@@ -360,14 +404,16 @@ async function begin(
   {
     job: { partnerId, jobId },
     plan: { invite, update, bringBack, offboard, unchanged },
+    restAction,
     needsReview,
     now,
-  }: { job: Job; plan: Plan; needsReview: boolean; now: Date },
+  }: { job: Job; plan: Plan; restAction: RestAction; needsReview: boolean; now: Date },
 ): Promise<void> {
   const status = needsReview ? 'AwaitingReview' : 'Processing'
   await tx
     .updateTable('memberJobs')
-    .set({ status, invite, update, bringBack, offboard, unchanged, ...(needsReview ? { reviewSince: now } : {}) })
+    .set({ status, invite, update, bringBack, offboard, unchanged, restAction })
+    .$if(needsReview, query => query.set({ reviewSince: now }))
     .where('partnerId', '=', partnerId)
     .where('id', '=', jobId)
     .execute()
@@ -411,20 +457,6 @@ export async function forgetSome(
     )
   }
   return true
-}
-
-function mustBeReviewed(
-  { invite, update, bringBack, unchanged, offboard }: Plan,
-  {
-    membersBefore,
-    offboardReviewPercent,
-    offboardMax,
-  }: { membersBefore: number; offboardReviewPercent: number; offboardMax: number | null },
-): boolean {
-  const isMany = offboard * 100 > membersBefore * offboardReviewPercent
-  // An empty list is more often a mistake than intended.
-  const offboardsAll = offboard > 0 && invite + update + bringBack + unchanged === 0
-  return isMany || offboardsAll || (offboardMax !== null && offboard > offboardMax)
 }
 
 // Large files take minutes. The session is idle while the shared strings of a workbook are read, before its first row is copied.
@@ -493,6 +525,7 @@ async function insert(
     removesAccounts,
     offboardMax,
     rowTo,
+    restAction,
     isQueued,
     needsReview,
     now,
@@ -505,6 +538,7 @@ async function insert(
     removesAccounts: boolean
     offboardMax: number | null
     rowTo: number
+    restAction: RestAction
     /** Clashes were accepted, so it stays queued and is decided again even if the job ahead has ended meanwhile. */
     isQueued: boolean
     needsReview: boolean
@@ -518,7 +552,7 @@ async function insert(
   await tx
     .insertInto('memberJobs')
     .values({
-      ...{ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, offboardMax, rowTo },
+      ...{ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, offboardMax, rowTo, restAction },
       ...{ status, createdAt: now, reviewSince: status === 'AwaitingReview' ? now : null },
     })
     .execute()
@@ -527,83 +561,6 @@ async function insert(
   if (status === 'Processing' && stepsOf(kind, plan) === 0) {
     await end(tx, { partnerId, jobId }, { status: 'Completed', now })
   } else await scheduleTask(tx, { task: 'apply-member-jobs', at: now, partnerId })
-}
-
-// An action that is decided later counts as what it requests.
-function actionFor(command: MemberCommand, decided: Decision | Problem | undefined): Action {
-  if (decided !== undefined && !(decided instanceof Problem)) return actionOf(decided)
-  return command.type === 'Add' ? 'Invite' : 'Update'
-}
-
-function commandOf(action: MemberAction, now: Date): MemberCommand {
-  switch (action.type) {
-    case 'Add': {
-      const { type, ...body } = action
-      return { type, memberId: newId('member', now), body }
-    }
-    case 'Replace': {
-      const { type, memberId, ...body } = action
-      return { type, memberId, body }
-    }
-    case 'Update': {
-      const { type, memberId, ...update } = action
-      return { type, memberId, update }
-    }
-    case 'Offboard':
-      return action
-    default:
-      return action satisfies never
-  }
-}
-
-// Whether a job ahead may resolve the clash: the e-mail or the worker id belongs to a member that is not added by this batch.
-function mayBeResolved(
-  refusal: Problem,
-  { actions, places }: { actions: MemberAction[]; places: Map<string, number> },
-): boolean {
-  const place = places.get(String(refusal.issues[0]?.memberId))
-  return isClash(refusal) && (place === undefined || actions[place]?.type !== 'Add')
-}
-
-// All issues of a batch share one status, even if they would differ individually.
-function issuesOf(
-  refusal: Problem,
-  { actions, index, places }: { actions: MemberAction[]; index: number; places: Map<string, number> },
-) {
-  const action = actions[index]
-  if (action === undefined) return []
-  const name = refusalNames[action.type]
-  const extra = action.type === 'Add' ? { email: action.email } : { memberId: action.memberId }
-  // A new member of the same batch has an id that the caller does not know yet, so its position is named.
-  const holderId = String(refusal.issues[0]?.memberId)
-  const place = refusal.name === 'MemberAlreadyInvited' ? places.get(holderId) : undefined
-  const isNew = place !== undefined && actions[place]?.type === 'Add'
-  const messages = isNew
-    ? [`actions.${place} has the same e-mail or workerId`]
-    : refusal.issues.length > 1
-      ? refusal.issues.map(each => each.message)
-      : [faultOf(refusal)]
-  return messages.map(message => ({ name, issue: issue(name, `actions.${index}: ${message}`, extra) }))
-}
-
-const refusalNames = {
-  Add: 'InvalidAddMemberPayload',
-  Replace: 'InvalidUpdateMemberPayload',
-  Update: 'InvalidUpdateMemberPayload',
-  Offboard: 'InvalidRemoveMemberPayload',
-} as const satisfies Record<MemberAction['type'], ProblemName>
-
-// One issue for each row, in the order of the file, and a closing one that counts the rest. Unreadable rows are not planned, so no
-// row occurs twice.
-function faulty(read: Read, planned: { faults: Fault[]; faultsMore: number } = { faults: [], faultsMore: 0 }): Problem {
-  const rows = [...read.faults, ...planned.faults].sort((a, b) => a.row - b.row)
-  const issues = rows.slice(0, issuesMax).map(({ row, message }) => issue('FileContent', message, { row: String(row) }))
-  const more = rows.length - issues.length + read.faultsMore + planned.faultsMore
-  if (more > 0) {
-    const message = `at least ${more} more of the ${read.rowCount} rows checked are invalid`
-    issues.push(issue('FileContent', message, { row: String(read.readTo) }))
-  }
-  return new Problem('FileContent', issues)
 }
 
 function noSuchJob(): Problem {
@@ -627,14 +584,24 @@ function select(db: Reader, partnerId: string) {
       'createdAt',
       'endedAt',
     ])
+    .select(query =>
+      query
+        .selectFrom('memberJobProgress as progress')
+        .select('progress.stepsDone')
+        .whereRef('progress.partnerId', '=', 'memberJobs.partnerId')
+        .whereRef('progress.jobId', '=', 'memberJobs.id')
+        .as('stepsInProgress'),
+    )
     .where('partnerId', '=', partnerId)
 }
 
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toJob({ kind, invite, update, bringBack, offboard, unchanged, columns: stored, ...job }: Row): MemberJob {
+function toJob(row: Row): MemberJob {
+  const { kind, invite, update, bringBack, offboard, unchanged, columns: stored, stepsInProgress, ...job } = row
   const plan = { invite, update, bringBack, offboard, unchanged }
   const steps = stepsOf(kind, plan)
   // Stored by this module, which writes only known columns.
-  return { ...job, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }
+  const stepsDone = job.status === 'Processing' ? (stepsInProgress ?? job.stepsDone) : job.stepsDone
+  return { ...job, stepsDone, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }
 }

@@ -1,34 +1,36 @@
-import { fromColumns } from '../bank-accounts/rules.ts'
+import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import type { DB } from '../database/tables.ts'
 import { issuesMax, Problem } from '../errors.ts'
-import {
-  type Decision,
-  decideAll,
-  lastInstructedAt,
-  type MemberCommand,
-  type PartnerRules,
-} from '../members/changes.ts'
-import { type Column, type ColumnKey, columnSpecs } from '../members/fields.ts'
+import { decideAll, lastInstructedAt, type MemberCommand, type PartnerRules } from '../members/changes.ts'
+import { type Column, columnSpecs } from '../members/fields.ts'
 import { profileColumns } from '../members/rows.ts'
-import type { MemberUpdate } from '../members/schema.ts'
 import type { Fault, Read } from './read-file.ts'
-
-/** How many members a job affects, by action. */
-export type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
-
-export type Action = 'Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged'
-
-export type Kind = 'actions' | 'file'
-
-/** The properties of a file that determine what its rows mean. */
-export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; removesAccounts: boolean }
+import {
+  type Action,
+  actionOf,
+  emptyPlan,
+  type FileTerms,
+  faultsOf,
+  isClash,
+  type Plan,
+  planOfSteps,
+  type RestAction,
+  type StoredRow,
+  unreadText,
+  updateOf,
+} from './rules.ts'
 
 // Rows that change a member are decided in batches; unchanged and new members are handled by the statements below.
 const decidedAtOnce = 1_000
 
+/** The plan of a file: its numbers, and the action of the rows that have no step. */
+export type FilePlan = { plan: Plan; restAction: RestAction; membersBefore: number }
+
+type Faults = { faults: Fault[]; faultsMore: number }
+
 /**
- * Compares the copied rows of a file with the members and stores a step for every change.
+ * Compares the copied rows of a file with the members. It stores a step for every member that is offboarded, and for every row
+ * whose action is not the rest action.
  *
  * A row matches the active or invited member with its e-mail, else the member with its `worker_id`, else the newest inactive
  * member with its e-mail, else it is a new member. Active and invited members without a row are offboarded.
@@ -45,39 +47,33 @@ export async function planFile(
     partner,
     rowCount,
     mayBeRepeated,
-    readTo: rowTo,
+    readTo,
     clashes,
     now,
   }: { terms: FileTerms; partner: PartnerRules; clashes: 'refuse' | 'defer'; now: Date } & Pick<
     Read,
     'rowCount' | 'mayBeRepeated' | 'readTo'
   >,
-): Promise<{ plan: Plan; faults: Fault[]; faultsMore: number; membersBefore: number }> {
+): Promise<FilePlan & Faults> {
   const isLarge = rowCount > decidedAtOnce
   // A query plan for a small table would join a million rows one by one. Concurrent analyzes do not wait for each other.
   if (isLarge) await sql`select analyze_tables('member_job_rows')`.execute(tx)
-  await sql`
-    create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
-                                               by_worker_id boolean not null, new_member_id text, faults text) on commit drop`.execute(
-    tx,
-  )
-  await sql`create temporary table member_job_faults (row integer not null, message text not null, is_clash boolean not null)
-              on commit drop`.execute(tx)
+  await createWorkTables(tx)
   if (mayBeRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
   if (mayBeRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
   const repeated = await listFaults(tx, { clashes })
   // With this many faults, comparing the rows with the members would add nothing useful.
-  if (repeated.faultsMore > 0) return { plan: nothing, membersBefore: 0, ...repeated }
-  const { membersBefore, offboard } = await match(tx, { terms, rowTo, isLarge, now })
+  if (repeated.faultsMore > 0) return { plan: emptyPlan, restAction: 'Unchanged', membersBefore: 0, ...repeated }
+  const { membersBefore, restAction, invite, offboard } = await match(tx, { terms, readTo, isLarge, now })
   await noteMetTwice(tx)
-  const invite = await planNew(tx, terms)
-  const { update, bringBack } = await planKnown(tx, { terms, partner, now })
+  await planRest(tx, { terms, restAction })
+  const { update, bringBack } = await planKnown(tx, { terms, partner, restAction, now })
   // The results join both tables.
   if (isLarge) await sql`select analyze_tables('member_job_steps')`.execute(tx)
   const plan = { invite, update, bringBack, offboard, unchanged: rowCount - invite - update - bringBack }
   const found = await listFaults(tx, { clashes })
-  if (found.faults.length > 0 || clashes === 'refuse') return { plan, membersBefore, ...found }
-  return { plan: await markFaulty(tx, { terms, plan, rowCount }), membersBefore, ...found }
+  if (found.faults.length > 0 || clashes === 'refuse') return { plan, restAction, membersBefore, ...found }
+  return { plan: await markFaulty(tx, { terms, plan, rowCount, restAction }), restAction, membersBefore, ...found }
 }
 
 /**
@@ -92,75 +88,17 @@ export async function planFileAgain(
     terms,
     partner,
     rowCount,
-    rowTo,
+    readTo,
     sentAt,
-  }: { terms: FileTerms; partner: PartnerRules; rowCount: number; rowTo: number; sentAt: Date },
-): Promise<{ plan: Plan; membersBefore: number } | null> {
+  }: { terms: FileTerms; partner: PartnerRules; rowCount: number; readTo: number; sentAt: Date },
+): Promise<FilePlan | null> {
   await sql`delete from member_job_steps where partner_id = ${terms.partnerId} and job_id = ${terms.jobId}`.execute(tx)
-  const { plan, membersBefore, faults, faultsMore } = await planFile(tx, {
-    ...{ terms, partner, rowCount, readTo: rowTo, mayBeRepeated: [], clashes: 'refuse', now: sentAt },
+  const { faults, faultsMore, ...planned } = await planFile(tx, {
+    ...{ terms, partner, rowCount, readTo, mayBeRepeated: [], clashes: 'refuse', now: sentAt },
   })
-  if (faults.length === 0) return { plan, membersBefore }
-  const marked = await markFaulty(tx, { terms, plan, rowCount })
-  return faultsMore > 0 ? null : { plan: marked, membersBefore }
-}
-
-// A row may have a step already: two rows of one member are planned separately.
-async function markFaulty(
-  tx: Tx,
-  { terms: { partnerId, jobId }, plan, rowCount }: { terms: FileTerms; plan: Plan; rowCount: number },
-): Promise<Plan> {
-  const { numAffectedRows: marked } = await sql`
-    insert into member_job_steps (partner_id, job_id, step, action, member_id, fault)
-    select ${partnerId}, ${jobId}, m.row, case when m.member_id is null then 'Invite' else 'Update' end,
-           coalesce(m.member_id, m.new_member_id), f.message
-      from (select row, string_agg(message, '; ' order by message) as message from member_job_faults group by row) f
-      join member_job_matches m on m.row = f.row
-        on conflict (partner_id, job_id, step) do update set fault = excluded.fault`.execute(tx)
-  if (!marked) return plan
-  const { rows } = await sql<Omit<Plan, 'unchanged'>>`
-    select count(*) filter (where action = 'Invite')::integer as invite,
-           count(*) filter (where action = 'Update')::integer as update,
-           count(*) filter (where action = 'BringBack')::integer as bring_back,
-           count(*) filter (where action = 'Offboard')::integer as offboard
-      from member_job_steps where partner_id = ${partnerId} and job_id = ${jobId}`.execute(tx)
-  const counts = rows[0] ?? nothing
-  return { ...counts, unchanged: rowCount - counts.invite - counts.update - counts.bringBack }
-}
-
-const nothing: Plan = { invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 0 }
-
-/** Counts what a job of actions does. */
-export function planOfActions(actions: Action[]): Plan {
-  const count = (wanted: Action) => actions.filter(action => action === wanted).length
-  return {
-    ...{ invite: count('Invite'), update: count('Update'), bringBack: count('BringBack'), offboard: count('Offboard') },
-    unchanged: count('Unchanged'),
-  }
-}
-
-/** Counts the steps of a plan: one for every action, but none for an unchanged row of a file. */
-export function stepsOf(kind: Kind, { invite, update, bringBack, offboard, unchanged }: Plan): number {
-  return invite + update + bringBack + offboard + (kind === 'actions' ? unchanged : 0)
-}
-
-/** Classifies a decision as one of the plan's actions. */
-export function actionOf({ before, changed, steps }: Decision): Action {
-  if (before === undefined) return 'Invite'
-  if (steps.includes('removed')) return 'Offboard'
-  if (steps.includes('reinstated')) return 'BringBack'
-  return changed.length > 0 ? 'Update' : 'Unchanged'
-}
-
-/** Whether a command is refused for an e-mail or a worker id that another member holds, and may give up. */
-export function isClash(refusal: Problem): boolean {
-  return refusal.name === 'MemberAlreadyInvited'
-}
-
-/** Returns why a command is refused, as a message that needs no context. */
-export function faultOf(refusal: Problem): string {
-  if (refusal.name !== 'MemberAlreadyInvited') return refusal.message
-  return `another member, ${refusal.issues[0]?.memberId}, has the e-mail or the worker_id`
+  if (faults.length === 0) return planned
+  const plan = await markFaulty(tx, { terms, rowCount, ...planned })
+  return faultsMore > 0 ? null : { ...planned, plan }
 }
 
 /**
@@ -172,55 +110,42 @@ export async function readCommands(
   { partnerId, jobId, columns, removesAccounts }: FileTerms,
   places: { row: number; memberId: string }[],
 ): Promise<MemberCommand[]> {
-  const { rows } = await sql<PlacedRow>`
+  const { rows } = await sql<StoredRow & { memberId: string; hasIban: boolean }>`
     select r.row, ${profileColumns('r')}, p.member_id, m.iban is not null as has_iban
       from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
              with ordinality as p (row, member_id, place)
       join member_job_rows r on r.partner_id = ${partnerId} and r.job_id = ${jobId} and r.row = p.row
       left join members m on m.partner_id = ${partnerId} and m.id = p.member_id
      order by p.place`.execute(db)
-  return rows.map(row => ({
-    ...{ type: 'List', memberId: row.memberId },
-    update: updateOf(row, { columns, removesAccounts }),
+  return rows.map(({ memberId, hasIban, ...row }) => ({
+    type: 'List',
+    memberId,
+    update: updateOf(row, { columns, removesAccounts, hasIban }),
   }))
 }
 
-/** A stored row of a file: null if the column is absent or the cell is empty. */
-export type StoredRow = Omit<DB['memberJobRows'], 'partnerId' | 'jobId' | 'newMemberId' | 'faults'>
-
-/** A row with its member, and whether that member is paid by IBAN. */
-type PlacedRow = StoredRow & { memberId: string; hasIban: boolean }
-
-// An absent column changes nothing. An empty cell removes the value, or keeps it if it cannot be null. An account is removed only
-// if the upload says so, and only if the file has the columns for its kind.
-function updateOf(
-  { hasIban, accountHolder, sortCode, accountNumber, iban, ...row }: PlacedRow,
-  { columns, removesAccounts }: Pick<FileTerms, 'columns' | 'removesAccounts'>,
-): MemberUpdate {
-  const update: Record<string, unknown> = {}
-  for (const { name, key, field, emptyCell } of columnSpecs) {
-    if (field === 'accountDetails' || !columns.includes(name)) continue
-    const value = (row as Partial<typeof row & Record<ColumnKey, unknown>>)[key] ?? null
-    if (value !== null || emptyCell === 'removes') update[key] = value
-  }
-  const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
-  if (account !== null || (removesAccounts && columns.includes(hasIban ? 'iban' : 'sort_code'))) {
-    update.accountDetails = account
-  }
-  // Every value was checked by the schema of its column when the file was read.
-  return update as MemberUpdate
+// `member_job_matches` holds the rows that need a step or a decision; see `match`.
+async function createWorkTables(tx: Tx): Promise<void> {
+  await sql`
+    create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
+                                               by_worker_id boolean not null, new_member_id text, faults text) on commit drop`.execute(
+    tx,
+  )
+  await sql`
+    create temporary table member_job_faults (row integer not null, message text not null, is_clash boolean not null)
+      on commit drop`.execute(tx)
 }
 
 // Finds the member of each row and, in the same statement, the members without a row. A member that was invited or changed after
 // the file was sent is not missing: the upload may have taken minutes, or the file may have been queued for days.
 async function match(
   tx: Tx,
-  { terms, rowTo, isLarge, now }: { terms: FileTerms; rowTo: number; isLarge: boolean; now: Date },
-): Promise<{ membersBefore: number; offboard: number }> {
+  { terms, readTo, isLarge, now }: { terms: FileTerms; readTo: number; isLarge: boolean; now: Date },
+): Promise<Matched> {
   const { partnerId, jobId } = terms
   // Without fresh statistics the planner might look a million rows up one by one.
   if (isLarge) await sql`select set_config('enable_nestloop', 'off', true)`.execute(tx)
-  const { rows } = await sql<{ membersBefore: number; offboard: number }>`
+  const { rows } = await sql<Matched>`
     with matched as materialized (
       select r.row, r.new_member_id, r.faults, coalesce(e.id, w.id, f.id) as member_id,
              e.id is null and w.id is not null as by_worker_id,
@@ -233,22 +158,40 @@ async function match(
                     where partner_id = ${partnerId} and status = 'inactive' group by lower(email)) f
                on f.email = lower(r.email)
        where r.partner_id = ${partnerId} and r.job_id = ${jobId}
+    ), counted as (
+      select count(*) filter (where member_id is null) as new_rows,
+             count(*) filter (where member_id is null) * 2 > count(*) as are_mostly_new
+        from matched
     ), missing as (
       insert into member_job_steps (partner_id, job_id, step, action, member_id)
-      select ${partnerId}, ${jobId}, ${rowTo}::integer + row_number() over (order by id), 'Offboard', id
+      select ${partnerId}, ${jobId}, ${readTo}::integer + row_number() over (order by id), 'Offboard', id
         from members
        where partner_id = ${partnerId} and status in ('active', 'invited') and ${lastInstructedAt} <= ${now}
          and not exists (select from matched where matched.member_id = members.id)
       returning step
     ), noted as (
-      insert into member_job_matches select row, member_id, is_same, by_worker_id, new_member_id, faults from matched
+      -- Not the rows of the more frequent kind, new or unchanged, which need neither a step nor a decision.
+      insert into member_job_matches
+      select row, member_id, is_same, by_worker_id, new_member_id, matched.faults
+        from matched cross join counted
+       where case when member_id is null then matched.faults is not null or not are_mostly_new
+                  when is_same then are_mostly_new
+                                    or member_id in (select member_id from matched where by_worker_id)
+                  else true end
+      returning member_id, faults
     )
     select (select count(*) from members
              where partner_id = ${partnerId} and status in ('active', 'invited'))::integer as members_before,
+           (select case when are_mostly_new then 'Invite' else 'Unchanged' end from counted) as rest_action,
+           (select new_rows from counted)::integer
+             - (select count(*) from noted where member_id is null and faults is not null)::integer as invite,
            (select count(*) from missing)::integer as offboard`.execute(tx)
   if (isLarge) await sql`select set_config('enable_nestloop', 'on', true)`.execute(tx)
-  return rows[0] ?? { membersBefore: 0, offboard: 0 }
+  assert(rows[0] !== undefined)
+  return rows[0]
 }
+
+type Matched = { membersBefore: number; restAction: RestAction; invite: number; offboard: number }
 
 // Whether each cell of the row equals the value of member `e`. This is only a shortcut for unchanged rows: any other row is
 // decided by the rules, which may still find that nothing changes.
@@ -274,7 +217,7 @@ async function noteRepeated(
   const mine = sql`partner_id = ${partnerId} and job_id = ${jobId}`
   await sql`
     with repeated as (select ${key} as key, min(row) as first from member_job_rows where ${mine}
-                       group by ${key} having count(*) > 1 and ${key} is not null)
+                       group by ${key} having count(*) > 1 and ${key} <> ${unreadText})
     insert into member_job_faults
     select r.row, format('%s: duplicate of row %s', ${name}::text, repeated.first), false
       from repeated join member_job_rows r on ${key} = repeated.key
@@ -291,73 +234,108 @@ async function noteMetTwice(tx: Tx): Promise<void> {
      where m.row <> twice.first and m.row not in (select row from member_job_faults)`.execute(tx)
 }
 
-/** @returns the number of new members */
-async function planNew(tx: Tx, { partnerId, jobId }: FileTerms): Promise<number> {
+// Stores the steps of new and unchanged rows, except those of the rest action.
+async function planRest(
+  tx: Tx,
+  { terms: { partnerId, jobId }, restAction }: { terms: FileTerms; restAction: RestAction },
+): Promise<void> {
   await sql`
     insert into member_job_faults
     select row, faults, false from member_job_matches where member_id is null and faults is not null`.execute(tx)
-  const { numAffectedRows = 0n } = await sql`
+  const others =
+    restAction === 'Invite'
+      ? sql`select row, 'Unchanged', member_id from member_job_matches where is_same`
+      : sql`select row, 'Invite', new_member_id from member_job_matches where member_id is null and faults is null`
+  await sql`
     insert into member_job_steps (partner_id, job_id, step, action, member_id)
-    select ${partnerId}, ${jobId}, row, 'Invite', new_member_id
-      from member_job_matches where member_id is null and faults is null`.execute(tx)
-  return Number(numAffectedRows)
-}
-
-// Faults beyond the limit of a response are only counted.
-async function listFaults(
-  tx: Tx,
-  { clashes }: { clashes: 'refuse' | 'defer' },
-): Promise<{ faults: Fault[]; faultsMore: number }> {
-  const { rows } = await sql<Fault & { total: number }>`
-    select row, string_agg(message, '; ' order by message) as message, (count(*) over ())::integer as total
-      from member_job_faults where not is_clash or ${clashes === 'refuse'}::boolean
-     group by row order by row limit ${issuesMax}`.execute(tx)
-  const faultsMore = (rows[0]?.total ?? 0) - rows.length
-  return { faults: rows.map(({ row, message }) => ({ row, message })), faultsMore }
+    select ${partnerId}, ${jobId}, others.* from (${others}) others`.execute(tx)
 }
 
 async function planKnown(
   tx: Tx,
-  { terms, partner, now }: { terms: FileTerms; partner: PartnerRules; now: Date },
+  { terms, partner, restAction, now }: { terms: FileTerms; partner: PartnerRules; restAction: RestAction; now: Date },
 ): Promise<{ update: number; bringBack: number }> {
   const { partnerId, jobId } = terms
   // Without this index, every batch below would scan all rows.
   await sql`create index on member_job_matches (row) where member_id is not null and not is_same`.execute(tx)
   const counts = { update: 0, bringBack: 0 }
-  for (let [after, faultCount] = [0, 0]; ; ) {
+  for (let [after, faultyCount] = [0, 0]; ; ) {
     const { rows: places } = await sql<{ row: number; memberId: string; byWorkerId: boolean }>`
       select row, member_id, by_worker_id from member_job_matches
        where member_id is not null and not is_same and row > ${after} order by row limit ${decidedAtOnce}`.execute(tx)
     const last = places.at(-1)
-    if (last === undefined || faultCount > issuesMax) return counts
+    if (last === undefined || faultyCount > issuesMax) return counts
     after = last.row
     const commands = await readCommands(tx, terms, places)
     // A worker_id belongs to the member who held it before the file, whether or not another row reassigns it.
     const decisions = await decideAll(tx, { partner, commands, areIndependent: true, now })
     const steps: { row: number; action: Action; memberId: string }[] = []
-    const faults: (Fault & { isClash: boolean })[] = []
+    const faults: { row: number; message: string; isClash: boolean }[] = []
     for (const [index, { row, memberId, byWorkerId }] of places.entries()) {
       const decision = decisions[index]
-      if (decision === undefined) throw new Error('A row was not decided')
+      assert(decision !== undefined)
       if (decision instanceof Problem) {
+        faultyCount += 1
         // A member who is matched only by worker_id may give it up in a job ahead; the row is then about another member.
-        faults.push({ row, message: faultOf(decision), isClash: byWorkerId || isClash(decision) })
-      } else {
-        const action = actionOf(decision)
-        if (action === 'Unchanged') continue
-        counts[action === 'BringBack' ? 'bringBack' : 'update'] += 1
-        steps.push({ row, action, memberId })
+        for (const message of faultsOf(decision))
+          faults.push({ row, message, isClash: byWorkerId || isClash(decision) })
+        continue
       }
+      const action = actionOf(decision)
+      if (action === 'BringBack') counts.bringBack += 1
+      else if (action !== 'Unchanged') counts.update += 1
+      if (action !== restAction) steps.push({ row, action, memberId })
     }
     await sql`
       insert into member_job_steps (partner_id, job_id, step, action, member_id)
       select ${partnerId}, ${jobId}, * from unnest(
         ${steps.map(step => step.row)}::integer[], ${steps.map(step => step.action)}::text[],
         ${steps.map(step => step.memberId)}::text[])`.execute(tx)
-    faultCount += faults.length
     await sql`
       insert into member_job_faults
       select * from unnest(${faults.map(fault => fault.row)}::integer[], ${faults.map(fault => fault.message)}::text[],
                            ${faults.map(fault => fault.isClash)}::boolean[])`.execute(tx)
   }
+}
+
+// Faults beyond the limit of a response are only counted.
+async function listFaults(tx: Tx, { clashes }: { clashes: 'refuse' | 'defer' }): Promise<Faults> {
+  const { rows } = await sql<Fault & { total: number }>`
+    select row, array_agg(distinct message) as messages, (count(*) over ())::integer as total
+      from member_job_faults where not is_clash or ${clashes === 'refuse'}::boolean
+     group by row order by row limit ${issuesMax}`.execute(tx)
+  const faultsMore = (rows[0]?.total ?? 0) - rows.length
+  return { faults: rows.map(({ row, messages }) => ({ row, messages })), faultsMore }
+}
+
+// A row may have a step already: two rows of one member are planned separately.
+async function markFaulty(
+  tx: Tx,
+  {
+    terms: { partnerId, jobId },
+    plan,
+    rowCount,
+    restAction,
+  }: { terms: FileTerms; plan: Plan; rowCount: number; restAction: RestAction },
+): Promise<Plan> {
+  const { numAffectedRows: marked } = await sql`
+    insert into member_job_steps (partner_id, job_id, step, action, member_id, fault)
+    select ${partnerId}, ${jobId}, m.row, case when m.member_id is null then 'Invite' else 'Update' end,
+           coalesce(m.member_id, m.new_member_id), f.message
+      from (select row, string_agg(distinct message, '; ') as message from member_job_faults group by row) f
+      join member_job_matches m on m.row = f.row
+        on conflict (partner_id, job_id, step) do update
+           set fault = excluded.fault,
+               action = case member_job_steps.action when 'Unchanged' then excluded.action else member_job_steps.action end`.execute(
+    tx,
+  )
+  if (!marked) return plan
+  const { rows } = await sql<Plan>`
+    select count(*) filter (where action = 'Invite')::integer as invite,
+           count(*) filter (where action = 'Update')::integer as update,
+           count(*) filter (where action = 'BringBack')::integer as bring_back,
+           count(*) filter (where action = 'Offboard')::integer as offboard,
+           count(*) filter (where action = 'Unchanged')::integer as unchanged
+      from member_job_steps where partner_id = ${partnerId} and job_id = ${jobId}`.execute(tx)
+  return planOfSteps(rows[0] ?? emptyPlan, { rowCount, restAction })
 }

@@ -6,8 +6,8 @@ import type { Currency } from '../money.ts'
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import type { Day } from '../time.ts'
 
-/** A fault in a row of a file; the header is row 1. */
-export type Fault = { row: number; message: string }
+/** What is wrong with a row of a file; the header is row 1. */
+export type Fault = { row: number; messages: string[] }
 
 /** Input of the reader thread. */
 export type Reading = {
@@ -32,35 +32,35 @@ export type Read = {
   faultsMore: number
   /** Columns that may contain duplicates; the database finds the rows. */
   mayBeRepeated: Column[]
-  /** The last row that was looked at, before too many faults ended the reading. */
+  /** The last row that was read; too many faults end the reading early. */
   readTo: number
 }
 
-// Of a file only a batch of rows is held. The texts that the cells of a workbook share are held outside the heap.
+// Only a batch of rows is held in memory. The shared strings of a workbook are kept outside the heap.
 const heapMbMax = 128
 
-// A reader holds its heap and a connection. A further file waits for a moment, and is then told when to come back. A million rows take ten
-// seconds; a file that stands still for twenty never ends.
+// Each reader holds a heap and a connection. Another file waits briefly and is then refused with a time to retry. A million rows take
+// ten seconds, so a file without progress for twenty never ends.
 const threads = new ReaderThreads<Reading, Uint8Array, Read>(new URL('./read-thread.ts', import.meta.url), {
   threadsMax: 2,
-  // Less than a transaction may be idle, as the caller's is.
+  // Less than the caller's transaction may be idle.
   waitMsMax: 5_000,
   idleMsMax: 10_000,
   silenceMsMax: 20_000,
 })
 
 /**
- * Reads a file in a worker thread with a limited heap, and copies its rows where
- * `openCopy` leads to. The rows of a file with faults are copied as far as they have none themselves.
- * @param reading with the `signal` of a caller who has hung up
- * @throws Problem `ServiceUnavailable` when too many files are being read already
+ * Reads a file in a worker thread with a limited heap, and copies its rows into the stream that `openCopy` opens. Cells that
+ * cannot be read are copied as if they were empty, so that the rest of the row is compared too.
+ * @param reading `signal` aborts when the caller disconnects
+ * @throws Problem `ServiceUnavailable` if too many files are being read already
  */
 export async function readInto(
   openCopy: () => Writable,
   { signal, ...reading }: Reading & { signal: AbortSignal },
 ): Promise<Read> {
   let copy: Writable | undefined
-  // Opened only once there is a thread, since an open copy must be ended.
+  // Opened only when a thread is available, since an open copy must be ended.
   const copying = () => {
     copy ??= openCopy()
     return copy
@@ -89,6 +89,6 @@ export async function readInto(
 const tooMuch: Read = {
   ...{ columns: [], rowCount: 0, faultsMore: 0, mayBeRepeated: [], readTo: 1 },
   faults: [
-    { row: 1, message: 'the file is too large or too intricate to be read; save it as CSV, or send less at once' },
+    { row: 1, messages: ['the file is too large or too intricate to be read; save it as CSV, or send less at once'] },
   ],
 }

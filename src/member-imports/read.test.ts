@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { readHeader, readRow } from './read.ts'
+import { readHeader, rowReader } from './read.ts'
 
 const { header } = readHeader(['email', 'first_name', 'last_name', 'phone', 'tier'])
+const readRow = rowReader(header)
 const emailFaults = (email: string) => {
-  const row = readRow([email, 'Sam', 'Okafor', '', 'Silver'], header)
+  const row = readRow([email, 'Sam', 'Okafor', '', 'Silver'])
   return row.faults
 }
 

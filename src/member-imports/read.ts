@@ -11,7 +11,6 @@ const required: Column[] = [
 ]
 const ukAccount: Column[] = ['sort_code', 'account_number', 'account_holder']
 const euAccount: Column[] = ['iban', 'account_holder']
-const accountColumns = [...ukAccount, ...euAccount]
 // A results file has these columns too, and may be uploaded again.
 const added = ['row', 'member_id', 'status', 'action', 'outcome', 'message']
 
@@ -40,47 +39,63 @@ export function readHeader(cells: Cell[]): { header: Header; faults: string[] } 
 /** A row in the shape of the API: empty cells are null, and fields with a default are left out if they are empty. */
 export type RowRead = { body: Partial<NewMember>; faults: string[] }
 
-/** Reads a row. @returns the values of the valid cells, and every fault of the others, prefixed with its column */
-export function readRow(cells: Cell[], header: Header): RowRead {
-  const faults: string[] = []
-  const faulty = new Set<Column>()
-  const addFault = (column: Column, message: string) => {
-    faulty.add(column)
-    faults.push(`${column}: ${message}`)
-  }
-  const values: Partial<Record<Column, unknown>> = {}
-  for (let index = 0; index < header.length; index++) {
-    const column = header[index]
-    if (column == null) continue
-    if (column === 'action') {
-      // An unedited results file would otherwise reinstate every member that it reports as offboarded.
-      if (cells[index] === 'Offboard') faults.push('action: offboarded members are not part of a list; remove the row')
-      continue
+/**
+ * Returns a function that reads the rows below a header. It returns the values of the valid cells, and every fault of the others,
+ * prefixed with its column.
+ */
+export function rowReader(header: Header): (cells: Cell[]) => RowRead {
+  const actionAt = header.indexOf('action')
+  const given = header.filter(column => column !== null && column !== 'action')
+  const absent = columns.filter(column => !given.includes(column))
+  // In the order of the file, which is the order of the faults.
+  const cellsRead = [...given, ...absent].map(name => ({ ...checks[name], at: header.indexOf(name) }))
+  return cells => {
+    const faults: string[] = []
+    const body: Record<string, unknown> = { accountDetails: null }
+    const account: Account = {}
+    let [isAccountRead, isAccountValid] = [true, true]
+    // An unedited results file would otherwise reinstate every member that it reports as offboarded.
+    if (cells[actionAt] === 'Offboard') faults.push('action: offboarded members are not part of a list; remove the row')
+    for (const check of cellsRead) {
+      const { name, key, field, emptyCell } = check
+      const { text, value, fault } = readCell(cells[check.at] ?? null, check)
+      if (fault !== undefined) faults.push(`${name}: ${fault}`)
+      if (field !== 'accountDetails') {
+        if (value !== null) body[key] = value
+        else if (emptyCell === 'removes') body[key] = null
+        continue
+      }
+      // An unreadable cell is not an empty one.
+      if (text === undefined) isAccountRead = false
+      if (fault !== undefined) isAccountValid = false
+      if (text) account[key as keyof Account] = text
     }
-    const read = readCell(cells[index] ?? null, column)
-    if (typeof read === 'object') addFault(column, read.fault)
-    else if (read !== '') values[column] = read
+    const halves = isAccountRead ? accountFaults(account) : []
+    faults.push(...halves)
+    if (isAccountRead && isAccountValid && halves.length === 0) body.accountDetails = accountOf(account)
+    // Every value has been checked by the schema of its column.
+    return { body: body as Partial<NewMember>, faults }
   }
-  // An unreadable cell is not an empty one.
-  const isAccountRead = !accountColumns.some(column => faulty.has(column))
-  for (const { name, emptyCell } of columnSpecs) {
-    if (emptyCell === 'refused' && values[name] === undefined && !faulty.has(name)) addFault(name, 'is empty')
-    const { parse, isValid, message } = checks[name]
-    const text = values[name]
-    if (text === undefined) continue
-    const value = parse === undefined ? text : parse(text as string)
-    if (isValid(value)) values[name] = value
-    else addFault(name, message)
-  }
-  const halves = isAccountRead ? accountFaults(values) : []
-  faults.push(...halves)
-  for (const column of faulty) delete values[column]
-  const hasAccount = halves.length === 0 && !accountColumns.some(column => faulty.has(column))
-  return { body: bodyOf(hasAccount ? values : withoutAccount(values)), faults }
 }
 
+type Account = Partial<Record<'accountHolder' | 'sortCode' | 'accountNumber' | 'iban', string>>
+
+/** `text` is undefined if the cell is unreadable; `value` is null if it is empty or has a fault. */
+type ReadCell = { text?: string; value: unknown; fault?: string }
+
+function readCell(cell: Cell, check: Check): ReadCell {
+  const text = textOf(cell, check)
+  if (typeof text === 'object') return { value: null, fault: text.fault }
+  if (text === '') return check.emptyCell === 'refused' ? refusedEmptyCell : emptyCell
+  const value = check.parse === undefined ? text : check.parse(text)
+  return check.isValid(value) ? { text, value } : { text, value: null, fault: check.message }
+}
+
+const emptyCell: ReadCell = { text: '', value: null }
+const refusedEmptyCell: ReadCell = { text: '', value: null, fault: 'is empty' }
+
 /** @returns the text of a cell, '' if it is empty */
-function readCell(cell: Cell, column: Column): string | { fault: string } {
+function textOf(cell: Cell, { sqlType, digits }: Check): string | { fault: string } {
   // Leading and trailing spaces are not part of a value.
   if (typeof cell === 'string') {
     const text = cell.trim()
@@ -89,7 +104,6 @@ function readCell(cell: Cell, column: Column): string | { fault: string } {
   }
   if (cell === null) return ''
   if (typeof cell === 'boolean') return String(cell)
-  const { sqlType, digits } = checks[column]
   if (typeof cell === 'object') {
     return sqlType === 'date' ? cell.day : { fault: 'the cell is a date; format the column as text and type it again' }
   }
@@ -109,43 +123,20 @@ function readCell(cell: Cell, column: Column): string | { fault: string } {
 
 const formulaErrors = /^#(N\/A|REF!|VALUE!|DIV\/0!|NAME\?|NUM!|NULL!|SPILL!|CALC!)$/
 
-type Values = Partial<Record<Column, unknown>>
-
-function accountFaults({ sort_code, account_number, account_holder, iban }: Values): string[] {
-  const hasUk = sort_code !== undefined || account_number !== undefined
+function accountFaults({ sortCode, accountNumber, accountHolder, iban }: Account): string[] {
+  const hasUk = sortCode !== undefined || accountNumber !== undefined
   if (hasUk && iban !== undefined) return ['iban: an account has a sort code and a number, or an iban, not both']
   return [
-    ...(hasUk && sort_code === undefined ? ['sort_code: is empty, but there is an account_number'] : []),
-    ...(hasUk && account_number === undefined ? ['account_number: is empty, but there is a sort_code'] : []),
-    ...(account_holder === undefined && (hasUk || iban !== undefined)
+    ...(hasUk && sortCode === undefined ? ['sort_code: is empty, but there is an account_number'] : []),
+    ...(hasUk && accountNumber === undefined ? ['account_number: is empty, but there is a sort_code'] : []),
+    ...(accountHolder === undefined && (hasUk || iban !== undefined)
       ? ['account_holder: is empty, but there is an account']
       : []),
-    ...(account_holder !== undefined && !hasUk && iban === undefined ? ['account_holder: the row has no account'] : []),
+    ...(accountHolder !== undefined && !hasUk && iban === undefined ? ['account_holder: the row has no account'] : []),
   ]
 }
 
-// Every value has been checked by the schema of its column.
-function bodyOf(values: Values): Partial<NewMember> {
-  const body: Record<string, unknown> = { accountDetails: accountOf(values) }
-  for (const { name, key, field, emptyCell } of columnSpecs) {
-    if (field === 'accountDetails') continue
-    const value = values[name]
-    if (value !== undefined) body[key] = value
-    else if (emptyCell === 'removes') body[key] = null
-  }
-  return body as Partial<NewMember>
-}
-
-function withoutAccount(values: Values): Values {
-  return Object.fromEntries(Object.entries(values).filter(([name]) => !accountColumns.includes(name as Column)))
-}
-
-function accountOf({
-  sort_code: sortCode,
-  account_number: accountNumber,
-  account_holder: accountHolder,
-  iban,
-}: Values) {
+function accountOf({ sortCode, accountNumber, accountHolder, iban }: Account) {
   if (iban !== undefined) return { accountHolder, iban }
   return sortCode === undefined ? null : { accountHolder, sortCode, accountNumber }
 }
@@ -154,3 +145,4 @@ const ajv = new Ajv({ strict: false, coerceTypes: false })
 formats.default(ajv)
 ajv.addFormat(visibleFormat, hasVisible)
 const checks = byColumn(({ schema, ...spec }) => ({ ...spec, isValid: ajv.compile<unknown>(schema) }))
+type Check = (typeof checks)[Column]

@@ -1,6 +1,6 @@
 import { type Page, type Reader, sql } from '../database/database.ts'
 import { profileColumns } from '../members/rows.ts'
-import type { Action, StoredRow } from './plan.ts'
+import type { Action, StoredRow } from './rules.ts'
 
 /** The outcome for one row, one action, or one member missing from the file, with the profile of the row or the member. */
 export type Result = Omit<StoredRow, 'row'> & {
@@ -62,18 +62,21 @@ function matching({ actions, outcomes }: ResultFilter) {
 
 const profile = profileColumns('p')
 
-const outcome = sql`
+const outcomeOf = ({ step, isUnchanged }: Record<'step' | 'isUnchanged', ReturnType<typeof sql>>) => sql`
   case when j.status = 'NotReady' then 'Pending'
        when s.fault is not null then 'Failed'
-       when s.step is null then 'Done'
+       when ${isUnchanged} then 'Done'
        when j.status = 'Rejected' then 'NotDone'
-       when s.step <= j.applied_through then 'Done'
+       when ${step} <= j.applied_through then 'Done'
        else 'Pending' end as outcome`
 
 function ofRows({ partnerId, jobId }: Asked) {
+  const action = sql`coalesce(s.action, j.rest_action)`
   return sql`
-    select p.row as step, p.row, coalesce(s.action, 'Unchanged') as action, ${outcome},
-           s.member_id as step_member_id, s.fault as message, ${profile}
+    select p.row as step, p.row, ${action} as action,
+           ${outcomeOf({ step: sql`p.row`, isUnchanged: sql`${action} = 'Unchanged'` })},
+           coalesce(s.member_id, case j.rest_action when 'Invite' then p.new_member_id end) as step_member_id,
+           s.fault as message, ${profile}
       from member_jobs j
       join member_job_rows p on p.partner_id = j.partner_id and p.job_id = j.id
       left join member_job_steps s on s.partner_id = p.partner_id and s.job_id = p.job_id and s.step = p.row
@@ -82,7 +85,8 @@ function ofRows({ partnerId, jobId }: Asked) {
 
 function ofOthers({ partnerId, jobId }: Asked) {
   return sql`
-    select s.step, case when j.kind = 'actions' then s.step end as row, s.action, ${outcome},
+    select s.step, case when j.kind = 'actions' then s.step end as row, s.action,
+           ${outcomeOf({ step: sql`s.step`, isUnchanged: sql`false` })},
            s.member_id as step_member_id, s.fault as message, ${profile}
       from member_jobs j
       join member_job_steps s on s.partner_id = j.partner_id and s.job_id = j.id

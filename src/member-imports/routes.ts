@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
-import { type Db, sql, type Tx } from '../database/database.ts'
+import type { Db, Tx } from '../database/database.ts'
 import { disconnectSignal } from '../http/body-timeouts.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
-import { pageOf, pageQuery } from '../http/list.ts'
+import { cursorOf, cursorQuery, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads } from '../http/upload.ts'
@@ -126,16 +126,17 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
         id: 'getJobs',
         tag,
         summary: 'List member jobs',
-        description: 'Newest first.',
-        query: Type.Object(pageQuery, { additionalProperties: false }),
+        description: 'Newest first. If `after` or `before` is unknown, the answer is `NotFound`.',
+        query: Type.Object({ ...pageQuery, ...cursorQuery('memberJob') }, { additionalProperties: false }),
         success: { status: 200, description: 'One page of jobs.', schema: MemberJobs },
+        problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const partnerId = request.partner.id
         const page = pageOf(request.query)
-        const jobs = await memberImports.list(reader, { partnerId, page })
+        const jobs = await memberImports.list(reader, { partnerId, page, cursor: cursorOf(request.query) })
         const total = await memberImports.count(reader, partnerId)
         return { status: 200, body: { jobs: jobs.map(jobBody), total, ...page } }
       }),
@@ -267,22 +268,17 @@ const reviews = [
   },
 ] as const
 
-// A dry run creates the job and rolls it back.
 async function answerTo(
   tx: Tx,
   { partner, query, kind }: { partner: { id: string }; query: { dryRun?: boolean }; kind: 'actions' | 'file' },
   create: () => Promise<memberImports.Created>,
 ): Promise<Answer> {
-  if (!query.dryRun) {
-    const { jobId, plan, needsReview } = await create()
-    const audit = { action: 'member_job.create', details: { kind, plan, needsReview } } as const
-    return { status: 202, body: { jobId }, resourceId: jobId, audit }
+  if (query.dryRun) {
+    return { status: 200, body: await memberImports.preview(tx, { partnerId: partner.id, create }) }
   }
-  await sql`savepoint dry_run`.execute(tx)
   const { jobId, plan, needsReview } = await create()
-  const offboard = await memberImports.listOffboarded(tx, { partnerId: partner.id, jobId })
-  await sql`rollback to savepoint dry_run`.execute(tx)
-  return { status: 200, body: { plan, needsReview, offboard } }
+  const audit = { action: 'member_job.create', details: { kind, plan, needsReview } } as const
+  return { status: 202, body: { jobId }, resourceId: jobId, audit }
 }
 
 function jobBody({ id, status, steps: total, stepsDone, createdAt }: memberImports.MemberJob) {

@@ -30,7 +30,10 @@ export const memberJobTasks = {
       const jobId = await memberImports.findNext(db, { except: [...failed, ...held], scope })
       if (jobId === undefined) break
       try {
-        const applied = await db.transaction().execute(tx => memberImports.applyNext(tx, { jobId, now: now() }))
+        const report: memberImports.Report = async (stepsDone, partnerId) => {
+          await db.transaction().execute(tx => memberImports.noteProgress(tx, { partnerId, jobId, stepsDone }))
+        }
+        const applied = await db.transaction().execute(tx => memberImports.applyNext(tx, { jobId, now: now(), report }))
         collisions = 0
         if (applied === undefined) held.push(jobId)
         else if (applied.hasEnded) await memberImports.noteGrowth(db, applied)

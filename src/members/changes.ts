@@ -8,6 +8,7 @@ import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { type Day, dayIn } from '../time.ts'
 import type { FieldName } from './fields.ts'
+import { instructedAtOf, lockMembers } from './locks.ts'
 import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
 import {
   decideActivation,
@@ -41,26 +42,19 @@ export type MemberCommand =
 /** The effect of one command on a member; `before` is undefined for a new member. */
 export type Decision = { before: Member | undefined; after: Member; changed: FieldName[]; steps: Step[] }
 
-/**
- * Locks the members in id order, the order of every statement that locks several.
- * @returns the members whose latest change was instructed after `since`
- */
+/** Locks the members. @returns those whose latest change was instructed after `since` */
 export async function lockAll(
   tx: Tx,
-  { partnerId, memberIds, since }: { partnerId: string; memberIds: string[]; since: Date },
+  { since, ...which }: { partnerId: string; memberIds: string[]; since: Date },
 ): Promise<Set<string>> {
-  const { rows } = await sql<{ id: string; isChanged: boolean }>`
-    select id, ${lastInstructedAt} > ${since} as is_changed from members
-     where partner_id = ${partnerId} and id = any(${memberIds}::text[])
-     order by id for no key update`.execute(tx)
-  return new Set(rows.filter(row => row.isChanged).map(row => row.id))
+  const members = await lockMembers(tx, which)
+  return new Set(members.filter(({ instructedAt }) => instructedAt > since).map(({ id }) => id))
 }
 
-/** SQL for when the partner gave the instruction behind a member's latest change. Members from before migration 7 lack it. */
-export const lastInstructedAt = sql`coalesce(members.instructed_at, members.updated_at)`
+export const lastInstructedAt = instructedAtOf('members')
 
 /**
- * Decides commands in order; each sees the effect of those before it. Writes nothing. Call `lockAll` first if `writeAll` is to
+ * Decides commands in order; each sees the effect of those before it. Writes nothing. Lock the members first if `writeAll` is to
  * write the decisions.
  * @returns for each command, in order, the decision or the problem
  */
@@ -84,14 +78,32 @@ export async function decideAll(
 /**
  * Writes decisions that `decideAll` made in this transaction, about locked members.
  * @param instructedAt when the partner sent the instruction, which may be long before `now`
+ * @param onWritten is told how many are written so far
  * @throws a unique violation if another member has taken an e-mail or a `workerId` since
  */
 export async function writeAll(
   tx: Tx,
-  { partnerId, decisions, instructedAt, now }: { decisions: Decision[] } & Writing,
+  {
+    partnerId,
+    decisions,
+    onWritten,
+    instructedAt,
+    now,
+  }: { decisions: Decision[]; onWritten?: ((count: number) => Promise<void>) | undefined } & Writing,
 ): Promise<void> {
-  for (const wave of wavesOf(decisions)) await writeWave(tx, { partnerId, wave, instructedAt, now })
+  let written = 0
+  for (const wave of wavesOf(decisions)) {
+    for (let from = 0; from < wave.length; from += writtenAtOnce) {
+      const part = wave.slice(from, from + writtenAtOnce)
+      await writeWave(tx, { partnerId, wave: part, instructedAt, now })
+      written += part.length
+      await onWritten?.(written)
+    }
+  }
 }
+
+// A statement with more takes long enough that progress would seem to stand still.
+const writtenAtOnce = 1_000
 
 type Writing = { partnerId: string; instructedAt: Date; now: Date }
 
@@ -99,7 +111,7 @@ type Writing = { partnerId: string; instructedAt: Date; now: Date }
  * Invites every member of a relation in one statement.
  * @param instructedAt as for `writeAll`
  * @param source a `select` of at most `countMax` rows with the columns of a new member, in stored form
- * @returns the ids of the invited members; the e-mail or `workerId` of the others belongs to another member
+ * @returns the number of rows, and the ids of those that were not invited: another member has the e-mail or the `workerId`
  */
 export async function inviteAll(
   tx: Tx,
@@ -110,7 +122,7 @@ export async function inviteAll(
     instructedAt,
     now,
   }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; instructedAt: Date; now: Date },
-): Promise<Set<string>> {
+): Promise<{ count: number; refusedIds: string[] }> {
   const partnerId = partner.id
   const emitted = events.emitFirstSql({
     ...{ partnerId, countMax, now },
@@ -119,12 +131,18 @@ export async function inviteAll(
     resourceId: sql`id`,
     data: { memberId: sql<string>`id`, status: sql.lit(statusAfter.invited) },
   })
-  const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{ id: string }>`
-    with invited as (
-      ${inserting(sql`(${source}) source`, { partnerId, instructedAt, now })} ${unlessTaken}
+  const activated = partner.autoActivate ? sql`array(select id from invited)::text[]` : sql`array[]::text[]`
+  const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{
+    count: number
+    refusedIds: string[]
+    activatedIds: string[]
+  }>`
+    with source as materialized (${source}), invited as (
+      ${inserting(sql`source`, { partnerId, instructedAt, now })} ${unlessTaken}
       returning id
     ), ${emitted}
-    select id from invited`
+    select (select count(*) from source)::integer as count, ${activated} as activated_ids,
+           array(select id from source except all select id from invited)::text[] as refused_ids`
   // Conflicts are rare, and checking each row for one costs a quarter of the insert.
   await sql`savepoint invitation`.execute(tx)
   const { rows } = await insert(sql``)
@@ -135,8 +153,8 @@ export async function inviteAll(
       return await insert(sql`on conflict do nothing`).execute(tx)
     })
   await sql`release savepoint invitation`.execute(tx)
-  const memberIds = rows.map(row => row.id)
-  if (partner.autoActivate) {
+  const { count = 0, refusedIds = [], activatedIds: memberIds = [] } = rows[0] ?? {}
+  if (memberIds.length > 0) {
     await setStatus(tx, { partnerId, memberIds, status: 'active', instructedAt, now })
     await emitAll(
       tx,
@@ -144,7 +162,7 @@ export async function inviteAll(
       { partnerId, now },
     )
   }
-  return new Set(memberIds)
+  return { count, refusedIds }
 }
 
 // Everything that commands are decided by. Each decision updates it.

@@ -1,7 +1,13 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Currency } from '../money.ts'
 
-export type LockedMember = { id: string; status: 'invited' | 'active' | 'inactive'; currency: Currency }
+/** `instructedAt`: when the partner gave the instruction behind the latest change. */
+export type LockedMember = {
+  id: string
+  status: 'invited' | 'active' | 'inactive'
+  currency: Currency
+  instructedAt: Date
+}
 
 /**
  * Locks members against every other operation that moves their pay or changes them.
@@ -9,14 +15,13 @@ export type LockedMember = { id: string; status: 'invited' | 'active' | 'inactiv
  * The lock order of the whole program. A transaction takes what it needs of this list from the top down, so that no two
  * transactions wait for each other:
  * 1. the idempotency key;
- * 2. the partner's row (floats, pauses) or a tier, which operators change;
+ * 2. the partner's row (floats, pauses) or a tier, which operators change; their holders take no lock of 3 to 6, so that a
+ *    completed withdrawal can lock the partner's row last, for the low-float alert;
  * 3. the open pay cycle, for share, or for no key update to close it;
  * 4. the members, in id order;
  * 5. their intents and withdrawals, in id order, and pay runs;
  * 6. their ledger balances, which only the lock holder of the member changes;
  * 7. the totals of the float, and last the event feed.
- *
- * `no key update` suffices: `for update` would wait for transactions that only refer to the member by a foreign key.
  * @param memberIds may hold duplicates and unknown ids
  * @returns the members that exist, in id order
  */
@@ -25,10 +30,27 @@ export async function lockMembers(
   { partnerId, memberIds }: { partnerId: string; memberIds: string[] },
 ): Promise<LockedMember[]> {
   const { rows } = await sql<LockedMember>`
-    select m.id, m.status, ${currencyOfMember} as currency from members m
+    select m.id, m.status, ${currencyOfMember} as currency, ${instructedAtOf('m')} as instructed_at from members m
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[])
-     order by m.id for no key update`.execute(tx)
+     ${lockOfMembers.waiting}`.execute(tx)
   return rows
+}
+
+/**
+ * SQL for the end of a statement that locks the rows `m` of `members`, in lock order, with or without waiting for them.
+ * `no key update` suffices: `for update` would wait for transactions that only refer to the member by a foreign key.
+ */
+export const lockOfMembers = {
+  waiting: sql`order by m.partner_id, m.id for no key update of m`,
+  skipping: sql`order by m.partner_id, m.id for no key update of m skip locked`,
+}
+
+/**
+ * SQL for when the partner gave the instruction behind the latest change of a row of `members`. Members from before migration 7
+ * lack it.
+ */
+export function instructedAtOf(table: 'm' | 'members') {
+  return sql`coalesce(${sql.ref(`${table}.instructed_at`)}, ${sql.ref(`${table}.updated_at`)})`
 }
 
 /** SQL for the currency of a row `m` of `members`: that of the tier. */

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict'
-import { type BankAccount, toColumns } from '../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
-import { type Decision, decideAll, lockAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
+import { type Decision, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
+import { currenciesOf, lockMembers } from './locks.ts'
 import { select, toMember } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
-import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
+import type { MemberStatus, NewMember } from './schema.ts'
 
 export type { Member } from './rules.ts'
-
-type Change = { partner: PartnerRules; memberId: string; now: Date }
 
 /**
  * Invites a member, who becomes active at once if the partner has `autoActivate`.
@@ -22,50 +20,38 @@ export async function invite(
   tx: Tx,
   { partner, body, now }: { partner: PartnerRules; body: NewMember; now: Date },
 ): Promise<Member> {
-  const { after } = await carryOut(tx, { partner, command: { type: 'Add', memberId: newId('member', now), body }, now })
+  const { after } = await change(tx, { partner, command: { type: 'Add', memberId: newId('member', now), body }, now })
   return after
 }
 
-/** @throws Problem `MemberNotFound`, `MemberAlreadyInvited`, `InvalidUpdateMemberPayload` */
-export async function update(
-  tx: Tx,
-  { partner, memberId, update, now }: Change & { update: MemberUpdate },
-): Promise<Decision> {
-  return await carryOut(tx, { partner, command: { type: 'Update', memberId, update }, now })
-}
-
 /**
- * Replaces a member's profile, and reinstates an inactive member.
- * @throws Problem `MemberNotFound`, `MemberAlreadyInvited`, `InvalidUpdateMemberPayload`
+ * Makes one change to a member, by the same path as a list of them. A replaced member who is inactive is reinstated; offboarding
+ * keeps the books and is idempotent.
+ * @throws Problem `MemberNotFound`, `MemberAlreadyInvited`, `InvalidAddMemberPayload` or `InvalidUpdateMemberPayload` for a
+ * profile that the rules refuse, `Conflict` for activating an inactive member
  */
-export async function replace(
+export async function change(
   tx: Tx,
-  { partner, memberId, body, now }: Change & { body: NewMember },
+  { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
 ): Promise<Decision> {
-  return await carryOut(tx, { partner, command: { type: 'Replace', memberId, body }, now })
-}
-
-/** Offboards a member; the books are kept. Idempotent. @throws Problem `MemberNotFound` */
-export async function remove(tx: Tx, { partner, memberId, now }: Change): Promise<Decision> {
-  return await carryOut(tx, { partner, command: { type: 'Offboard', memberId }, now })
-}
-
-/** Lets an invited member withdraw. @throws Problem `MemberNotFound`, `Conflict` for an inactive one */
-export async function activate(tx: Tx, { partner, memberId, now }: Change): Promise<Decision> {
-  return await carryOut(tx, { partner, command: { type: 'Activate', memberId }, now })
-}
-
-/** Sets a member's account without checking it. Only for the sandbox, which demonstrates failing accounts. */
-export async function setUncheckedAccount(
-  tx: Tx,
-  { partnerId, memberId, account, now }: { partnerId: string; memberId: string; account: BankAccount; now: Date },
-): Promise<void> {
-  await tx
-    .updateTable('members')
-    .set({ ...toColumns(account), updatedAt: now, instructedAt: now })
-    .where('partnerId', '=', partnerId)
-    .where('id', '=', memberId)
-    .execute()
+  const partnerId = partner.id
+  await lockMembers(tx, { partnerId, memberIds: [command.memberId] })
+  const decision = await decideOne(tx, { partner, command, now })
+  await sql`savepoint member_write`.execute(tx)
+  try {
+    await writeAll(tx, { partnerId, decisions: [decision], instructedAt: now, now })
+  } catch (error) {
+    // The e-mail or the workerId was taken after the other members were read. The unique index catches that, and the command is
+    // decided again to report the same problem as the rules. The savepoint keeps the transaction usable for that.
+    const constraint = brokenConstraint(error)
+    if (constraint !== 'one_member_per_email' && constraint !== 'one_member_per_worker_id') throw error
+    await sql`rollback to savepoint member_write`.execute(tx)
+    await decideOne(tx, { partner, command, now })
+    // The other member has given it up again meanwhile.
+    throw problem('Conflict', 'Another member is being changed; try again', {}, { 'retry-after': '1' })
+  }
+  await sql`release savepoint member_write`.execute(tx)
+  return decision
 }
 
 /** @throws Problem `MemberNotFound`, also for another partner's member */
@@ -116,15 +102,9 @@ export async function currencyOf(
   db: Reader,
   { partnerId, memberId }: { partnerId: string; memberId: string },
 ): Promise<Currency> {
-  const found = await db
-    .selectFrom('members as m')
-    .innerJoin('tiers as t', join => join.onRef('t.partnerId', '=', 'm.partnerId').onRef('t.name', '=', 'm.tier'))
-    .select('t.currency')
-    .where('m.partnerId', '=', partnerId)
-    .where('m.id', '=', memberId)
-    .executeTakeFirst()
-  if (found === undefined) throw memberNotFound(memberId)
-  return found.currency
+  const currency = (await currenciesOf(db, { partnerId, memberIds: [memberId] })).get(memberId)
+  if (currency === undefined) throw memberNotFound(memberId)
+  return currency
 }
 
 /** A member matches if every given list contains the member's value. E-mails are case-insensitive. */
@@ -192,31 +172,6 @@ function withEmails(partnerId: string, emails: string[]) {
     select id from members join unnest(${emails}::text[]) as given on lower(email) = lower(given)
      where partner_id = ${partnerId}`
   return sql`${those} and status in ('active', 'invited') union all ${those} and status = 'inactive'`
-}
-
-// A single command uses the same path as a batch.
-async function carryOut(
-  tx: Tx,
-  { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
-): Promise<Decision> {
-  const partnerId = partner.id
-  await lockAll(tx, { partnerId, memberIds: [command.memberId], since: now })
-  const decision = await decideOne(tx, { partner, command, now })
-  await sql`savepoint member_write`.execute(tx)
-  try {
-    await writeAll(tx, { partnerId, decisions: [decision], instructedAt: now, now })
-  } catch (error) {
-    // The e-mail or the workerId was taken after the other members were read. The unique index catches that, and the command is
-    // decided again to report the same problem as the rules. The savepoint keeps the transaction usable for that.
-    const constraint = brokenConstraint(error)
-    if (constraint !== 'one_member_per_email' && constraint !== 'one_member_per_worker_id') throw error
-    await sql`rollback to savepoint member_write`.execute(tx)
-    await decideOne(tx, { partner, command, now })
-    // The other member has given it up again meanwhile.
-    throw problem('Conflict', 'Another member is being changed; try again', {}, { 'retry-after': '1' })
-  }
-  await sql`release savepoint member_write`.execute(tx)
-  return decision
 }
 
 async function decideOne(

@@ -137,7 +137,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
       withIdempotency(db, request, reply, async tx => {
         const { partner, now, body: update } = request
         const { memberId } = request.params
-        const updated = await members.update(tx, { partner, memberId, update, now })
+        const updated = await members.change(tx, { partner, command: { type: 'Update', memberId, update }, now })
         const audit = auditOf('member.update', updated)
         return { status: 200, body: memberBody(updated.after), resourceId: memberId, audit }
       }),
@@ -163,7 +163,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
       withIdempotency(db, request, reply, async tx => {
         const { partner, body, now } = request
         const { memberId } = request.params
-        const replaced = await members.replace(tx, { partner, memberId, body, now })
+        const replaced = await members.change(tx, { partner, command: { type: 'Replace', memberId, body }, now })
         const audit = auditOf('member.replace', replaced)
         return { status: 200, body: memberBody(replaced.after), resourceId: memberId, audit }
       }),
@@ -188,8 +188,8 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
       withIdempotency(db, request, reply, async tx => {
         const { partner, now } = request
         const { memberId } = request.params
-        const removed = await members.remove(tx, { partner, memberId, now })
-        const audit = auditOf('member.offboard', removed)
+        const offboarded = await members.change(tx, { partner, command: { type: 'Offboard', memberId }, now })
+        const audit = auditOf('member.offboard', offboarded)
         return { status: 200, body: { message: 'OK' }, resourceId: memberId, audit }
       }),
   )
@@ -213,7 +213,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
       withIdempotency(db, request, reply, async tx => {
         const { partner, now } = request
         const { memberId } = request.params
-        const activated = await members.activate(tx, { partner, memberId, now })
+        const activated = await members.change(tx, { partner, command: { type: 'Activate', memberId }, now })
         const audit = auditOf('member.activate', activated)
         return { status: 200, body: memberBody(activated.after), resourceId: memberId, audit }
       }),

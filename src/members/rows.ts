@@ -1,14 +1,37 @@
 import { fromColumns, toColumns } from '../bank-accounts/rules.ts'
 import { type Reader, sql } from '../database/database.ts'
-import { type Column, type ColumnKey, columnKeys, columnSpecs, columns, keyOf, type Profile } from './fields.ts'
+import {
+  byColumn,
+  type Column,
+  type ColumnKey,
+  columnKeys,
+  columnSpecs,
+  columns,
+  keyOf,
+  type Profile,
+} from './fields.ts'
 import { type Member, memberNotFound } from './rules.ts'
 
+export type ProfileCell = string | boolean | null
+
 /** A profile by its columns, in the members table or a file. */
-export type ProfileRow = Record<ColumnKey, string | boolean | null>
+export type ProfileRow = Record<ColumnKey, ProfileCell>
 
 export function columnsOf({ accountDetails, ...profile }: Profile) {
   return { ...profile, ...toColumns(accountDetails) }
 }
+
+/** Returns a function that gives the cell of each column of a profile. */
+export function cellsOf(profile: Profile): (column: Column) => ProfileCell {
+  const account = toColumns(profile.accountDetails)
+  return column => {
+    const { key, field } = specOf[column]
+    // A column holds the field of its name, or a part of the account.
+    return field === 'accountDetails' ? account[key as keyof typeof account] : profile[field]
+  }
+}
+
+const specOf = byColumn(spec => spec)
 
 /** Selects a partner's members with the columns that `toMember` reads. */
 export function select(db: Reader, partnerId: string) {

@@ -54,7 +54,14 @@ export function decideInvitation(body: NewMember, facts: Facts): { profile: Prof
 
 /** Normalises the profile of a new member and lists its faults, except clashes with other members. */
 export function normaliseNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
-  return normalise({ ...absentValues, ...body }, undefined, facts)
+  return normalise(withDefaults(body), undefined, facts)
+}
+
+// Like `{ ...absentValues, ...body }`, which is slow for the million rows of a file.
+function withDefaults(body: NewMember): Profile {
+  const profile: Record<string, unknown> = { ...absentValues }
+  for (const name of fieldNames) if (body[name] !== undefined) profile[name] = body[name]
+  return profile as Profile
 }
 
 /**
@@ -73,7 +80,7 @@ export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts)
  * @returns as `decideUpdate`
  */
 export function decideReplacement(member: Member, body: NewMember, facts: Facts): Outcome | Problem {
-  return decideChange(member, { ...absentValues, ...body }, facts, {
+  return decideChange(member, withDefaults(body), facts, {
     emailMayChange: member.status !== 'active',
     steps: stepsToReinstate(member, facts),
   })

@@ -3,6 +3,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyAnswer } from '../../test/contract.ts'
 import { euAccount, type Harness, locatedId as idOf, startHarness, type TestPartner } from '../../test/harness.ts'
+import { extent } from '../../test/long.ts'
 import { verify } from '../audit/verify.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
@@ -200,7 +201,7 @@ describe('reverting', () => {
         await revert(idOf(payRun))
         expect(await Promise.all(members.map(memberId => balance(memberId)))).toEqual(before)
       }),
-      { numRuns: 40 },
+      { numRuns: extent({ short: 10, long: 200 }) },
     )
     await expectBooksToAgree()
   })

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { type Cursor, isBeyond, locate, newestFirst, readingOrder } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
@@ -163,10 +164,13 @@ export async function find(
 
 export type Filter = { statuses?: PayRunStatus[]; payCycleId?: string }
 
-/** Lists pay runs, newest first. */
+/**
+ * Lists pay runs, newest first.
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
 export async function list(
   db: Reader,
-  { partnerId, filter, page }: { partnerId: string; filter: Filter; page: Page },
+  { partnerId, filter, page, cursor }: { partnerId: string; filter: Filter; page: Page; cursor: Cursor | undefined },
 ): Promise<{ payRuns: PayRun[]; total: number }> {
   const { statuses = [], payCycleId } = filter
   const filtered = db
@@ -174,15 +178,17 @@ export async function list(
     .where('partnerId', '=', partnerId)
     .$if(statuses.length > 0, query => query.where('status', 'in', statuses))
     .$if(payCycleId !== undefined, query => query.where('payCycleId', '=', payCycleId ?? ''))
-  const payRuns = await filtered
+  const position = await locate(db, 'pay_runs', { partnerId, cursor })
+  const order = readingOrder(cursor)
+  const found = await (position === undefined ? filtered : filtered.where(isBeyond(position)))
     .select(columns)
-    .orderBy('createdAt', 'desc')
-    .orderBy('id', 'desc')
+    .orderBy('createdAt', order)
+    .orderBy('id', order)
     .offset(page.skip)
     .limit(page.take)
     .execute()
   const { total } = await filtered.select(sql<number>`count(*)::integer`.as('total')).executeTakeFirstOrThrow()
-  return { payRuns, total }
+  return { payRuns: newestFirst(found, cursor), total }
 }
 
 /** Finds the scheduled pay runs whose grace period is over, oldest first. */

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { Tx } from '../database/database.ts'
-import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
+import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
@@ -126,12 +126,13 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
         id: 'getPayRuns',
         tag,
         summary: 'List pay runs',
-        description: 'Newest first.',
+        description: 'Newest first. If `after` or `before` is unknown, the answer is `NotFound`.',
         query: Type.Object(
           {
             statuses: Type.Optional(Type.Array(Status, { maxItems: 3 })),
             payCycleId: Type.Optional(Id('payCycle')),
             ...pageQuery,
+            ...cursorQuery('payRun'),
           },
           strict,
         ),
@@ -143,14 +144,16 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
             { title: 'PayRuns', ...strict },
           ),
         },
+        problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { statuses, payCycleId } = request.query
         const page = pageOf(request.query)
+        const cursor = cursorOf(request.query)
         const filter = { ...(statuses ? { statuses } : {}), ...(payCycleId ? { payCycleId } : {}) }
-        const found = await payRuns.list(reader, { partnerId: request.partner.id, filter, page })
+        const found = await payRuns.list(reader, { partnerId: request.partner.id, filter, page, cursor })
         return { status: 200, body: { payRuns: found.payRuns.map(onWire), total: found.total, ...page } }
       }),
   )

@@ -60,7 +60,7 @@ const get = async (id: string, key = harness.key) =>
   (await harness.call('GET', `/v1/pay/withdrawals/${id}`, { key })).body
 const statusOf = async (id: string) => (await get(id)).status
 const cancel = (id: string, options = {}) => harness.call('POST', `/v1/pay/withdrawals/${id}/cancel`, options)
-const path = async (id: string) => (await get(id)).timeline.map((moment: { status: string }) => moment.status).join(' ')
+const path = async (id: string) => (await get(id)).timeline.map((entry: { status: string }) => entry.status).join(' ')
 const available = async (memberId: string, key = harness.key) =>
   (await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key })).body.available.amount
 const isListed = async (memberId: string) =>
@@ -102,7 +102,7 @@ test('a batch of withdrawals is one log line, and each withdrawal only a debug l
   await payoutTasks(bank)['submit-withdrawals']({ ...context, log })
   const info = logged.filter(({ level }) => level === 30)
   expect(info).toEqual([
-    expect.objectContaining({ msg: 'withdrawals submitted', submitted: 3, heard: 3, paid: 2, failed: 1 }),
+    expect.objectContaining({ msg: 'withdrawals submitted', submitted: 3, reported: 3, paid: 2, failed: 1 }),
   ])
   expect(logged.filter(({ level }) => level === 20)).toHaveLength(3)
 })
@@ -208,7 +208,7 @@ describe('a withdrawal', () => {
     const { id } = await withdraw(6_602)
     afterHold()
     const [payout] = await claim()
-    await tell([payout])
+    await submit([payout])
     harness.clock.advance({ minutes: 5 })
     await run('ask-about-withdrawals')
     expect(await path(id)).toBe('held submitted paid returned')
@@ -302,7 +302,7 @@ describe('a worker that is killed', () => {
   test('between calling and recording pays nothing twice: the bank says that it has paid', async () => {
     const { id, memberId } = await withdraw(5_000)
     afterHold()
-    await tell(await claim())
+    await submit(await claim())
     untilAsked()
     await run('ask-about-withdrawals')
     expect(await path(id)).toBe('held submitted paid')
@@ -329,7 +329,7 @@ describe('a worker that is killed', () => {
   test('while recording changes nothing twice when the bank is polled again', async () => {
     const { id } = await withdraw(5_000)
     afterHold()
-    const reports = await tell(await claim())
+    const reports = await submit(await claim())
     await Promise.all(Array.from({ length: 10 }, () => record(reports)))
     expect(await path(id)).toBe('held submitted paid')
     expect(await booked(id, 'withdrawal.paid')).toHaveLength(1)
@@ -624,7 +624,7 @@ const claim = () =>
       withdrawals.submitDue(tx, { now: context.now(), countMax: 100, nextPollAt: backOffFrom(context.now()) }),
     )
 
-const tell = async (payouts: (withdrawals.Payout | undefined)[]) =>
+const submit = async (payouts: (withdrawals.Payout | undefined)[]) =>
   await bank.submit(
     payouts.flatMap(payout =>
       payout === undefined
@@ -644,7 +644,7 @@ const tell = async (payouts: (withdrawals.Payout | undefined)[]) =>
 let railsMade = 0
 // Through the step that reads reports, from a rail that has only these.
 async function record(reports: Report[]): Promise<void> {
-  const name = `told-${++railsMade}`
+  const name = `rail-${++railsMade}`
   await run('read-rail-reports', {
     ...bank,
     name,

@@ -57,7 +57,7 @@ export type Payment = {
 
 export type Outcome = 'pending' | 'paid' | 'failed' | 'returned' | 'unknown'
 
-/** What a rail says about a payment. `returned` means that it had been paid. */
+/** A rail’s report about a payment. `returned` means that it had been paid. */
 export type Report = {
   reference: string
   outcome: Outcome

@@ -87,7 +87,7 @@ async function submit(context: TaskContext, rail: Rail, payouts: withdrawals.Pay
   }))
   const reports = await call(context, rail, 'submit', signal => rail.submit(payments, signal))
   if (reports === null) return false
-  await record(context, rail, reports, { submitted: payments.length, heard: reports.length })
+  await record(context, rail, reports, { submitted: payments.length, reported: reports.length })
   return true
 }
 
@@ -123,7 +123,7 @@ async function record(
   context: TaskContext,
   rail: Rail,
   reports: Report[],
-  submission?: { submitted: number; heard: number },
+  submission?: { submitted: number; reported: number },
 ): Promise<void> {
   const { log } = context
   const failures: unknown[] = []

@@ -18,6 +18,7 @@ import { addDays, dayIn, startOfDay } from '../time.ts'
 import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
 import { applyBankReport, submitDue } from '../withdrawals/withdrawals.ts'
+import { setUncheckedAccount } from './unchecked-account.ts'
 
 const partnerName = 'Acme Couriers'
 
@@ -309,10 +310,10 @@ async function applyFinalStates(
   { partner, team, now }: { partner: Partner; team: Team; now: Date },
 ): Promise<void> {
   for (const { demo, memberId } of team) {
-    if (demo.stays === 'inactive') await members.remove(tx, { partner, memberId, now })
+    if (demo.stays === 'inactive') await members.change(tx, { partner, command: { type: 'Offboard', memberId }, now })
     const account = accountOf(demo)
     if (demo === failing && account !== null) {
-      await members.setUncheckedAccount(tx, { partnerId: partner.id, memberId, account, now })
+      await setUncheckedAccount(tx, { partnerId: partner.id, memberId, account, now })
     }
   }
 }

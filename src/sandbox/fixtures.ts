@@ -72,7 +72,7 @@ export async function make(
       return { id: await member({ isActive: false }), email }
     case 'inactiveMember': {
       const memberId = await member()
-      await members.remove(tx, { partner, memberId, now })
+      await members.change(tx, { partner, command: { type: 'Offboard', memberId }, now })
       return { id: memberId, email }
     }
     case 'accountlessMember': {

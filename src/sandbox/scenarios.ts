@@ -158,13 +158,18 @@ async function inviteMany(tx: Tx, { partner, now }: { partner: Partner; now: Dat
 
 /** Pays the members of the scenario with many, once they are invited. Idempotent. */
 export async function payMany(tx: Tx, { partner, now }: { partner: Partner; now: Date }): Promise<void> {
-  const runs = await payRuns.list(tx, { partnerId: partner.id, filter: {}, page: { skip: 0, take: 1 } })
+  const runs = await payRuns.list(tx, {
+    partnerId: partner.id,
+    filter: {},
+    page: { skip: 0, take: 1 },
+    cursor: undefined,
+  })
   if (runs.total > 0) return
   const lines: { memberId: string; amount: bigint; currency: 'GBP' }[] = []
   for (let skip = 0; ; skip += 1_000) {
     const page = await members.list(tx, { partnerId: partner.id, filter: {}, page: { skip, take: 1_000 } })
     for (const { id, status } of page) {
-      if (status === 'invited') await members.activate(tx, { partner, memberId: id, now })
+      if (status === 'invited') await members.change(tx, { partner, command: { type: 'Activate', memberId: id }, now })
       lines.push({ memberId: id, amount: payOfMany, currency: 'GBP' })
     }
     if (page.length < 1_000) break

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { pageFields, pageOf, pageQuery } from '../http/list.ts'
+import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read } from '../http/with-idempotency.ts'
@@ -64,7 +64,7 @@ export function statementRoutes(app: App, { db }: ApiContext): void {
         tag: 'Members',
         summary: 'Get a member’s statement',
         description:
-          'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging, pass the `asOf` of the first page, so that new lines do not shift the pages.',
+          'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the answer is `NotFound`.',
         params: Type.Object({ memberId: Id('member') }),
         query: Type.Object(
           {
@@ -78,11 +78,12 @@ export function statementRoutes(app: App, { db }: ApiContext): void {
               Type.Unsafe<Currency>({ ...CurrencyCode, description: 'Default: the member’s currency.' }),
             ),
             ...pageQuery,
+            ...cursorQuery('transfer'),
           },
           strict,
         ),
         success: { status: 200, description: 'One page of the statement.', schema: MemberStatement },
-        problems: ['MemberNotFound'],
+        problems: ['MemberNotFound', 'NotFound'],
       }),
     },
     async (request, reply) =>
@@ -90,10 +91,17 @@ export function statementRoutes(app: App, { db }: ApiContext): void {
         const { partner, now, params, query } = request
         const about = { partnerId: partner.id, memberId: params.memberId }
         const page = pageOf(query)
+        const cursor = cursorOf(query)
         const asOf = query.asOf === undefined ? now : parseInstant(query.asOf, { decimals: 'down' })
         const paidIn = await members.currencyOf(reader, about)
         const currency = query.currency ?? paidIn
-        const { opening, closing, lines, hasMore } = await readStatement(reader, { ...about, currency, asOf, page })
+        const { opening, closing, lines, hasMore } = await readStatement(reader, {
+          ...about,
+          currency,
+          asOf,
+          page,
+          cursor,
+        })
         const body = {
           memberId: params.memberId,
           asOf: asOf.toISOString(),

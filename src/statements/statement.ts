@@ -1,3 +1,4 @@
+import { type Cursor, newestFirst, readingOrder, unknownCursor } from '../database/cursor.ts'
 import { type Page, type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../money.ts'
 
@@ -27,6 +28,7 @@ export type Statement = { opening: MemberBalance; closing: MemberBalance; lines:
  *
  * Reads backwards from the newest line, because the stored balance is the newest.
  * @param asOf inclusive
+ * @throws Problem `NotFound` if the cursor is not a line of this statement
  */
 export async function readStatement(
   db: Reader,
@@ -36,8 +38,18 @@ export async function readStatement(
     currency,
     asOf,
     page,
-  }: { partnerId: string; memberId: string; currency: Currency; asOf: Date; page: Page },
+    cursor,
+  }: {
+    partnerId: string
+    memberId: string
+    currency: Currency
+    asOf: Date
+    page: Page
+    cursor?: Cursor | undefined
+  },
 ): Promise<Statement> {
+  const beyond = cursor === undefined ? sql`` : await beyondSql(db, { partnerId, memberId, currency, cursor })
+  const order = sql.raw(readingOrder(cursor))
   const { rows } = await sql<Row>`
     with booked as (
       select t.id, t.movement_id, t.reason, t.created_at, t.member_sequence,
@@ -57,9 +69,10 @@ export async function readStatement(
     select id, movement_id, reason, created_at, available, owed, available_after, owed_after
       from balanced
      where member_sequence <= (select max(member_sequence) from booked where created_at <= ${asOf})
-     order by member_sequence desc
+           ${beyond}
+     order by member_sequence ${order}
     offset ${page.skip} limit ${page.take + 1}`.execute(db)
-  const lines = rows.slice(0, page.take).map(toLine)
+  const lines = newestFirst(rows.slice(0, page.take), cursor).map(toLine)
   const [newest, oldest] = [lines[0], lines.at(-1)]
   return {
     opening: oldest === undefined ? nothing : before(oldest),
@@ -67,6 +80,26 @@ export async function readStatement(
     lines,
     hasMore: rows.length > page.take,
   }
+}
+
+async function beyondSql(
+  db: Reader,
+  {
+    partnerId,
+    memberId,
+    currency,
+    cursor,
+  }: { partnerId: string; memberId: string; currency: Currency; cursor: Cursor },
+) {
+  const { rows } = await sql<{ memberSequence: bigint }>`
+    select member_sequence from ledger_transfers
+     where partner_id = ${partnerId} and id = ${cursor.id} and member_id = ${memberId} and currency = ${currency}
+       and member_sequence is not null`.execute(db)
+  const [found] = rows
+  if (found === undefined) throw unknownCursor(cursor)
+  return cursor.side === 'after'
+    ? sql`and member_sequence < ${found.memberSequence}`
+    : sql`and member_sequence > ${found.memberSequence}`
 }
 
 const nothing: MemberBalance = { available: 0n, owed: 0n }

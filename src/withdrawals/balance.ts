@@ -8,7 +8,7 @@ import type { Tier } from '../tiers/rules.ts'
 import { readFacts } from './facts.ts'
 import { suspensionReason } from './rules.ts'
 
-/** What a member can withdraw in the open pay cycle, and within which limits. */
+/** The amount that a member can withdraw in the open pay cycle, and its limits. */
 export type Balance = {
   tier: Tier
   available: bigint

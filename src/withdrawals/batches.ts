@@ -1,6 +1,5 @@
 import { Batches } from '../batch.ts'
 import type { BatchDb, Db } from '../database/database.ts'
-import { setRouting } from '../database/one-partner.ts'
 import type { Replay } from '../idempotency/idempotency.ts'
 import type { Lanes } from '../lanes.ts'
 import { type Completed, type Completion, completeAll } from './completions.ts'
@@ -24,7 +23,6 @@ export function withdrawalBatches({
   hasRail: boolean
   lanes?: Lanes
 }) {
-  setRouting(lanes)
   const dbFor = ({ waits }: { waits: boolean }) => (waits ? db : batchDb)
   const creations = new Batches<intents.NewIntent, Intent | Replay>(
     (commands, context) => intents.createAll(dbFor(context), commands, { hasRail }),

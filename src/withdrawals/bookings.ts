@@ -5,7 +5,7 @@ import type { WithdrawalStatus } from './lifecycle.ts'
 type Booked = {
   memberId: string
   currency: Currency
-  /** What reaches the member's account. */
+  /** Reaches the member's account. */
   netAmount: bigint
   /** The two fees; at least one of them is zero. */
   fee: bigint

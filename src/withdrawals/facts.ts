@@ -15,7 +15,7 @@ type Row = AccountColumns &
     place: number
     paused: boolean
     floor: bigint | null
-    isNotedLow: boolean
+    isAlerted: boolean
     payCycleId: string | null
     memberId: string | null
     status: MemberFacts['status']
@@ -37,7 +37,7 @@ export async function readFacts<A extends Asked>(
   { hasRail }: { hasRail: boolean },
 ): Promise<(A & { facts: Facts })[]> {
   const { rows } = await cachedSql<Row>`
-    select a.place::integer, p.paused, l.floor, l.low_since is not null as is_noted_low,
+    select a.place::integer, p.paused, l.floor, l.low_since is not null as is_alerted,
            c.id as pay_cycle_id,
            m.id as member_id, m.status, m.account_holder, m.sort_code, m.account_number, m.iban,
            t.name as tier, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
@@ -148,7 +148,7 @@ function toFacts(
   { hasRail, free, count }: { hasRail: boolean; free: bigint | undefined; count: Count | undefined },
 ): Facts {
   const { paused, floor, payCycleId } = row
-  const float = floor === null || free === undefined ? null : { floor, free, isNotedLow: row.isNotedLow }
+  const float = floor === null || free === undefined ? null : { floor, free, isAlerted: row.isAlerted }
   if (row.memberId === null) return { hasRail, paused, float, payCycleId, member: null }
   const tier: Tier = {
     name: row.tier,

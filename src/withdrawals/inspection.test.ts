@@ -31,7 +31,7 @@ test('a withdrawal is stuck when its step is five minutes overdue or polling the
   harness.clock.advance({ minutes: 5, seconds: 29 })
   expect(await stuck()).toEqual([])
   harness.clock.advance({ seconds: 2 })
-  expect(await stuck()).toEqual([[withdrawalId, 'no worker takes it to the bank']])
+  expect(await stuck()).toEqual([[withdrawalId, 'no worker submits it']])
   expect((await countUnfinished(harness.db, harness.clock.now())).held).toMatchObject({ count: 1, stuck: 1 })
 
   const now = harness.clock.now()
@@ -41,7 +41,7 @@ test('a withdrawal is stuck when its step is five minutes overdue or polling the
   expect(await stuck()).toEqual([])
   expect((await countUnfinished(harness.db, now)).submitted).toMatchObject({ count: 1, stuck: 0 })
   harness.clock.advance({ minutes: 15 })
-  expect(await stuck()).toEqual([[withdrawalId, 'no worker asks the bank']])
+  expect(await stuck()).toEqual([[withdrawalId, 'no worker polls the bank']])
   for (let round = 0; round < 8; round++) {
     harness.clock.advance({ minutes: 60 })
     await harness.db.transaction().execute(tx =>
@@ -52,7 +52,7 @@ test('a withdrawal is stuck when its step is five minutes overdue or polling the
       }),
     )
   }
-  expect(await stuck()).toEqual([[withdrawalId, 'the bank says nothing final']])
+  expect(await stuck()).toEqual([[withdrawalId, 'the bank gives no final report']])
 
   const about = { partnerId: harness.partner.id, withdrawalId, outcome: 'paid', reason: null } as const
   await harness.db.transaction().execute(tx => withdrawals.applyBankReport(tx, { ...about, now: harness.clock.now() }))

@@ -12,7 +12,7 @@ import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
 const overdueMs = 5 * 60_000
 
 /** Why a withdrawal is stuck. */
-type StuckBecause = 'no worker takes it to the bank' | 'no worker asks the bank' | 'the bank says nothing final'
+type StuckBecause = 'no worker submits it' | 'no worker polls the bank' | 'the bank gives no final report'
 
 export type Inspected = Withdrawal & {
   partnerId: string
@@ -80,7 +80,7 @@ export async function countUnfinished(db: Reader, now: Date): Promise<Unfinished
   return { held: of('held'), submitted: of('submitted') }
 }
 
-/** What a member could withdraw now, and why not. */
+/** The amount that a member could withdraw now, and the rule that prevents it. */
 export type WithdrawalEligibility = {
   tier: Tier
   available: bigint
@@ -125,6 +125,6 @@ async function select(
 }
 
 function becauseOf({ status, attempts }: { status: WithdrawalStatus; attempts: number }): StuckBecause {
-  if (status === 'held') return 'no worker takes it to the bank'
-  return attempts > attemptsQuietMax ? 'the bank says nothing final' : 'no worker asks the bank'
+  if (status === 'held') return 'no worker submits it'
+  return attempts > attemptsQuietMax ? 'the bank gives no final report' : 'no worker polls the bank'
 }

@@ -7,6 +7,7 @@ import { Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
+import { lockOfMembers } from '../members/locks.ts'
 import { type Money, toWire } from '../money.ts'
 import { inScope, type Scope } from '../tasks.ts'
 import { addMinutes } from '../time.ts'
@@ -156,7 +157,7 @@ export async function countOpen(
 }
 
 /**
- * Locks intents and their members, in member order, member first. Everything that moves a member's money takes that lock.
+ * Locks intents and their members, in one statement and in the lock order of `lockMembers`.
  * @param waits whether to wait for rows that are locked; if not, they are skipped
  * @returns for each that was asked for, in order: the intent, `missing` or, without waiting, `held`
  */
@@ -165,7 +166,9 @@ export async function lockAll(
   asked: { partnerId: string; intentId: string }[],
   { waits }: { waits: boolean },
 ): Promise<(Intent | 'missing' | 'held')[]> {
-  const onLocked = waits ? cachedSql`` : cachedSql`skip locked`
+  const [lockOfMember, lockOfIntent] = waits
+    ? [lockOfMembers.waiting, cachedSql`for update of i`]
+    : [lockOfMembers.skipping, cachedSql`for update of i skip locked`]
   const { rows } = await cachedSql<Row & { partnerId: string }>`
     select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.amount as gross_amount, i.net as net_amount, i.fee, i.employer_fee,
            i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
@@ -173,9 +176,7 @@ export async function lockAll(
              as asked (partner_id, id)
       join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id ${onOnePartner('i', asked)}
       join members m on m.partner_id = i.partner_id and m.id = i.member_id ${onOnePartner('m', asked)}
-     order by m.partner_id, m.id, i.id
-       for no key update of m ${onLocked}
-       for update of i ${onLocked}`.execute(tx)
+     ${lockOfMember} ${lockOfIntent}`.execute(tx)
   const held = new Map(rows.map(({ partnerId, ...row }) => [`${partnerId} ${row.id}`, toIntent(row)]))
   const nameOf = (each: { partnerId: string; intentId: string }) => `${each.partnerId} ${each.intentId}`
   const rest = asked.filter(each => !held.has(nameOf(each)))

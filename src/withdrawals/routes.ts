@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
 import type { ProblemName } from '../errors.ts'
-import { pageOf, pageQuery } from '../http/list.ts'
+import { cursorOf, cutPage, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
 import type { ApiContext, App } from '../http/server.ts'
@@ -244,7 +244,7 @@ export function withdrawalRoutes(app: App, context: ApiContext): void {
         tag,
         summary: 'List withdrawals',
         description:
-          'Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back.',
+          'Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back. If `after` or `before` is unknown, the answer is `NotFound`.',
         query: WithdrawalQuery,
         success: {
           status: 200,
@@ -255,12 +255,14 @@ export function withdrawalRoutes(app: App, context: ApiContext): void {
             schema: WithdrawalsWithStatus,
           },
         },
+        problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { fromDate, toDate, memberId, payCycleId, statuses } = request.query
         const page = pageOf(request.query)
+        const cursor = cursorOf(request.query)
         const filter = {
           ...(memberId === undefined ? {} : { memberId }),
           ...(payCycleId === undefined ? {} : { payCycleId }),
@@ -273,12 +275,12 @@ export function withdrawalRoutes(app: App, context: ApiContext): void {
           filter,
           // One more than asked for, to tell whether there is more.
           page: { skip: page.skip, take: page.take + 1 },
+          cursor,
         }
-        const bodyOf = (rows: object[]) => ({
-          withdrawals: rows.slice(0, page.take),
-          hasMore: rows.length > page.take,
-          ...page,
-        })
+        const bodyOf = (found: object[]) => {
+          const { rows, hasMore } = cutPage(found, { take: page.take, cursor })
+          return { withdrawals: rows, hasMore, ...page }
+        }
         if (!prefersRepresentation(request)) {
           return { status: 200, body: bodyOf((await withdrawals.list(reader, listing)).map(itemBody)) }
         }
@@ -363,7 +365,7 @@ export function withdrawalRoutes(app: App, context: ApiContext): void {
         const page = pageOf(request.query)
         await members.requireMember(reader, { partnerId, memberId })
         const filter = { memberId }
-        const found = await withdrawals.list(reader, { partnerId, filter, page })
+        const found = await withdrawals.list(reader, { partnerId, filter, page, cursor: undefined })
         const total = await withdrawals.count(reader, { partnerId, filter })
         return { status: 200, body: { withdrawals: found.map(memberItemBody), ...page, total } }
       }),

@@ -159,11 +159,11 @@ test('a batch of completions is decided as if they came one after the other', ()
       }))
       // What each member has left, what is free, and whether its fall was noted: kept by hand, one completion at a time.
       const left = new Map<string, { available: bigint; count: number }>()
-      let isNotedLow = false
+      let isAlerted = false
       const factsOf = (memberId: string, asLoaded: boolean): Facts => {
         const is = (asLoaded ? undefined : left.get(memberId)) ?? { available, count: 0 }
         const watched =
-          floor === null ? null : { floor, free: asLoaded ? start : free, isNotedLow: !asLoaded && isNotedLow }
+          floor === null ? null : { floor, free: asLoaded ? start : free, isAlerted: !asLoaded && isAlerted }
         const known = { ...member, id: memberId, tier: { ...tier, withdrawalsPerDay }, available: is.available }
         return {
           ...facts,
@@ -179,8 +179,8 @@ test('a batch of completions is decided as if they came one after the other', ()
         const is = left.get(intent.memberId) ?? { available, count: 0 }
         left.set(intent.memberId, { available: is.available - intent.grossAmount, count: is.count + 1 })
         free -= intent.netAmount
-        const crossesFloor = floor !== null && !isNotedLow && free < floor
-        isNotedLow ||= crossesFloor
+        const crossesFloor = floor !== null && !isAlerted && free < floor
+        isAlerted ||= crossesFloor
         return { balanceAfter: is.available - intent.grossAmount, crossesFloor }
       })
       const decided = decideCompletions(all.map(each => ({ ...each, facts: factsOf(each.intent.memberId, true) })))

@@ -19,8 +19,8 @@ export type Facts = {
   member: MemberFacts | null
 }
 
-/** In minor units. `isNotedLow`: the low-float alert is raised. */
-type FloatFacts = { free: bigint; floor: bigint; isNotedLow: boolean }
+/** In minor units. `isAlerted`: the low-float alert is raised. */
+type FloatFacts = { free: bigint; floor: bigint; isAlerted: boolean }
 
 export type MemberFacts = {
   id: string
@@ -34,7 +34,7 @@ export type MemberFacts = {
   withdrawalsThisCycle: number
 }
 
-/** What a member sees before confirming: `grossAmount` leaves their pay, `netAmount` reaches their account. */
+/** A quote, as the member sees it before confirming: `grossAmount` leaves their pay, `netAmount` reaches their account. */
 export type Quote = {
   memberId: string
   payCycleId: string
@@ -150,7 +150,7 @@ function memberAfter(member: MemberFacts, { grossAmount }: Intent): MemberFacts 
 }
 
 function floatAfter(float: FloatFacts, { netAmount }: Intent): FloatFacts {
-  return { ...float, free: float.free - netAmount, isNotedLow: float.isNotedLow || crossesFloor(float, netAmount) }
+  return { ...float, free: float.free - netAmount, isAlerted: float.isAlerted || crossesFloor(float, netAmount) }
 }
 
 /**
@@ -170,7 +170,7 @@ export function suspensionReason({
 
 /** Whether paying out `netAmount` takes the float below its floor while the low-float alert is not raised yet. */
 function crossesFloor(float: FloatFacts | null, netAmount: bigint): boolean {
-  return float !== null && !float.isNotedLow && float.free - netAmount < float.floor
+  return float !== null && !float.isAlerted && float.free - netAmount < float.floor
 }
 
 /** An intent counts as expired from its time on, even before the worker has marked it. */

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { AccountDetails } from '../bank-accounts/schema.ts'
-import { pageFields, pageQuery, totalField } from '../http/list.ts'
+import { cursorQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
 import { termFields } from '../tiers/schema.ts'
@@ -13,7 +13,7 @@ const strict = { additionalProperties: false }
 export const NewWithdrawalIntent = Type.Object(
   {
     memberId: Id('member', 'The member who receives the money.'),
-    // Zero and less are refused as `AmountBelowLowerLimit`, which tells the limit.
+    // Zero and less are refused as `AmountBelowLowerLimit`, whose message has the limit.
     amount: Type.Unsafe<Static<typeof SignedMoney>>({
       ...SignedMoney,
       title: 'RequestedMoney',
@@ -228,6 +228,7 @@ export const WithdrawalQuery = Type.Object(
       }),
     ),
     ...pageQuery,
+    ...cursorQuery('withdrawal'),
   },
   strict,
 )

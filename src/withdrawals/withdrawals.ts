@@ -1,10 +1,12 @@
 import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
+import { type Cursor, isBeyond, locate, newestFirst, type Position, readingOrder } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { lockMembers } from '../members/locks.ts'
 import { type Currency, type Money, toWire } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
@@ -193,24 +195,19 @@ async function transition(
   await events.emit(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
 }
 
-// The lock order is the same everywhere: cycle, member, withdrawal, books.
 async function lockToReturnFunds(
   tx: Tx,
   { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string },
 ): Promise<Locked> {
   const { memberId } = await select(tx, { partnerId, withdrawalId }).executeTakeFirstOrThrow(notFound)
   const open = await payCycles.holdOpen(tx, partnerId)
-  await lockMember(tx, { partnerId, memberId })
+  await lockMembers(tx, { partnerId, memberIds: [memberId] })
   return { ...(await lock(tx, { partnerId, withdrawalId })), openCycleId: open?.id ?? null }
 }
 
 async function lock(tx: Tx, { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }): Promise<Locked> {
   const row = await select(tx, { partnerId, withdrawalId }).forUpdate().executeTakeFirstOrThrow(notFound)
   return { ...row, openCycleId: null }
-}
-
-async function lockMember(tx: Tx, { partnerId, memberId }: { partnerId: string; memberId: string }): Promise<void> {
-  await sql`select from members where partner_id = ${partnerId} and id = ${memberId} for no key update`.execute(tx)
 }
 
 function select(db: Reader, { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }) {
@@ -367,11 +364,15 @@ export type Filter = {
   statuses?: WithdrawalStatus[]
 }
 
-type Listing = { partnerId: string; filter: Filter; page: Page }
+type Listing = { partnerId: string; filter: Filter; page: Page; cursor: Cursor | undefined }
 
-/** Newest first. `from` is inclusive, `before` exclusive. */
+/**
+ * Newest first. `from` is inclusive, `before` exclusive.
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
 export async function list(db: Reader, listing: Listing): Promise<Withdrawal[]> {
-  return await pageOf(db, listing).execute()
+  const position = await locate(db, 'withdrawals', listing)
+  return newestFirst(await pageOf(db, listing, position).execute(), position)
 }
 
 /** Like `list`, with when and why each withdrawal entered its status. */
@@ -379,8 +380,9 @@ export async function listWithChanges(
   db: Reader,
   listing: Listing,
 ): Promise<(Withdrawal & { changedAt: Date; reason: string | null })[]> {
-  return await db
-    .selectFrom(pageOf(db, listing).select('reason').as('w'))
+  const position = await locate(db, 'withdrawals', listing)
+  const rows = await db
+    .selectFrom(pageOf(db, listing, position).select('reason').as('w'))
     .select([
       'id',
       'memberId',
@@ -397,13 +399,16 @@ export async function listWithChanges(
       sql<Date>`(select e.created_at from events e where e.partner_id = ${listing.partnerId} and e.resource_id = w.id
                   order by e.sequence desc limit 1)`.as('changedAt'),
     )
-    .orderBy('createdAt', 'desc')
-    .orderBy('id', 'desc')
+    .orderBy('createdAt', readingOrder(position))
+    .orderBy('id', readingOrder(position))
     .execute()
+  return newestFirst(rows, position)
 }
 
-function pageOf(db: Reader, { partnerId, filter, page }: Listing) {
-  return filtered(db, { partnerId, filter })
+function pageOf(db: Reader, { partnerId, filter, page }: Listing, position: Position | undefined) {
+  const order = readingOrder(position)
+  const all = filtered(db, { partnerId, filter })
+  return (position === undefined ? all : all.where(isBeyond(position)))
     .select([
       'id',
       'memberId',
@@ -415,8 +420,8 @@ function pageOf(db: Reader, { partnerId, filter, page }: Listing) {
       'fee',
       'createdAt',
     ])
-    .orderBy('createdAt', 'desc')
-    .orderBy('id', 'desc')
+    .orderBy('createdAt', order)
+    .orderBy('id', order)
     .offset(page.skip)
     .limit(page.take)
 }

@@ -14,16 +14,30 @@ export type Findings = {
   ghost: string[]
   /** Ledger entries that do not match the pay runs, withdrawals and cycles they follow from. */
   books: string[]
+  /** Events that the webhook endpoint has not accepted, or deliveries that were recorded but not made. */
+  undelivered: string[]
 }
 
-export async function audit(databaseUrl: string, log: RequestRecord[]): Promise<Findings> {
+export async function audit(
+  databaseUrl: string,
+  log: RequestRecord[],
+  accepted: ReadonlySet<string>,
+): Promise<Findings> {
   const rows = await read(databaseUrl)
   return {
     lost: [...lostOf(rows, log), ...contradictsBank(rows)],
     duplicated: [...conflictingAnswers(log), ...duplicatedOf(rows)],
     ghost: ghostsOf(rows, log),
     books: booksOf(rows),
+    undelivered: undeliveredOf(rows, accepted),
   }
+}
+
+function undeliveredOf({ deliveries }: Rows, accepted: ReadonlySet<string>): string[] {
+  return deliveries.flatMap(({ event_id, type, state }) => [
+    ...(accepted.has(event_id) ? [] : [`${type} ${event_id} was never accepted by the webhook endpoint`]),
+    ...(state === 'delivered' ? [] : [`the delivery of ${type} ${event_id} is ${state ?? 'missing'}`]),
+  ])
 }
 
 // bigint columns arrive as text and are parsed to bigint.
@@ -63,6 +77,7 @@ type Balance = { partner_id: Id; member_id: Id; currency: string; available: big
 type Cycle = { partner_id: Id; id: Id; start_date: string; end_date: string; day_after: string; status: string }
 type Key = { partner_id: Id; key: string; status: number; body: string }
 type Event = { resource_id: Id; type: string; sequence: number }
+type Delivery = { event_id: Id; type: string; state: string | null }
 type Payment = {
   reference: string
   behaviour: string
@@ -107,6 +122,14 @@ async function read(databaseUrl: string) {
       keys: await all<Key>('select partner_id, key, status, body from idempotency_keys'),
       events: await all<Event>(
         `select resource_id, type, sequence from events where type ~ '^(withdrawal|intent|pay_run)[.]' order by resource_id, sequence`,
+      ),
+      // Every event since the endpoint was created, with its delivery, if it has one.
+      deliveries: await all<Delivery>(
+        `select e.id as event_id, e.type, d.state
+           from events e join webhook_endpoints w on w.partner_id = e.partner_id
+           left join webhook_deliveries d
+             on d.partner_id = e.partner_id and d.endpoint_id = w.id and d.event_id = e.id
+          where e.position is null or e.position > w.since_position order by e.id`,
       ),
       payments: await all<Payment>(
         `select p.reference, p.behaviour, p.amount, p.currency,

@@ -10,11 +10,12 @@ import { createPartners, endCycle } from './partners.ts'
 import { createPostgres } from './postgres.ts'
 import { keepRunning, runCommand } from './program.ts'
 import { randomOf } from './random.ts'
+import { startReceiver, subscribe } from './receiver.ts'
 import { type Kills, killRepeatedly } from './storm.ts'
 import { until } from './until.ts'
 
 // Repeatedly kills two APIs, two workers and a PostgreSQL while clients of three partners send requests and retry them.
-// Then drains all work, and audits the database against the responses that the clients received. The seed determines the
+// Then drains all work, and audits the database against the responses that the clients and the webhooks that a receiver got. The seed determines the
 // kills and the requests; how they interleave depends on the machine.
 const { seed, kills, keeps } = readOptions()
 // How long clients may go on retrying after the last kill.
@@ -36,12 +37,14 @@ await runCommand(databaseUrl, ['migrate'], { DATABASE_OWNER_URL: postgres.ownerU
 const processes = (['API', 'worker'] as const).flatMap(role =>
   [1, 2].map(number => keepRunning(`${role}-${number}`, role, { databaseUrl, logs })),
 )
+const receiver = await startReceiver(randomOf(seed, 'receiver'))
 let isSound = false
 try {
   isSound = await crash()
 } finally {
   await Promise.all(processes.map(each => each.stop()))
   await postgres.stop()
+  await receiver.stop()
   if (isSound && !keeps) rmSync(folder, { recursive: true })
   else console.log(`seed ${seed}: logs and data are in ${folder}`)
 }
@@ -65,7 +68,7 @@ async function crash(): Promise<boolean> {
     () => [],
     error => [`openwage ledger verify: ${error.stdout} ${error.stderr}`],
   )
-  const findings = { ...(await audit(databaseUrl, log)), verify, unfinished, exited }
+  const findings = { ...(await audit(databaseUrl, log, receiver.accepted)), verify, unfinished, exited }
   laps.push(Date.now())
   print({ log, kills, findings, seconds: laps.slice(1).map((lap, index) => (lap - (laps[index] ?? 0)) / 1_000) })
   return Object.values(findings).every(found => found.length === 0)
@@ -75,6 +78,7 @@ async function crash(): Promise<boolean> {
 async function runStorm(log: RequestRecord[]): Promise<Kills> {
   await until(() => processes.every(each => each.isReady()), 'all processes are ready')
   const partners = await createPartners(databaseUrl, processes[0]?.address() ?? 'nowhere')
+  for (const partner of partners) await subscribe(processes[0]?.address() ?? 'nowhere', partner, receiver.url)
   let serial = 0
   let endedAt: number | undefined
   const simulation: Simulation = {
@@ -120,6 +124,7 @@ function print({ log, kills, findings, seconds }: Report): void {
     acknowledged: `${count(isA('acknowledged'))}, of which ${count(({ replayed }) => replayed)} by an attempt without a response`,
     refused: count(isA('refused')),
     unknown: count(isA('unknown')),
+    webhooks: `${receiver.accepted.size} events accepted, in ${receiver.requests()} requests`,
     'status 500': log.reduce((sum, { serverErrors }) => sum + serverErrors, 0),
     ...Object.fromEntries(Object.entries(findings).map(([kind, found]) => [kind, found.length])),
   }

@@ -30,7 +30,14 @@ const unfinished = `
    union all
   select r.reference, 'the bank says ' || r.outcome from simulated_bank_reports r
     left join withdrawals w on w.id = r.reference
-   where r.outcome = 'returned' and w.status is distinct from 'returned'`
+   where r.outcome = 'returned' and w.status is distinct from 'returned'
+   union all
+  select event_id, 'delivery ' || state from webhook_deliveries where state = 'pending'
+   union all
+  select e.id, 'not fanned out' from events e join webhook_endpoints w on w.partner_id = e.partner_id
+   where (e.position is null or e.position > w.since_position)
+     and not exists (select from webhook_deliveries d
+                      where d.partner_id = e.partner_id and d.endpoint_id = w.id and d.event_id = e.id)`
 
 /**
  * Runs one worker until all work is finished, in rounds that each set its clock some hours further ahead.

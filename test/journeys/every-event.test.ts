@@ -10,6 +10,7 @@ import type { Tasks } from '../../src/tasks.ts'
 import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
+import { deliveryOf, startReceiver } from '../receiver.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -94,6 +95,20 @@ test('every event type is emitted in its declared shape, with amounts as Money',
   await work()
   await call('POST', `/v1/pay/cycles/${payCycle.id}/settlement`, { body: { deductions: [] } })
 
+  const receiver = await startReceiver()
+  const delivery = deliveryOf(harness)
+  const { id: webhookId } = (await call('POST', '/v1/webhooks', { body: { url: receiver.url, types: ['member.*'] } }))
+    .body
+  receiver.answerWith(410)
+  await call('PUT', `/v1/members/${memberId}`, { body })
+  await delivery.deliverDue()
+  await call('PATCH', `/v1/webhooks/${webhookId}`, { body: { enabled: true } })
+  receiver.answerWith(200)
+  await call('DELETE', `/v1/members/${memberId}`)
+  await delivery.deliverDue()
+  await delivery.stop()
+  await receiver.stop()
+
   // The harness checks every answer against openapi.json, so each event has exactly one of the declared shapes.
   const { events, hasMore } = (await call('GET', `/v1/events?take=1000${start === null ? '' : `&after=${start}`}`)).body
   expect(hasMore).toBe(false)
@@ -103,5 +118,6 @@ test('every event type is emitted in its declared shape, with amounts as Money',
   expect(dataOf('intent.expired')).toMatchObject({ memberId, ...quoted })
   expect(dataOf('withdrawal.failed')).toMatchObject({ withdrawalId: failed, ...quoted, reason: 'AC04' })
   expect(dataOf('float.low')).toEqual({ free: gbp(-9_800), floor: gbp(1_000) })
+  expect(dataOf('webhook.disabled')).toEqual({ webhookId, reason: 'gone' })
   expect(dataOf('member.updated')).toEqual({ memberId, status: 'active', changed: ['firstName', 'gender'] })
 })

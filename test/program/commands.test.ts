@@ -1,12 +1,27 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterEach, expect, test, vi } from 'vitest'
-import { type Environment, get, newDatabase, newDataDir, openwage, start, tamper, tidyUp } from './program.ts'
+import {
+  baseEnvironment,
+  type Environment,
+  get,
+  newDatabase,
+  newDataDir,
+  openwage,
+  openwageProcess,
+  serve,
+  tamper,
+  tidyUp,
+} from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
 test('an operator can create a partner, a tier and a key that works until it is revoked', async () => {
-  const database = await newDatabase()
-  const service = await start(database, ['--api'])
+  const database = await newDatabase({ hasDemo: true })
+  const service = await serve(database)
   const partner = await created(['partner', 'create', 'Created By Hand'], database)
   await created(
     ['tier', 'set', partner.id, 'Silver', '--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000'],
@@ -38,8 +53,8 @@ test('migrate is safe to repeat and to run concurrently, and commands that need 
 })
 
 test('ledger verify passes on what the service has booked, and names a row that was tampered with', async () => {
-  const database = await newDatabase()
-  await (await start(database)).stop()
+  const database = await newDatabase({ hasDemo: true })
+  await (await serve(database)).stop()
   expect(await openwage(['ledger', 'verify'], database)).toMatchObject({ code: 0, stderr: '' })
 
   const [changed] = await tamper(
@@ -48,7 +63,7 @@ test('ledger verify passes on what the service has booked, and names a row that 
       where member_id = (select min(member_id) from ledger_balances where available > 0)
       returning member_id, available`,
   )
-  const mismatch = await openwage(['ledger', 'verify'], database)
+  const mismatch = await openwageProcess(['ledger', 'verify'], database)
   expect(mismatch.code).toBe(3)
   expect(mismatch.stdout).toMatch(
     new RegExp(`BROKEN.*\n.*${String(changed?.member_id)}.* found available ${String(changed?.available)}, owed 0`),
@@ -81,6 +96,8 @@ test('invalid usage exits with code 2 and a one-line message', async () => {
     ['partner', 'create', ''],
     ['partner', 'create', 'Acme', '--time-zone', 'Mars/Base'],
     ['tier', 'set', 'par_x', 'Gold'],
+    ['withdrawal', 'list', '--before', 'xxx'],
+    ['audit', '--before', 'w_01kah4pzc5e4r8v2m6t0x9y3bd'],
     ['tier', 'set', 'par_x', 'Gold', '--currency', 'GBP', '--lower-limit', '10.00', '--upper-limit', '20000'],
   ]
   for (const { args, code, stdout, stderr } of await allOf(wrong)) {
@@ -90,10 +107,35 @@ test('invalid usage exits with code 2 and a one-line message', async () => {
   }
 })
 
+test('a process exits with the code of its command, and writes results to stdout and reasons to stderr', async () => {
+  const database = await newDatabase()
+  const outcomes = await Promise.all(
+    [['--help'], ['tier', 'set', '--help'], ['partner', 'list'], ['key', 'list', 'par_none'], ['nonsense']].map(args =>
+      openwageProcess(args, database),
+    ),
+  )
+  expect(outcomes).toEqual([
+    { code: 0, stdout: expect.stringMatching(/^Usage: openwage [\s\S]+Exit codes: /), stderr: '' },
+    { code: 0, stdout: expect.stringMatching(/^Usage: openwage tier set /), stderr: '' },
+    { code: 0, stdout: '(none)\n', stderr: '' },
+    { code: 1, stdout: '', stderr: expect.stringMatching(/^openwage: There is no partner par_none; /) },
+    { code: 2, stdout: '', stderr: expect.stringMatching(/^openwage: unknown command 'nonsense'\nAdd --help/) },
+  ])
+})
+
 test('--help exits with code 0', async () => {
   for (const { args, code, stdout, stderr } of await allOf([['--help'], ['tier', 'set', '--help']]))
     expect({ args, code, stderr, isEmpty: stdout === '' }).toEqual({ args, code: 0, stderr: '', isEmpty: false })
 })
+
+if (existsSync('/dev/full')) {
+  test('a command that cannot write its output exits with code 1 and says why', async () => {
+    const script = fileURLToPath(new URL('../../cli/openwage.ts', import.meta.url))
+    const command = ['-c', '"$@" > /dev/full', 'sh', process.execPath, script, '--help']
+    const failure = await promisify(execFile)('sh', command, { env: baseEnvironment }).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: 1, stderr: expect.stringMatching(/^openwage: .*no space left/) })
+  })
+}
 
 test('a monthly cycle cannot be anchored on a day that some months lack', async () => {
   const [refusal] = await allOf([['partner', 'create', 'Acme', '--cycle-anchor', '2026-01-31']], await newDatabase())

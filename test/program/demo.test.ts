@@ -6,14 +6,14 @@ import { type Db, sql } from '../../src/database/database.ts'
 import * as float from '../../src/float/float.ts'
 import { listPartners } from '../../src/partners/partners.ts'
 import { seedDemo } from '../../src/sandbox/demo.ts'
-import { newDatabase, start, tidyUp } from './program.ts'
+import { newDatabase, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
 test('the demo has an open pay cycle and a closed one that can be settled', async () => {
-  const database = await newDatabase()
-  const service = await start(database)
+  const database = await newDatabase({ hasDemo: true })
+  const service = await serve(database)
   const get = async (path: string) => {
     const response = await fetch(`${service.address}${path}`, { headers: { 'x-api-key': service.key } })
     expect(response.status).toBe(200)

@@ -23,8 +23,10 @@ import {
 vi.setConfig({ testTimeout: 60_000 })
 afterAll(tidyUp)
 
+// One folder for the tests that need their own PostgreSQL: creating one takes longer than they do.
+const dataDir = newDataDir()
+
 test('a Ctrl-C that arrives twice, from the terminal and from npm, still stops cleanly and leaves no process', async () => {
-  const dataDir = newDataDir()
   const service = await start({ OPENWAGE_DATA_DIR: dataDir })
   service.child.kill('SIGINT')
   service.child.kill('SIGINT')
@@ -37,7 +39,7 @@ test('a Ctrl-C that arrives twice, from the terminal and from npm, still stops c
 
 // Concurrent, because one of them waits for nine seconds.
 test.concurrent('a service started by npm exits when npm is killed', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const pid = await killedNpm(database)
   await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000 })
 })
@@ -69,7 +71,7 @@ test.concurrent('a graceful stop finishes running requests and accepts no new on
 })
 
 test.concurrent('after SIGTERM, /readyz fails first while other requests are still served', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await start({ ...database, OPENWAGE_DRAIN_SECONDS: '3' })
   const ready = async () => (await fetch(`${service.address}/readyz`)).status
   expect(await ready()).toBe(200)
@@ -82,7 +84,7 @@ test.concurrent('after SIGTERM, /readyz fails first while other requests are sti
 })
 
 test.concurrent('a separate worker serves its own health probes, and the API warns while no worker is running', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const worker = await start(database, ['--worker'])
   const health = await healthAddress(worker)
   expect(await (await fetch(`${health}/readyz`)).json()).toMatchObject({
@@ -108,9 +110,6 @@ test.concurrent('a start whose worker fails exits with code 1 and says why', asy
 test('if PostgreSQL is killed at any moment of a start, the service comes up or exits with code 1', {
   timeout: 120_000,
 }, async () => {
-  const dataDir = newDataDir()
-  // The first start creates the folder, so that the next ones are fast.
-  await (await start({ OPENWAGE_DATA_DIR: dataDir })).stop()
   const outcomes: string[] = []
   const momentsMs = extent({ short: [0, 12], long: [0, 4, 8, 12, 24] })
   for (const afterMs of momentsMs) {
@@ -152,7 +151,7 @@ test('if PostgreSQL is killed at any moment of a start, the service comes up or 
 })
 
 test.concurrent('a graceful stop rejects an unfinished body and an unfinished upload', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
   const service = await start({ ...database, TMPDIR: folder })
   const headers = { 'x-api-key': service.key }
@@ -181,7 +180,7 @@ test.concurrent('a graceful stop rejects an unfinished body and an unfinished up
 })
 
 test('a service killed during an upload leaves no file behind', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
   const service = await start({ ...database, TMPDIR: folder })
   const upload = request(`${service.address}/v1/members/jobs/csv`, {
@@ -200,7 +199,7 @@ test('a service killed during an upload leaves no file behind', async () => {
 })
 
 test.concurrent('a request stuck in PostgreSQL delays the exit by ten seconds at most', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await start(database)
   await tamper(
     database,
@@ -222,7 +221,7 @@ test.concurrent('a request stuck in PostgreSQL delays the exit by ten seconds at
 })
 
 test('a start whose output is closed stops without a stack trace', async () => {
-  const { DATABASE_URL } = await newDatabase()
+  const { DATABASE_URL } = await newDatabase({ hasDemo: true })
   const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
   const child = spawn(process.execPath, [script, 'start'], {
     env: { ...baseEnvironment, DATABASE_URL, PORT: '0' },
@@ -240,7 +239,6 @@ test('a start whose output is closed stops without a stack trace', async () => {
 })
 
 test('requests and background tasks recover after PostgreSQL is killed', async () => {
-  const dataDir = newDataDir()
   const service = await start({ OPENWAGE_DATA_DIR: dataDir })
   const socketDir = /psql -h (\S+)/.exec(service.stdout)?.[1] ?? ''
   // In the middle of a task: a runner that cannot report the result of its job ends.

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { baseEnvironment, newDatabase, openwage, type Service, start, tidyUp } from './program.ts'
+import { baseEnvironment, newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -13,23 +13,24 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 // One sandbox for all guides: none relies on what another leaves.
 let database: Awaited<ReturnType<typeof newDatabase>>
-let service: Service
+let service: Served
 beforeAll(async () => {
-  database = await newDatabase()
-  service = await start(database)
+  database = await newDatabase({ hasDemo: true })
+  service = await serve(database)
   const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
   // Without a hold the bank's answer need not be waited for.
   await openwage(['partner', 'set', partner.id, '--hold-seconds', '0'], database)
 })
 afterAll(tidyUp)
 
-test('"Integrate in ten minutes" works as written: a paid withdrawal, a failed one, a refusal', async () => {
+test('"Integrate in ten minutes" works as written: a paid withdrawal, a failed one, a refusal, and both in the log', async () => {
   const printed = await follow('guides/integrate.md')
   for (const type of ['withdrawal.submitted', 'withdrawal.paid', 'withdrawal.failed'])
     expect(printed).toContain(`"type":"${type}"`)
   // What the guide says of Ada's money, and nothing else refused.
   expect(printed).toContain('{"available":{"amount":40000,"currency":"GBP"}')
   expect(codesIn(printed)).toEqual(['AmountAboveUpperLimit'])
+  expect(printed).toContain('"errorCodes":["AmountAboveUpperLimit"]')
 })
 
 test('"Run payroll’s side of a cycle" works as written: a pay run, its reversal, the deductions, a short settlement', async () => {
@@ -77,6 +78,7 @@ function commandsOf(guide: string): string {
 const substitutes = `
 npx() { shift; "${process.execPath}" "${checkout}/cli/openwage.ts" "$@"; }
 sleep() {
+  [ "$1" -gt 2 ] || { until api "/v1/requests?status=4xx" | grep -q errorCodes; do command sleep 0.1; done; return; }
   until api "/v1/events?after=$LAST" | grep -qE '"withdrawal.(paid|failed)"'; do command sleep 0.1; done
 }`
 

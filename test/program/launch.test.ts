@@ -52,7 +52,7 @@ test.each(nodes)('%s forwards arguments, output and exit code', async (_, option
 })
 
 test.each(nodes)('%s forwards a signal and leaves no process', async (_, options) => {
-  const { DATABASE_URL } = await newDatabase()
+  const { DATABASE_URL } = await newDatabase({ hasDemo: true })
   const { child, said, outcome } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })
   await vi.waitFor(() => expect(said()).toContain('Press Ctrl-C to stop.'), { timeout: 30_000 })
   child.kill('SIGTERM')
@@ -64,7 +64,7 @@ test.each(nodes)('%s forwards a signal and leaves no process', async (_, options
 
 test('a program whose launcher is killed ends too, and leaves its port free', async () => {
   const [, [, options]] = nodes
-  const { DATABASE_URL } = await newDatabase()
+  const { DATABASE_URL } = await newDatabase({ hasDemo: true })
   const { child, said } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })
   await vi.waitFor(() => expect(said()).toContain('Press Ctrl-C to stop.'), { timeout: 30_000 })
   const address = /API +(\S+)/.exec(said())?.[1] ?? ''

@@ -11,7 +11,7 @@ afterEach(tidyUp)
 // Losing log lines is better than losing the service.
 
 test('a service whose log pipe is closed stops cleanly', async () => {
-  const service = await start(await newDatabase())
+  const service = await start(await newDatabase({ hasDemo: true }))
   service.child.stderr?.destroy()
   // Logging this request hits the closed pipe. The response may arrive first, or the connection may be refused.
   await get(service).catch(() => undefined)
@@ -19,7 +19,7 @@ test('a service whose log pipe is closed stops cleanly', async () => {
 })
 
 test('a service piped into `head -5` stops cleanly at the next line', async () => {
-  const { DATABASE_URL } = await newDatabase()
+  const { DATABASE_URL } = await newDatabase({ hasDemo: true })
   const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
   // Reports the service's own exit code, which a pipeline would hide.
   const pipeline = '{ "$@" 2>&1; echo "code $?" >&3; } | head -5'
@@ -49,7 +49,7 @@ test('a service piped into `head -5` stops cleanly at the next line', async () =
 if (existsSync('/dev/full')) {
   test('a service that cannot write its log still answers requests and stops on SIGTERM', async () => {
     const fd = openSync('/dev/full', 'w')
-    const service = await start(await newDatabase(), [], { stderr: fd })
+    const service = await start(await newDatabase({ hasDemo: true }), [], { stderr: fd })
     closeSync(fd)
     await expectAnswers(service)
     expect((await service.stop()).code).toBe(0)
@@ -67,7 +67,7 @@ if (process.platform === 'linux' && process.getuid?.() === 0) {
       const fd = openSync(logFile, 'a')
       // Leaves less than a page free, so that the log breaks off in the middle of a line.
       writeFileSync(filler, Buffer.alloc(56 * 1_024))
-      const service = await start(await newDatabase(), [], { stderr: fd })
+      const service = await start(await newDatabase({ hasDemo: true }), [], { stderr: fd })
       closeSync(fd)
       await vi.waitFor(
         async () => {

@@ -12,16 +12,16 @@ import { createPartner, type PartnerSettings } from '../../src/partners/partners
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { silver } from '../harness.ts'
-import { type Environment, get, newDatabase, newDataDir, openwage, type Service, start, tidyUp } from './program.ts'
+import { type Environment, get, newDatabase, newDataDir, openwage, type Served, serve, tidyUp } from './program.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
 let database: { DATABASE_URL: string }
-let service: Service
+let service: Served
 beforeAll(async () => {
-  database = await newDatabase()
-  service = await start(database)
+  database = await newDatabase({ hasDemo: true })
+  service = await serve(database)
 })
 afterAll(tidyUp)
 

@@ -10,7 +10,7 @@ import {
   newDatabase,
   newDataDir,
   openwage,
-  start,
+  serve,
   tamper,
   tidyUp,
 } from './program.ts'
@@ -61,8 +61,8 @@ test('tier set changes only the given terms, and without a terminal needs --yes'
 })
 
 test('tier set counts the affected members, and on a terminal accepts only yes', async () => {
-  const database = await newDatabase()
-  const service = await start(database)
+  const database = await newDatabase({ hasDemo: true })
+  const service = await serve(database)
   await intentOf(service)
   await service.stop()
   const [partner] = await json(['partner', 'list'], database)
@@ -162,13 +162,13 @@ test('status has exit codes for scripts and lists everything that needs attentio
   })
   expect(readdirSync(dataDir)).toEqual([])
 
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   expect(await openwage(['status'], database)).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/^! No worker/m),
   })
 
-  const service = await start(database)
+  const service = await serve(database)
   await vi.waitFor(
     async () =>
       expect(await openwage(['status'], database)).toMatchObject({
@@ -208,8 +208,8 @@ test('status has exit codes for scripts and lists everything that needs attentio
 })
 
 test('withdrawals, members and jobs can be shown by id alone, with amounts as Money', async () => {
-  const database = await newDatabase()
-  const service = await start(database)
+  const database = await newDatabase({ hasDemo: true })
+  const service = await serve(database)
   const { withdrawalIntentId } = await intentOf(service)
   const headers = { 'x-api-key': service.key, 'content-type': 'application/json' }
   const body = JSON.stringify({ withdrawalIntentId })

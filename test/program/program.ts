@@ -5,27 +5,41 @@ import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { superuser } from '@openwage/embedded-postgres'
 import pg from 'pg'
+import pino from 'pino'
 import { inject, vi } from 'vitest'
+import { banner } from '../../cli/banner.ts'
+import { run } from '../../cli/run.ts'
+import { readSettings } from '../../src/config.ts'
+import { connect } from '../../src/database/connect.ts'
+import * as main from '../../src/main.ts'
+import { claimMode, listPartners } from '../../src/partners/partners.ts'
+import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
 
-// Runs the CLI as an operator does: in real processes, configured only by environment variables.
+// Runs the CLI as an operator does, configured only by environment variables. What a command does is tested in the test's
+// process, which takes milliseconds; what is promised about processes (signals, exit, output pipes) with processes, which
+// take a second each.
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Environment = Record<string, string>
 type Addresses = { DATABASE_URL: string; DATABASE_OWNER_URL: string }
 export type Outcome = { code: number | null; stdout: string; stderr: string }
-export type Service = {
-  child: ChildProcess
-  pid: number
+/** A running API, in any process. */
+export type Served = {
   address: string
-  /** The sandbox key, if the start printed one. */
+  /** The sandbox key, if the start printed one or the demo was copied. */
   key: string
   /** The printed example request. */
   curl: string
   stdout: string
+}
+export type Service = Served & {
+  child: ChildProcess
+  pid: number
   /** The log so far. */
   log(): string
   /** Resolves when the process exits. */
@@ -40,9 +54,15 @@ export const baseEnvironment = {
   NODE_COMPILE_CACHE: path.join(checkout, 'node_modules/.cache/compiled'),
 }
 
+// The documentation takes a start time to render, and no test of the program reads it.
+const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0', OPENWAGE_DOCS: 'off' }
+
 const services = new Set<Service>()
+const servers = new Set<() => Promise<void>>()
 const dataDirs: string[] = []
 const databases: string[] = []
+/** The API key of the demo, by the address of its database. */
+const demoKeys = new Map<string, string>()
 
 /** The path of a folder that does not exist yet. */
 export function newDataDir(): string {
@@ -51,18 +71,46 @@ export function newDataDir(): string {
   return dataDir
 }
 
-/** Creates an empty or a migrated database on the suite's PostgreSQL. @returns its settings */
-export async function newDatabase({ migrated = true } = {}): Promise<Addresses> {
+/**
+ * Creates a database on the suite's PostgreSQL: empty, migrated, or with the demo, which takes a start most of its time to
+ * seed. The key of a seeded demo is not printed by a start; `start` and `serve` know it.
+ * @returns its settings
+ */
+export async function newDatabase({ migrated = true, hasDemo = false } = {}): Promise<Addresses> {
   const { host, user, owner } = inject('postgres')
   const name = `program_${randomBytes(6).toString('hex')}`
+  const addressOf = (role: string, database: string) =>
+    `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
+  const settings = { DATABASE_URL: addressOf(user, name), DATABASE_OWNER_URL: addressOf(owner, name) }
   await query('postgres', async client => {
     // Only one session at a time can copy a template, and test files run concurrently.
     await client.query('select pg_advisory_lock(1)')
-    await client.query(`create database ${name} owner ${owner} ${migrated ? 'template template_openwage' : ''}`)
+    if (hasDemo) demoKeys.set(settings.DATABASE_URL, await demoTemplate(client, addressOf(user, templates.demo)))
+    const template = hasDemo ? templates.demo : templates.migrated
+    await client.query(`create database ${name} owner ${owner} ${migrated ? `template ${template}` : ''}`)
   })
   databases.push(name)
-  const addressOf = (role: string) => `postgres://${role}@/${name}?host=${encodeURIComponent(host)}`
-  return { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner) }
+  return settings
+}
+
+const templates = { migrated: 'template_openwage', demo: 'template_demo' }
+
+/** Seeds the demo into its template, unless an earlier test has. @returns the API key of the demo */
+async function demoTemplate(client: pg.Client, address: string): Promise<string> {
+  const { rows } = await client.query<{ secret: string }>(
+    `select shobj_description(oid, 'pg_database') as secret from pg_database where datname = '${templates.demo}'`,
+  )
+  if (rows[0] !== undefined) return rows[0].secret
+  await client.query(
+    `create database ${templates.demo} owner ${inject('postgres').owner} template ${templates.migrated}`,
+  )
+  const { db, close } = connect(address, { log: pino({ level: 'silent' }), connectionsMax: 1 })
+  const now = new Date()
+  await db.transaction().execute(tx => claimMode(tx, { mode: 'sandbox', now }))
+  const { secret } = (await seedDemo(db, now)) ?? assert.fail('The template has partners')
+  await close()
+  await client.query(`comment on database ${templates.demo} is '${secret}'`)
+  return secret
 }
 
 /** Runs SQL as a superuser, bypassing the service, on a database from `newDatabase` or on an embedded one. */
@@ -83,9 +131,55 @@ export async function tamper(
   }
 }
 
-/** Runs a command and waits for it to exit. */
+/**
+ * Runs a command and waits for it to end: in this process, unless it is `start` or starts an embedded PostgreSQL, which both
+ * belong to a process.
+ */
 export async function openwage(args: string[], settings: Environment): Promise<Outcome> {
+  if (args[0] === 'start' || settings.OPENWAGE_DATA_DIR !== undefined) return await openwageProcess(args, settings)
+  const [stdout, stderr] = [new Output(), new Output()]
+  const env = { ...baseEnvironment, ...settings }
+  const code = await run(args, { env, stdin: Readable.from([]), stdout, stderr })
+  return { code, stdout: stdout.text, stderr: stderr.text }
+}
+
+class Output extends Writable {
+  text = ''
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString('utf8')
+    done()
+  }
+}
+
+/** Runs a command in a process and waits for it to exit. */
+export async function openwageProcess(args: string[], settings: Environment): Promise<Outcome> {
   return await outcomeOf(launch(args, settings))
+}
+
+/**
+ * Serves the API and the worker from this process, on a database with the demo partner, for a test of what the service does.
+ * A test of how a service starts, logs or stops needs `start`.
+ */
+export async function serve(settings: Environment): Promise<Served & { stop(): Promise<void> }> {
+  const all = readSettings({ ...fixed, ...settings })
+  const now = main.systemClock
+  const log = pino({ level: 'silent' })
+  const database = await main.openDatabase(all, log)
+  const { db } = database
+  const mode = all.OPENWAGE_MODE
+  await db.transaction().execute(tx => claimMode(tx, { mode, now: now() }))
+  const roles = { api: true, worker: true }
+  const running = await main.run(database, { settings: all, roles, log, now })
+  const key = demoKeys.get(settings.DATABASE_URL ?? '')
+  assert(key !== undefined, 'The database needs the demo')
+  const partnerId = (await listPartners(db)).at(-1)?.id
+  const example = await exampleRequest(db)
+  const printed = banner({ mode, roles, address: running.address, database, key, example, partnerId })
+  let stopping: Promise<void> | undefined
+  const stop = () => (stopping ??= running.stop())
+  servers.add(stop)
+  return { ...servedAs(printed), stop }
 }
 
 /**
@@ -97,7 +191,6 @@ export async function start(
   args: string[] = [],
   { stderr = 'pipe' }: { stderr?: number | 'pipe' } = {},
 ): Promise<Service> {
-  const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0' }
   const child = launch(['start', ...args], { ...fixed, ...settings }, stderr)
   const ended = outcomeOf(child)
   let logged = ''
@@ -107,12 +200,9 @@ export async function start(
   const stdout = await bannerOf(child, ended)
   assert(child.pid !== undefined)
   const service: Service = {
+    ...servedAs(stdout, demoKeys.get(settings.DATABASE_URL ?? '')),
     child,
     pid: child.pid,
-    address: /API +(http\S+)/.exec(stdout)?.[1] ?? '',
-    key: /Test key +(\S+)/.exec(stdout)?.[1] ?? '',
-    curl: /curl[\s\S]*?(?=\n\n)/.exec(stdout)?.[0] ?? '',
-    stdout,
     log: () => logged,
     ended,
     async stop() {
@@ -131,6 +221,8 @@ export async function tidyUp(): Promise<void> {
     await service.ended
   }
   services.clear()
+  for (const stop of servers) await stop()
+  servers.clear()
   for (const dataDir of dataDirs.splice(0)) {
     // The embedded PostgreSQL stops once its last client process has exited.
     await vi.waitFor(() => assert.deepEqual(processesNaming(dataDir), []), { timeout: 10_000 })
@@ -150,15 +242,25 @@ export function processesNaming(text: string): { pid: number; args: string }[] {
 }
 
 /** Sends a GET request, by default for the list of tiers, which needs only a key. */
-export async function get(service: Service, { key = service.key, path = '/v1/tiers' } = {}): Promise<Response> {
+export async function get(service: Served, { key = service.key, path = '/v1/tiers' } = {}): Promise<Response> {
   return await fetch(`${service.address}${path}`, { headers: { 'x-api-key': key } })
 }
 
-function launch(args: string[], settings: Environment, stderr: number | 'pipe' = 'pipe'): ChildProcess {
+/** Starts a command without waiting for it. */
+export function launch(args: string[], settings: Environment, stderr: number | 'pipe' = 'pipe'): ChildProcess {
   return spawn(process.execPath, [path.join(checkout, 'cli/openwage.ts'), ...args], {
     env: { ...baseEnvironment, ...settings },
     stdio: ['ignore', 'pipe', stderr],
   })
+}
+
+function servedAs(stdout: string, demoKey = ''): Served {
+  return {
+    address: /API +(http\S+)/.exec(stdout)?.[1] ?? '',
+    key: /Test key +(\S+)/.exec(stdout)?.[1] ?? demoKey,
+    curl: /curl[\s\S]*?(?=\n\n)/.exec(stdout)?.[0] ?? '',
+    stdout,
+  }
 }
 
 async function bannerOf(child: ChildProcess, ended: Promise<Outcome>): Promise<string> {

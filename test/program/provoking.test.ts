@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, expect, test, vi } from 'vitest'
-import { newDatabase, openwage, type Service, start, tidyUp } from './program.ts'
+import { newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
@@ -8,8 +8,8 @@ afterEach(tidyUp)
 const guide = readFileSync(new URL('../../docs/reference/errors.md', import.meta.url), 'utf8')
 
 test('the commands in docs/reference/errors.md trigger Forbidden and UnprocessableEntity in a sandbox, and undo them', async () => {
-  const database = await newDatabase()
-  const service = await start(database)
+  const database = await newDatabase({ hasDemo: true })
+  const service = await serve(database)
   const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
   const run = async (command: string) => {
     expect(guide).toContain(`\`openwage ${command}\``)
@@ -42,7 +42,7 @@ test('the commands in docs/reference/errors.md trigger Forbidden and Unprocessab
   expect(await quote(key)).toBe('403 Forbidden')
 })
 
-async function ask(service: Service, method: string, path: string, body?: object, key = service.key) {
+async function ask(service: Served, method: string, path: string, body?: object, key = service.key) {
   return await fetch(`${service.address}${path}`, {
     method,
     headers: { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },

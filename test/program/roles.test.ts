@@ -38,7 +38,7 @@ test('a single role that owns the database works, and the log warns about its ex
 })
 
 test('a separate app role causes no warning', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await start({ DATABASE_URL: database.DATABASE_URL })
   expect((await service.stop()).stderr).not.toContain('"level":"warn"')
 })

@@ -76,7 +76,7 @@ test('a live start seeds nothing, says how to create the first partner, and is r
 })
 
 test('a start that fails says why in one sentence', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const { address } = await start(database)
   const port = new URL(address).port
   const empty = await newDatabase({ migrated: false })

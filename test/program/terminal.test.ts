@@ -37,7 +37,7 @@ test('a first start shows that it creates the database, and Ctrl-C shows where t
 })
 
 test('a terminal shows each request as a readable line', async () => {
-  const terminal = inTerminal(['start'], { ...(await newDatabase()), PORT: '0' })
+  const terminal = inTerminal(['start'], { ...(await newDatabase({ hasDemo: true })), PORT: '0' })
   await terminal.says(bannerEnd)
   const [, address] = /API +(http\S+)/.exec(terminal.screen()) ?? []
   await fetch(`${address}/livez`)

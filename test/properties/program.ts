@@ -18,6 +18,7 @@ import * as payRuns from '../../src/pay-runs/pay-runs.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import type { Rail, Report } from '../../src/payouts/rail.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
+import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
 import * as settlements from '../../src/settlements/settlements.ts'
 import { readStatement } from '../../src/statements/statement.ts'
 import type { TaskContext, TaskName, Tasks } from '../../src/tasks.ts'
@@ -259,16 +260,18 @@ export class Program {
         return
       }
       case 'change tier': {
-        const change = { partner, memberId: this.#id(step.member), update: { tier: step.tier }, now }
-        await this.#within(tx => members.update(tx, change))
+        const command = { type: 'Update', memberId: this.#id(step.member), update: { tier: step.tier } } as const
+        await this.#within(tx => members.change(tx, { partner, command, now }))
         return
       }
       case 'change account':
         await this.#changeAccount(this.#id(step.member), step.account)
         return
-      case 'offboard member':
-        await this.#within(tx => members.remove(tx, { partner, memberId: this.#id(step.member), now }))
+      case 'offboard member': {
+        const command = { type: 'Offboard', memberId: this.#id(step.member) } as const
+        await this.#within(tx => members.change(tx, { partner, command, now }))
         return
+      }
       case 'reinstate member': {
         const {
           id: memberId,
@@ -279,12 +282,14 @@ export class Program {
           memberId: this.#id(step.member),
         })
         const { phone: _phone, workerId: _workerId, dob: _dob, gender: _gender, ...body } = member
-        await this.#within(tx => members.replace(tx, { partner, memberId, body, now }))
+        await this.#within(tx => members.change(tx, { partner, command: { type: 'Replace', memberId, body }, now }))
         return
       }
-      case 'activate member':
-        await this.#within(tx => members.activate(tx, { partner, memberId: this.#id(step.member), now }))
+      case 'activate member': {
+        const command = { type: 'Activate', memberId: this.#id(step.member) } as const
+        await this.#within(tx => members.change(tx, { partner, command, now }))
         return
+      }
       case 'fund float':
       case 'withdraw from float': {
         const { amount, currency } = step
@@ -338,8 +343,11 @@ export class Program {
     const account = accounts[name]
     await this.#within(async tx => {
       if (name === 'failing') {
-        await members.setUncheckedAccount(tx, { partnerId: partner.id, memberId, account: badAccount, now: this.now })
-      } else await members.update(tx, { partner, memberId, update: { accountDetails: account }, now: this.now })
+        await setUncheckedAccount(tx, { partnerId: partner.id, memberId, account: badAccount, now: this.now })
+      } else {
+        const command = { type: 'Update', memberId, update: { accountDetails: account } } as const
+        await members.change(tx, { partner, command, now: this.now })
+      }
     })
   }
 

@@ -12,6 +12,7 @@ export type Guide = { file: string; title: string }
 const first = [
   'guides/integrate.md',
   'guides/run-a-pay-cycle.md',
+  'guides/webhooks.md',
   'guides/import-members.md',
   'guides/go-live.md',
   'reference/api.md',

@@ -2,7 +2,7 @@ import type { Guide } from './guides.ts'
 import { type Html, html } from './html.ts'
 import { guideAddress } from './markdown.ts'
 import type { Document, Operation } from './openapi.ts'
-import { operationAddress, renderMethod } from './reference.ts'
+import { deliveriesAddress, operationAddress, renderMethod } from './reference.ts'
 
 /** What every page shows besides its content. */
 export type Site = {
@@ -77,7 +77,9 @@ ${document.tags.map(
   ({ name }) => html`<h2>${name}</h2>
 <ul>${operations
     .filter(({ tags }) => tags.includes(name))
-    .map(operation => link(operationAddress(operation), html`${operation.summary} ${renderMethod(operation)}`))}</ul>`,
+    .map(operation => link(operationAddress(operation), html`${operation.summary} ${renderMethod(operation)}`))}${
+    name === 'Webhooks' ? link(deliveriesAddress, 'Webhook deliveries') : ''
+  }</ul>`,
 )}
 <p><a href="/openapi.json">openapi.json</a></p>`
 }

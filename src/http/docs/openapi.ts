@@ -3,6 +3,8 @@ export type Document = {
   info: { title: string; version: string; description: string }
   tags: { name: string; description: string }[]
   paths: Record<string, Record<string, OperationObject>>
+  /** The requests that the service sends, by type of event. */
+  webhooks?: Record<string, { post: OperationObject }>
   components: { schemas: Record<string, Schema> }
 }
 

@@ -47,6 +47,27 @@ ${Object.entries(requestBody?.content ?? {}).map(
 ${Object.entries(responses).map(([status, answer]) => renderAnswer(status, answer, document))}`
 }
 
+export const deliveriesAddress = '/docs/reference/deliveries'
+
+/** Renders the requests that the service sends to webhook endpoints: their headers, and the body of each type. */
+export function renderDeliveries(document: Document): Html {
+  const deliveries = Object.entries(document.webhooks ?? {})
+  const { parameters = [] } = deliveries[0]?.[1].post ?? {}
+  return html`<h1>Webhook deliveries</h1>
+<p>The service sends one <code>POST</code> per event to each webhook endpoint that takes its type. A status of 2XX within 15 seconds is a success.</p>
+<h2 id="headers">Headers</h2>
+<ul class="fields">${parameters.map(({ name, schema, description = '', required = false }) =>
+    renderField({ name, schema: { ...schema, description }, isRequired: required }, document),
+  )}</ul>
+<h2 id="bodies">Bodies</h2>
+${deliveries.map(([type, { post }]) => {
+  const body = post.requestBody?.content['application/json']
+  return html`<details id="${type}"><summary><code>${type}</code> ${renderInline(post.summary)}</summary>
+${body === undefined ? '' : html`${renderWhole(body.schema, document)}<h4>Example</h4><pre><code>${JSON.stringify(exampleOfContent(body, document), null, 2)}</code></pre>`}
+</details>`
+})}`
+}
+
 export function renderMethod({ method }: Operation): Html {
   return html`<span class="method ${method.toLowerCase()}">${method}</span>`
 }

@@ -9,7 +9,7 @@ import { renderPage, type Site } from './layout.ts'
 import { guideAddress } from './markdown.ts'
 import { type Document, operationsOf } from './openapi.ts'
 import { renderOverview } from './overview.ts'
-import { operationAddress, renderOperation } from './reference.ts'
+import { deliveriesAddress, operationAddress, renderDeliveries, renderOperation } from './reference.ts'
 import { briefly, immutable, type StaticFile, sendStaticFile, staticFile } from './static-file.ts'
 
 type Page = { title: string; content: () => Html | Promise<Html> }
@@ -92,6 +92,7 @@ async function open({ mode, openapi }: { mode: Mode; openapi: Document }): Promi
       guideAddress(guide.file),
       { title: guide.title, content: () => readGuide(guide, guides) },
     ]),
+    [deliveriesAddress, { title: 'Webhook deliveries', content: () => renderDeliveries(openapi) }],
     ...operations.map((operation): [string, Page] => [
       operationAddress(operation),
       { title: operation.summary, content: () => renderOperation(operation, openapi, { canSend }) },

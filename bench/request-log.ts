@@ -1,0 +1,71 @@
+import { type Figures, firstIntentToComplete, measure, type Stand } from './cells.ts'
+import { median } from './median.ts'
+import type { Options } from './options.ts'
+import type { Server } from './postgres.ts'
+import { startService, type Where } from './service.ts'
+import { loadOf, type Town } from './town.ts'
+import { type WorkloadName, workloads } from './workloads.ts'
+
+/** The cost of the request log for one workload: each figure with it, over the same without it; medians of the rounds. */
+export type LogCost = { workload: WorkloadName; perSecond: number; cpu: number; p99: number; fault: string | null }
+
+const asked: WorkloadName[] = ['intent', 'complete-key', 'mixed']
+// Enough to keep both cores busy.
+const connections = 64
+
+/** Measures the product with the request log on and off, in turns, each on a fresh copy of the town. */
+export async function measureRequestLog(
+  server: Server,
+  town: Town,
+  { where, options }: { where: Omit<Where, 'databaseUrl'>; options: Options },
+): Promise<LogCost[]> {
+  const pairs = asked.map(workload => ({ workload, on: [] as Figures[], off: [] as Figures[] }))
+  for (let round = 1; round <= options.rounds; round++) {
+    const stands = { on: await openStand('on'), off: await openStand('off') }
+    for (const pair of pairs) {
+      const { workload } = pair
+      // The second one may find the machine still busy with the first one's work.
+      for (const log of round % 2 === 1 ? (['on', 'off'] as const) : (['off', 'on'] as const)) {
+        const load = loadOf(workloads[workload], town)
+        const { seconds } = options
+        const figures = await measure(server, stands[log], {
+          workload: workloads[workload],
+          load,
+          connections,
+          seconds,
+        })
+        pair[log].push(figures)
+        const cpuMs = (figures.serviceCpuMs + figures.postgresCpuMs).toFixed(3)
+        console.log(
+          `round ${round}, ${workload}, request log ${log}: ${Math.round(figures.perSecond)}/s, ` +
+            `p99 ${figures.p99Ms} ms, CPU ms a request ${cpuMs}`,
+        )
+      }
+    }
+    for (const log of ['on', 'off'] as const) {
+      await stands[log].service.stop()
+      await server.drop(databaseOf(log))
+    }
+  }
+  return pairs.map(({ workload, on, off }) => {
+    const ratio = (figure: (each: Figures) => number) => median(on.map(figure)) / median(off.map(figure))
+    return {
+      workload,
+      perSecond: ratio(each => each.perSecond),
+      cpu: ratio(each => each.serviceCpuMs + each.postgresCpuMs),
+      p99: ratio(each => each.p99Ms),
+      fault: [...on, ...off].find(({ fault }) => fault !== null)?.fault ?? null,
+    }
+  })
+
+  async function openStand(log: 'on' | 'off'): Promise<Stand> {
+    const databaseUrl = await server.create(databaseOf(log), { template: town.template })
+    const settings = { OPENWAGE_REQUEST_LOG: log }
+    const service = await startService('product', { ...where, databaseUrl, settings })
+    return { service, databaseUrl, employer: town.one, nextIntent: firstIntentToComplete }
+  }
+}
+
+function databaseOf(log: 'on' | 'off'): string {
+  return `bench_log_${log}`
+}

@@ -1,0 +1,43 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Readable, Writable } from 'node:stream'
+
+/** What a command reads and writes: the process's own streams and environment, or those of a caller that runs it in process. */
+export type Terminal = {
+  env: NodeJS.ProcessEnv
+  stdin: Readable & { isTTY?: boolean }
+  stdout: Writable & { isTTY?: boolean }
+  stderr: Writable & { isTTY?: boolean }
+}
+
+// A context, not an argument: what commands call (help texts, tables, prompts, progress) would hand it on at every level.
+const running = new AsyncLocalStorage<Terminal & { exitCode: number }>()
+
+/** Runs a command on a terminal. @returns its exit code: 0, unless it set another one */
+export async function onTerminal(terminal: Terminal, command: () => Promise<void>): Promise<number> {
+  const context = { ...terminal, exitCode: 0 }
+  await running.run(context, command)
+  return context.exitCode
+}
+
+/** The terminal of the running command. */
+export function terminal(): Terminal {
+  return context()
+}
+
+export function setExitCode(code: number): void {
+  context().exitCode = code
+}
+
+export function writeLine(text = ''): void {
+  context().stdout.write(`${text}\n`)
+}
+
+export function writeErrorLine(text = ''): void {
+  context().stderr.write(`${text}\n`)
+}
+
+function context() {
+  const found = running.getStore()
+  if (found === undefined) throw new TypeError('No command is running')
+  return found
+}

@@ -1,0 +1,116 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { EventType } from '../src/events/catalogue.ts'
+import type { Api } from './api.ts'
+
+type Trigger = (api: Api) => Promise<unknown>
+type Money = { amount: number; currency: string }
+
+const gbp = (amount: number): Money => ({ amount, currency: 'GBP' })
+// Accounts by which the simulated bank decides (docs/reference/simulated-bank.md).
+const accounts = {
+  paid: { accountHolder: 'Test Trigger', sortCode: '089999', accountNumber: '66374958' },
+  failed: { accountHolder: 'Test Trigger', sortCode: '000001', accountNumber: '12345678' },
+  returned: { accountHolder: 'Test Trigger', sortCode: '000002', accountNumber: '12345678' },
+}
+
+/**
+ * How to make an event of each type happen: requests to the public API with a new member, as a partner would send them. The
+ * worker and the simulated bank do the rest. A type that is missing cannot be triggered by requests alone.
+ */
+export const triggers: Partial<Record<EventType, Trigger>> = {
+  'member.invited': api => invite(api),
+  'member.activated': api => invite(api),
+  'member.updated': async api => {
+    const memberId = await invite(api)
+    await write(api, 'PATCH', `/v1/members/${memberId}`, { firstName: 'Updated' })
+  },
+  'member.removed': async api => write(api, 'DELETE', `/v1/members/${await invite(api)}`),
+  'member.reinstated': async api => {
+    const member = newMember(accounts.paid, await tierOf(api))
+    const { memberId } = await write<{ memberId: string }>(api, 'POST', '/v1/members', member)
+    await write(api, 'DELETE', `/v1/members/${memberId}`)
+    await write(api, 'PUT', `/v1/members/${memberId}`, member)
+  },
+  'pay_run.scheduled': async api => pay(api, await invite(api)),
+  'pay_run.available': async api => pay(api, await invite(api)),
+  'job.processing': api => startJob(api),
+  'job.completed': api => startJob(api),
+  'intent.created': api => quote(api, accounts.paid),
+  'intent.cancelled': async api => {
+    const intentId = await quote(api, accounts.paid)
+    await write(api, 'DELETE', `/v1/pay/withdrawals/intent/${intentId}`)
+  },
+  'intent.completed': api => withdraw(api, accounts.paid),
+  'withdrawal.held': api => withdraw(api, accounts.paid),
+  'withdrawal.cancelled': async api => {
+    const { headers } = await api.open({
+      ...{ method: 'POST', path: '/v1/pay/withdrawals/complete', headers: once() },
+      json: { withdrawalIntentId: await quote(api, accounts.paid) },
+    })
+    await write(api, 'POST', `${headers.location}/cancel`)
+  },
+  'withdrawal.submitted': api => withdraw(api, accounts.paid),
+  'withdrawal.paid': api => withdraw(api, accounts.paid),
+  'withdrawal.failed': api => withdraw(api, accounts.failed),
+  'withdrawal.returned': api => withdraw(api, accounts.returned),
+}
+
+type Account = (typeof accounts)[keyof typeof accounts]
+
+async function withdraw(api: Api, account: Account): Promise<void> {
+  const withdrawalIntentId = await quote(api, account)
+  await write(api, 'POST', '/v1/pay/withdrawals/complete', { withdrawalIntentId })
+}
+
+async function quote(api: Api, account: Account): Promise<string> {
+  const memberId = await invite(api, account)
+  await pay(api, memberId)
+  const body = { memberId, amount: gbp(5_000) }
+  const intent = await write<{ withdrawalIntentId: string }>(api, 'POST', '/v1/pay/withdrawals/intent', body)
+  return intent.withdrawalIntentId
+}
+
+async function pay(api: Api, memberId: string): Promise<void> {
+  await write(api, 'POST', '/v1/pay/run', { payDetails: [{ memberId, money: gbp(20_000) }] })
+}
+
+async function startJob(api: Api): Promise<void> {
+  const { workerId: _, ...member } = newMember(accounts.paid, await tierOf(api))
+  await write(api, 'POST', '/v1/members/jobs', { actions: [{ type: 'Add', ...member }] })
+}
+
+async function invite(api: Api, account: Account = accounts.paid): Promise<string> {
+  const { memberId } = await write<{ memberId: string }>(
+    api,
+    'POST',
+    '/v1/members',
+    newMember(account, await tierOf(api)),
+  )
+  return memberId
+}
+
+async function tierOf(api: Api): Promise<string> {
+  const [tier] = await api.read<{ name: string }[]>({ path: '/v1/tiers' })
+  if (tier === undefined) throw new Error('The partner has no tier; add one with openwage tier set')
+  return tier.name
+}
+
+function newMember(accountDetails: Account, tier: string) {
+  const name = randomBytes(4).toString('hex')
+  const email = `trigger-${name}@example.com`
+  return { email, firstName: 'Trigger', lastName: 'Test', tier, workerId: `trigger-${name}`, accountDetails }
+}
+
+async function write<T>(
+  api: Api,
+  method: 'POST' | 'PATCH' | 'PUT' | 'DELETE',
+  path: string,
+  json?: object,
+): Promise<T> {
+  return await api.read<T>({ method, path, headers: once(), ...(json === undefined ? {} : { json }) })
+}
+
+// The client retries, so each request has a key.
+function once() {
+  return { 'x-idempotency-key': randomUUID() }
+}

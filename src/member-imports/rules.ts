@@ -1,0 +1,197 @@
+import { fromColumns } from '../bank-accounts/rules.ts'
+import type { DB } from '../database/tables.ts'
+import { issue, issuesMax, Problem, type ProblemName } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { Decision, MemberCommand } from '../members/changes.ts'
+import { type Column, type ColumnKey, columnSpecs } from '../members/fields.ts'
+import type { MemberUpdate } from '../members/schema.ts'
+import type { Fault, Read } from './read-file.ts'
+import type { MemberAction } from './schema.ts'
+
+// The decisions of a job that need no database.
+
+/** How many members a job affects, by action. */
+export type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
+
+export type Action = 'Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged'
+
+export type Kind = 'actions' | 'file'
+
+/** The action of a file's rows that have no step: a first import has a million invitations, a later one none. */
+export type RestAction = 'Invite' | 'Unchanged'
+
+/** The properties of a file that determine what its rows mean. */
+export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; removesAccounts: boolean }
+
+export const emptyPlan: Plan = { invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 0 }
+
+/** Counts actions. */
+export function planOfActions(actions: Action[]): Plan {
+  const count = (wanted: Action) => actions.filter(action => action === wanted).length
+  return {
+    invite: count('Invite'),
+    update: count('Update'),
+    bringBack: count('BringBack'),
+    offboard: count('Offboard'),
+    unchanged: count('Unchanged'),
+  }
+}
+
+/** The plan of a file from the number of its steps by action. Its other rows have the rest action. */
+export function planOfSteps(steps: Plan, { rowCount, restAction }: { rowCount: number; restAction: RestAction }): Plan {
+  const rest = rowCount - steps.invite - steps.update - steps.bringBack - steps.unchanged
+  return restAction === 'Invite'
+    ? { ...steps, invite: steps.invite + rest }
+    : { ...steps, unchanged: steps.unchanged + rest }
+}
+
+/** Counts what a job has to do. An unchanged row of a file is nothing to do; an action that changes nothing is reported. */
+export function stepsOf(kind: Kind, { invite, update, bringBack, offboard, unchanged }: Plan): number {
+  return invite + update + bringBack + offboard + (kind === 'actions' ? unchanged : 0)
+}
+
+/** Classifies a decision as one of the plan's actions. */
+export function actionOf({ before, changed, steps }: Pick<Decision, 'before' | 'changed' | 'steps'>): Action {
+  if (before === undefined) return 'Invite'
+  if (steps.includes('removed')) return 'Offboard'
+  if (steps.includes('reinstated')) return 'BringBack'
+  return changed.length > 0 ? 'Update' : 'Unchanged'
+}
+
+/** Whether a file offboards so many members that a person must approve it. */
+export function mustBeReviewed(
+  { invite, update, bringBack, unchanged, offboard }: Plan,
+  {
+    membersBefore,
+    offboardReviewPercent,
+    offboardMax,
+  }: { membersBefore: number; offboardReviewPercent: number; offboardMax: number | null },
+): boolean {
+  const isMany = offboard * 100 > membersBefore * offboardReviewPercent
+  // An empty list is more often a mistake than intended.
+  const offboardsAll = offboard > 0 && invite + update + bringBack + unchanged === 0
+  return isMany || offboardsAll || (offboardMax !== null && offboard > offboardMax)
+}
+
+/** A stored row of a file: null if the column is absent or the cell is empty. */
+export type StoredRow = Omit<DB['memberJobRows'], 'partnerId' | 'jobId' | 'newMemberId' | 'faults'>
+
+/** The stored text of a required cell that could not be read. */
+export const unreadText = ''
+
+/**
+ * The change that a row asks of a member. An absent column changes nothing. An empty cell removes the value, or keeps it if it
+ * cannot be null. An account is removed only if the upload says so, and only if the file has the columns for its kind.
+ * @param hasIban whether the member is paid by IBAN
+ */
+export function updateOf(
+  { accountHolder, sortCode, accountNumber, iban, ...row }: StoredRow,
+  { columns, removesAccounts, hasIban }: Pick<FileTerms, 'columns' | 'removesAccounts'> & { hasIban: boolean },
+): MemberUpdate {
+  const update: Record<string, unknown> = {}
+  for (const { name, key, field, emptyCell } of columnSpecs) {
+    if (field === 'accountDetails' || !columns.includes(name)) continue
+    const value = (row as Partial<typeof row & Record<ColumnKey, unknown>>)[key] ?? null
+    if (value === unreadText) continue
+    if (value !== null || emptyCell === 'removes') update[key] = value
+  }
+  const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
+  if (account !== null || (removesAccounts && columns.includes(hasIban ? 'iban' : 'sort_code'))) {
+    update.accountDetails = account
+  }
+  // Every value was checked by the schema of its column when the file was read.
+  return update as MemberUpdate
+}
+
+/** Whether a command is refused for an e-mail or a worker id that another member holds, and may give up. */
+export function isClash(refusal: Problem): boolean {
+  return refusal.name === 'MemberAlreadyInvited'
+}
+
+/** Returns why a command is refused, as messages that need no context. */
+export function faultsOf(refusal: Problem): string[] {
+  if (refusal.name !== 'MemberAlreadyInvited') return refusal.issues.map(({ message }) => message)
+  return [`another member, ${refusal.issues[0]?.memberId}, has the e-mail or the worker_id`]
+}
+
+/** The command of an action in a batch. */
+export function commandOf(action: MemberAction, now: Date): MemberCommand {
+  switch (action.type) {
+    case 'Add': {
+      const { type, ...body } = action
+      return { type, memberId: newId('member', now), body }
+    }
+    case 'Replace': {
+      const { type, memberId, ...body } = action
+      return { type, memberId, body }
+    }
+    case 'Update': {
+      const { type, memberId, ...update } = action
+      return { type, memberId, update }
+    }
+    case 'Offboard':
+      return action
+    default:
+      return action satisfies never
+  }
+}
+
+/** The planned action of a command. One that is decided later counts as what it asks for. */
+export function actionFor(command: MemberCommand, decided: Decision | Problem | undefined): Action {
+  if (decided !== undefined && !(decided instanceof Problem)) return actionOf(decided)
+  return command.type === 'Add' ? 'Invite' : 'Update'
+}
+
+/** A batch of actions, and the position of each member's last action. */
+type Batch = { actions: MemberAction[]; positions: Map<string, number> }
+
+/** Whether a job ahead may resolve a clash: the e-mail or the worker id belongs to a member that this batch does not add. */
+export function mayBeResolved(refusal: Problem, { actions, positions }: Batch): boolean {
+  const position = positions.get(String(refusal.issues[0]?.memberId))
+  return isClash(refusal) && (position === undefined || actions[position]?.type !== 'Add')
+}
+
+/** The issues of a refused action. All issues of a batch share one status, even if they would differ alone. */
+export function issuesOf(refusal: Problem, { actions, positions, index }: Batch & { index: number }) {
+  const action = actions[index]
+  if (action === undefined) return []
+  const name = refusalNames[action.type]
+  const extra = action.type === 'Add' ? { email: action.email } : { memberId: action.memberId }
+  // A new member of the same batch has an id that the caller does not know yet, so its position is named.
+  const holderId = String(refusal.issues[0]?.memberId)
+  const position = isClash(refusal) ? positions.get(holderId) : undefined
+  const isNew = position !== undefined && actions[position]?.type === 'Add'
+  const messages = isNew ? [`actions.${position} has the same e-mail or workerId`] : faultsOf(refusal)
+  return messages.map(message => ({ name, issue: issue(name, `actions.${index}: ${message}`, extra) }))
+}
+
+const refusalNames = {
+  Add: 'InvalidAddMemberPayload',
+  Replace: 'InvalidUpdateMemberPayload',
+  Update: 'InvalidUpdateMemberPayload',
+  Offboard: 'InvalidRemoveMemberPayload',
+} as const satisfies Record<MemberAction['type'], ProblemName>
+
+/**
+ * The refusal of a file: one issue for each faulty row, in the order of the file, and a closing one that counts the rest.
+ * @param planned the faults found by comparing rows; a row may have faults in its cells too
+ */
+export function faultyFile(
+  read: Pick<Read, 'faults' | 'faultsMore' | 'rowCount' | 'readTo'>,
+  planned: { faults: Fault[]; faultsMore: number } = { faults: [], faultsMore: 0 },
+): Problem {
+  const byRow = new Map<number, Set<string>>()
+  for (const { row, messages } of [...read.faults, ...planned.faults]) {
+    byRow.set(row, new Set([...(byRow.get(row) ?? []), ...messages]))
+  }
+  const rows = [...byRow].sort(([a], [b]) => a - b)
+  const issues = rows
+    .slice(0, issuesMax)
+    .map(([row, messages]) => issue('FileContent', [...messages].join('; '), { row: String(row) }))
+  const more = rows.length - issues.length + read.faultsMore + planned.faultsMore
+  if (more > 0) {
+    const message = `at least ${more} more of the ${read.rowCount} rows checked are invalid`
+    issues.push(issue('FileContent', message, { row: String(read.readTo) }))
+  }
+  return new Problem('FileContent', issues)
+}

@@ -1,0 +1,122 @@
+import { type Cursor, isBeyondId, locate, newestFirst, readingOrder } from '../database/cursor.ts'
+import { type Db, type Reader, sql } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { firstId } from '../ids.ts'
+
+/** As long as an idempotency key is valid. */
+const keptMs = 7 * 86_400_000
+
+/** One request of a partner, as the log has it. */
+export type LoggedRequest = {
+  id: string
+  /** The caller's own; null if it sent none. */
+  requestId: string | null
+  createdAt: Date
+  method: string
+  route: string | null
+  path: string
+  status: number
+  durationMs: number
+  keyId: string
+  idempotencyKey: string | null
+  isReplayed: boolean
+  errorCodes: string[]
+  resourceId: string | null
+}
+
+const columns = [
+  ...(['id', 'requestId', 'createdAt', 'method', 'route', 'path', 'status', 'durationMs', 'keyId'] as const),
+  ...(['idempotencyKey', 'isReplayed', 'errorCodes', 'resourceId'] as const),
+] as const
+
+/** `status` is inclusive, and so is `from`; `to` is exclusive. `requestId` may also be the id of the entry. */
+export type Filter = {
+  status?: { from: number; to: number }
+  method?: string
+  route?: string
+  keyId?: string
+  requestId?: string
+  idempotencyKey?: string
+  resourceId?: string
+  errorCode?: string
+  from?: Date
+  to?: Date
+}
+
+/**
+ * The requests of a partner in the last 7 days, newest first.
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
+export async function list(
+  db: Reader,
+  {
+    partnerId,
+    filter,
+    take,
+    cursor,
+    now,
+  }: { partnerId: string; filter: Filter; take: number; cursor: Cursor | undefined; now: Date },
+): Promise<LoggedRequest[]> {
+  await locate(db, 'request_log', { partnerId, cursor })
+  const { status, requestId, errorCode, from, to, ...equal } = filter
+  const conditions = [
+    ...Object.entries(equal).map(([column, value]) => sql<boolean>`${sql.ref(column)} = ${value}`),
+    // Its index has errors only.
+    ...(errorCode === undefined ? [] : [sql<boolean>`status >= 400 and error_codes @> array[${errorCode}]`]),
+    ...(status === undefined ? [] : [sql<boolean>`status between ${sql.lit(status.from)} and ${sql.lit(status.to)}`]),
+    ...(status !== undefined && status.from >= 400 ? [sql<boolean>`status >= 400`] : []),
+    ...(requestId === undefined ? [] : [sql<boolean>`(id = ${requestId} or request_id = ${requestId})`]),
+    ...(from === undefined ? [] : [sql<boolean>`created_at >= ${from}`]),
+    ...(to === undefined ? [] : [sql<boolean>`created_at < ${to} and id < ${boundAt(to, +clockDriftMs)}`]),
+    ...(cursor === undefined ? [] : [isBeyondId(cursor)]),
+  ]
+  const rows = await kept(db, { partnerId, from, now })
+    .where(sql<boolean>`${sql.join([sql`true`, ...conditions], sql` and `)}`)
+    .orderBy('id', readingOrder(cursor))
+    .limit(take)
+    .execute()
+  return newestFirst(rows, cursor)
+}
+
+/** @throws Problem `NotFound`, also for another partner's request */
+export async function find(
+  db: Reader,
+  { partnerId, id, now }: { partnerId: string; id: string; now: Date },
+): Promise<LoggedRequest> {
+  const found = await kept(db, { partnerId, now }).where('id', '=', id).executeTakeFirst()
+  if (found === undefined) throw problem('NotFound', 'There is no such request in the last 7 days')
+  return found
+}
+
+/**
+ * Deletes requests that are older than 7 days, at most `countMax` of them.
+ * @returns how many there were
+ */
+export async function forgetOld(db: Db, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+  const { rows } = await sql`
+    delete from request_log r
+     using (select old.partner_id, old.id
+              from partners p
+             cross join lateral (select partner_id, id from request_log
+                                  where partner_id = p.id and id < ${boundAt(now, -keptMs - clockDriftMs)}
+                                  order by id limit ${countMax}) old
+             limit ${countMax}) old
+     where r.partner_id = old.partner_id and r.id = old.id
+    returning 1`.execute(db)
+  return rows.length
+}
+
+// Ids sort by time, but one that was drawn just before its request was received is some milliseconds off.
+const clockDriftMs = 60_000
+
+const boundAt = (instant: Date, shiftMs: number) => firstId('request', new Date(instant.getTime() + shiftMs))
+
+function kept(db: Reader, { partnerId, from, now }: { partnerId: string; from?: Date | undefined; now: Date }) {
+  const oldest = new Date(Math.max(now.getTime() - keptMs, from?.getTime() ?? 0))
+  return db
+    .selectFrom('requestLog')
+    .select(columns)
+    .where('partnerId', '=', partnerId)
+    .where('id', '>=', boundAt(oldest, -clockDriftMs))
+    .where('createdAt', '>', new Date(now.getTime() - keptMs))
+}

@@ -1,0 +1,90 @@
+import { type Static, Type } from 'typebox'
+import { cursorOf, cutPage, pageOf } from '../http/list.ts'
+import { operation } from '../http/operation.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
+import { Id } from '../ids.ts'
+import { parseInstant } from '../time.ts'
+import * as requests from './requests.ts'
+import { LoggedRequest, LoggedRequests, RequestQuery } from './schema.ts'
+
+const tag = 'Service'
+
+export function requestRoutes(app: App, { db }: ApiContext): void {
+  app.get(
+    '/v1/requests',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getRequests',
+        tag,
+        summary: 'List your requests',
+        description:
+          'Your requests of the last 7 days and how each was answered, newest first, without bodies and queries. All of them are logged, except that of those refused with 429 only the first 100 a second are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the answer is `NotFound`.',
+        query: RequestQuery,
+        success: { status: 200, description: 'One page of requests.', schema: LoggedRequests },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partner, query, receivedAt } = request
+        const { take } = pageOf(query)
+        const cursor = cursorOf(query)
+        const found = await requests.list(reader, {
+          partnerId: partner.id,
+          filter: filterOf(query),
+          // One more than asked for, to tell whether there is more.
+          take: take + 1,
+          cursor,
+          now: receivedAt,
+        })
+        const { rows, hasMore } = cutPage(found, { take, cursor })
+        return { status: 200, body: { requests: rows.map(requestBody), hasMore, take } }
+      }),
+  )
+
+  app.get(
+    '/v1/requests/:requestId',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getRequest',
+        tag,
+        summary: 'Get a request',
+        description:
+          'One of your requests of the last 7 days, by the `id` that Openwage gave it. By an `x-request-id` of your own, use the filter `requestId` of the list.',
+        params: Type.Object({ requestId: Id('request') }),
+        success: { status: 200, description: 'The request.', schema: LoggedRequest },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partner, params, receivedAt } = request
+        const asked = { partnerId: partner.id, id: params.requestId, now: receivedAt }
+        return { status: 200, body: requestBody(await requests.find(reader, asked)) }
+      }),
+  )
+}
+
+function filterOf({ status, fromDate, toDate, ...query }: Static<typeof RequestQuery>): requests.Filter {
+  const { take: _take, after: _after, before: _before, ...equal } = query
+  return {
+    ...equal,
+    ...(status === undefined
+      ? {}
+      : { status: { from: Number(status.replace('xx', '00')), to: Number(status.replace('xx', '99')) } }),
+    ...(fromDate === undefined ? {} : { from: parseInstant(fromDate, { decimals: 'up' }) }),
+    ...(toDate === undefined ? {} : { to: parseInstant(toDate, { decimals: 'up' }) }),
+  }
+}
+
+function requestBody({ isReplayed, createdAt, requestId, ...logged }: requests.LoggedRequest) {
+  return {
+    ...logged,
+    requestId: requestId ?? logged.id,
+    createdAt: createdAt.toISOString(),
+    replayed: isReplayed,
+  }
+}

@@ -1,0 +1,111 @@
+import { Type } from 'typebox'
+import { problems } from '../errors.ts'
+import { cursorQuery, pageQuery } from '../http/list.ts'
+import { Id } from '../ids.ts'
+import { GivenDayOrInstant, Instant } from '../time.ts'
+
+const strict = { additionalProperties: false }
+
+const orNull = (description: string, examples: string[]) =>
+  Type.Union([Type.String(), Type.Null()], { description, examples })
+
+export const LoggedRequest = Type.Object(
+  {
+    id: Id('request'),
+    requestId: Type.String({
+      description: 'The `x-request-id` of the answer: yours if you sent one, otherwise the same as `id`.',
+      examples: ['req_01kah4pzc5e4r8v2m6t0x9y3bd'],
+    }),
+    createdAt: Type.Unsafe<string>({ ...Instant, description: 'When the request arrived, by the real clock.' }),
+    method: Type.String({ examples: ['POST'] }),
+    route: orNull('The path as in this document; null if no operation has it.', ['/v1/members/{memberId}']),
+    path: Type.String({
+      description:
+        'The path without its query. Only ids are filled in: a parameter that is no id stays a name, and a part of an unknown path that no operation has is `…`.',
+      examples: ['/v1/members/mem_01kah4pzc5e4r8v2m6t0x9y3bd'],
+    }),
+    status: Type.Integer({ examples: [201] }),
+    durationMs: Type.Integer({
+      minimum: 0,
+      description: 'From the arrival of the request to the end of its answer, in milliseconds.',
+    }),
+    keyId: Id('apiKey', 'The API key that the request was made with.'),
+    idempotencyKey: orNull('The `x-idempotency-key` of the request.', ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11']),
+    replayed: Type.Boolean({ description: 'The answer was the stored one of an earlier request with the same key.' }),
+    errorCodes: Type.Array(Type.String(), {
+      description: 'The codes of the issues that it was answered with, each once.',
+      examples: [['MemberInsufficientFunds']],
+    }),
+    resourceId: orNull(
+      'What the request created or changed, or else the resource in its path, or else the member that the error names.',
+      ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
+    ),
+  },
+  { title: 'LoggedRequest', ...strict },
+)
+
+export const LoggedRequests = Type.Object(
+  {
+    requests: Type.Array(LoggedRequest),
+    hasMore: Type.Boolean({ description: 'Whether there are more in the direction of the cursor.' }),
+    take: Type.Integer({ minimum: 1, description: 'Maximum number of entries in this answer.' }),
+  },
+  { title: 'LoggedRequests', ...strict },
+)
+
+const dayOrInstant = 'A date without a time means midnight UTC.'
+
+export const RequestQuery = Type.Object(
+  {
+    status: Type.Optional(
+      Type.String({
+        pattern: '^[1-5]([0-9]{2}|xx)$',
+        description: 'Only answers with this status, or of this class: `4xx`.',
+        examples: ['4xx', '409'],
+      }),
+    ),
+    errorCode: Type.Optional(
+      Type.Enum([...new Set(Object.values(problems).map(({ code }) => code))], {
+        type: 'string',
+        description: 'Only requests that were refused with this code.',
+      }),
+    ),
+    method: Type.Optional(Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], { type: 'string' })),
+    route: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description: 'Only requests of this path, as in this document.',
+        examples: ['/v1/members/{memberId}'],
+      }),
+    ),
+    keyId: Type.Optional(Id('apiKey', 'Only requests that were made with this API key.')),
+    requestId: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z0-9._:-]{1,128}$',
+        description: 'Only requests whose answer had this `x-request-id`.',
+        examples: ['req_01kah4pzc5e4r8v2m6t0x9y3bd'],
+      }),
+    ),
+    idempotencyKey: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 1_024, description: 'Only requests with this idempotency key.' }),
+    ),
+    resourceId: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description: 'Only requests about this resource; see `resourceId` in the answer.',
+        examples: ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
+      }),
+    ),
+    fromDate: Type.Optional(
+      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Arrived at or after this instant. ${dayOrInstant}` }),
+    ),
+    toDate: Type.Optional(
+      Type.Unsafe<string>({ ...GivenDayOrInstant, description: `Arrived before this instant. ${dayOrInstant}` }),
+    ),
+    take: pageQuery.take,
+    ...cursorQuery('request'),
+  },
+  strict,
+)

@@ -1,0 +1,14 @@
+import type { Tasks } from '../tasks.ts'
+import { forgetOld } from './requests.ts'
+
+// A chunk holds its locks for some tens of milliseconds, and nothing waits for them.
+const requestsMax = 5_000
+
+export const requestTasks = {
+  // Safe to run twice: an old request is needed by nothing.
+  async 'forget-requests'({ db, now }) {
+    let count: number
+    do count = await forgetOld(db, { now: now(), countMax: requestsMax })
+    while (count === requestsMax)
+  },
+} satisfies Partial<Tasks>

@@ -1,0 +1,261 @@
+import { type Db, sql, type Tx } from '../database/database.ts'
+import * as events from '../events/events.ts'
+import { applyAttempt, flowLimits, type Health, nextAttemptAt } from './rules.ts'
+import type { Outcome } from './send.ts'
+
+const limits = {
+  // Candidates of a round: enough that the slots of a process are shared among partners that each have 16 endpoints.
+  candidatesMax: 512,
+  // Pending deliveries of a disabled endpoint that are ended in one statement of some ten milliseconds.
+  endedAtOnceMax: 5_000,
+}
+
+/** An endpoint whose deliveries this process makes until its lease expires. */
+export type Claimed = {
+  partnerId: string
+  id: string
+  url: string
+  headers: Record<string, string>
+  enabled: boolean
+  failureCount: number
+  /** There have been failures, so that a success changes the health of the endpoint. */
+  isImpaired: boolean
+  secrets: string[]
+}
+
+/**
+ * SQL of the condition that something is due. The only place that compares due times with a clock.
+ * @param dueAt the column
+ */
+function isDue(dueAt: string, now: Date) {
+  return sql`${sql.ref(dueAt)} <= ${now}`
+}
+
+/**
+ * Claims endpoints that have something due, those of partners with few claims first, then the one that has waited longest.
+ * A killed process keeps its claims until their leases expire.
+ * @param busy how many endpoints of each partner this process has claimed already
+ */
+export async function claim(
+  db: Db,
+  {
+    countMax,
+    busy,
+    now,
+    realNow,
+    leaseMs,
+  }: { countMax: number; busy: ReadonlyMap<string, number>; now: Date; realNow: Date; leaseMs: number },
+): Promise<Claimed[]> {
+  const isFree = sql`(leased_until is null or leased_until <= ${realNow})`
+  const { rows } = await sql<Claimed>`
+    with candidate as (
+      select partner_id, id, due_at from webhook_endpoints
+       where ${isDue('due_at', now)} and ${isFree}
+       order by due_at limit ${limits.candidatesMax}
+    ), ranked as (
+      select c.partner_id, c.id, c.due_at,
+             coalesce(b.count, 0) + row_number() over (partition by c.partner_id order by c.due_at) as rank
+        from candidate c left join unnest(${[...busy.keys()]}::text[], ${[...busy.values()]}::int[])
+             as b (partner_id, count) on b.partner_id = c.partner_id
+    ), chosen as (
+      select partner_id, id from ranked order by rank, due_at limit ${countMax}
+    ), locked as (
+      select w.partner_id, w.id from webhook_endpoints w
+       where (w.partner_id, w.id) in (select partner_id, id from chosen) and ${isFree}
+         for no key update skip locked
+    )
+    update webhook_endpoints w set leased_until = ${new Date(realNow.getTime() + leaseMs)}
+      from locked where w.partner_id = locked.partner_id and w.id = locked.id
+    returning w.partner_id, w.id, w.url, w.headers, w.enabled, w.failure_count,
+              (w.failure_count > 0 or w.failing_since is not null or w.is_recovering) as is_impaired,
+              (select array_agg(s.secret order by s.created_at desc) from webhook_secrets s
+                where s.partner_id = w.partner_id and s.endpoint_id = w.id
+                  and (s.expires_at is null or s.expires_at > ${now})) as secrets`.execute(db)
+  return rows
+}
+
+/** A delivery that is due, with the body to send. */
+export type Due = { eventId: string; reason: 'schedule' | 'replay' | 'test'; scheduledCount: number; body: string }
+
+/** Reads what is due at a claimed endpoint, oldest first. */
+export async function readDue(
+  db: Db,
+  { endpoint: { partnerId, id, enabled }, countMax, now }: { endpoint: Claimed; countMax: number; now: Date },
+): Promise<Due[]> {
+  const ofEndpoint = sql`partner_id = ${partnerId} and endpoint_id = ${id}`
+  const { rows } = await sql<{
+    eventId: string
+    type: string
+    reason: Due['reason']
+    scheduledCount: number
+    sample: object | null
+    sequence: number
+    data: object
+    createdAt: Date
+  }>`
+    select d.event_id, d.type, d.reason, d.scheduled_count, d.sample, e.sequence, e.data, e.created_at
+      from (
+        (select event_id, type, scheduled_count, sample, replay_at as at,
+                case when sample is null then 'replay' else 'test' end as reason
+           from webhook_deliveries where ${ofEndpoint} and ${isDue('replay_at', now)}
+          order by replay_at, event_id limit ${countMax})
+        union all
+        (select event_id, type, scheduled_count, sample, due_at, 'schedule'
+           from webhook_deliveries where ${ofEndpoint} and ${isDue('due_at', now)} and replay_at is null and ${enabled}
+          order by due_at, event_id limit ${countMax})
+      ) d
+      left join events e on e.partner_id = ${partnerId} and e.id = d.event_id
+     order by d.at, d.event_id limit ${countMax}`.execute(db)
+  return rows.map(({ eventId: id, type, sample, sequence, data, createdAt, reason, scheduledCount }) => {
+    const body = sample ?? { id, type, timestamp: createdAt.toISOString(), sequence, data }
+    return { eventId: id, reason, scheduledCount, body: JSON.stringify(body) }
+  })
+}
+
+/** An attempt that has been made. */
+export type Made = Outcome & {
+  partnerId: string
+  endpointId: string
+  eventId: string
+  reason: Due['reason']
+  scheduledCount: number
+  at: Date
+  /** Whether it may change the health of the endpoint. */
+  affectsHealth: boolean
+}
+
+/** An endpoint that an attempt has disabled, or that has recovered. */
+export type HealthChange = {
+  partnerId: string
+  webhookId: string
+  event: 'webhook.disabled' | 'webhook.recovered'
+  reason: Health['disabledReason']
+}
+
+/**
+ * Records attempts: what each means for its delivery and for the health of its endpoint. At most one attempt per delivery.
+ * Safe to run twice, but for a second row in the list of attempts.
+ */
+export async function record(tx: Tx, made: Made[]): Promise<HealthChange[]> {
+  const changes = await recordHealth(
+    tx,
+    made.filter(({ affectsHealth }) => affectsHealth),
+  )
+  const rows = made.map(each => {
+    const failures = each.scheduledCount + 1
+    const isRetry = each.reason === 'schedule' && each.error !== null
+    return { ...each, retryAt: isRetry ? nextAttemptAt({ failures, now: each.at, random: Math.random() }) : null }
+  })
+  const of = <T>(value: (row: (typeof rows)[number]) => T) => rows.map(value)
+  await sql`
+    with made as (
+      select * from unnest(
+        ${of(row => row.partnerId)}::text[], ${of(row => row.endpointId)}::text[], ${of(row => row.eventId)}::text[],
+        ${of(row => row.reason)}::text[], ${of(row => row.at.toISOString())}::timestamptz[],
+        ${of(row => row.durationMs)}::int[], ${of(row => row.status)}::int[], ${of(row => row.error)}::text[],
+        ${of(row => row.response)}::text[], ${of(row => row.retryAt?.toISOString() ?? null)}::timestamptz[])
+        as m (partner_id, endpoint_id, event_id, reason, at, duration_ms, status, error, response, retry_at)
+    ), recorded as (
+      update webhook_deliveries d
+         set attempt_count = d.attempt_count + 1, last_attempt_at = m.at,
+             scheduled_count = d.scheduled_count + (m.reason = 'schedule')::int,
+             replay_at = case when m.error is null or m.reason <> 'schedule' then null else d.replay_at end,
+             due_at = case when m.error is null then null when m.reason = 'schedule' and d.due_at is not null then m.retry_at
+                           else d.due_at end,
+             state = case when m.error is null then 'delivered' when d.state <> 'pending' then d.state
+                          when case when m.reason = 'schedule' then m.retry_at else d.due_at end is null then 'failed'
+                          else 'pending' end
+        from made m
+       where d.partner_id = m.partner_id and d.endpoint_id = m.endpoint_id and d.event_id = m.event_id
+      returning m.*, d.attempt_count as number
+    )
+    insert into webhook_attempts
+           (partner_id, endpoint_id, event_id, number, reason, at, duration_ms, status, error, response)
+    select partner_id, endpoint_id, event_id, number, reason, at, duration_ms, status, error, response
+      from recorded`.execute(tx)
+  return changes
+}
+
+type HealthRow = Health & { partnerId: string; id: string }
+
+async function recordHealth(tx: Tx, made: Made[]): Promise<HealthChange[]> {
+  if (made.length === 0) return []
+  const ids = [...new Map(made.map(each => [`${each.partnerId} ${each.endpointId}`, each])).values()]
+  const { rows } = await sql<HealthRow>`
+    select partner_id, id, enabled, disabled_reason, failure_count, blocked_until, failing_since, failing_days,
+           last_failing_day, is_recovering
+      from webhook_endpoints
+     where (partner_id, id) in (select * from unnest(${ids.map(each => each.partnerId)}::text[],
+                                                     ${ids.map(each => each.endpointId)}::text[]))
+     order by partner_id, id for no key update`.execute(tx)
+  const changes: HealthChange[] = []
+  for (const { partnerId, id, ...before } of rows) {
+    let health: Health = before
+    for (const each of made.filter(each => each.partnerId === partnerId && each.endpointId === id)) {
+      const applied = applyAttempt(health, { ...each, isSuccess: each.error === null }, Math.random())
+      health = applied.health
+      if (applied.event === null) continue
+      changes.push({ partnerId, webhookId: id, event: applied.event, reason: health.disabledReason })
+      await emit(tx, { partnerId, webhookId: id, event: applied.event, reason: health.disabledReason, now: each.at })
+    }
+    await tx
+      .updateTable('webhookEndpoints')
+      .set(health)
+      .where('partnerId', '=', partnerId)
+      .where('id', '=', id)
+      .execute()
+  }
+  return changes
+}
+
+async function emit(tx: Tx, { partnerId, webhookId, event, reason, now }: HealthChange & { now: Date }): Promise<void> {
+  const common = { partnerId, resourceId: webhookId, now }
+  if (event === 'webhook.recovered') await events.emit(tx, { ...common, type: event, data: { webhookId } })
+  else {
+    const data = { webhookId, reason: reason === 'gone' ? ('gone' as const) : ('failing' as const) }
+    await events.emit(tx, { ...common, type: event, data })
+  }
+}
+
+/**
+ * Ends the pending deliveries of a disabled endpoint: failed if they have been attempted, otherwise skipped. Both can be
+ * replayed.
+ */
+export async function endPending(db: Db, { partnerId, id }: Pick<Claimed, 'partnerId' | 'id'>): Promise<void> {
+  await sql`
+    update webhook_deliveries
+       set state = case when scheduled_count > 0 then 'failed' when replay_at is not null then 'pending' else 'skipped' end,
+           due_at = null
+     where partner_id = ${partnerId} and endpoint_id = ${id}
+       and exists (select from webhook_endpoints w where w.partner_id = ${partnerId} and w.id = ${id} and not w.enabled)
+       and event_id in (select event_id from webhook_deliveries
+                         where partner_id = ${partnerId} and endpoint_id = ${id} and due_at is not null
+                         limit ${limits.endedAtOnceMax})`.execute(db)
+}
+
+/** Ends the claim of an endpoint, and decides when it is due next: behind the endpoints that wait already. */
+export async function release(
+  tx: Tx,
+  { partnerId, id, now }: { partnerId: string; id: string; now: Date },
+): Promise<void> {
+  await sql`
+    select from webhook_endpoints where partner_id = ${partnerId} and id = ${id} for no key update`.execute(tx)
+  // A separate statement: it sees the deliveries that a concurrent fan-out has written while this one waited for the lock.
+  await sql`
+    update webhook_endpoints w
+       set leased_until = null,
+           due_at = case when next.at is null or w.deleted_at is not null then null
+                         when w.enabled then greatest(next.at, w.blocked_until, ${now})
+                         -- What is pending is to be ended.
+                         else ${now} end
+      from (select least(
+              (select min(replay_at) from webhook_deliveries where partner_id = ${partnerId} and endpoint_id = ${id}),
+              (select min(due_at) from webhook_deliveries where partner_id = ${partnerId} and endpoint_id = ${id})
+            ) as at) next
+     where w.partner_id = ${partnerId} and w.id = ${id}`.execute(tx)
+}
+
+/** Whether an endpoint gets only one attempt at a time. */
+export function isThrottled(failureCount: number): boolean {
+  return failureCount >= flowLimits.failuresMax
+}

@@ -1,0 +1,244 @@
+import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import type { EventType } from '../events/catalogue.ts'
+import * as events from '../events/events.ts'
+import { firstId, newId } from '../ids.ts'
+import { fanOut, takes } from './fan-out.ts'
+import { lock } from './webhooks.ts'
+
+export const limits = {
+  // As long as the feed: older events can be neither read nor replayed.
+  keptDays: 30,
+  // Of one request, in one statement of some hundred milliseconds. `hasMore` tells that there are more.
+  replayedMax: 10_000,
+  // Events that a replay fans out first. Further ones are left to the worker, and to a later replay.
+  fannedOutMax: 500,
+  // Attempts of a delivery that are listed: at most 1.6 MB of answers.
+  attemptsMax: 100,
+}
+
+export const deliveryStates = ['pending', 'delivered', 'failed', 'skipped'] as const
+export type DeliveryState = (typeof deliveryStates)[number]
+
+type OfEndpoint = { partnerId: string; webhookId: string }
+
+/** The delivery of an event to an endpoint; within the endpoint, the event's id is its id. */
+export type Delivery = {
+  id: string
+  type: EventType
+  state: DeliveryState
+  isTest: boolean
+  attemptCount: number
+  createdAt: Date
+  lastAttemptAt: Date | null
+  /** When the next attempt is due; null if none is planned. */
+  nextAttemptAt: Date | null
+}
+
+const deliveryColumns = sql`
+  event_id as id, type, state, sample is not null as is_test, attempt_count, created_at, last_attempt_at,
+  least(due_at, replay_at) as next_attempt_at`
+
+export type DeliveryFilter = { states: DeliveryState[]; types: EventType[]; eventId: string | null }
+
+/** Lists the deliveries of an endpoint, those of the newest events first. */
+export async function list(
+  db: Reader,
+  { partnerId, webhookId, filter, page }: OfEndpoint & { filter: DeliveryFilter; page: Page },
+): Promise<{ deliveries: Delivery[]; hasMore: boolean }> {
+  // One more than asked for, to tell whether there is more.
+  const end = page.skip + page.take + 1
+  const range = (condition: ReturnType<typeof sql>) => sql`
+    select * from webhook_deliveries
+     where partner_id = ${partnerId} and endpoint_id = ${webhookId}
+       ${filter.eventId === null ? sql`` : sql`and event_id = ${filter.eventId}`} ${condition}
+     order by event_id desc limit ${end}`
+  const { rows } = await sql<Delivery>`
+    select ${deliveryColumns} from (${rangesOf(filter, range)}) d
+     order by event_id desc offset ${page.skip} limit ${page.take + 1}`.execute(db)
+  return { deliveries: rows.slice(0, page.take), hasMore: rows.length > page.take }
+}
+
+// Each state, or else each type, is one index range, so that rare ones are found without reading the others.
+function rangesOf(
+  { states, types }: DeliveryFilter,
+  range: (condition: ReturnType<typeof sql>) => ReturnType<typeof sql>,
+) {
+  const ofTypes = types.length === 0 ? sql`` : sql`and type = any(${types}::text[])`
+  if (states.length > 0) {
+    return sql`select d.* from unnest(${[...new Set(states)]}::text[]) as wanted (state)
+                cross join lateral (${range(sql`and state = wanted.state ${ofTypes}`)}) d`
+  }
+  if (types.length === 0) return range(sql``)
+  return sql`select d.* from unnest(${[...new Set(types)]}::text[]) as wanted (type)
+              cross join lateral (${range(sql`and type = wanted.type`)}) d`
+}
+
+export type Attempt = {
+  number: number
+  reason: 'schedule' | 'replay' | 'test'
+  at: Date
+  durationMs: number
+  status: number | null
+  error: string | null
+  response: string | null
+}
+
+/** Returns a delivery with its last attempts, oldest first. @throws Problem `NotFound` */
+export async function find(
+  db: Reader,
+  { partnerId, webhookId, deliveryId }: OfEndpoint & { deliveryId: string },
+): Promise<Delivery & { attempts: Attempt[] }> {
+  const { rows } = await sql<Delivery>`
+    select ${deliveryColumns} from webhook_deliveries
+     where partner_id = ${partnerId} and endpoint_id = ${webhookId} and event_id = ${deliveryId}`.execute(db)
+  const [delivery] = rows
+  if (delivery === undefined) throw problem('NotFound', 'There is no such delivery at this webhook endpoint')
+  const { rows: attempts } = await sql<Attempt>`
+    select number, reason, at, duration_ms, status, error, response from webhook_attempts
+     where partner_id = ${partnerId} and endpoint_id = ${webhookId} and event_id = ${deliveryId}
+     order by number desc limit ${limits.attemptsMax}`.execute(db)
+  return { ...delivery, attempts: attempts.reverse() }
+}
+
+/** Requests one attempt to deliver a sample. @returns the delivery */
+export async function createTest(
+  tx: Tx,
+  {
+    partnerId,
+    webhookId,
+    sampleOf,
+    type,
+    now,
+  }: OfEndpoint & { type: EventType; sampleOf: (id: string) => object; now: Date },
+): Promise<Delivery> {
+  await lock(tx, { partnerId, webhookId })
+  const eventId = newId('event', now)
+  await sql`
+    insert into webhook_deliveries (partner_id, endpoint_id, event_id, type, state, sample, created_at, replay_at)
+    values (${partnerId}, ${webhookId}, ${eventId}, ${type}, 'pending', ${JSON.stringify(sampleOf(eventId))}, ${now}, ${now})`.execute(
+    tx,
+  )
+  await wake(tx, { partnerId, webhookId, now })
+  const { attempts: _, ...delivery } = await find(tx, { partnerId, webhookId, deliveryId: eventId })
+  return delivery
+}
+
+/**
+ * The events to replay: one event; those of a time range that the endpoint takes, or whose deliveries exist; or those whose
+ * deliveries since an instant have failed or were skipped. `after` continues a replay that had more.
+ */
+export type Replay =
+  | { eventId: string }
+  | { since: Date; until: Date | null; after: string | null }
+  | { failedSince: Date; after: string | null }
+
+/**
+ * Requests one attempt for each event, oldest first.
+ * @throws Problem `NotFound` if there is no such endpoint, or no such event in the last 30 days
+ * @returns how many, and the id of the last one; null if there were none
+ */
+export async function replay(
+  tx: Tx,
+  { partnerId, webhookId, replay, now }: OfEndpoint & { replay: Replay; now: Date },
+): Promise<{ count: number; lastEventId: string | null; hasMore: boolean }> {
+  // An event must not be replayed before it is fanned out: its delivery would have no retries.
+  await events.numberFeed(tx, { partnerId, countMax: limits.fannedOutMax, waits: true })
+  await fanOut(tx, { partnerId, countMax: limits.fannedOutMax, waits: true, now })
+  await lock(tx, { partnerId, webhookId })
+  const chosen = chosenEvents({ partnerId, webhookId, replay, now })
+  // One more than is replayed, to tell whether there is more.
+  const { rows } = await sql<{ id: string }>`${chosen} order by id limit ${limits.replayedMax + 1}`.execute(tx)
+  const ids = rows.slice(0, limits.replayedMax).map(({ id }) => id)
+  if (ids.length === 0 && 'eventId' in replay) {
+    throw problem('NotFound', `There is no such event in the last ${limits.keptDays} days`)
+  }
+  if (ids.length > 0) {
+    await sql`
+      insert into webhook_deliveries as d (partner_id, endpoint_id, event_id, type, state, created_at, replay_at)
+      select e.partner_id, ${webhookId}, e.id, e.type, 'pending', ${now}, ${now}
+        from events e where e.partner_id = ${partnerId} and e.id = any(${ids}::text[])
+          on conflict (partner_id, endpoint_id, event_id) do update
+         set replay_at = excluded.replay_at,
+             state = case when d.state = 'delivered' then d.state else 'pending' end`.execute(tx)
+    await wake(tx, { partnerId, webhookId, now })
+  }
+  return { count: ids.length, lastEventId: ids.at(-1) ?? null, hasMore: rows.length > limits.replayedMax }
+}
+
+function chosenEvents({ partnerId, webhookId, replay, now }: OfEndpoint & { replay: Replay; now: Date }) {
+  const oldest = oldestId(now)
+  const numbered = sql`
+    select e.id from events e
+     where e.partner_id = ${partnerId} and e.id >= ${oldest}
+       and e.position <= (select f.position from webhook_feeds f where f.partner_id = ${partnerId})`
+  if ('eventId' in replay) return sql`${numbered} and e.id = ${replay.eventId}`
+  const after = sql`(${replay.after}::text is null or id > ${replay.after})`
+  if ('failedSince' in replay) {
+    return sql`
+      select event_id as id from (
+        select event_id, event_id as id from webhook_deliveries
+         where partner_id = ${partnerId} and endpoint_id = ${webhookId} and state = any('{failed,skipped}')
+           and sample is null and event_id >= ${later(oldest, firstId('event', replay.failedSince))}
+      ) failed where ${after}`
+  }
+  const until = replay.until === null ? sql`` : sql`and e.id < ${firstId('event', replay.until)}`
+  return sql`
+    select id from (
+      ${numbered} and e.id >= ${firstId('event', replay.since)} ${until}
+          and exists (select from webhook_endpoints w
+                       where w.partner_id = ${partnerId} and w.id = ${webhookId} and ${takes('w', 'e')})
+    ) chosen where ${after}`
+}
+
+function oldestId(now: Date): string {
+  return firstId('event', new Date(now.getTime() - limits.keptDays * 86_400_000))
+}
+
+function later(a: string, b: string): string {
+  return a > b ? a : b
+}
+
+// Whatever has been wrong with the endpoint, the partner asks for an attempt now.
+async function wake(tx: Tx, { partnerId, webhookId, now }: OfEndpoint & { now: Date }): Promise<void> {
+  await sql`
+    update webhook_endpoints set due_at = least(due_at, ${now}), blocked_until = null
+     where partner_id = ${partnerId} and id = ${webhookId}`.execute(tx)
+}
+
+/**
+ * Deletes deliveries of events that have left the feed and those of deleted endpoints, with their attempts, and endpoints
+ * without any.
+ * @returns how many deliveries were deleted
+ */
+export async function forget(db: Db, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+  const { rows } = await sql<{ count: bigint }>`
+    with due as (
+      select d.partner_id, d.endpoint_id, d.event_id
+        from webhook_endpoints w
+       cross join lateral (
+         select d.partner_id, d.endpoint_id, d.event_id from webhook_deliveries d
+          where d.partner_id = w.partner_id and d.endpoint_id = w.id
+            and (w.deleted_at is not null or d.event_id < ${oldestId(now)})
+          order by d.event_id limit ${countMax}
+       ) d
+       limit ${countMax}
+    ), attempts as (
+      delete from webhook_attempts a using due
+       where a.partner_id = due.partner_id and a.endpoint_id = due.endpoint_id and a.event_id = due.event_id
+    ), deliveries as (
+      delete from webhook_deliveries d using due
+       where d.partner_id = due.partner_id and d.endpoint_id = due.endpoint_id and d.event_id = due.event_id
+    )
+    select count(*) from due`.execute(db)
+  const count = Number(rows[0]?.count)
+  if (count === 0) {
+    await sql`
+      delete from webhook_endpoints w
+       where w.deleted_at is not null
+         and not exists (select from webhook_deliveries d where d.partner_id = w.partner_id and d.endpoint_id = w.id)`.execute(
+      db,
+    )
+  }
+  return count
+}

@@ -1,0 +1,238 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Db } from '../database/database.ts'
+import * as events from '../events/events.ts'
+import type { Clock } from '../time.ts'
+import * as attempts from './attempts.ts'
+import { fanOut, hasEndpoints, partnersToFanOut } from './fan-out.ts'
+import { Recorder } from './recorder.ts'
+import { asksToSlowDown } from './rules.ts'
+import type { Sender } from './send.ts'
+
+const limits = {
+  // Endpoints that a process delivers to at once. With four requests each: 512 sockets, and 20 MB of bodies and answers.
+  turnsMax: 128,
+  requestsPerEndpointMax: 4,
+  deliveriesPerTurnMax: 200,
+  // How long a turn starts requests. A slow endpoint then makes room for those that wait.
+  turnMsMax: 3_000,
+  // Longer than the longest turn: its requests (3 s), the last of them (15 s), and recording them. Another process takes over
+  // the endpoints of a killed one after this time.
+  leaseMs: 30_000,
+  // A fan-out writes at most 16 times as many deliveries, in some hundred milliseconds.
+  eventsPerFanOutMax: 500,
+  numberedAtOnceMax: 2_000,
+  // Partners whose events are fanned out at once: each takes a connection for some milliseconds.
+  fanOutsMax: 4,
+  // How often to look for events and due deliveries: a part of the second within which the first attempt is due.
+  idleMs: 150,
+  // While the installation has no endpoint.
+  unusedMs: 1_000,
+  // After an error, such as an outage of the database.
+  afterErrorMs: 2_000,
+  // A stop of the program may take nine seconds.
+  stopMsMax: 5_000,
+}
+
+/** `now` decides what is due, `realNow` how long a claim lasts. */
+export type DeliveryContext = { db: Db; log: Logger; now: Clock; realNow: Clock; sender: Sender }
+
+/** Makes the deliveries of all partners, until stopped. Any number of processes may do so concurrently. */
+export class Delivery {
+  private readonly context: DeliveryContext
+  private readonly recorder: Recorder
+  private readonly turns = new Set<Promise<void>>()
+  private readonly busy = new Map<string, number>()
+  private readonly stopping = new AbortController()
+  private readonly claimNow = new Wake()
+  private isAbandoned = false
+  private isUsed = false
+  private running: Promise<unknown> | undefined
+
+  constructor(context: DeliveryContext) {
+    this.context = context
+    this.recorder = new Recorder(context)
+  }
+
+  start(): void {
+    this.running = Promise.all([
+      this.repeat(() => this.fanOutAll(), new Wake()),
+      this.repeat(() => this.claimAll(), this.claimNow),
+    ])
+  }
+
+  /** Starts no further request, and waits for those in flight to be recorded, but not for slow ones: they are made again. */
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    await this.running
+    const late = new AbortController()
+    const waited = pause(limits.stopMsMax, undefined, { signal: late.signal }).catch(() => undefined)
+    await Promise.race([Promise.all(this.turns), waited])
+    late.abort()
+    this.isAbandoned = true
+    await this.context.sender.close()
+    await Promise.all(this.turns)
+  }
+
+  /** Makes every attempt that is due, for a caller that does not `start`. */
+  async deliverDue(): Promise<void> {
+    for (;;) {
+      const fannedOut = await this.fanOutAll()
+      const claimed = await this.claimAll()
+      if (fannedOut.count + claimed.count === 0) return
+      await Promise.all(this.turns)
+    }
+  }
+
+  private async repeat(work: () => Promise<{ hasMore: boolean }>, wake: Wake): Promise<void> {
+    const { log } = this.context
+    while (!this.stopping.signal.aborted) {
+      let waitMs: number
+      try {
+        const { hasMore } = await work()
+        waitMs = hasMore ? 0 : this.isUsed ? limits.idleMs : limits.unusedMs
+      } catch (error) {
+        log.warn({ err: error }, 'could not look for webhook deliveries; trying again')
+        waitMs = limits.afterErrorMs
+      }
+      if (waitMs > 0) await wake.wait(waitMs, this.stopping.signal)
+    }
+  }
+
+  private async fanOutAll(): Promise<{ count: number; hasMore: boolean }> {
+    const { db, log } = this.context
+    this.isUsed = await hasEndpoints(db)
+    if (!this.isUsed) return { count: 0, hasMore: false }
+    const partners = (await partnersToFanOut(db)).values()
+    let count = 0
+    let hasMore = false
+    const work = async () => {
+      for (const partner of partners) {
+        try {
+          const fannedOut = await this.fanOutOne(partner)
+          count += fannedOut
+          hasMore ||= fannedOut === limits.eventsPerFanOutMax
+        } catch (error) {
+          // It must not delay other partners. It is due again next time.
+          log.warn({ err: error, partnerId: partner.partnerId }, 'could not fan out events to webhook endpoints')
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: limits.fanOutsMax }, work))
+    if (count > 0) this.claimNow.wake()
+    return { count, hasMore }
+  }
+
+  private async fanOutOne({
+    partnerId,
+    hasUnnumbered,
+  }: {
+    partnerId: string
+    hasUnnumbered: boolean
+  }): Promise<number> {
+    const { db, now } = this.context
+    if (hasUnnumbered) {
+      const options = { partnerId, countMax: limits.numberedAtOnceMax, waits: false }
+      await db.transaction().execute(tx => events.numberFeed(tx, options))
+    }
+    const options = { partnerId, countMax: limits.eventsPerFanOutMax, waits: false, now: now() }
+    return await db.transaction().execute(tx => fanOut(tx, options))
+  }
+
+  private async claimAll(): Promise<{ count: number; hasMore: boolean }> {
+    const { db, now, realNow } = this.context
+    const countMax = limits.turnsMax - this.turns.size
+    if (countMax === 0 || !this.isUsed) return { count: 0, hasMore: false }
+    const { busy } = this
+    const claimed = await attempts.claim(db, {
+      ...{ countMax, busy, now: now(), realNow: realNow(), leaseMs: limits.leaseMs },
+    })
+    for (const endpoint of claimed) this.startTurn(endpoint)
+    return { count: claimed.length, hasMore: false }
+  }
+
+  private startTurn(endpoint: attempts.Claimed): void {
+    const { partnerId, id } = endpoint
+    this.busy.set(partnerId, (this.busy.get(partnerId) ?? 0) + 1)
+    const turn = this.turn(endpoint)
+      // Its claim expires, and what was not recorded is attempted again.
+      .catch(error =>
+        this.context.log.warn({ err: error, partnerId, webhookId: id }, 'webhook deliveries were interrupted'),
+      )
+      .finally(() => {
+        this.turns.delete(turn)
+        const count = (this.busy.get(partnerId) ?? 1) - 1
+        if (count === 0) this.busy.delete(partnerId)
+        else this.busy.set(partnerId, count)
+        this.claimNow.wake()
+      })
+    this.turns.add(turn)
+  }
+
+  // Claim, send, record, release. If the process is killed in between, what was not recorded is sent again.
+  private async turn(endpoint: attempts.Claimed): Promise<void> {
+    const { db, now } = this.context
+    const { partnerId, id } = endpoint
+    if (!endpoint.enabled) await attempts.endPending(db, endpoint)
+    const isThrottled = attempts.isThrottled(endpoint.failureCount)
+    const countMax = isThrottled ? 1 : limits.deliveriesPerTurnMax
+    const due = await attempts.readDue(db, { endpoint, countMax, now: now() })
+    const queue = due.values()
+    const flow = { failureCount: endpoint.failureCount, isImpaired: endpoint.isImpaired, isOver: false }
+    const endsAtMs = performance.now() + limits.turnMsMax
+    const recorded: Promise<void>[] = []
+    const sendAll = async () => {
+      for (const delivery of queue) {
+        const made = await this.attempt(endpoint, delivery, flow)
+        // The next request need not wait for it.
+        const record = this.recorder.add(made)
+        // `Promise.all` below sees the error, but only once all requests have been made.
+        record.catch(() => undefined)
+        recorded.push(record)
+        if (flow.isOver || this.stopping.signal.aborted || performance.now() > endsAtMs) return
+      }
+    }
+    await Promise.all(Array.from({ length: limits.requestsPerEndpointMax }, sendAll))
+    await Promise.all(recorded)
+    await db.transaction().execute(tx => attempts.release(tx, { partnerId, id, now: now() }))
+  }
+
+  private async attempt(
+    { partnerId, id, url, headers, secrets }: attempts.Claimed,
+    { eventId, reason, scheduledCount, body }: attempts.Due,
+    flow: { failureCount: number; isImpaired: boolean; isOver: boolean },
+  ): Promise<attempts.Made> {
+    const at = this.context.now()
+    const isTest = reason === 'test'
+    const outcome = await this.context.sender.send({
+      ...{ url, secrets, id: eventId, body },
+      headers: isTest ? { ...headers, 'openwage-test': 'true' } : headers,
+    })
+    // Cut off by `stop`, which says nothing about the endpoint.
+    if (this.isAbandoned) throw new Error('stopped while a request was in flight; it will be made again')
+    const hasFailed = outcome.error !== null
+    const affectsHealth = hasFailed || flow.isImpaired
+    flow.isImpaired ||= hasFailed
+    flow.failureCount = hasFailed ? flow.failureCount + 1 : 0
+    flow.isOver ||=
+      hasFailed && (attempts.isThrottled(flow.failureCount) || outcome.error === 'gone' || asksToSlowDown(outcome))
+    return { ...outcome, partnerId, endpointId: id, eventId, reason, scheduledCount, at, affectsHealth }
+  }
+}
+
+/** A wait that can be cut short. */
+class Wake {
+  private woken = Promise.withResolvers<void>()
+
+  wake(): void {
+    this.woken.resolve()
+  }
+
+  async wait(ms: number, stopping: AbortSignal): Promise<void> {
+    const done = new AbortController()
+    const signal = AbortSignal.any([stopping, done.signal])
+    await Promise.race([this.woken.promise, pause(ms, undefined, { signal }).catch(() => undefined)])
+    done.abort()
+    this.woken = Promise.withResolvers()
+  }
+}

@@ -1,0 +1,112 @@
+import { type LookupAddress, lookup as resolveHost } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/** Which targets deliveries may be sent to. */
+export type FenceRules = {
+  /** http is allowed too. Only in a sandbox. */
+  allowsHttp: boolean
+  allowsLoopback: boolean
+  /** Ports of this machine that are never a target: those of our own database. */
+  refusedPorts: readonly number[]
+}
+
+/** The target of a delivery is one that requests must not be sent to. The message says why. */
+export class TargetRefused extends Error {}
+
+const globalIpv6 = ipaddr.IPv6.parseCIDR('2000::/3')
+// A public address, but the metadata service of Azure's virtual machines.
+const metadataAddresses = new Set(['168.63.129.16'])
+// Below are services such as SSH and SMTP, which a request must not be able to talk to.
+const ownPortsFrom = 1024
+
+/**
+ * Guards outgoing requests against server-side request forgery: a partner chooses the URL, so without the fence it could
+ * reach whatever this server can. A name is judged by its addresses each time a connection is opened, and the address that
+ * was connected to is judged again, since an answer of the DNS may change between the two.
+ */
+export class Fence {
+  readonly rules: FenceRules
+  private readonly resolve: Resolve
+
+  /** @param resolve resolves a name to all its addresses */
+  constructor(rules: FenceRules, resolve: Resolve = resolveAll) {
+    this.rules = rules
+    this.resolve = resolve
+  }
+
+  /**
+   * Judges what can be told from the URL alone: everything but the addresses of a name.
+   * @throws TargetRefused
+   */
+  judgeUrl(text: string): URL {
+    if (!URL.canParse(text)) throw new TargetRefused('is not a valid URL')
+    const url = new URL(text)
+    const { allowsHttp } = this.rules
+    if (url.protocol !== 'https:' && !(allowsHttp && url.protocol === 'http:'))
+      throw new TargetRefused(`must be ${allowsHttp ? 'an https or http' : 'an https'} URL`)
+    if (url.username !== '' || url.password !== '')
+      throw new TargetRefused('must not contain a user name or password; use headers')
+    if (url.hash !== '') throw new TargetRefused('must not have a fragment')
+    const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+    if (port < ownPortsFrom && port !== 80 && port !== 443)
+      throw new TargetRefused(`must not have the port ${port}; use 80, 443, or 1024 and above`)
+    // The parser has already normalised decimal, octal and hexadecimal forms of an IPv4 address.
+    const host = hostOf(url)
+    if (ipaddr.isValid(host)) this.judgeAddress(host, port)
+    else if (/(^|\.)localhost\.?$/.test(host)) this.judgeLoopback(port)
+    return url
+  }
+
+  /** @throws TargetRefused */
+  judgeAddress(text: string, port: number): void {
+    if (!ipaddr.isValid(text)) throw new TargetRefused(`resolves to ${text}, which is not an IP address`)
+    const address = ipaddr.parse(text)
+    const range = address.range()
+    if (range === 'loopback') {
+      this.judgeLoopback(port)
+      return
+    }
+    const isGlobal = range === 'unicast' && (address.kind() === 'ipv4' || address.match(globalIpv6))
+    if (!isGlobal || metadataAddresses.has(address.toString()))
+      throw new TargetRefused('must not lead to a private or reserved address')
+  }
+
+  /** For the socket that connects: resolves the host, and refuses the answer if any of its addresses is refused. */
+  lookupFor(port: number): LookupFunction {
+    return (hostname, { all }, callback) => {
+      this.resolve(hostname, (error, addresses) => {
+        if (error !== null) return callback(error, '', 0)
+        const [first] = addresses
+        if (first === undefined) return callback(new TargetRefused('resolves to no address'), '', 0)
+        try {
+          for (const { address } of addresses) this.judgeAddress(address, port)
+        } catch (refusal) {
+          return callback(refusal as TargetRefused, '', 0)
+        }
+        if (all) callback(null, addresses)
+        else callback(null, first.address, first.family)
+      })
+    }
+  }
+
+  private judgeLoopback(port: number): void {
+    if (!this.rules.allowsLoopback)
+      throw new TargetRefused('must not lead to this machine, unless OPENWAGE_WEBHOOK_LOOPBACK allows it')
+    if (this.rules.refusedPorts.includes(port)) throw new TargetRefused('must not lead to the database of the service')
+  }
+}
+
+/** The host of a URL, without the brackets of an IPv6 address. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1')
+}
+
+type Resolve = (
+  hostname: string,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
+
+function resolveAll(...[hostname, callback]: Parameters<Resolve>): void {
+  resolveHost(hostname, { all: true }, callback)
+}

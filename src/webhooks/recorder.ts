@@ -1,0 +1,48 @@
+import type { Logger } from 'pino'
+import type { Db } from '../database/database.ts'
+import { type Made, record } from './attempts.ts'
+
+// A statement of some ten milliseconds, with at most 16 KiB of answer each.
+const recordedAtOnceMax = 200
+
+type Waiting = { made: Made; recorded: PromiseWithResolvers<void> }
+
+/** Records attempts, those that end while a statement is running together in the next one. */
+export class Recorder {
+  private readonly context: { db: Db; log: Logger }
+  private waiting: Waiting[] = []
+  private isRecording = false
+
+  constructor(context: { db: Db; log: Logger }) {
+    this.context = context
+  }
+
+  /** Resolves once the attempt is recorded. */
+  async add(made: Made): Promise<void> {
+    const recorded = Promise.withResolvers<void>()
+    this.waiting.push({ made, recorded })
+    if (!this.isRecording) void this.recordAll()
+    await recorded.promise
+  }
+
+  private async recordAll(): Promise<void> {
+    this.isRecording = true
+    while (this.waiting.length > 0) {
+      const next = this.waiting.splice(0, recordedAtOnceMax)
+      try {
+        const { db, log } = this.context
+        const changes = await db.transaction().execute(tx =>
+          record(
+            tx,
+            next.map(({ made }) => made),
+          ),
+        )
+        for (const { event, ...change } of changes) log.warn(change, event)
+        for (const { recorded } of next) recorded.resolve()
+      } catch (error) {
+        for (const { recorded } of next) recorded.reject(error)
+      }
+    }
+    this.isRecording = false
+  }
+}

@@ -1,0 +1,196 @@
+import { type Static, Type } from 'typebox'
+import { eventTypes } from '../events/catalogue.ts'
+import { pageFields, totalField } from '../http/list.ts'
+import { Id } from '../ids.ts'
+import { GivenInstant, Instant } from '../time.ts'
+import { limits as deliveryLimits, deliveryStates } from './deliveries.ts'
+import { attemptErrors } from './send.ts'
+
+const strict = { additionalProperties: false }
+
+const groups = [...new Set(eventTypes.map(type => `${type.split('.')[0]}.*`))]
+
+const settings = {
+  url: Type.String({
+    minLength: 1,
+    maxLength: 2048,
+    description:
+      'Where deliveries are sent: an https URL, or http in a sandbox, without user name, password and fragment. It must not lead to a private or reserved address.',
+    examples: ['https://example.com/openwage'],
+  }),
+  description: Type.Union([Type.String({ maxLength: 200 }), Type.Null()], { description: 'For your own use.' }),
+  types: Type.Array(Type.Enum(['*', ...groups, ...eventTypes], { type: 'string' }), {
+    minItems: 1,
+    maxItems: 50,
+    description: 'The types of events to deliver: a type, a group such as `withdrawal.*`, or `*` for all.',
+    examples: [['withdrawal.*']],
+  }),
+  enabled: Type.Boolean({
+    description: 'Events for a disabled endpoint are recorded as skipped, and can be replayed.',
+  }),
+  headers: Type.Record(
+    Type.String({ pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$" }),
+    Type.String({ maxLength: 1_000, pattern: '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$' }),
+    {
+      maxProperties: 10,
+      additionalProperties: false,
+      description:
+        'Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `openwage-…`, `content-…`, and those of the connection.',
+      examples: [{ authorization: 'Bearer 0e4f' }],
+    },
+  ),
+}
+
+export const NewWebhook = Type.Object(
+  {
+    url: settings.url,
+    description: Type.Optional(settings.description),
+    types: Type.Optional({ ...settings.types, default: ['*'] }),
+    enabled: Type.Optional({ ...settings.enabled, default: true }),
+    headers: Type.Optional(settings.headers),
+  },
+  { title: 'NewWebhook', ...strict },
+)
+export type NewWebhook = Static<typeof NewWebhook>
+
+export const WebhookChanges = Type.Partial(Type.Object(settings), { title: 'WebhookChanges', ...strict })
+
+const webhook = {
+  id: Id('webhook'),
+  ...settings,
+  status: Type.Enum(['active', 'failing', 'disabled'], {
+    type: 'string',
+    description: '`failing`: the last attempt failed, and deliveries are retried.',
+  }),
+  disabledReason: Type.Union([Type.Enum(['requested', 'failing', 'gone'], { type: 'string' }), Type.Null()], {
+    description:
+      '`requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. Null if it is enabled.',
+  }),
+  failingSince: Type.Union([Instant, Type.Null()], {
+    description: 'The first failed attempt since the last success; null if there is none.',
+  }),
+  createdAt: Instant,
+}
+export const Webhook = Type.Object(webhook, { title: 'Webhook', ...strict })
+const secret = Type.String({
+  description: 'Verifies the signatures. Shown only in this answer, so store it.',
+  examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='],
+})
+export const WebhookWithSecret = Type.Object({ ...webhook, secret }, { title: 'WebhookWithSecret', ...strict })
+export const RotatedWebhook = Type.Object(
+  {
+    ...webhook,
+    secret,
+    previousExpiresAt: { ...Instant, description: 'Until then, the previous secret signs as well.' },
+  },
+  { title: 'RotatedWebhook', ...strict },
+)
+export const Webhooks = Type.Object(
+  { webhooks: Type.Array(Webhook), ...totalField, ...pageFields },
+  { title: 'Webhooks', ...strict },
+)
+
+export const WebhookRotation = Type.Object(
+  {
+    overlapSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 604_800,
+        default: 86_400,
+        description: 'How long the previous secret stays valid, 0 to 604,800 (7 days).',
+      }),
+    ),
+  },
+  { title: 'WebhookRotation', ...strict },
+)
+
+export const WebhookTest = Type.Object(
+  { type: Type.Enum(eventTypes, { type: 'string', description: 'The type of the sample.' }) },
+  { title: 'WebhookTest', ...strict },
+)
+
+const after = Type.Optional(Id('event', 'Continues a replay that had more: the `lastEventId` of the previous answer.'))
+const ReplayOfEvent = Type.Object({ eventId: Id('event') }, { title: 'ReplayOfEvent', ...strict })
+const ReplayOfRange = Type.Object(
+  {
+    since: { ...GivenInstant, description: 'The first instant of the range. Events older than 30 days are left out.' },
+    until: Type.Optional({ ...GivenInstant, description: 'The end of the range, exclusive. Absent: now.' }),
+    after,
+  },
+  {
+    title: 'ReplayOfRange',
+    description: 'Every event of the range whose type the endpoint takes, delivered or not.',
+    ...strict,
+  },
+)
+const ReplayOfFailed = Type.Object(
+  { failedSince: { ...GivenInstant, description: 'Events that happened at or after this instant.' }, after },
+  { title: 'ReplayOfFailed', description: 'Every event whose delivery has failed or was skipped.', ...strict },
+)
+export const WebhookReplay = Type.Union([ReplayOfEvent, ReplayOfRange, ReplayOfFailed])
+export type WebhookReplay = Static<typeof WebhookReplay>
+
+export const ReplayRequested = Type.Object(
+  {
+    count: Type.Integer({
+      minimum: 0,
+      description: `Number of events that are replayed, at most ${deliveryLimits.replayedMax.toLocaleString('en')}.`,
+    }),
+    lastEventId: Type.Union([Id('event'), Type.Null()], { description: 'The last of them; null if there are none.' }),
+    hasMore: Type.Boolean({ description: 'There are more: repeat the request with `lastEventId` as `after`.' }),
+  },
+  { title: 'ReplayRequested', ...strict },
+)
+
+const State = Type.Enum([...deliveryStates], {
+  type: 'string',
+  description:
+    '`pending`: an attempt is planned. `failed`: the last attempt failed, and none is planned. `skipped`: the endpoint was disabled.',
+})
+const delivery = {
+  id: Id('event', 'The id of the event, which is also the `webhook-id` of each request.'),
+  type: Type.Enum(eventTypes, { type: 'string' }),
+  state: State,
+  isTest: Type.Boolean({ description: 'The sample of a test, not an event.' }),
+  attemptCount: Type.Integer({ minimum: 0 }),
+  createdAt: Instant,
+  lastAttemptAt: Type.Union([Instant, Type.Null()]),
+  nextAttemptAt: Type.Union([Instant, Type.Null()], { description: 'Null if no attempt is planned.' }),
+}
+export const WebhookDelivery = Type.Object(delivery, { title: 'WebhookDelivery', ...strict })
+export const WebhookDeliveries = Type.Object(
+  { deliveries: Type.Array(WebhookDelivery), hasMore: Type.Boolean(), ...pageFields },
+  { title: 'WebhookDeliveries', ...strict },
+)
+
+const WebhookAttempt = Type.Object(
+  {
+    number: Type.Integer({ minimum: 1 }),
+    reason: Type.Enum(['schedule', 'replay', 'test'], { type: 'string' }),
+    at: Instant,
+    durationMs: Type.Integer({ minimum: 0 }),
+    status: Type.Union([Type.Integer(), Type.Null()], { description: 'Status of the answer; null if there was none.' }),
+    error: Type.Union([Type.Enum([...attemptErrors], { type: 'string' }), Type.Null()], {
+      description: 'How the attempt failed; null for a success. See the guide to webhooks.',
+    }),
+    response: Type.Union([Type.String(), Type.Null()], {
+      description: 'The first 16 KiB of the answer’s body; null if there was no answer.',
+    }),
+  },
+  { title: 'WebhookAttempt', ...strict },
+)
+export const WebhookDeliveryDetails = Type.Object(
+  {
+    ...delivery,
+    attempts: Type.Array(WebhookAttempt, {
+      description: `Oldest first; only the last ${deliveryLimits.attemptsMax}, if there are more.`,
+    }),
+  },
+  { title: 'WebhookDeliveryDetails', ...strict },
+)
+
+export const DeliveryFilter = {
+  states: Type.Optional(Type.Array(State, { maxItems: 4 })),
+  types: Type.Optional(Type.Array(Type.Enum(eventTypes, { type: 'string' }), { maxItems: 50 })),
+  eventId: Type.Optional(Id('event', 'The deliveries of this event.')),
+}

@@ -1,0 +1,164 @@
+import type { Socket } from 'node:net'
+import { Agent, buildConnector, request } from 'undici'
+import { type Fence, TargetRefused } from './fence.ts'
+import { parseRetryAfter } from './rules.ts'
+import { sign } from './signing.ts'
+
+const limits = {
+  // The contract: from the start of the attempt to the end of the answer.
+  attemptMsMax: 15_000,
+  // Kept of each answer.
+  responseBytesMax: 16 * 1024,
+  // More than a server sends by accident. A larger header is an error.
+  headerBytesMax: 16 * 1024,
+  // As many as an endpoint may have in flight, times the endpoints that share a host name.
+  connectionsPerHostMax: 64,
+  // Longer than the pause between two deliveries of a busy endpoint, shorter than the idle timeout of common servers.
+  idleConnectionMsMax: 4_000,
+}
+
+/** A signed request to an endpoint. */
+export type Outgoing = { url: string; headers: Record<string, string>; secrets: string[]; id: string; body: string }
+
+/** How an attempt failed. The order is that of docs/reference/webhooks.md. */
+export const attemptErrors = [
+  'status',
+  'redirect',
+  'gone',
+  'timeout',
+  'dns',
+  'connection',
+  'tls',
+  'address',
+  'protocol',
+] as const
+export type AttemptError = (typeof attemptErrors)[number]
+
+/** The outcome of an attempt. `error` is null for a success, `status` and `response` are null without an answer. */
+export type Outcome = {
+  status: number | null
+  error: AttemptError | null
+  response: string | null
+  durationMs: number
+  /** Seconds that the endpoint asked us to wait; null if it did not. */
+  retryAfterSeconds: number | null
+}
+
+/** Sends signed requests, each once, through the fence, over separate connections, never the global ones. */
+export class Sender {
+  private readonly agent: Agent
+  private readonly fence: Fence
+  private readonly clockMs: () => number
+
+  /** @param clockMs the real time, in milliseconds since 1970: receivers compare the signed timestamp with their clocks */
+  constructor(fence: Fence, { clockMs }: { clockMs: () => number }) {
+    this.fence = fence
+    this.clockMs = clockMs
+    this.agent = new Agent({
+      connect: connectorOf(fence),
+      connections: limits.connectionsPerHostMax,
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: limits.idleConnectionMsMax,
+      keepAliveMaxTimeout: limits.idleConnectionMsMax,
+      headersTimeout: limits.attemptMsMax,
+      bodyTimeout: limits.attemptMsMax,
+      maxHeaderSize: limits.headerBytesMax,
+    })
+  }
+
+  /** Whatever goes wrong with the request is the outcome, not an error. Redirects are not followed. */
+  async send(outgoing: Outgoing): Promise<Outcome> {
+    const startedMs = performance.now()
+    const answer = {
+      status: null as number | null,
+      response: null as string | null,
+      retryAfterSeconds: null as number | null,
+    }
+    const headers = this.headersOf(outgoing)
+    let error: AttemptError | null
+    try {
+      const url = this.fence.judgeUrl(outgoing.url)
+      const sent = await request(url, {
+        method: 'POST',
+        dispatcher: this.agent,
+        headers,
+        body: outgoing.body,
+        signal: AbortSignal.timeout(limits.attemptMsMax),
+      })
+      answer.status = sent.statusCode
+      answer.retryAfterSeconds = parseRetryAfter(sent.headers['retry-after'], this.clockMs())
+      answer.response = await readStart(sent.body)
+      error = errorOfStatus(sent.statusCode)
+    } catch (thrown) {
+      error = errorOf(thrown)
+    }
+    return { ...answer, error, durationMs: Math.round(performance.now() - startedMs) }
+  }
+
+  async close(): Promise<void> {
+    await this.agent.destroy()
+  }
+
+  private headersOf({ id, body, headers, secrets }: Outgoing): Record<string, string> {
+    const sentAt = Math.floor(this.clockMs() / 1_000)
+    return {
+      ...headers,
+      'content-type': 'application/json',
+      'user-agent': 'openwage',
+      'webhook-id': id,
+      'webhook-timestamp': String(sentAt),
+      'webhook-signature': sign(secrets, { id, sentAt, body }),
+    }
+  }
+}
+
+function connectorOf(fence: Fence): buildConnector.connector {
+  return (options, callback) => {
+    const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80)
+    const connect = buildConnector({ timeout: limits.attemptMsMax, allowH2: false, lookup: fence.lookupFor(port) })
+    const judged: buildConnector.Callback = (...[error, socket]) => {
+      if (error !== null) return callback(error, null)
+      try {
+        fence.judgeAddress((socket as Socket).remoteAddress ?? '', port)
+      } catch (refusal) {
+        socket.destroy()
+        return callback(refusal as TargetRefused, null)
+      }
+      callback(null, socket)
+    }
+    connect(options, judged)
+  }
+}
+
+/** Reads the beginning of a body, as text that PostgreSQL can store. A body that breaks off changes nothing: the status has been given. */
+async function readStart(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes >= limits.responseBytesMax) break
+    }
+  } catch {
+    // The part that has arrived is kept.
+  }
+  return Buffer.concat(chunks).subarray(0, limits.responseBytesMax).toString('utf8').replaceAll('\0', '\ufffd')
+}
+
+function errorOfStatus(status: number): AttemptError | null {
+  if (status >= 200 && status < 300) return null
+  if (status === 410) return 'gone'
+  return status >= 300 && status < 400 ? 'redirect' : 'status'
+}
+
+function errorOf(thrown: unknown): AttemptError {
+  const error = thrown instanceof AggregateError ? thrown.errors[0] : thrown
+  if (error instanceof TargetRefused || (error as Error).cause instanceof TargetRefused) return 'address'
+  const { code = '', name = '', syscall } = error as NodeJS.ErrnoException
+  if (/^(TimeoutError|AbortError)$/.test(name) || /TIMEOUT|ETIMEDOUT/.test(code)) return 'timeout'
+  if (syscall === 'getaddrinfo' || /^(ENOTFOUND|EAI_)/.test(code)) return 'dns'
+  if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|UNABLE_|SELF_SIGNED|EPROTO|ERR_OSSL)/.test(code)) return 'tls'
+  return /^(HPE_|UND_ERR_(HEADERS_OVERFLOW|INVALID|RES_|NOT_SUPPORTED))/.test(code) ? 'protocol' : 'connection'
+}

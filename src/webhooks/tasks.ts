@@ -1,0 +1,14 @@
+import type { Tasks } from '../tasks.ts'
+import { forget } from './deliveries.ts'
+
+// A chunk of some hundred milliseconds.
+const deliveriesMax = 5_000
+
+export const webhookTasks = {
+  // Safe to run twice: what is deleted is no longer needed.
+  async 'forget-webhook-deliveries'({ db, now }) {
+    let count: number
+    do count = await forget(db, { now: now(), countMax: deliveriesMax })
+    while (count === deliveriesMax)
+  },
+} satisfies Partial<Tasks>

@@ -1,0 +1,225 @@
+import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import * as events from '../events/events.ts'
+import { newId } from '../ids.ts'
+import { healthy } from './rules.ts'
+import { newSecret } from './signing.ts'
+
+export const limits = {
+  endpointsMax: 16,
+  // The current one and those of rotations that overlap: each adds a signature to every request.
+  secretsMax: 5,
+  // Events numbered while an endpoint is created. A longer backlog is numbered by the worker, and its events are delivered.
+  numberedAtOnceMax: 2_000,
+}
+
+/** What a partner chooses about an endpoint. `headers` are sent with each request. */
+export type EndpointSettings = {
+  url: string
+  description: string | null
+  types: string[]
+  enabled: boolean
+  headers: Record<string, string>
+}
+
+export type Endpoint = EndpointSettings & {
+  id: string
+  disabledReason: 'requested' | 'failing' | 'gone' | null
+  failingSince: Date | null
+  createdAt: Date
+}
+
+const columns = ['id', 'url', 'description', 'types', 'enabled', 'headers', 'disabledReason', 'failingSince'] as const
+
+/**
+ * Creates an endpoint, which gets the events that follow.
+ * @throws Problem `Conflict` if the partner has the maximum number of endpoints
+ * @returns the secret, which is shown only here
+ */
+export async function create(
+  tx: Tx,
+  { partnerId, settings, now }: { partnerId: string; settings: EndpointSettings; now: Date },
+): Promise<{ endpoint: Endpoint; secret: string }> {
+  await lockFeed(tx, partnerId)
+  const count = await countEndpoints(tx, partnerId)
+  if (count >= limits.endpointsMax) {
+    throw problem('Conflict', `There are already ${limits.endpointsMax} webhook endpoints; delete one first`)
+  }
+  const sincePosition = await endOfFeed(tx, partnerId)
+  // Without endpoints the feed is not fanned out.
+  if (count === 0) {
+    await sql`update webhook_feeds set position = ${sincePosition} where partner_id = ${partnerId}`.execute(tx)
+  }
+  const id = newId('webhook', now)
+  const { headers, ...rest } = settings
+  const row = {
+    ...{ partnerId, id, ...rest, createdAt: now, sincePosition },
+    headers: JSON.stringify(headers),
+    disabledReason: settings.enabled ? null : ('requested' as const),
+  }
+  await tx.insertInto('webhookEndpoints').values(row).execute()
+  const secret = await addSecret(tx, { partnerId, webhookId: id, now })
+  return { endpoint: await find(tx, { partnerId, webhookId: id }), secret }
+}
+
+/** Lists the endpoints of a partner, newest first. */
+export async function list(
+  db: Reader,
+  { partnerId, page }: { partnerId: string; page: Page },
+): Promise<{ endpoints: Endpoint[]; total: number }> {
+  const endpoints = await select(db, partnerId).orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
+  return { endpoints: endpoints.map(toEndpoint), total: await countEndpoints(db, partnerId) }
+}
+
+/** @throws Problem `NotFound` */
+export async function find(
+  db: Reader,
+  { partnerId, webhookId }: { partnerId: string; webhookId: string },
+): Promise<Endpoint> {
+  const row = await select(db, partnerId).where('id', '=', webhookId).executeTakeFirst()
+  if (row === undefined) throw notFound()
+  return toEndpoint(row)
+}
+
+/**
+ * Changes an endpoint. Enabling it, or giving it another URL, is a new start: its failures are forgotten.
+ * @throws Problem `NotFound`
+ */
+export async function update(
+  tx: Tx,
+  {
+    partnerId,
+    webhookId,
+    changes,
+    now,
+  }: { partnerId: string; webhookId: string; changes: Partial<EndpointSettings>; now: Date },
+): Promise<{ before: Endpoint; after: Endpoint }> {
+  const before = await lock(tx, { partnerId, webhookId })
+  const { headers, ...rest } = changes
+  const enabled = changes.enabled ?? before.enabled
+  const isNewStart = (enabled && !before.enabled) || (changes.url !== undefined && changes.url !== before.url)
+  await tx
+    .updateTable('webhookEndpoints')
+    .set({
+      ...rest,
+      ...(headers === undefined ? {} : { headers: JSON.stringify(headers) }),
+      ...(isNewStart ? healthy : {}),
+      disabledReason: enabled ? null : (before.disabledReason ?? 'requested'),
+      // Finds out what is due now, or ends the deliveries of an endpoint that is no longer enabled.
+      ...(enabled !== before.enabled || isNewStart ? { dueAt: now } : {}),
+    })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', webhookId)
+    .execute()
+  return { before, after: await find(tx, { partnerId, webhookId }) }
+}
+
+/**
+ * Replaces the secret of an endpoint. The previous one stays valid for a while; until then, both sign.
+ * @param overlapSeconds how long the previous secret stays valid
+ * @throws Problem `NotFound`; `Conflict` if too many previous secrets are still valid
+ */
+export async function rotate(
+  tx: Tx,
+  {
+    partnerId,
+    webhookId,
+    overlapSeconds,
+    now,
+  }: { partnerId: string; webhookId: string; overlapSeconds: number; now: Date },
+): Promise<{ endpoint: Endpoint; secret: string; previousExpiresAt: Date }> {
+  const endpoint = await lock(tx, { partnerId, webhookId })
+  const previousExpiresAt = new Date(now.getTime() + overlapSeconds * 1_000)
+  await sql`
+    update webhook_secrets set expires_at = ${previousExpiresAt}
+     where partner_id = ${partnerId} and endpoint_id = ${webhookId} and expires_at is null`.execute(tx)
+  await sql`
+    delete from webhook_secrets
+     where partner_id = ${partnerId} and endpoint_id = ${webhookId} and expires_at <= ${now}`.execute(tx)
+  const { rows } = await sql<{ expiresAt: Date }>`
+    select expires_at from webhook_secrets where partner_id = ${partnerId} and endpoint_id = ${webhookId}
+     order by expires_at`.execute(tx)
+  const [next] = rows
+  if (next !== undefined && rows.length >= limits.secretsMax) {
+    throw problem(
+      'Conflict',
+      `${rows.length} secrets are valid already; wait until one expires, at ${next.expiresAt.toISOString()}`,
+    )
+  }
+  const secret = await addSecret(tx, { partnerId, webhookId, now })
+  return { endpoint, secret, previousExpiresAt }
+}
+
+/**
+ * Deletes an endpoint and its secrets. A task deletes its deliveries later.
+ * @throws Problem `NotFound`
+ */
+export async function remove(
+  tx: Tx,
+  { partnerId, webhookId, now }: { partnerId: string; webhookId: string; now: Date },
+): Promise<Endpoint> {
+  const endpoint = await lock(tx, { partnerId, webhookId })
+  await sql`
+    update webhook_endpoints set deleted_at = ${now}, due_at = null
+     where partner_id = ${partnerId} and id = ${webhookId}`.execute(tx)
+  await sql`delete from webhook_secrets where partner_id = ${partnerId} and endpoint_id = ${webhookId}`.execute(tx)
+  return endpoint
+}
+
+/** Locks an endpoint. @throws Problem `NotFound` */
+export async function lock(
+  tx: Tx,
+  { partnerId, webhookId }: { partnerId: string; webhookId: string },
+): Promise<Endpoint> {
+  const row = await select(tx, partnerId).where('id', '=', webhookId).forNoKeyUpdate().executeTakeFirst()
+  if (row === undefined) throw notFound()
+  return toEndpoint(row)
+}
+
+function select(db: Reader, partnerId: string) {
+  return db
+    .selectFrom('webhookEndpoints')
+    .select([...columns, 'createdAt'])
+    .where('partnerId', '=', partnerId)
+    .where('deletedAt', 'is', null)
+}
+
+type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
+
+function toEndpoint({ headers, ...row }: Row): Endpoint {
+  // Written by this file only.
+  return { ...row, headers: headers as Record<string, string> }
+}
+
+async function countEndpoints(db: Reader, partnerId: string): Promise<number> {
+  const { rows } = await sql<{ count: bigint }>`
+    select count(*) from webhook_endpoints where partner_id = ${partnerId} and deleted_at is null`.execute(db)
+  return Number(rows[0]?.count)
+}
+
+/** Locks what the partner's endpoints have in common: their number, and how far the feed has been fanned out. */
+async function lockFeed(tx: Tx, partnerId: string): Promise<void> {
+  await sql`insert into webhook_feeds (partner_id, position) values (${partnerId}, 0) on conflict do nothing`.execute(
+    tx,
+  )
+  await sql`select from webhook_feeds where partner_id = ${partnerId} for update`.execute(tx)
+}
+
+/** The end of the partner's feed, after what has been committed by now. */
+async function endOfFeed(tx: Tx, partnerId: string): Promise<bigint> {
+  await events.numberFeed(tx, { partnerId, countMax: limits.numberedAtOnceMax, waits: true })
+  return await events.findLastPosition(tx, partnerId)
+}
+
+async function addSecret(
+  tx: Tx,
+  { partnerId, webhookId, now }: { partnerId: string; webhookId: string; now: Date },
+): Promise<string> {
+  const secret = newSecret()
+  await tx.insertInto('webhookSecrets').values({ partnerId, endpointId: webhookId, secret, createdAt: now }).execute()
+  return secret
+}
+
+function notFound() {
+  return problem('NotFound', 'There is no such webhook endpoint')
+}

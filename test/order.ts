@@ -1,0 +1,12 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+// Tests of whole processes take longest; a file of them that came last would run while the other workers have nothing to do.
+const first = /\/(test\/program|test\/properties|packages)\//
+
+/** Starts the longest files first, also in a fresh checkout, where vitest does not know their durations. */
+export default class Order extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    return [...sorted.filter(file => first.test(file.moduleId)), ...sorted.filter(file => !first.test(file.moduleId))]
+  }
+}

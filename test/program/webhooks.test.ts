@@ -1,0 +1,68 @@
+import { once } from 'node:events'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { startReceiver, verify } from '../receiver.ts'
+import { launch, newDatabase, openwage, type Service, start, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let service: Service
+let settings: Record<string, string>
+beforeAll(async () => {
+  const database = await newDatabase()
+  service = await start(database)
+  settings = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+})
+afterAll(tidyUp)
+
+const wait = { timeout: 20_000, interval: 50 }
+
+test('a running sandbox delivers to an endpoint on the same machine, and withdrawal.failed can be triggered', async () => {
+  const receiver = await startReceiver()
+  const answer = await fetch(`${service.address}/v1/webhooks`, {
+    method: 'POST',
+    headers: { 'x-api-key': service.key, 'content-type': 'application/json' },
+    body: JSON.stringify({ url: receiver.url }),
+  })
+  const { secret } = (await answer.json()) as { secret: string }
+  const { code, stdout, stderr } = await openwage(['webhooks', 'trigger', 'withdrawal.failed'], settings)
+  expect(code, stderr).toBe(0)
+  expect(stdout).toMatch(/^withdrawal\.held {2}evt_/m)
+  expect(stderr).toContain('withdrawal.failed follows when')
+  const received = () => receiver.bodies().map(({ type }) => type)
+  await expect.poll(received, wait).toEqual(expect.arrayContaining(['member.invited', 'intent.completed']))
+  for (const request of receiver.received) verify(secret, request)
+  await receiver.stop()
+})
+
+test('listen prints each event and forwards it, signed with the secret that it prints', async () => {
+  const receiver = await startReceiver()
+  const listening = launch(['webhooks', 'listen', '--json', '--forward', receiver.url], settings)
+  const printed = { stdout: '', stderr: '' }
+  for (const stream of ['stdout', 'stderr'] as const) {
+    listening[stream]?.on('data', (text: string) => {
+      printed[stream] += text
+    })
+  }
+  await expect.poll(() => printed.stderr, wait).toContain('Listening.')
+  expect((await openwage(['webhooks', 'trigger', 'member.updated'], settings)).code).toBe(0)
+  await expect.poll(() => receiver.bodies().map(({ type }) => type), wait).toContain('member.updated')
+  const secret = /whsec_[A-Za-z0-9+/=]+/.exec(printed.stderr)?.[0] ?? ''
+  const forwarded = receiver.received.map(request => verify(secret, request))
+  const lines = printed.stdout
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  expect(forwarded.map(({ id }) => id)).toEqual(lines.slice(0, forwarded.length).map(({ id }) => id))
+  await expect.poll(() => printed.stderr, wait).toContain('→ 200')
+  listening.kill('SIGTERM')
+  await once(listening, 'exit')
+  await receiver.stop()
+})
+
+test('an unknown type, one that cannot be triggered, and a missing key are explained', async () => {
+  const run = async (args: string[], more = settings) => await openwage(['webhooks', ...args], more)
+  expect(await run(['trigger', 'withdrawal.exploded'])).toMatchObject({ code: 2 })
+  expect((await run(['trigger', 'pay_cycle.closed'])).stderr).toContain('cannot be triggered')
+  expect((await run(['listen', '--forward', 'nowhere'])).stderr).toContain('Use a URL')
+  expect((await run(['listen'], { OPENWAGE_URL: service.address })).stderr).toContain('No API key')
+})

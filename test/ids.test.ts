@@ -33,7 +33,7 @@ let harness: Harness
 let webhookId: string
 beforeAll(async () => {
   harness = await startHarness()
-  const body = { url: 'http://127.0.0.1:9/hook', types: ['*'] }
+  const body = { url: 'http://127.0.0.1:9999/hook', types: ['*'] }
   webhookId = (await harness.call('POST', '/v1/webhooks', { body })).body.id
 })
 afterAll(() => harness.stop())

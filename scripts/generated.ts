@@ -7,6 +7,8 @@ import { catalogue, type EventData, type EventType, eventTypes } from '../src/ev
 import { exampleIssue } from '../src/http/operation.ts'
 import { exampleId } from '../src/ids.ts'
 import { systemClock } from '../src/main.ts'
+import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
+import type { Tier } from '../src/tiers/rules.ts'
 import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
 
@@ -26,6 +28,7 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),
     'docs/reference/settings.md': settingsTable(),
+    'docs/reference/test-values.md': testValues(),
   }
 }
 
@@ -84,6 +87,8 @@ ${rows.join('\n')}
 
 ## Provoking errors in a sandbox
 
+[Test values](test-values.md) lists a request for every error; a sandbox returns them complete.
+
 You can provoke nearly every error by a request alone: by its values, after earlier requests, or with the account numbers
 of [the simulated bank](simulated-bank.md). Three codes need the operator's commands, which work on a running sandbox and
 take effect within a second. \`openwage partner list\` shows the partner's id.
@@ -94,7 +99,44 @@ take effect within a second. \`openwage partner list\` shows the partner's id.
 | \`Forbidden\` (403, from any operation) | \`openwage partner suspend par_…\` | \`openwage partner restore par_…\` |
 | \`Forbidden\` (403, from operations beyond the key's scopes) | \`openwage key create par_… --scopes members:read\`, and use that key for a withdrawal | – |
 | \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on your own PostgreSQL (\`DATABASE_URL\`), and stop it | Start it again |
-| \`InternalServerError\` (500) | Not possible: it is a bug in Openwage. Repeat the request with its idempotency key, with back-off | – |
+| \`InternalServerError\` (500) | It is a bug in Openwage, so only the header \`${provokeHeader}\` provokes it. Treat it like the 503, and repeat the request with its idempotency key, with back-off | – |
+`
+}
+
+function testValues(): string {
+  const tier: Tier = {
+    ...{ name: 'Silver', version: 1, currency: 'GBP', feeFixed: 50n, feeBps: 0, feeMin: null, feeMax: null },
+    ...{ feePayer: 'member', lowerLimit: 1_000n, upperLimit: 20_000n },
+    ...{ withdrawalsPerDay: null, withdrawalsPerCycle: null },
+  }
+  const lines = rows.map(({ reaches, needs, note, request }) => {
+    const { method, path, headers = {}, body } = request({ id: '…', email: 'a new e-mail' }, tier)
+    const what =
+      'problem' in reaches
+        ? `\`${problems[reaches.problem].code}\` (${problems[reaches.problem].status})`
+        : `${reaches.entity}: \`${reaches.from}\` → \`${reaches.to}\``
+    const named = Object.entries(headers).map(([name, value]) => `\`${name}: ${value.slice(0, 40)}\``)
+    const sent = [`\`${method} ${path}\``, ...named, ...(body === undefined ? [] : [`\`${JSON.stringify(body)}\``])]
+    return `| ${what} | ${sent.join(', ')} | ${fixtures[needs]} | ${note} |`
+  })
+  return `# Test values
+
+Generated from src/sandbox/test-values.ts by \`npm run generate\`. Do not edit.
+
+On a sandbox, \`GET /v1/sandbox/test-values\` returns these requests complete, with ids and amounts of your partner: each can be
+sent once as it stands, with your key. The call makes what they need, so it adds members whose e-mail begins with \`test-value-\`;
+[reset the sandbox](../guides/sandbox.md) to remove them. The bank accounts by outcome are on the page about
+[the simulated bank](simulated-bank.md).
+
+The header \`${provokeHeader}\` makes a sandbox refuse any request with an error that one request cannot cause. A live
+installation ignores it.
+
+The other transitions of a member job take several requests: a file while another job is unfinished is \`NotReady\`, and a file
+that would offboard many members is \`AwaitingReview\`, until it is approved or rejected.
+
+| Reaches | Request | Needs | Note |
+|---|---|---|---|
+${lines.join('\n')}
 `
 }
 

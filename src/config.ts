@@ -103,7 +103,7 @@ export const Settings = Type.Object({
     enum: ['on', 'off'],
     default: 'on',
     description:
-      '`off` stops recording requests for `GET /v1/requests`. A partner that sends 100 requests a second fills about 25 GB in the 7 days that they are kept.',
+      '`off` stops recording requests for `GET /v1/requests`. A partner that sends 100 requests a second fills about 20 GB in the 7 days that they are kept.',
   }),
   OPENWAGE_URL: Type.String({
     default: 'http://127.0.0.1:8080',

@@ -172,6 +172,14 @@ const sideDoors: Record<string, string[]> = {
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
 }
 
+test('a live installation does not load the sandbox', () => {
+  const outside = modules.filter(({ file }) => file.startsWith('src/') && !file.startsWith('src/sandbox/'))
+  const statically = outside.filter(({ code }) => /from\s+'[^']*\/sandbox\/[^']*'/.test(code)).map(({ file }) => file)
+  expect(statically).toEqual([])
+  const onDemand = outside.filter(({ code }) => /import\('[^']*\/sandbox\/[^']*'\)/.test(code)).map(({ file }) => file)
+  expect(onDemand.sort()).toEqual(['src/app.ts', 'src/worker.ts'])
+})
+
 test('a slice is imported through its own file, or through a side door by the folders that are listed for it', () => {
   const used = new Set<string>()
   const intrusions = modules.flatMap(({ file, imports }) =>

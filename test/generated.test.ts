@@ -16,6 +16,7 @@ test.each([
   'docs/reference/errors.md',
   'docs/reference/events.md',
   'docs/reference/settings.md',
+  'docs/reference/test-values.md',
   'src/database/tables.ts',
 ])('%s is up to date with the code and migrations (otherwise run npm run generate)', file => {
   expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(String(files[file]))
@@ -31,6 +32,7 @@ test('this test covers every generated file', () => {
     'docs/reference/errors.md',
     'docs/reference/events.md',
     'docs/reference/settings.md',
+    'docs/reference/test-values.md',
     'openapi.json',
     'src/database/tables.ts',
     'src/members/template.xlsx',

@@ -22,6 +22,7 @@ const bodies: Record<string, object> = {
   updateMember: { firstName: 'Sam' },
   replaceMember: newMember,
   createSettlement: { deductions: [] },
+  fundSandboxMember: { amount: { amount: 1_000, currency: 'GBP' } },
 }
 
 let harness: Harness

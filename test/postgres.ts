@@ -38,6 +38,8 @@ export async function startTestPostgres() {
       max_wal_senders: '0',
       max_wal_size: '8GB',
       checkpoint_timeout: '1h',
+      // With a database per test file, it would start a worker several times a second.
+      autovacuum: 'off',
     },
   })
   const { host, user } = postgres.connection

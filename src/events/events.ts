@@ -141,19 +141,21 @@ export async function numberFeed(
   const { rows: locked } = await sql`
     select from event_feeds where partner_id = ${partnerId} for update ${waits ? sql`` : sql`skip locked`}`.execute(tx)
   if (locked.length === 0) return 0
+  const { rows: due } = await sql<{ resourceId: string }>`
+    select resource_id from events
+     where partner_id = ${partnerId} and position is null
+     order by id limit ${countMax}`.execute(tx)
+  if (due.length === 0) return 0
+  const resourceIds = [...new Set(due.map(({ resourceId }) => resourceId))]
+  // The resources as a list, which PostgreSQL hashes. It would compare a subquery with every event that has no position.
   const { rows: placed } = await sql<{ id: string }>`
-    with due as (
-      select resource_id from events
-       where partner_id = ${partnerId} and position is null
-       order by id limit ${countMax}
-    ), unnumbered as (
+    with unnumbered as (
       -- An event is placed no earlier than those of its resource that come before it, whatever its id.
       select id, sequence, max(id) over (partition by resource_id order by sequence) as latest_id
         from events
-       where partner_id = ${partnerId} and position is null and resource_id in (select resource_id from due)
+       where partner_id = ${partnerId} and position is null and resource_id = any(${resourceIds}::text[])
     )
     select id from unnumbered order by latest_id, sequence, id`.execute(tx)
-  if (placed.length === 0) return 0
   // The ids as a list, whose length the planner knows. Of a subquery it would expect one row, and scan the table for each.
   await sql`
     with feed as (

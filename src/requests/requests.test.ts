@@ -115,11 +115,6 @@ describe('a logged request', () => {
     for (const id of ['\0', '\ud800', 'x'.repeat(129), 'a b', 'é', "'; drop table request_log; --"]) {
       await call('GET', '/v1/tiers', { headers: { 'x-request-id': id } }).catch(() => undefined)
     }
-    const { rows } = await harness.pool.query(
-      'select request_log::text as row from request_log where partner_id = $1',
-      [partner.partner.id],
-    )
-    expect(rows.length).toBeGreaterThanOrEqual(0)
     const all = await log()
     expect(all.length).toBeGreaterThanOrEqual(paths.length)
     const text = JSON.stringify(all)

@@ -21,7 +21,7 @@ export const reasons = {
 export type ReasonCode = keyof typeof reasons
 
 /** What a partner can make the bank do with a withdrawal. */
-export const instructions = {
+const instructions = {
   submit: { to: 'submitted', tells: 'hold' },
   pay: { to: 'paid', tells: 'paid' },
   fail: { to: 'failed', tells: 'failed' },

@@ -11,7 +11,7 @@ import type { Clock } from '../time.ts'
 import { type Due, type DueKind, dueKinds, type NextKind, readDue, staysDue } from './due.ts'
 
 /** Work that fell due while a clock was moving: the first and the last time, and how often. */
-export type Ran = { due: DueKind; from: Date; to: Date; count: number }
+type Ran = { due: DueKind; from: Date; to: Date; count: number }
 
 /** A move of a partner's clock. While it is not complete, any process may go on with it. */
 export type Move = { id: string; startsAt: Date; target: Date; ran: Ran[]; isComplete: boolean }
@@ -120,7 +120,7 @@ export async function findLatest(db: Reader, partnerId: string): Promise<Move | 
   return rows[0] && toMove(rows[0])
 }
 
-export async function find(db: Reader, { partnerId, moveId }: MoveKey): Promise<Move | undefined> {
+async function find(db: Reader, { partnerId, moveId }: MoveKey): Promise<Move | undefined> {
   const { rows } = await sql<Row>`
     select id, starts_at, target, ran, ended_at from sandbox_clock_moves
      where partner_id = ${partnerId} and id = ${moveId}`.execute(db)

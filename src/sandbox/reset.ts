@@ -7,7 +7,7 @@ import * as partners from '../partners/partners.ts'
  * its clock to real time. The caller opens a pay cycle.
  *
  * A function of the database deletes, because the program may not delete from the books; see
- * docs/decisions/0014-a-clock-per-partner.md.
+ * docs/decisions/0015-a-clock-per-partner.md.
  */
 export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
   // A partner with ten thousand members takes half a minute: each member's rows are looked for in every table.

@@ -33,10 +33,10 @@ export const fixtures = {
 export type Fixture = keyof typeof fixtures
 
 export type Reaches = { problem: ProblemName } | { entity: Entity; from: string; to: string }
-export type Entity = 'member' | 'member_job' | 'pay_cycle' | 'pay_run' | 'withdrawal_intent' | 'withdrawal'
+type Entity = 'member' | 'member_job' | 'pay_cycle' | 'pay_run' | 'withdrawal_intent' | 'withdrawal'
 
 /** A body that is a text is sent as it is; any other one as JSON. */
-export type ProvokingRequest = {
+type ProvokingRequest = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
   headers?: Record<string, string>

@@ -18,7 +18,7 @@ export const limits = {
 }
 
 export const deliveryStates = ['pending', 'delivered', 'failed', 'skipped'] as const
-export type DeliveryState = (typeof deliveryStates)[number]
+type DeliveryState = (typeof deliveryStates)[number]
 
 type OfEndpoint = { partnerId: string; webhookId: string }
 

@@ -98,7 +98,7 @@ export class Fence {
 }
 
 /** The host of a URL, without the brackets of an IPv6 address. */
-export function hostOf({ hostname }: URL): string {
+function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 

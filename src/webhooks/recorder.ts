@@ -1,9 +1,14 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Db } from '../database/database.ts'
 import { type Made, record } from './attempts.ts'
 
-// A statement of some ten milliseconds, with at most 16 KiB of answer each.
-const recordedAtOnceMax = 200
+const limits = {
+  // A statement of some ten milliseconds, with at most 16 KiB of answer each.
+  recordedAtOnceMax: 200,
+  // How long attempts are collected. A commit costs as much as recording dozens of them, and no request waits for it.
+  collectMs: 20,
+}
 
 type Waiting = { made: Made; recorded: PromiseWithResolvers<void> }
 
@@ -28,7 +33,8 @@ export class Recorder {
   private async recordAll(): Promise<void> {
     this.isRecording = true
     while (this.waiting.length > 0) {
-      const next = this.waiting.splice(0, recordedAtOnceMax)
+      if (this.waiting.length < limits.recordedAtOnceMax) await pause(limits.collectMs)
+      const next = this.waiting.splice(0, limits.recordedAtOnceMax)
       try {
         const { db, log } = this.context
         const changes = await db.transaction().execute(tx =>

@@ -34,7 +34,7 @@ export const flowLimits = {
   retryAfterMsMax: dayMs,
 }
 
-export const healthLimits = {
+const healthLimits = {
   failingMsMax: 5 * dayMs,
   // A single failure followed by days without events is not an outage.
   failingDaysMin: 3,

@@ -16,7 +16,7 @@ type Schema = {
 }
 
 /** An example of a value, from the examples in its schema. */
-export function exampleOf(schema: TSchema): unknown {
+function exampleOf(schema: TSchema): unknown {
   const { type, examples, enum: values, minimum = 0, properties = {}, items } = schema as Schema
   if (examples?.[0] !== undefined) return examples[0]
   if (values !== undefined) return values[0]

@@ -32,7 +32,7 @@ export const attemptErrors = [
   'address',
   'protocol',
 ] as const
-export type AttemptError = (typeof attemptErrors)[number]
+type AttemptError = (typeof attemptErrors)[number]
 
 /** The outcome of an attempt. `error` is null for a success, `status` and `response` are null without an answer. */
 export type Outcome = {

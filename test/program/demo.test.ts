@@ -6,6 +6,7 @@ import { type Db, sql } from '../../src/database/database.ts'
 import * as float from '../../src/float/float.ts'
 import { listPartners } from '../../src/partners/partners.ts'
 import { seedDemo } from '../../src/sandbox/demo.ts'
+import { extent } from '../long.ts'
 import { newDatabase, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -40,12 +41,14 @@ test('the demo has an open pay cycle and a closed one that can be settled', asyn
   expect([settlement.status, await settlement.json()]).toEqual([201, expect.objectContaining({ short: 0, over: 0 })])
 })
 
-test.each([
-  ['in the middle of a month', '2026-06-17T12:00:00Z'],
+const instants = [
   ['at the first instant of a month', '2026-03-31T23:00:00Z'],
-  ['minutes after the start of a year', '2027-01-01T00:03:00Z'],
   ['at the end of a month in which the clocks change', '2026-10-31T23:59:59Z'],
-])(
+  ['in the middle of a month', '2026-06-17T12:00:00Z'],
+  ['minutes after the start of a year', '2027-01-01T00:03:00Z'],
+] as const
+
+test.each(instants.slice(0, extent({ short: 2, long: 4 })))(
   'the demo is entirely in the past, with a balanced ledger and a positive float, when seeded %s',
   async (_, instant) => {
     const now = new Date(instant)

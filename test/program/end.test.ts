@@ -15,6 +15,7 @@ import {
   newDataDir,
   openwage,
   processesNaming,
+  serve,
   start,
   tamper,
   tidyUp,
@@ -45,9 +46,10 @@ test.concurrent('a service started by npm exits when npm is killed', async () =>
 })
 
 test.concurrent('a graceful stop finishes running requests and accepts no new ones', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const service = await start(database)
-  const body = JSON.stringify(JSON.parse(/-d '(.*)'/.exec(service.curl)?.[1] ?? ''))
+  const memberId = (await tamper(database, `select id from members where email = 'sam.okafor@example.com'`))[0]?.id
+  const body = JSON.stringify({ memberId, amount: { amount: 1_000, currency: 'GBP' } })
   // A keep-alive connection must not delay the stop either.
   const agent = new Agent({ keepAlive: true })
   const running = request(`${service.address}/v1/pay/withdrawals/intent`, {
@@ -85,13 +87,13 @@ test.concurrent('after SIGTERM, /readyz fails first while other requests are sti
 
 test.concurrent('a separate worker serves its own health probes, and the API warns while no worker is running', async () => {
   const database = await newDatabase({ hasDemo: true })
-  const worker = await start(database, ['--worker'])
+  const worker = await serve(database, { roles: { api: false, worker: true } })
   const health = await healthAddress(worker)
   expect(await (await fetch(`${health}/readyz`)).json()).toMatchObject({
     status: 'ok',
     checks: { worker: { status: 'ok' } },
   })
-  const api = await start(database, ['--api'])
+  const api = await serve(database, { roles: { api: true, worker: false } })
   const status = async () => ((await (await fetch(`${api.address}/readyz`)).json()) as { status: string }).status
   expect(await status()).toBe('ok')
   await worker.stop()

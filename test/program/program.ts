@@ -52,15 +52,15 @@ export const baseEnvironment = {
   PATH: process.env.PATH,
   // The tests load the same modules dozens of times, which is most of the cost of a start.
   NODE_COMPILE_CACHE: path.join(checkout, 'node_modules/.cache/compiled'),
+  // The documentation takes a start time to render, and no test of the program reads it.
+  OPENWAGE_DOCS: 'off',
 }
 
-// The documentation takes a start time to render, and no test of the program reads it.
 const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0', OPENWAGE_DOCS: 'off' }
 
 const services = new Set<Service>()
 const servers = new Set<() => Promise<void>>()
 const dataDirs: string[] = []
-const databases: string[] = []
 /** The API key of the demo, by the address of its database. */
 const demoKeys = new Map<string, string>()
 
@@ -89,9 +89,11 @@ export async function newDatabase({ migrated = true, hasDemo = false } = {}): Pr
     const template = hasDemo ? templates.demo : templates.migrated
     await client.query(`create database ${name} owner ${owner} ${migrated ? `template ${template}` : ''}`)
   })
-  databases.push(name)
   return settings
 }
+
+/** The demo leaves no work for the worker, but the queue starts with a job per task. */
+export const dueJobs = 'select id from graphile_worker.jobs where run_at <= now()'
 
 const templates = { migrated: 'template_openwage', demo: 'template_demo' }
 
@@ -158,28 +160,31 @@ export async function openwageProcess(args: string[], settings: Environment): Pr
 }
 
 /**
- * Serves the API and the worker from this process, on a database with the demo partner, for a test of what the service does.
- * A test of how a service starts, logs or stops needs `start`.
+ * Serves the API and the worker from this process, on a migrated database, for a test of what the service does. A test of how
+ * a service starts, logs in its process or stops needs `start`.
+ * @param options.roles by default both
  */
-export async function serve(settings: Environment): Promise<Served & { stop(): Promise<void> }> {
+export async function serve(
+  settings: Environment,
+  { roles = { api: true, worker: true } }: { roles?: main.Roles } = {},
+): Promise<Served & { log(): string; stop(): Promise<void> }> {
   const all = readSettings({ ...fixed, ...settings })
   const now = main.systemClock
-  const log = pino({ level: 'silent' })
+  const lines: string[] = []
+  const log = pino({}, { write: line => lines.push(line) })
   const database = await main.openDatabase(all, log)
   const { db } = database
   const mode = all.OPENWAGE_MODE
   await db.transaction().execute(tx => claimMode(tx, { mode, now: now() }))
-  const roles = { api: true, worker: true }
   const running = await main.run(database, { settings: all, roles, log, now })
   const key = demoKeys.get(settings.DATABASE_URL ?? '')
-  assert(key !== undefined, 'The database needs the demo')
   const partnerId = (await listPartners(db)).at(-1)?.id
-  const example = await exampleRequest(db)
+  const example = key === undefined ? undefined : await exampleRequest(db)
   const printed = banner({ mode, roles, address: running.address, database, key, example, partnerId })
   let stopping: Promise<void> | undefined
   const stop = () => (stopping ??= running.stop())
   servers.add(stop)
-  return { ...servedAs(printed), stop }
+  return { ...servedAs(printed), log: () => lines.join(''), stop }
 }
 
 /**
@@ -214,7 +219,10 @@ export async function start(
   return service
 }
 
-/** Kills what the tests left running and deletes what they created. Not safe while a test is running. */
+/**
+ * Kills what the tests left running and deletes what they created, except databases: dropping one takes a checkpoint, and
+ * they go with the suite's PostgreSQL. Not safe while a test is running.
+ */
 export async function tidyUp(): Promise<void> {
   for (const service of services) {
     service.child.kill('SIGKILL')
@@ -228,9 +236,6 @@ export async function tidyUp(): Promise<void> {
     await vi.waitFor(() => assert.deepEqual(processesNaming(dataDir), []), { timeout: 10_000 })
     await rm(dataDir, { recursive: true, force: true })
   }
-  await query('postgres', async client => {
-    for (const name of databases.splice(0)) await client.query(`drop database ${name} with (force)`)
-  })
 }
 
 /** The processes whose command line contains a text. For a data folder: PostgreSQL and its supervisor. */

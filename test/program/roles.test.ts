@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import pino from 'pino'
 import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { compatibleWith } from '../../src/database/migrations.ts'
-import { newDatabase, openwage, start, tamper, tidyUp } from './program.ts'
+import { newDatabase, openwage, serve, start, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -30,17 +31,19 @@ test('a single role that owns the database works, and the log warns about its ex
   const settings = { DATABASE_URL: url }
   expect(await openwage(['migrate'], settings)).toMatchObject({ code: 0, stderr: '' })
   expect(await openwage(['partner', 'create', 'Acme'], settings)).toMatchObject({ code: 0, stderr: '' })
-  const service = await start(settings, ['--api'])
-  const { code, stderr } = await service.stop()
-  expect(code).toBe(0)
-  expect(stderr).toContain(`The program's database role ${role} can change the schema`)
-  expect(stderr).not.toContain('run programs')
+  const service = await serve(settings)
+  const logged = service.log()
+  await service.stop()
+  expect(logged).toContain(`The program's database role ${role} can change the schema`)
+  expect(logged).not.toContain('run programs')
 })
 
 test('a separate app role causes no warning', async () => {
   const database = await newDatabase({ hasDemo: true })
-  const service = await start({ DATABASE_URL: database.DATABASE_URL })
-  expect((await service.stop()).stderr).not.toContain('"level":"warn"')
+  const service = await serve({ DATABASE_URL: database.DATABASE_URL })
+  await service.stop()
+  expect(service.log()).toContain('Server listening')
+  expect(service.log()).not.toContain(`"level":${pino.levels.values.warn}`)
 })
 
 test('migrate without the right to create tables says what to grant, and works once it is granted', async () => {
@@ -115,7 +118,7 @@ test('DATABASE_OWNER_URL without DATABASE_URL is refused', async () => {
 
 test('an older version serves a newer schema only if its migrations declare that compatible', async () => {
   const database = await newDatabase()
-  const service = await start(database, ['--api'])
+  const service = await serve(database, { roles: { api: true, worker: false } })
   const isReady = async () => (await fetch(`${service.address}/readyz`)).status
   expect(await isReady()).toBe(200)
 

@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
-import { get, newDatabase, newDataDir, openwage, processesNaming, start, tidyUp } from './program.ts'
+import { dueJobs, get, newDatabase, newDataDir, openwage, processesNaming, start, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
@@ -27,6 +29,22 @@ test('the printed request works as pasted, and data and key survive both a stop 
   }
 })
 
+test('a stop writes the request log, and OPENWAGE_REQUEST_LOG=off leaves it as it is', async () => {
+  const database = await newDatabase()
+  const first = await start(database)
+  await get(first, { path: '/v1/pay/cycles' })
+  expect(await first.stop()).toMatchObject({ code: 0 })
+
+  const second = await start({ ...database, OPENWAGE_REQUEST_LOG: 'off' })
+  await get(second, { key: first.key, path: '/v1/pay/runs' })
+  expect(await second.stop()).toMatchObject({ code: 0 })
+
+  const third = await start(database)
+  const answer = await get(third, { key: first.key, path: '/v1/requests' })
+  const { requests } = (await answer.json()) as { requests: { route: string }[] }
+  expect(requests.map(({ route }) => route)).toEqual(['/v1/pay/cycles'])
+})
+
 test('concurrent instances share their data, and one keeps running when the other stops', async () => {
   const settings = { OPENWAGE_DATA_DIR: newDataDir() }
   // Concurrently: exactly one must start PostgreSQL, one must migrate and one must seed.
@@ -42,11 +60,23 @@ test('concurrent instances share their data, and one keeps running when the othe
   expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([])
 })
 
-test('with DATABASE_URL the key is shown once; later starts say how to create another', async () => {
+test('with DATABASE_URL the key is shown once, and later starts say how to create another; a piped log is JSON, without a line per withdrawal', async () => {
   const database = await newDatabase({ migrated: false })
   const first = await start(database)
   expect(first.stdout).toContain('Save the test key now.')
-  await first.stop()
+  await vi.waitFor(async () => expect(await tamper(database, dueJobs)).toEqual([]), { timeout: 20_000 })
+  const { stdout: printed, stderr } = await first.stop()
+  const messages = stderr
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line).msg)
+  expect(messages).toEqual([
+    'creating and updating tables',
+    expect.stringContaining('Server listening'),
+    'adding demo data',
+    'stopping',
+  ])
+  expect(printed.trimEnd().split('\n').at(-1)).toContain('Your data is in the database at DATABASE_URL')
 
   const second = await start(database)
   expect(second.key).toBe('')
@@ -77,16 +107,18 @@ test('a live start seeds nothing, says how to create the first partner, and is r
 
 test('a start that fails says why in one sentence', async () => {
   const database = await newDatabase({ hasDemo: true })
-  const { address } = await start(database)
-  const port = new URL(address).port
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
   const empty = await newDatabase({ migrated: false })
   const refusals = await Promise.all([
-    openwage(['start'], { ...database, PORT: port }),
+    openwage(['start'], { ...database, PORT: String(port) }),
     openwage(['start', '--api'], { ...empty, PORT: '0' }),
     openwage(['start'], { DATABASE_URL: 'postgres://openwage:secret@127.0.0.1:1/openwage' }),
     openwage(['start'], { PORT: '99999', DATABASE_URL: 'mysql://root:secret@db' }),
     openwage(['start'], { OPENWAGE_MOD: 'live' }),
   ])
+  other.close()
   expect(refusals.map(({ code, stderr }) => [code, stderr.trim()])).toEqual([
     [1, `openwage: The port ${port} of 127.0.0.1 is in use: set PORT to another one, or to 0 for any that is free`],
     [

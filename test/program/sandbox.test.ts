@@ -1,0 +1,43 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { newDatabase, type Service, start, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+afterEach(tidyUp)
+
+test('two real processes share a moved clock, and the worker keeps both partners’ time', async () => {
+  const database = await newDatabase()
+  const first = await start(database)
+  const second = await start(database, ['--api'])
+  const ask = async (service: Service, method: string, path: string, body?: object) => {
+    const answer = await fetch(`${service.address}${path}`, {
+      method,
+      headers: { 'x-api-key': first.key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return { status: answer.status, body: (await answer.json()) as Record<string, never> }
+  }
+  const aheadOf = async (service: Service) =>
+    Number((await ask(service, 'GET', '/v1/sandbox/clock')).body.aheadSeconds) / 86_400
+
+  expect(await aheadOf(second)).toBe(0)
+  for (const days of [1, 3]) {
+    const moved = await ask(first, 'POST', '/v1/sandbox/clock', { by: `P${days === 1 ? 1 : 2}D` })
+    expect(moved.status).toBe(200)
+    expect(await aheadOf(second)).toBe(days)
+  }
+
+  const { members } = (await ask(second, 'GET', '/v1/members?emails=sam.okafor@example.com')).body as {
+    members: { memberId: string }[]
+  }
+  const memberId = members[0]?.memberId
+  await ask(second, 'POST', `/v1/sandbox/members/${memberId}/fund`, { amount: { amount: 50_000, currency: 'GBP' } })
+  const quoted = await ask(second, 'POST', '/v1/pay/withdrawals/intent', {
+    memberId,
+    amount: { amount: 5_000, currency: 'GBP' },
+  })
+  expect(quoted.status).toBe(201)
+  const expired = await ask(second, 'POST', '/v1/sandbox/clock', { next: 'intent_expiry' })
+  expect(expired.status).toBe(200)
+  const intent = await ask(first, 'GET', `/v1/pay/withdrawals/intent/${quoted.body.withdrawalIntentId}`)
+  expect(intent.body.status).toBe('expired')
+})

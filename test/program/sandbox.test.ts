@@ -14,7 +14,7 @@ test('two real processes share a moved clock, and the worker keeps both partners
       headers: { 'x-api-key': first.key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-    return { status: answer.status, body: (await answer.json()) as Record<string, never> }
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
   }
   const aheadOf = async (service: Service) =>
     Number((await ask(service, 'GET', '/v1/sandbox/clock')).body.aheadSeconds) / 86_400

@@ -70,12 +70,12 @@ begin
 end $$;
 
 -- Deletes what a partner of a sandbox has: every row of every table with a partner_id, except the partner's keys, tiers,
--- clock, audit log and place in the feed. Only an owner may delete from tables that are append-only for the program.
+-- clock, webhook endpoints, audit and request log, and places in the feed. Only an owner may delete from tables that are append-only for the program.
 create function reset_sandbox_partner(partner text) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   kept constant text[] := array['api_keys', 'tiers', 'tier_versions', 'sandbox_clocks', 'audit_log', 'event_feeds',
-                                'idempotency_keys'];
+                                'idempotency_keys', 'webhook_endpoints', 'webhook_secrets', 'webhook_feeds', 'request_log'];
   remaining text[];
   next_table text;
 begin

@@ -311,6 +311,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   webhooks: {
     events: 'fans events out, and makes the bodies of deliveries from them, in one statement',
     event_feeds: 'finds the feeds that are numbered further than they are fanned out',
+    sandbox_clocks: 'compares due times of many partners with their clocks in one statement',
   },
   withdrawals: {
     events: 'explains a withdrawal by its events',

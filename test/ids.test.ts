@@ -23,23 +23,34 @@ const bodies: Record<string, object> = {
   replaceMember: newMember,
   createSettlement: { deductions: [] },
   fundSandboxMember: { amount: { amount: 1_000, currency: 'GBP' } },
+  updateWebhook: { enabled: true },
+  rotateWebhookSecret: {},
+  testWebhook: { type: 'withdrawal.paid' },
+  replayWebhook: { eventId: 'evt_123' },
 }
 
 let harness: Harness
+let webhookId: string
 beforeAll(async () => {
   harness = await startHarness()
+  const body = { url: 'http://127.0.0.1:9/hook', types: ['*'] }
+  webhookId = (await harness.call('POST', '/v1/webhooks', { body })).body.id
 })
 afterAll(() => harness.stop())
 
 test('openapi.json contains the operations under test', () => {
   expect(byPath.length).toBeGreaterThanOrEqual(20)
-  expect(new Set(byPath.map(({ prefix }) => prefix))).toEqual(new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_']))
+  expect(new Set(byPath.map(({ prefix }) => prefix))).toEqual(
+    new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_', 'we_', 'evt_', 'req_']),
+  )
 })
 
 describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix }) => {
   const call = (id: string) => {
     const body = bodies[operationId]
-    return harness.call(method, path.replace(`{${name}}`, encodeURIComponent(id)), body === undefined ? {} : { body })
+    // The endpoint of a delivery exists.
+    const url = path.replace(`{${name}}`, encodeURIComponent(id)).replace('{webhookId}', webhookId)
+    return harness.call(method, url, body === undefined ? {} : { body })
   }
 
   test.each(['123', '', 'ÄÖ ☃/../x', "' or 1=1; --", '01KAH4PZC5E4R8V2M6T0X9Y3BD', 'x'.repeat(200)])(
@@ -124,6 +135,7 @@ test.each(lists)('%s returns pages of up to 1,000 entries and refuses larger one
     .replace('{memberId}', await harness.addMember())
     .replace('{payCycleId}', harness.payCycle.id)
     .replace('{jobId}', 'maj_123')
+    .replace('{webhookId}', webhookId)
   const [largest, larger] = [
     await harness.call('GET', `${url}?take=1000`),
     await harness.call('GET', `${url}?take=1001`),

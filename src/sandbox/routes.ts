@@ -389,7 +389,7 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
         id: 'resetSandbox',
         summary: 'Reset the sandbox',
         description:
-          'Deletes everything of this partner: members, pay, withdrawals, the books, events, and answers to idempotency keys. Settings, tiers, API keys and the audit log stay. The clock shows real time again, and a pay cycle is open. New events go on after the old ones, so a reader of the feed starts again with `from=now`.',
+          'Deletes everything of this partner: members, pay, withdrawals, the books, events, and answers to idempotency keys. Settings, tiers, API keys, webhook endpoints, the audit log and the request log stay. The clock shows real time again, and a pay cycle is open. New events go on after the old ones, so a reader of the feed starts again with `from=now`.',
         success: { status: 200, description: 'The sandbox is empty.', schema: SandboxClock },
       }),
     },

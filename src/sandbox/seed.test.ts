@@ -10,7 +10,18 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
-const kept = ['api_keys', 'tiers', 'tier_versions', 'sandbox_clocks', 'audit_log', 'event_feeds']
+const kept = [
+  'api_keys',
+  'tiers',
+  'tier_versions',
+  'sandbox_clocks',
+  'audit_log',
+  'event_feeds',
+  'webhook_endpoints',
+  'webhook_secrets',
+  'webhook_feeds',
+  'request_log',
+]
 
 /** How many rows a partner has in each table. */
 async function rowsOf(partnerId: string): Promise<Record<string, number>> {

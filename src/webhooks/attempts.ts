@@ -21,19 +21,17 @@ export type Claimed = {
   /** There have been failures, so that a success changes the health of the endpoint. */
   isImpaired: boolean
   secrets: string[]
+  /** How far the clock of the partner is ahead. */
+  offsetMs: number
 }
 
-/**
- * SQL of the condition that something is due. The only place that compares due times with a clock.
- * @param dueAt the column
- */
-function isDue(dueAt: string, now: Date) {
-  return sql`${sql.ref(dueAt)} <= ${now}`
-}
+/** SQL of how far the clock of an endpoint's partner is ahead of real time, in milliseconds: only on a sandbox. */
+const offsetMs = sql`coalesce((select c.offset_ms from sandbox_clocks c where c.partner_id = w.partner_id), 0)::float8`
 
 /**
  * Claims endpoints that have something due, those of partners with few claims first, then the one that has waited longest.
  * A killed process keeps its claims until their leases expire.
+ * @param now the real clock of due times; each partner's own is ahead of it by its offset
  * @param busy how many endpoints of each partner this process has claimed already
  */
 export async function claim(
@@ -49,9 +47,9 @@ export async function claim(
   const isFree = sql`(leased_until is null or leased_until <= ${realNow})`
   const { rows } = await sql<Claimed>`
     with candidate as (
-      select partner_id, id, due_at from webhook_endpoints
-       where ${isDue('due_at', now)} and ${isFree}
-       order by due_at limit ${limits.candidatesMax}
+      select w.partner_id, w.id, w.due_at from webhook_endpoints w
+       where w.due_at <= ${now}::timestamptz + ${offsetMs} * interval '1 ms' and ${isFree}
+       order by w.due_at limit ${limits.candidatesMax}
     ), ranked as (
       select c.partner_id, c.id, c.due_at,
              coalesce(b.count, 0) + row_number() over (partition by c.partner_id order by c.due_at) as rank
@@ -70,7 +68,8 @@ export async function claim(
               (w.failure_count > 0 or w.failing_since is not null or w.is_recovering) as is_impaired,
               (select array_agg(s.secret order by s.created_at desc) from webhook_secrets s
                 where s.partner_id = w.partner_id and s.endpoint_id = w.id
-                  and (s.expires_at is null or s.expires_at > ${now})) as secrets`.execute(db)
+                  and (s.expires_at is null or s.expires_at > ${now}::timestamptz + ${offsetMs} * interval '1 ms')) as secrets,
+              ${offsetMs} as offset_ms`.execute(db)
   return rows
 }
 
@@ -97,11 +96,11 @@ export async function readDue(
       from (
         (select event_id, type, scheduled_count, sample, replay_at as at,
                 case when sample is null then 'replay' else 'test' end as reason
-           from webhook_deliveries where ${ofEndpoint} and ${isDue('replay_at', now)}
+           from webhook_deliveries where ${ofEndpoint} and replay_at <= ${now}
           order by replay_at, event_id limit ${countMax})
         union all
         (select event_id, type, scheduled_count, sample, due_at, 'schedule'
-           from webhook_deliveries where ${ofEndpoint} and ${isDue('due_at', now)} and replay_at is null and ${enabled}
+           from webhook_deliveries where ${ofEndpoint} and due_at <= ${now} and replay_at is null and ${enabled}
           order by due_at, event_id limit ${countMax})
       ) d
       left join events e on e.partner_id = ${partnerId} and e.id = d.event_id

@@ -4,7 +4,7 @@ import type { Db } from '../database/database.ts'
 import * as events from '../events/events.ts'
 import type { Clock } from '../time.ts'
 import * as attempts from './attempts.ts'
-import { fanOut, hasEndpoints, partnersToFanOut } from './fan-out.ts'
+import { fanOut, hasEndpoints, partnersToFanOut, type Unfinished } from './fan-out.ts'
 import { Recorder } from './recorder.ts'
 import { asksToSlowDown } from './rules.ts'
 import type { Sender } from './send.ts'
@@ -123,19 +123,13 @@ export class Delivery {
     return { count, hasMore }
   }
 
-  private async fanOutOne({
-    partnerId,
-    hasUnnumbered,
-  }: {
-    partnerId: string
-    hasUnnumbered: boolean
-  }): Promise<number> {
-    const { db, now } = this.context
+  private async fanOutOne({ partnerId, offsetMs, hasUnnumbered }: Unfinished): Promise<number> {
+    const { db } = this.context
     if (hasUnnumbered) {
       const options = { partnerId, countMax: limits.numberedAtOnceMax, waits: false }
       await db.transaction().execute(tx => events.numberFeed(tx, options))
     }
-    const options = { partnerId, countMax: limits.eventsPerFanOutMax, waits: false, now: now() }
+    const options = { partnerId, countMax: limits.eventsPerFanOutMax, waits: false, now: this.nowOf(offsetMs) }
     return await db.transaction().execute(tx => fanOut(tx, options))
   }
 
@@ -171,12 +165,12 @@ export class Delivery {
 
   // Claim, send, record, release. If the process is killed in between, what was not recorded is sent again.
   private async turn(endpoint: attempts.Claimed): Promise<void> {
-    const { db, now } = this.context
-    const { partnerId, id } = endpoint
+    const { db } = this.context
+    const { partnerId, id, offsetMs } = endpoint
     if (!endpoint.enabled) await attempts.endPending(db, endpoint)
     const isThrottled = attempts.isThrottled(endpoint.failureCount)
     const countMax = isThrottled ? 1 : limits.deliveriesPerTurnMax
-    const due = await attempts.readDue(db, { endpoint, countMax, now: now() })
+    const due = await attempts.readDue(db, { endpoint, countMax, now: this.nowOf(offsetMs) })
     const queue = due.values()
     const flow = { failureCount: endpoint.failureCount, isImpaired: endpoint.isImpaired, isOver: false }
     const endsAtMs = performance.now() + limits.turnMsMax
@@ -194,15 +188,15 @@ export class Delivery {
     }
     await Promise.all(Array.from({ length: limits.requestsPerEndpointMax }, sendAll))
     await Promise.all(recorded)
-    await db.transaction().execute(tx => attempts.release(tx, { partnerId, id, now: now() }))
+    await db.transaction().execute(tx => attempts.release(tx, { partnerId, id, now: this.nowOf(offsetMs) }))
   }
 
   private async attempt(
-    { partnerId, id, url, headers, secrets }: attempts.Claimed,
+    { partnerId, id, url, headers, secrets, offsetMs }: attempts.Claimed,
     { eventId, reason, scheduledCount, body }: attempts.Due,
     flow: { failureCount: number; isImpaired: boolean; isOver: boolean },
   ): Promise<attempts.Made> {
-    const at = this.context.now()
+    const at = this.nowOf(offsetMs)
     const isTest = reason === 'test'
     const outcome = await this.context.sender.send({
       ...{ url, secrets, id: eventId, body },
@@ -217,6 +211,10 @@ export class Delivery {
     flow.isOver ||=
       hasFailed && (attempts.isThrottled(flow.failureCount) || outcome.error === 'gone' || asksToSlowDown(outcome))
     return { ...outcome, partnerId, endpointId: id, eventId, reason, scheduledCount, at, affectsHealth }
+  }
+
+  private nowOf(offsetMs: number): Date {
+    return new Date(this.context.now().getTime() + offsetMs)
   }
 }
 

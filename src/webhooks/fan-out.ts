@@ -1,10 +1,14 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 
+/** `offsetMs`: how far the clock of the partner is ahead of real time. */
+export type Unfinished = { partnerId: string; offsetMs: number; hasUnnumbered: boolean }
+
 /** The partners with endpoints whose feeds are numbered further than they are fanned out, or not numbered to the end. */
-export async function partnersToFanOut(db: Reader): Promise<{ partnerId: string; hasUnnumbered: boolean }[]> {
-  const { rows } = await sql<{ partnerId: string; hasUnnumbered: boolean }>`
+export async function partnersToFanOut(db: Reader): Promise<Unfinished[]> {
+  const { rows } = await sql<Unfinished>`
     select * from (
       select f.partner_id,
+             coalesce((select c.offset_ms from sandbox_clocks c where c.partner_id = f.partner_id), 0)::float8 as offset_ms,
              exists (select from events e where e.partner_id = f.partner_id and e.position is null) as has_unnumbered,
              exists (select from event_feeds n
                       where n.partner_id = f.partner_id and n.last_position > f.position) as has_numbered

@@ -469,6 +469,20 @@ describe('an endpoint', () => {
   })
 })
 
+test('retries and replays follow the clock of the partner, on a sandbox where it can be moved', async () => {
+  const { id } = await createEndpoint()
+  receiver.answerWith(500)
+  const [event] = await emit()
+  await delivery.deliverDue()
+  await succeed('POST', '/v1/sandbox/clock', { by: 'P1D' })
+  receiver.answerWith(200)
+  await delivery.deliverDue()
+  expect(receivedIds()).toEqual([event, event])
+  await succeed('POST', `/v1/webhooks/${id}/replay`, { eventId: event })
+  await delivery.deliverDue()
+  expect(receivedIds()).toEqual([event, event, event])
+})
+
 describe('the list of deliveries', () => {
   test('is filtered by state, type and event, newest first, in pages', async () => {
     const { id } = await createEndpoint()

@@ -1,7 +1,7 @@
 import { AssertionError } from 'node:assert'
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { onTerminal, setExitCode, type Terminal, terminal, writeErrorLine } from './terminal.ts'
+import { setExitCode, type Terminal, terminal, withTerminal, writeErrorLine } from './terminal.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
@@ -88,7 +88,7 @@ const commands: { name: string; description: string; load: () => Promise<Command
  * @returns the exit code
  */
 export async function run(args: string[], on: Terminal): Promise<number> {
-  return await onTerminal(on, async () => {
+  return await withTerminal(on, async () => {
     try {
       await (await programFor(args)).parseAsync(args, { from: 'user' })
     } catch (error) {

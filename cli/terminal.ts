@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Readable, Writable } from 'node:stream'
 
@@ -12,8 +13,8 @@ export type Terminal = {
 // A context, not an argument: what commands call (help texts, tables, prompts, progress) would hand it on at every level.
 const running = new AsyncLocalStorage<Terminal & { exitCode: number }>()
 
-/** Runs a command on a terminal. @returns its exit code: 0, unless it set another one */
-export async function onTerminal(terminal: Terminal, command: () => Promise<void>): Promise<number> {
+/** Runs a command with a terminal. @returns its exit code: 0, unless it set another one */
+export async function withTerminal(terminal: Terminal, command: () => Promise<void>): Promise<number> {
   const context = { ...terminal, exitCode: 0 }
   await running.run(context, command)
   return context.exitCode
@@ -38,6 +39,6 @@ export function writeErrorLine(text = ''): void {
 
 function context() {
   const found = running.getStore()
-  if (found === undefined) throw new TypeError('No command is running')
+  assert(found !== undefined, 'No command is running')
   return found
 }

@@ -44,7 +44,7 @@ export const triggers: Partial<Record<EventType, Trigger>> = {
   'withdrawal.held': api => withdraw(api, accounts.paid),
   'withdrawal.cancelled': async api => {
     const { headers } = await api.open({
-      ...{ method: 'POST', path: '/v1/pay/withdrawals/complete', headers: once() },
+      ...{ method: 'POST', path: '/v1/pay/withdrawals/complete', headers: idempotencyHeader() },
       json: { withdrawalIntentId: await quote(api, accounts.paid) },
     })
     await write(api, 'POST', `${headers.location}/cancel`)
@@ -107,10 +107,10 @@ async function write<T>(
   path: string,
   json?: object,
 ): Promise<T> {
-  return await api.read<T>({ method, path, headers: once(), ...(json === undefined ? {} : { json }) })
+  return await api.read<T>({ method, path, headers: idempotencyHeader(), ...(json === undefined ? {} : { json }) })
 }
 
 // The client retries, so each request has a key.
-function once() {
+function idempotencyHeader() {
   return { 'x-idempotency-key': randomUUID() }
 }

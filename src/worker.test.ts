@@ -12,6 +12,7 @@ import { connect } from './database/connect.ts'
 import { sql } from './database/database.ts'
 import { startEmbeddedPostgres } from './database/embedded.ts'
 import { migrate } from './database/migrate.ts'
+import { createClock, raiseOffset } from './partners/clocks.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
 import { scheduleTask } from './tasks.ts'
 import { Fence } from './webhooks/fence.ts'
@@ -128,6 +129,39 @@ test('a worker that cannot start its first round stops completely, and leaves no
   await sql`alter function graphile_worker.add_job_gone rename to add_job`.execute(ownerDb)
   const worker = await startWorker(context, pool, { ...outgoing(), rail: null })
   expect(worker.isWorking()).toBe(true)
+  await worker.stop()
+  await stop()
+})
+
+test('a partner’s moved clock deletes neither requests nor webhook deliveries of other partners', async () => {
+  const { db, pool, clock, partner, other, call, flushRequestLog, stop } = await startHarness()
+  const { key } = other
+  const { body: webhook } = await call('POST', '/v1/webhooks', {
+    key,
+    body: { url: 'http://127.0.0.1:60000/hook', types: ['*'] },
+  })
+  const path = `/v1/webhooks/${webhook.id}`
+  await call('POST', `${path}/test`, { key, body: { type: 'withdrawal.paid' } })
+  await flushRequestLog()
+  const kept = async () => ({
+    requests: (await call('GET', '/v1/requests?method=POST', { key })).body.requests.length,
+    deliveries: (await call('GET', `${path}/deliveries`, { key })).body.deliveries.length,
+  })
+  expect(await kept()).toEqual({ requests: 2, deliveries: 1 })
+  await db.transaction().execute(async tx => {
+    await createClock(tx, partner.id)
+    await raiseOffset(tx, { partnerId: partner.id, offsetMs: 40 * 86_400_000 })
+  })
+  const worker = await startWorker({ db, log: pino({ level: 'silent' }), now: clock.now }, pool, {
+    ...outgoing(),
+    rail: null,
+    isSandbox: true,
+  })
+  const deletions = ['round:forget-requests', 'round:forget-webhook-deliveries']
+  const waiting = async () =>
+    (await pool.query('select from graphile_worker.jobs where key = any($1)', [deletions])).rowCount
+  await expect.poll(waiting, wait).toBe(0)
+  expect(await kept()).toEqual({ requests: 2, deliveries: 1 })
   await worker.stop()
   await stop()
 })

@@ -89,13 +89,19 @@ export async function startWorker(
   }
 }
 
-// They look at no time, so one run serves all partners.
-const timeless: ReadonlySet<TaskName> = new Set(['fold-float-changes', 'number-event-feeds'])
+// Tasks that read no clock or keep real time on purpose. They ignore the scope, so one run must serve all partners: run by the
+// clock of one partner, the last two would delete what other partners still need.
+const unscoped: ReadonlySet<TaskName> = new Set([
+  'fold-float-changes',
+  'number-event-feeds',
+  'forget-requests',
+  'forget-webhook-deliveries',
+])
 
 /** Makes each task run for the partners that share real time, and for each other partner by its clock. */
 function inEachScope(tasks: Partial<Tasks>): Partial<Tasks> {
   const wrapped = (Object.entries(tasks) as [TaskName, Tasks[TaskName]][]).map(([name, task]) => {
-    if (timeless.has(name)) return [name, task] as const
+    if (unscoped.has(name)) return [name, task] as const
     const inScopes = async (context: TaskContext) => {
       const failures: unknown[] = []
       for (const { scope, offsetMs } of await scopesOf(context.db)) {

@@ -25,7 +25,7 @@ export function pageOf({ skip = 0, take = 50 }: Static<typeof PageQuery>): Page 
   return { skip, take }
 }
 
-/** Pages by cursor, which other than those by `skip` do not shift while entries are added. For lists that are newest first. */
+/** Pages by cursor. Unlike pages by `skip`, they do not shift while entries are added. For lists that are newest first. */
 export function cursorQuery(kind: IdKind) {
   return {
     after: Type.Optional(

@@ -14,7 +14,7 @@ import {
 } from '../members/changes.ts'
 import { absentValues, columnSpecs } from '../members/fields.ts'
 import { readCommands } from './plan.ts'
-import { type Action, actionOf, type FileTerms, faultsOf, type Kind, planOfActions, type RestAction } from './rules.ts'
+import { type Action, actionOf, countActions, type FileTerms, faultsOf, type Kind, type RestAction } from './rules.ts'
 
 /** A locked job that is being applied. `createdAt` is when it was sent. */
 export type Job = FileTerms & {
@@ -50,7 +50,7 @@ export async function applySome(
   return applied.job.kind === 'file' ? await applyChunk(tx, applied) : await applyBatch(tx, { report, ...applied })
 }
 
-/** Is told how many steps of a batch are done, before its transaction commits. */
+/** Called with the number of steps of a batch that are done, before its transaction commits. */
 export type Report = (stepsDone: number, partnerId: string) => Promise<void>
 
 async function applyBatch(
@@ -67,8 +67,8 @@ async function applyBatch(
     written: async (count, total) => await report(steps.length - total + count, job.partnerId),
   })
   const failed = outcomes.filter(({ fault }) => fault !== undefined)
-  await noteFaults(tx, job, failed)
-  if (failed.length === 0) await noteActions(tx, { job, outcomes, appliedThrough: last.step })
+  await recordFaults(tx, job, failed)
+  if (failed.length === 0) await recordActions(tx, { job, outcomes, appliedThrough: last.step })
   await end(tx, job, { status: failed.length === 0 ? 'Completed' : 'Rejected', now })
   return true
 }
@@ -90,7 +90,7 @@ async function applyChunk(
     through === undefined
       ? await invite(tx, { job, partner, rows: listed, isNeeded: possible.some(isNew), now })
       : await invite(tx, { job, partner, rows: restOf(job, through), isNeeded: true, now })
-  await noteFaults(
+  await recordFaults(
     tx,
     job,
     outcomes.filter(({ fault }) => fault !== undefined),
@@ -248,7 +248,7 @@ async function commandsOf(tx: Tx, job: Job, steps: Step[]): Promise<MemberComman
   return steps.map(({ step, memberId, command }) => command ?? byStep.get(step) ?? { type: 'Offboard', memberId })
 }
 
-async function noteFaults(tx: Tx, { partnerId, jobId }: Job, failed: Outcome[]): Promise<void> {
+async function recordFaults(tx: Tx, { partnerId, jobId }: Job, failed: Outcome[]): Promise<void> {
   if (failed.length === 0) return
   await sql`
     update member_job_steps s set fault = f.fault
@@ -257,7 +257,7 @@ async function noteFaults(tx: Tx, { partnerId, jobId }: Job, failed: Outcome[]):
 }
 
 // Records what the actions did, which may differ from what they would have done when they were sent.
-async function noteActions(
+async function recordActions(
   tx: Tx,
   {
     job: { partnerId, jobId, steps },
@@ -272,7 +272,7 @@ async function noteActions(
      where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = done.step and s.action <> done.action`.execute(
     tx,
   )
-  const { invite, update, bringBack, offboard } = planOfActions(outcomes.flatMap(({ action }) => action ?? []))
+  const { invite, update, bringBack, offboard } = countActions(outcomes.flatMap(({ action }) => action ?? []))
   // Before migration 7, actions that change nothing were counted and had no step.
   const unchanged = steps - invite - update - bringBack - offboard
   await tx

@@ -787,7 +787,7 @@ describe('a batch of actions', () => {
         async report(stepsDone) {
           await harness.db
             .transaction()
-            .execute(other => memberImports.noteProgress(other, { partnerId: partner.partner.id, jobId, stepsDone }))
+            .execute(other => memberImports.recordProgress(other, { partnerId: partner.partner.id, jobId, stepsDone }))
           progress.push(await job(partner, jobId))
         },
       }),

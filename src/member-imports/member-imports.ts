@@ -17,15 +17,15 @@ import { readInto } from './read-file.ts'
 import {
   actionFor,
   commandOf,
+  countActions,
+  countSteps,
   faultyFile,
   issuesOf,
   type Kind,
   mayBeResolved,
   mustBeReviewed,
   type Plan,
-  planOfActions,
   type RestAction,
-  stepsOf,
 } from './rules.ts'
 import type { MemberAction } from './schema.ts'
 
@@ -102,7 +102,7 @@ export async function createFromActions(
     action: actionFor(command, decided[index]),
     command,
   }))
-  const plan = planOfActions(steps.map(({ action }) => action))
+  const plan = countActions(steps.map(({ action }) => action))
   await insert(tx, {
     partner,
     jobId,
@@ -337,7 +337,7 @@ export async function findNext(
 
 /**
  * Applies the next steps of a job. A queued job is planned again first.
- * @param report is told how far a running batch is
+ * @param report called with the progress of a running batch
  * @returns undefined if another worker has locked or ended the job; otherwise whether it has ended, and its number of steps
  */
 export async function applyNext(
@@ -355,13 +355,13 @@ export async function applyNext(
   if (row === undefined) return undefined
   const { country, timeZone, autoActivate, ...rest } = row
   const partner = { id: row.partnerId, country, timeZone, autoActivate }
-  const job = { ...rest, steps: stepsOf(row.kind, row) }
-  if (row.status === 'NotReady') return await takeTurn(tx, { job, partner, now })
+  const job = { ...rest, steps: countSteps(row.kind, row) }
+  if (row.status === 'NotReady') return await startQueued(tx, { job, partner, now })
   return { hasEnded: await applySome(tx, { job, partner, now, report }), steps: job.steps }
 }
 
-/** Notes how many actions of a running batch are done, in a separate transaction: the batch commits only at its end. */
-export async function noteProgress(
+/** Records how many actions of a running batch are done, in a separate transaction: the batch commits only at its end. */
+export async function recordProgress(
   tx: Tx,
   { partnerId, jobId, stepsDone }: { partnerId: string; jobId: string; stepsDone: number },
 ): Promise<void> {
@@ -374,7 +374,7 @@ export async function noteProgress(
 type Queued = { offboardMax: number | null; offboardReviewPercent: number }
 
 // Actions are decided again when they are applied. A file is planned again, since the jobs ahead may have changed who is missing.
-async function takeTurn(
+async function startQueued(
   tx: Tx,
   { job, partner, now }: { job: Job & Plan & Queued; partner: PartnerRules; now: Date },
 ): Promise<{ hasEnded: boolean; steps: number }> {
@@ -391,7 +391,7 @@ async function takeTurn(
     return { hasEnded: true, steps: 0 }
   }
   const { plan, restAction } = planned
-  const steps = stepsOf(job.kind, plan)
+  const steps = countSteps(job.kind, plan)
   const needsReview = mustBeReviewed(plan, { ...job, ...planned })
   await begin(tx, { job, plan, restAction, needsReview, now })
   if (needsReview || steps > 0) return { hasEnded: false, steps }
@@ -424,7 +424,7 @@ async function begin(
  * Analyzes the tables that a large job has filled. Until autovacuum did so, statements would be planned for tables a tenth of the
  * size.
  */
-export async function noteGrowth(db: Db, { steps }: { steps: number }): Promise<void> {
+export async function analyzeFilledTables(db: Db, { steps }: { steps: number }): Promise<void> {
   if (steps > growthMin) await sql`select analyze_tables('members', 'events', 'member_job_steps')`.execute(db)
 }
 
@@ -558,7 +558,7 @@ async function insert(
     .execute()
   await emitStatus(tx, { partnerId, jobId, status, now })
   if (status === 'AwaitingReview') return
-  if (status === 'Processing' && stepsOf(kind, plan) === 0) {
+  if (status === 'Processing' && countSteps(kind, plan) === 0) {
     await end(tx, { partnerId, jobId }, { status: 'Completed', now })
   } else await scheduleTask(tx, { task: 'apply-member-jobs', at: now, partnerId })
 }
@@ -600,7 +600,7 @@ type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTake
 function toJob(row: Row): MemberJob {
   const { kind, invite, update, bringBack, offboard, unchanged, columns: stored, stepsInProgress, ...job } = row
   const plan = { invite, update, bringBack, offboard, unchanged }
-  const steps = stepsOf(kind, plan)
+  const steps = countSteps(kind, plan)
   // Stored by this module, which writes only known columns.
   const stepsDone = job.status === 'Processing' ? (stepsInProgress ?? job.stepsDone) : job.stepsDone
   return { ...job, stepsDone, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }

@@ -59,13 +59,13 @@ export async function planFile(
   // A query plan for a small table would join a million rows one by one. Concurrent analyzes do not wait for each other.
   if (isLarge) await sql`select analyze_tables('member_job_rows')`.execute(tx)
   await createWorkTables(tx)
-  if (mayBeRepeated.includes('email')) await noteRepeated(tx, terms, { key: sql`lower(email)`, name: 'email' })
-  if (mayBeRepeated.includes('worker_id')) await noteRepeated(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
+  if (mayBeRepeated.includes('email')) await recordDuplicates(tx, terms, { key: sql`lower(email)`, name: 'email' })
+  if (mayBeRepeated.includes('worker_id')) await recordDuplicates(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
   const repeated = await listFaults(tx, { clashes })
   // With this many faults, comparing the rows with the members would add nothing useful.
   if (repeated.faultsMore > 0) return { plan: emptyPlan, restAction: 'Unchanged', membersBefore: 0, ...repeated }
   const { membersBefore, restAction, invite, offboard } = await match(tx, { terms, readTo, isLarge, now })
-  await noteMetTwice(tx)
+  await recordDoubleMatches(tx)
   await planRest(tx, { terms, restAction })
   const { update, bringBack } = await planKnown(tx, { terms, partner, restAction, now })
   // The results join both tables.
@@ -169,7 +169,7 @@ async function match(
        where partner_id = ${partnerId} and status in ('active', 'invited') and ${lastInstructedAt} <= ${now}
          and not exists (select from matched where matched.member_id = members.id)
       returning step
-    ), noted as (
+    ), stored as (
       -- Not the rows of the more frequent kind, new or unchanged, which need neither a step nor a decision.
       insert into member_job_matches
       select row, member_id, is_same, by_worker_id, new_member_id, matched.faults
@@ -184,7 +184,7 @@ async function match(
              where partner_id = ${partnerId} and status in ('active', 'invited'))::integer as members_before,
            (select case when are_mostly_new then 'Invite' else 'Unchanged' end from counted) as rest_action,
            (select new_rows from counted)::integer
-             - (select count(*) from noted where member_id is null and faults is not null)::integer as invite,
+             - (select count(*) from stored where member_id is null and faults is not null)::integer as invite,
            (select count(*) from missing)::integer as offboard`.execute(tx)
   if (isLarge) await sql`select set_config('enable_nestloop', 'on', true)`.execute(tx)
   assert(rows[0] !== undefined)
@@ -209,7 +209,7 @@ function isSame({ columns, removesAccounts }: FileTerms) {
   )
 }
 
-async function noteRepeated(
+async function recordDuplicates(
   tx: Tx,
   { partnerId, jobId }: FileTerms,
   { key, name }: { key: ReturnType<typeof sql>; name: Column },
@@ -224,7 +224,7 @@ async function noteRepeated(
      where ${mine} and r.row <> repeated.first`.execute(tx)
 }
 
-async function noteMetTwice(tx: Tx): Promise<void> {
+async function recordDoubleMatches(tx: Tx): Promise<void> {
   await sql`
     with twice as (select member_id, min(row) as first from member_job_matches
                     where member_id is not null group by member_id having count(*) > 1)

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import { issue, Problem, problem } from '../errors.ts'
 import {
   actionOf,
+  countSteps,
   emptyPlan,
   faultsOf,
   faultyFile,
   mustBeReviewed,
   planOfSteps,
   type StoredRow,
-  stepsOf,
   updateOf,
 } from './rules.ts'
 
@@ -27,8 +27,8 @@ test('rows without a step have the rest action, and offboarded members have no r
 
 test('an unchanged row of a file is nothing to do; an unchanged action is reported', () => {
   const plan = { invite: 1, update: 2, bringBack: 3, offboard: 4, unchanged: 5 }
-  expect(stepsOf('file', plan)).toBe(10)
-  expect(stepsOf('actions', plan)).toBe(15)
+  expect(countSteps('file', plan)).toBe(10)
+  expect(countSteps('actions', plan)).toBe(15)
 })
 
 test('a decision is classified by what it does to the member', () => {

@@ -26,7 +26,7 @@ export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; r
 export const emptyPlan: Plan = { invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 0 }
 
 /** Counts actions. */
-export function planOfActions(actions: Action[]): Plan {
+export function countActions(actions: Action[]): Plan {
   const count = (wanted: Action) => actions.filter(action => action === wanted).length
   return {
     invite: count('Invite'),
@@ -46,7 +46,7 @@ export function planOfSteps(steps: Plan, { rowCount, restAction }: { rowCount: n
 }
 
 /** Counts what a job has to do. An unchanged row of a file is nothing to do; an action that changes nothing is reported. */
-export function stepsOf(kind: Kind, { invite, update, bringBack, offboard, unchanged }: Plan): number {
+export function countSteps(kind: Kind, { invite, update, bringBack, offboard, unchanged }: Plan): number {
   return invite + update + bringBack + offboard + (kind === 'actions' ? unchanged : 0)
 }
 

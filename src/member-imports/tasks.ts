@@ -31,12 +31,12 @@ export const memberJobTasks = {
       if (jobId === undefined) break
       try {
         const report: memberImports.Report = async (stepsDone, partnerId) => {
-          await db.transaction().execute(tx => memberImports.noteProgress(tx, { partnerId, jobId, stepsDone }))
+          await db.transaction().execute(tx => memberImports.recordProgress(tx, { partnerId, jobId, stepsDone }))
         }
         const applied = await db.transaction().execute(tx => memberImports.applyNext(tx, { jobId, now: now(), report }))
         collisions = 0
         if (applied === undefined) held.push(jobId)
-        else if (applied.hasEnded) await memberImports.noteGrowth(db, applied)
+        else if (applied.hasEnded) await memberImports.analyzeFilledTables(db, applied)
       } catch (error) {
         // Another member has taken an e-mail or a worker_id meanwhile; a retry decides the step again and sees that.
         const mayPass = isUniqueViolation(error) || outageOutcome(error) === 'nothing-done'

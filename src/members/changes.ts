@@ -78,7 +78,7 @@ export async function decideAll(
 /**
  * Writes decisions that `decideAll` made in this transaction, about locked members.
  * @param instructedAt when the partner sent the instruction, which may be long before `now`
- * @param onWritten is told how many are written so far
+ * @param onWritten called with the number of decisions written so far
  * @throws a unique violation if another member has taken an e-mail or a `workerId` since
  */
 export async function writeAll(

@@ -48,14 +48,15 @@ const triggerCommand = webhooksCommand
   .command('trigger')
   .description('Make something happen in a sandbox, so that an event of this type follows.')
   .argument('<type>', `one of ${Object.keys(triggers).join(', ')}`, triggerable)
+  .option('--json', 'print each event as a line of JSON')
   .addHelpText('after', examples('webhooks trigger withdrawal.paid'))
-  .action(async (type: keyof typeof triggers, options) => {
+  .action(async (type: keyof typeof triggers, { json, ...options }: Address & { json?: boolean }) => {
     const api = openApi(options)
     const { lastEventId: after } = await api.read<Feed>({ path: '/v1/events?from=now' })
     await triggers[type]?.(api)
     const query = after === null ? '' : `&after=${after}`
     const { events } = await api.read<Feed>({ path: `/v1/events?take=1000${query}` })
-    for (const event of events) writeLine(`${event.type}  ${event.id}`)
+    for (const event of events) writeLine(json ? JSON.stringify(event) : `${event.type}  ${event.id}`)
     if (!events.some(event => event.type === type))
       writeErrorLine(`${type} follows when the worker and the simulated bank get to it, within a few minutes`)
   })

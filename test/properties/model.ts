@@ -644,8 +644,8 @@ export class Model {
 
   #changeAccount({ member: name, account }: { member: string; account: AccountName }): undefined {
     const member = this.#member(name)
-    // The sandbox sets a failing account without an event.
-    if (account !== member.account && account !== 'failing') this.#emit('member.updated', name)
+    // The sandbox sets a failing account without comparing it.
+    if (account !== member.account || account === 'failing') this.#emit('member.updated', name)
     member.account = account
   }
 

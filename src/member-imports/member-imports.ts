@@ -265,7 +265,7 @@ export async function reject(tx: Tx, decision: Review): Promise<Reviewed> {
  */
 export async function expireReviews(
   tx: Tx,
-  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
 ): Promise<number> {
   const { rows } = await sql<{ partnerId: string; jobId: string; reviewDays: number }>`
     select j.partner_id, j.id as job_id, p.review_days
@@ -322,7 +322,7 @@ async function review(
  */
 export async function findNext(
   db: Reader,
-  { except, scope }: { except: string[]; scope?: Scope | undefined },
+  { except, scope }: { except: string[]; scope: Scope | undefined },
 ): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
     select j.id from member_jobs j
@@ -435,7 +435,7 @@ export async function analyzeFilledTables(db: Db, { steps }: { steps: number }):
  */
 export async function forgetSome(
   tx: Tx,
-  { endedBefore, rowsMax, now, scope }: { endedBefore: Date; rowsMax: number; now: Date; scope?: Scope | undefined },
+  { endedBefore, rowsMax, now, scope }: { endedBefore: Date; rowsMax: number; now: Date; scope: Scope | undefined },
 ): Promise<boolean> {
   const { rows } = await sql<{ partnerId: string; jobId: string }>`
     select partner_id, id as job_id from member_jobs

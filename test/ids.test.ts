@@ -33,7 +33,7 @@ let harness: Harness
 let webhookId: string
 beforeAll(async () => {
   harness = await startHarness()
-  const body = { url: 'http://127.0.0.1:9/hook', types: ['*'] }
+  const body = { url: 'http://127.0.0.1:9999/hook', types: ['*'] }
   webhookId = (await harness.call('POST', '/v1/webhooks', { body })).body.id
 })
 afterAll(() => harness.stop())
@@ -49,7 +49,10 @@ describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix
   const call = (id: string) => {
     const body = bodies[operationId]
     // The endpoint of a delivery exists.
-    const url = path.replace(`{${name}}`, encodeURIComponent(id)).replace('{webhookId}', webhookId)
+    const url = path
+      .replace(`{${name}}`, encodeURIComponent(id))
+      .replace('{webhookId}', webhookId)
+      .replace('{deliveryId}', 'evt_123')
     return harness.call(method, url, body === undefined ? {} : { body })
   }
 
@@ -66,7 +69,7 @@ describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix
   test.each([
     'x',
     `${prefix.toUpperCase()}123`,
-    `evt_${prefix}123`,
+    `key_${prefix}123`,
     ` ${prefix}123`,
     `${prefix}\0`,
     prefix + 'x'.repeat(256),

@@ -222,7 +222,6 @@ test('concurrent first starts of several processes share one server', async () =
   const dataDir = temporaryFolder()
   const servers = await Promise.all([
     start(dataDir),
-    start(dataDir),
     startProcess(dataDir).then(({ server }) => server),
     startProcess(dataDir).then(({ server }) => server),
   ])

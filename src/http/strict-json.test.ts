@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { extent } from '../../test/long.ts'
 import { parseStrictJson, TooComplex } from './strict-json.ts'
 
 const parse = (text: string) => parseStrictJson(new TextEncoder().encode(text))
@@ -84,6 +85,6 @@ test('malformed JSON is a SyntaxError, wherever the error is', () => {
       }
       expect(parse(broken).value).toEqual(parsed)
     }),
-    { numRuns: 2_000 },
+    { numRuns: extent({ short: 500, long: 2_000 }) },
   )
 })

@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { euAccount, goodAccount, type Harness, locatedId, startHarness, type TestPartner } from '../../test/harness.ts'
+import { extent } from '../../test/long.ts'
 import { verify } from '../audit/verify.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { closingTasks } from '../closing/tasks.ts'
@@ -277,13 +278,17 @@ describe('closing', () => {
   test('covers every one of many members, across several statements', async () => {
     const { key, payCycle, partner: mine } = await partner('Many')
     const first = await harness.addMember({ key })
+    // More than one statement closes.
+    const count = extent({ short: 5_200, long: 12_000 })
     await sql`
       insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at)
       select partner_id, 'mem_' || lpad(n::text, 26, '0'), 'invited', n || '@many.example', first_name, last_name, tier,
              enable_payroll, created_at, updated_at
-        from members, generate_series(1, 12000) n where partner_id = ${mine.id} and id = ${first}`.execute(harness.db)
-    const ids = Array.from({ length: 12_000 }, (_, index) => `mem_${String(index + 1).padStart(26, '0')}`)
-    for (const part of [ids.slice(0, 9_000), ids.slice(9_000)]) {
+        from members, generate_series(1, ${count}) n where partner_id = ${mine.id} and id = ${first}`.execute(
+      harness.db,
+    )
+    const ids = Array.from({ length: count }, (_, index) => `mem_${String(index + 1).padStart(26, '0')}`)
+    for (const part of [ids.slice(0, 5_000), ids.slice(5_000)]) {
       expect(
         (
           await pay(
@@ -301,7 +306,7 @@ describe('closing', () => {
                where partner_id = ${mine.id} and pay_cycle_id = ${payCycle.id} and reason = 'pay_cycle.closed') as released`.execute(
       harness.db,
     )
-    expect(rows[0]).toEqual({ left: 0n, released: 12_000 })
+    expect(rows[0]).toEqual({ left: 0n, released: count })
     await expectBooksToAgree()
   })
 })

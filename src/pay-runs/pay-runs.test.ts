@@ -436,31 +436,40 @@ describe('uploading', () => {
     }))
     const raw = JSON.stringify({ payDetails }, null, 1)
     expect(raw.length).toBeGreaterThan(12_000_000)
-    const payRun = await harness.call('POST', '/v1/pay/run', { key: mine.key, raw })
-    expect(payRun.status).toBe(201)
-    const details = { status: 'Scheduled', lineCount: 100_000, totals: [gbp(49_950_000)] }
-    expect((await get(idOf(payRun), { key: mine.key })).body).toMatchObject(details)
+    if (extent({ short: true, long: false })) {
+      // Booking them takes seconds; here, only a line that could not be booked is refused.
+      const unknown = await harness.call('POST', '/v1/pay/run', {
+        key: mine.key,
+        raw: raw.replace(memberIds[0] ?? '', 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'),
+      })
+      expect(codes(unknown)).toEqual(['MemberNotEligible'])
+    } else {
+      const payRun = await harness.call('POST', '/v1/pay/run', { key: mine.key, raw })
+      expect(payRun.status).toBe(201)
+      const details = { status: 'Scheduled', lineCount: 100_000, totals: [gbp(49_950_000)] }
+      expect((await get(idOf(payRun), { key: mine.key })).body).toMatchObject(details)
+      // Otherwise later tests would make it available with their own pay runs.
+      expect((await revert(idOf(payRun), { key: mine.key })).status).toBe(200)
+    }
 
     const more = await harness.call('POST', '/v1/pay/run', {
       key: mine.key,
       body: { payDetails: [...payDetails, payDetails[0]] },
     })
     expect([codes(more), more.body.issues[0].path]).toEqual([['BodyValidation'], 'payDetails'])
-    // Otherwise later tests would make it available with their own pay runs.
-    expect((await revert(idOf(payRun), { key: mine.key })).status).toBe(200)
   })
 
   test('books a large pay run in line order, across several statements', {
     timeout: 60_000,
   }, async () => {
     const mine = await harness.addPartner('Pieces')
-    const memberIds = await addMembers(mine, 6_000)
+    const memberIds = await addMembers(mine, 4_000)
     const [first = ''] = memberIds
     // The last line takes back more than the first one paid, and the rest is owed.
     const payRun = await pay([...memberIds.map((id): [string, number] => [id, 100]), [first, -150]], mine.key)
     expect((await get(idOf(payRun), { key: mine.key })).body).toMatchObject({
-      lineCount: 6_001,
-      totals: [gbp(599_850)],
+      lineCount: 4_001,
+      totals: [gbp(399_850)],
     })
     expect([await balance(first), await balance(memberIds.at(-1) ?? '')]).toEqual([
       { available: 0, owed: 50 },

@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
+import { extent } from '../../test/long.ts'
 import { verify } from '../audit/verify.ts'
 import type { Reader } from '../database/database.ts'
 import { newId } from '../ids.ts'
@@ -440,7 +441,7 @@ describe('cancelling', () => {
 
   test('racing with the bank, exactly one of the two happens', async () => {
     const outcomes = new Set<string>()
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < extent({ short: 6, long: 20 }); round++) {
       const { id, memberId } = await withdraw(5_000)
       afterHold()
       const [answer] = await Promise.all([cancel(id), run('submit-withdrawals')])

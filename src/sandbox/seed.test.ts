@@ -70,6 +70,8 @@ describe('a reset', () => {
     await live(key)
     await live(other.key)
     await harness.call('POST', '/v1/sandbox/pause', { key })
+    // The request log is written behind the answers.
+    await harness.flushRequestLog()
     const [before, othersBefore] = [await rowsOf(partner.id), await rowsOf(other.partner.id)]
     expect(before.ledger_transfers).toBeGreaterThan(5)
 

@@ -5,6 +5,7 @@ import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
+import { extent } from '../../test/long.ts'
 import { limits } from './limits.ts'
 import { FileFault, type Row, readRows } from './tabular.ts'
 
@@ -81,7 +82,7 @@ describe('a file', () => {
         const text = stringify(table, { delimiter, escape_formulas: true, quoted: true, record_delimiter: 'windows' })
         expect(await cellsOf(text)).toEqual(table)
       }),
-      { numRuns: 20 },
+      { numRuns: extent({ short: 5, long: 20 }) },
     )
     expect(await cellsOf("a\n'=1+1\n'-5\n'text\n''=1\n")).toEqual([['a'], ['=1+1'], ['-5'], ["'text"], ["'=1"]])
   })
@@ -95,7 +96,7 @@ describe('a file', () => {
         const parsed = (parse(text, options) as string[][]).filter(cells => cells.some(cell => cell.trim() !== ''))
         expect(await cellsOf(text)).toEqual(parsed)
       }),
-      { numRuns: 300 },
+      { numRuns: extent({ short: 100, long: 300 }) },
     )
   })
 

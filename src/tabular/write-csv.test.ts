@@ -1,6 +1,7 @@
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { extent } from '../../test/long.ts'
 import { csvLines, unescaped } from './write-csv.ts'
 
 // Blanks and quotes before its sign do not keep a text from being a formula.
@@ -31,7 +32,7 @@ test.each([',', ';', '\t'])('a file that is split at %j has no formula in any ce
         if (written === read) for (const cell of cellsOf(file, read)) expect(cell).not.toMatch(formula)
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: extent({ short: 500, long: 2_000 }) },
   )
 })
 
@@ -41,7 +42,7 @@ test.each([',', ';', '\t'])('a file that was written with %j is read as the same
       const file = csvLines([['first', ...cells]], { delimiter })
       expect(cellsOf(file, delimiter).map(unescaped)).toEqual(['first', ...cells])
     }),
-    { numRuns: 2_000 },
+    { numRuns: extent({ short: 500, long: 2_000 }) },
   )
 })
 

@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(tidyUp)
 
-test('"Integrate in ten minutes" works as written: a paid withdrawal, a failed one, a refusal, and both in the log', async () => {
+test('"Integrate in ten minutes" works as written: a paid withdrawal, which is returned, a failed one, a refusal, and the log', async () => {
   const printed = await follow('guides/integrate.md')
   for (const type of ['withdrawal.submitted', 'withdrawal.paid', 'withdrawal.failed'])
     expect(printed).toContain(`"type":"${type}"`)
@@ -31,6 +31,7 @@ test('"Integrate in ten minutes" works as written: a paid withdrawal, a failed o
   expect(printed).toContain('{"available":{"amount":40000,"currency":"GBP"}')
   expect(codesIn(printed)).toEqual(['AmountAboveUpperLimit'])
   expect(printed).toContain('"errorCodes":["AmountAboveUpperLimit"]')
+  expect(printed).toMatch(/"status":"returned"/)
 })
 
 test('"Run payroll’s side of a cycle" works as written: a pay run, its reversal, the deductions, a short settlement', async () => {

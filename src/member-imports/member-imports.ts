@@ -10,7 +10,7 @@ import type { Partner } from '../partners/partners.ts'
 import { inScope, partnerOf, type Scope, scheduleTask } from '../tasks.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
-import { applySome, emit, emitStatus, end, type Job, type Report, wavesMax } from './apply.ts'
+import { applySteps, emit, emitStatus, end, type Job, type Report, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
 import { planFile, planFileAgain } from './plan.ts'
 import { readInto } from './read-file.ts'
@@ -357,7 +357,7 @@ export async function applyNext(
   const partner = { id: row.partnerId, country, timeZone, autoActivate }
   const job = { ...rest, steps: countSteps(row.kind, row) }
   if (row.status === 'NotReady') return await startQueued(tx, { job, partner, now })
-  return { hasEnded: await applySome(tx, { job, partner, now, report }), steps: job.steps }
+  return { hasEnded: await applySteps(tx, { job, partner, now, report }), steps: job.steps }
 }
 
 /** Records how many actions of a running batch are done, in a separate transaction: the batch commits only at its end. */

@@ -23,7 +23,7 @@ export type TaskName =
 
 /**
  * The partners that a task works for. On a sandbox a partner can have its own clock, so its due work is looked for separately;
- * see `scopesOf`. Everywhere else it is `all`.
+ * see `scopesOf`. Everywhere else it is `all`. A function that finds due rows requires it, so that no task forgets to pass it on.
  */
 export type Scope = 'all' | { only: string } | { except: readonly string[] }
 

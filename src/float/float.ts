@@ -209,7 +209,7 @@ export async function listLow(
  */
 export async function findStaleLowAlerts(
   db: Reader,
-  scope?: Scope,
+  scope: Scope | undefined,
 ): Promise<{ partnerId: string; currency: Currency }[]> {
   const sums = ledger.floatSums({ partnerId: sql`f.partner_id`, currency: sql`f.currency` })
   const { rows } = await sql<{ partnerId: string; currency: Currency }>`

@@ -138,7 +138,7 @@ export function answersOf<Result extends object>(
  */
 export async function forgetExpired(
   db: Db,
-  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
 ): Promise<number> {
   const { rows } = await sql`
     delete from idempotency_keys k

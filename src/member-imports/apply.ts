@@ -43,7 +43,7 @@ type Outcome = { step: number; action?: Action; fault?: string | undefined }
  * whole job. Steps that were planned as failed are skipped.
  * @returns whether the job has ended
  */
-export async function applySome(
+export async function applySteps(
   tx: Tx,
   { report, ...applied }: { job: Job; partner: PartnerRules; now: Date; report: Report },
 ): Promise<boolean> {
@@ -61,7 +61,7 @@ async function applyBatch(
   const steps = await nextSteps(tx, { job, limit: stepsAtOnce.actions })
   const last = steps.at(-1)
   assert(last !== undefined, 'An unfinished job has steps left')
-  const outcomes = await change(tx, {
+  const outcomes = await applyChanges(tx, {
     ...{ job, partner, steps, now },
     // Actions that change nothing are done first.
     written: async (count, total) => await report(steps.length - total + count, job.partnerId),
@@ -84,7 +84,7 @@ async function applyChunk(
   const possible = steps.filter(({ action, fault }) => action !== 'Unchanged' && fault === null)
   const isNew = ({ action }: Step) => action === 'Invite'
   // Changes first: they lock members, and an invitation that waits for an e-mail must not hold a member that they need.
-  const outcomes = await change(tx, { job, partner, steps: possible.filter(step => !isNew(step)), now })
+  const outcomes = await applyChanges(tx, { job, partner, steps: possible.filter(step => !isNew(step)), now })
   const listed = sql`row = any(${possible.filter(isNew).map(({ step }) => step)}::integer[])`
   const { count: restCount } =
     through === undefined
@@ -189,7 +189,7 @@ async function invite(
 
 const takenSince = 'another member has taken the e-mail or the worker_id since the file was read'
 
-async function change(
+async function applyChanges(
   tx: Tx,
   {
     job,

@@ -10,7 +10,7 @@ import type { Partner } from '../partners/partners.ts'
 import { inScope, partnerOf, type Scope, scheduleTask } from '../tasks.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
-import { applySome, emit, emitStatus, end, type Job, type Report, wavesMax } from './apply.ts'
+import { applySteps, emit, emitStatus, end, type Job, type Report, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
 import { planFile, planFileAgain } from './plan.ts'
 import { readInto } from './read-file.ts'
@@ -265,7 +265,7 @@ export async function reject(tx: Tx, decision: Review): Promise<Reviewed> {
  */
 export async function expireReviews(
   tx: Tx,
-  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
 ): Promise<number> {
   const { rows } = await sql<{ partnerId: string; jobId: string; reviewDays: number }>`
     select j.partner_id, j.id as job_id, p.review_days
@@ -322,7 +322,7 @@ async function review(
  */
 export async function findNext(
   db: Reader,
-  { except, scope }: { except: string[]; scope?: Scope | undefined },
+  { except, scope }: { except: string[]; scope: Scope | undefined },
 ): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
     select j.id from member_jobs j
@@ -357,7 +357,7 @@ export async function applyNext(
   const partner = { id: row.partnerId, country, timeZone, autoActivate }
   const job = { ...rest, steps: countSteps(row.kind, row) }
   if (row.status === 'NotReady') return await startQueued(tx, { job, partner, now })
-  return { hasEnded: await applySome(tx, { job, partner, now, report }), steps: job.steps }
+  return { hasEnded: await applySteps(tx, { job, partner, now, report }), steps: job.steps }
 }
 
 /** Records how many actions of a running batch are done, in a separate transaction: the batch commits only at its end. */
@@ -435,7 +435,7 @@ export async function analyzeFilledTables(db: Db, { steps }: { steps: number }):
  */
 export async function forgetSome(
   tx: Tx,
-  { endedBefore, rowsMax, now, scope }: { endedBefore: Date; rowsMax: number; now: Date; scope?: Scope | undefined },
+  { endedBefore, rowsMax, now, scope }: { endedBefore: Date; rowsMax: number; now: Date; scope: Scope | undefined },
 ): Promise<boolean> {
   const { rows } = await sql<{ partnerId: string; jobId: string }>`
     select partner_id, id as job_id from member_jobs

@@ -1,8 +1,8 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Scope } from '../tasks.ts'
 
-// On a sandbox each partner has a clock: real time plus an offset that only grows, until a reset. A live installation has no
-// offsets, and does not look for any.
+// On a sandbox each partner has a clock: real time plus an offset that only grows, until a reset. In a live installation the
+// table of clocks is empty.
 
 /** How far a partner's clock can be ahead: long enough to see a year end, short enough to be worked through step by step. */
 export const aheadMsMax = 400 * 86_400_000

@@ -128,7 +128,7 @@ export async function lockOpen(tx: Tx, partnerId: string): Promise<PayCycle | un
 /** Finds the partners whose open cycle is over, the longest overdue first. */
 export async function findOver(
   db: Reader,
-  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
 ): Promise<string[]> {
   const { rows } = await sql<{ partnerId: string }>`
     select c.partner_id from pay_cycles c join partners p on p.id = c.partner_id

@@ -194,7 +194,7 @@ export async function list(
 /** Finds the scheduled pay runs whose grace period is over, oldest first. */
 export async function findDue(
   db: Reader,
-  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
 ): Promise<{ partnerId: string; payRunId: string }[]> {
   return await db
     .selectFrom('payRuns as r')

@@ -152,7 +152,7 @@ export function simulatedBank({
           from simulated_bank_reports
          where (reported_at, sequence) > (${since}::timestamptz, ${sequence}::bigint)
            and reported_at <= ${new Date(now().getTime() - feedDelayMs)}
-               ${inScope(scope, sql`coalesce(partner_id, '')`)}
+               ${inScope(scope)}
          order by reported_at, sequence
          limit ${countMax}`.execute(db)
       const last = rows.at(-1)

@@ -213,7 +213,7 @@ export function completeSql(completed: { partnerId: string; intent: Intent }[]) 
  */
 export async function expireDue(
   tx: Tx,
-  { now, countMax, scope }: { now: Date; countMax: number; scope?: Scope | undefined },
+  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
 ): Promise<number> {
   const { rows } = await sql<Quoted & { partnerId: string }>`
     update withdrawal_intents i set status = 'expired'

@@ -46,7 +46,7 @@ async function openapiDocument(databases: Databases): Promise<string> {
 const retryWords = {
   yes: 'yes',
   no: 'no',
-  'if-told': 'if told',
+  'if-retry-after': 'if told',
   'if-repeatable': 'if repeatable',
 } as const
 

@@ -124,7 +124,7 @@ export const problems = {
     order: 8,
     code: 'Conflict',
     status: 409,
-    retry: 'if-told',
+    retry: 'if-retry-after',
     extra: [],
     when: 'A request with the same idempotency key is in progress (`retry-after: 1`), or the state of the resource does not allow the operation: for example, the intent has expired, or the pay cycle is already closed or settled.',
   },
@@ -148,7 +148,7 @@ export const problems = {
     order: 10,
     code: 'UnprocessableEntity',
     status: 422,
-    retry: 'if-told',
+    retry: 'if-retry-after',
     extra: [],
     when: 'The operation is not possible at the moment: no bank is connected, the partner is paused, its float is low, or no pay cycle is open. `retry-after` is set if the wait is known.',
   },
@@ -276,7 +276,7 @@ type ProblemRow = {
 }
 
 /** When it makes sense to repeat the request unchanged: always, never, or under the condition that `shouldRetry` checks. */
-type Retry = 'yes' | 'no' | 'if-told' | 'if-repeatable'
+type Retry = 'yes' | 'no' | 'if-retry-after' | 'if-repeatable'
 
 export type ProblemName = keyof typeof problems
 type ProblemCode = (typeof problems)[ProblemName]['code']
@@ -321,7 +321,7 @@ export function shouldRetry({ name, headers }: Problem, { isRepeatable }: { isRe
       return true
     case 'no':
       return false
-    case 'if-told':
+    case 'if-retry-after':
       return 'retry-after' in headers
     case 'if-repeatable':
       return isRepeatable

@@ -14,7 +14,7 @@ const ErrorRow = Type.Object(
     }),
     code: Type.String(),
     status: Type.Integer(),
-    retry: Type.Enum(['yes', 'no', 'if-told', 'if-repeatable'], {
+    retry: Type.Enum(['yes', 'no', 'if-retry-after', 'if-repeatable'], {
       type: 'string',
       description:
         'When `x-should-retry` is `true`: always, never, if the answer has `retry-after`, or if a repeat is safe because the request is a GET or has an idempotency key.',

@@ -46,7 +46,7 @@ async function openapiDocument(databases: Databases): Promise<string> {
 const retryWords = {
   yes: 'yes',
   no: 'no',
-  'if-retry-after': 'if told',
+  'if-retry-after': 'with `retry-after`',
   'if-repeatable': 'if repeatable',
 } as const
 
@@ -73,7 +73,7 @@ Every error response has \`x-should-retry\`. It is \`true\` if you should repeat
 succeed, and it cannot take effect twice. The table says when:
 
 - **yes**: nothing was done.
-- **if told**: \`true\` if the answer has \`retry-after\`. A 409 of an idempotency key in progress has it; a 409 of an expired
+- **with \`retry-after\`**: \`true\` if the answer has \`retry-after\`. A 409 of an idempotency key in progress has it; a 409 of an expired
   intent does not. While withdrawals are paused, \`retry-after\` is several minutes, so decide how long your user waits.
 - **if repeatable**: the request may have taken effect, or fail again. \`true\` for a GET and for a request with an
   idempotency key, so send one with every write.

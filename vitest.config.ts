@@ -2,18 +2,21 @@ import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import Order from './test/order.ts'
 
+const isLong = process.env.TEST_LONG === '1'
+
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'packages/**/*.test.ts', 'test/**/*.test.ts', 'cli/**/*.test.ts'],
     reporters: ['default', './test/slowest.ts'],
     globalSetup: ['test/postgres.ts'],
     // Half as many again as cores: tests wait for PostgreSQL, for processes and for limits of several seconds.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    // Not in long runs, which compute.
+    maxWorkers: Math.ceil(availableParallelism() * (isLong ? 1 : 1.5)),
     // Loading the program takes a second of CPU time, so the files that a worker runs share its modules. What a file changes
     // in its process (environment, timers), it restores.
     isolate: false,
     sequence: { sequencer: Order },
-    testTimeout: 30_000,
+    testTimeout: isLong ? 300_000 : 30_000,
     hookTimeout: 60_000,
   },
 })

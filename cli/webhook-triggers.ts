@@ -3,9 +3,8 @@ import type { EventType } from '../src/events/catalogue.ts'
 import type { Api } from './api.ts'
 
 type Trigger = (api: Api) => Promise<unknown>
-type Money = { amount: number; currency: string }
+type Tier = { name: string; currency: string }
 
-const gbp = (amount: number): Money => ({ amount, currency: 'GBP' })
 const account = { accountHolder: 'Test Trigger', sortCode: '089999', accountNumber: '66374958' }
 
 /**
@@ -65,13 +64,15 @@ async function instructBank(api: Api, instruction: 'submit' | 'pay' | 'fail' | '
 async function quote(api: Api): Promise<string> {
   const memberId = await invite(api)
   await pay(api, memberId)
-  const body = { memberId, amount: gbp(5_000) }
+  const { currency } = await tierOf(api)
+  const body = { memberId, amount: { amount: 5_000, currency } }
   const intent = await write<{ withdrawalIntentId: string }>(api, 'POST', '/v1/pay/withdrawals/intent', body)
   return intent.withdrawalIntentId
 }
 
 async function pay(api: Api, memberId: string): Promise<void> {
-  await write(api, 'POST', '/v1/pay/run', { payDetails: [{ memberId, money: gbp(20_000) }] })
+  const { currency } = await tierOf(api)
+  await write(api, 'POST', '/v1/pay/run', { payDetails: [{ memberId, money: { amount: 20_000, currency } }] })
 }
 
 async function startJob(api: Api): Promise<void> {
@@ -84,16 +85,16 @@ async function invite(api: Api): Promise<string> {
   return memberId
 }
 
-async function tierOf(api: Api): Promise<string> {
-  const [tier] = await api.read<{ name: string }[]>({ path: '/v1/tiers' })
+async function tierOf(api: Api): Promise<Tier> {
+  const [tier] = await api.read<Tier[]>({ path: '/v1/tiers', headers: { prefer: 'return=representation' } })
   if (tier === undefined) throw new Error('The partner has no tier; add one with openwage tier set')
-  return tier.name
+  return tier
 }
 
-function newMember(tier: string) {
-  const name = randomBytes(4).toString('hex')
-  const email = `trigger-${name}@example.com`
-  return { email, firstName: 'Trigger', lastName: 'Test', tier, workerId: `trigger-${name}`, accountDetails: account }
+function newMember({ name: tier }: Tier) {
+  const random = randomBytes(4).toString('hex')
+  const email = `trigger-${random}@example.com`
+  return { email, firstName: 'Trigger', lastName: 'Test', tier, workerId: `trigger-${random}`, accountDetails: account }
 }
 
 async function write<T>(

@@ -45,3 +45,17 @@ test('every discriminator maps each value to the one schema with that value', ()
     }
   }
 })
+
+test('a body is required, unless the operation works without one', () => {
+  type Operation = { operationId: string; requestBody?: { required: boolean } }
+  const operations = Object.values<Record<string, Operation>>(document.paths).flatMap(path => Object.values(path))
+  const withOptionalBody = operations.filter(({ requestBody }) => requestBody?.required === false)
+  expect(withOptionalBody.map(({ operationId }) => operationId).sort()).toEqual([
+    'failSandboxWithdrawal',
+    'holdSandboxWithdrawal',
+    'paySandboxWithdrawal',
+    'returnSandboxWithdrawal',
+    'rotateWebhookSecret',
+    'submitSandboxWithdrawal',
+  ])
+})

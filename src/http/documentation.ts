@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
+import { Type } from 'typebox'
 import { ownFormats } from '../json-schema.ts'
 import { revalidated, type StaticFile, sendStaticFile, staticFile } from './docs/static-file.ts'
 import type { App } from './server.ts'
@@ -63,8 +64,14 @@ export async function documentation(
       },
       security: [{ apiKey: [] }],
     },
+    transform: ({ schema, url }) => ({
+      schema: Type.IsOptional(schema?.body) ? { ...schema, [optionalBody]: true } : schema,
+      url,
+    }),
     transformObject: source =>
-      'openapiObject' in source ? withNamedSchemas({ ...source.openapiObject, webhooks }) : source.swaggerObject,
+      'openapiObject' in source
+        ? withNamedSchemas(withOptionalBodies({ ...source.openapiObject, webhooks }))
+        : source.swaggerObject,
   })
 
   let document: object | undefined
@@ -79,6 +86,25 @@ export async function documentation(
 }
 
 type Json = { [key: string]: unknown }
+
+// Marks an operation until the document is complete. The plugin copies names that start so.
+const optionalBody = 'x-optional-body'
+
+/** The plugin declares every body as required; those that were declared optional are not. */
+function withOptionalBodies<T extends { paths?: object }>(document: T): T {
+  const paths = Object.entries((document.paths ?? {}) as Record<string, Record<string, Json>>).map(
+    ([path, methods]) => [
+      path,
+      Object.fromEntries(Object.entries(methods).map(([method, operation]) => [method, withOptionalBody(operation)])),
+    ],
+  )
+  return { ...document, paths: Object.fromEntries(paths) }
+}
+
+function withOptionalBody({ [optionalBody]: isOptional, ...operation }: Json): Json {
+  if (isOptional !== true) return operation
+  return { ...operation, requestBody: { ...(operation.requestBody as Json), required: false } }
+}
 
 /** Moves every schema that has a title to `components.schemas`, so that generated clients get named types, and drops our formats. */
 function withNamedSchemas<T extends object>(document: T): T {

@@ -28,6 +28,9 @@ export type Claimed = {
 /** SQL of how far the clock of an endpoint's partner is ahead of real time, in milliseconds: only on a sandbox. */
 const offsetMs = sql`coalesce((select c.offset_ms from sandbox_clocks c where c.partner_id = w.partner_id), 0)::float8`
 
+/** SQL of the largest offset of any partner. */
+const offsetMsMax = sql`(select coalesce(max(offset_ms), 0)::float8 from sandbox_clocks)`
+
 /**
  * Claims endpoints that have something due, those of partners with few claims first, then the one that has waited longest.
  * A killed process keeps its claims until their leases expire.
@@ -49,6 +52,8 @@ export async function claim(
     with candidate as (
       select w.partner_id, w.id, w.due_at from webhook_endpoints w
        where w.due_at <= ${now}::timestamptz + ${offsetMs} * interval '1 ms' and ${isFree}
+         -- Bounds the index range: the offset of each partner is known only once its endpoint has been read.
+         and w.due_at <= ${now}::timestamptz + ${offsetMsMax} * interval '1 ms'
        order by w.due_at limit ${limits.candidatesMax}
     ), ranked as (
       select c.partner_id, c.id, c.due_at,
@@ -136,10 +141,7 @@ export type HealthChange = {
  * Safe to run twice, but for a second row in the list of attempts.
  */
 export async function record(tx: Tx, made: Made[]): Promise<HealthChange[]> {
-  const changes = await recordHealth(
-    tx,
-    made.filter(({ affectsHealth }) => affectsHealth),
-  )
+  const changes = await recordHealth(tx, made)
   const rows = made.map(each => {
     const failures = each.scheduledCount + 1
     const isRetry = each.reason === 'schedule' && each.error !== null
@@ -177,8 +179,8 @@ export async function record(tx: Tx, made: Made[]): Promise<HealthChange[]> {
 
 type HealthRow = Health & { partnerId: string; id: string }
 
+/** Locks the endpoints of the attempts, the healthy ones too: deliveries are written under the lock of their endpoint. */
 async function recordHealth(tx: Tx, made: Made[]): Promise<HealthChange[]> {
-  if (made.length === 0) return []
   const ids = [...new Map(made.map(each => [`${each.partnerId} ${each.endpointId}`, each])).values()]
   const { rows } = await sql<HealthRow>`
     select partner_id, id, enabled, disabled_reason, failure_count, blocked_until, failing_since, failing_days,
@@ -190,7 +192,9 @@ async function recordHealth(tx: Tx, made: Made[]): Promise<HealthChange[]> {
   const changes: HealthChange[] = []
   for (const { partnerId, id, ...before } of rows) {
     let health: Health = before
-    for (const each of made.filter(each => each.partnerId === partnerId && each.endpointId === id)) {
+    const relevant = made.filter(each => each.affectsHealth && each.partnerId === partnerId && each.endpointId === id)
+    if (relevant.length === 0) continue
+    for (const each of relevant) {
       const applied = applyAttempt(health, { ...each, isSuccess: each.error === null }, Math.random())
       health = applied.health
       if (applied.event === null) continue
@@ -222,11 +226,15 @@ async function emit(tx: Tx, { partnerId, webhookId, event, reason, now }: Health
  */
 export async function endPending(db: Db, { partnerId, id }: Pick<Claimed, 'partnerId' | 'id'>): Promise<void> {
   await sql`
+    with disabled as (
+      select from webhook_endpoints
+       where partner_id = ${partnerId} and id = ${id} and not enabled for no key update
+    )
     update webhook_deliveries
        set state = case when scheduled_count > 0 then 'failed' when replay_at is not null then 'pending' else 'skipped' end,
            due_at = null
      where partner_id = ${partnerId} and endpoint_id = ${id}
-       and exists (select from webhook_endpoints w where w.partner_id = ${partnerId} and w.id = ${id} and not w.enabled)
+       and exists (select from disabled) and due_at is not null
        and event_id in (select event_id from webhook_deliveries
                          where partner_id = ${partnerId} and endpoint_id = ${id} and due_at is not null
                          limit ${limits.endedAtOnceMax})`.execute(db)

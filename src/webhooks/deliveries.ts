@@ -221,6 +221,8 @@ export async function forget(db: Db, { now, countMax }: { now: Date; countMax: n
           where d.partner_id = w.partner_id and d.endpoint_id = w.id
             and (w.deleted_at is not null or d.event_id < ${oldestId(now)})
           order by d.event_id limit ${countMax}
+            -- What is being recorded or replayed is left to the next time.
+            for update skip locked
        ) d
        limit ${countMax}
     ), attempts as (

@@ -32,7 +32,8 @@ const tag = 'Webhooks'
 const strict = { additionalProperties: false }
 const params = Type.Object({ webhookId: Id('webhook') })
 const location = { location: Type.String({ description: 'Path of the resource.' }) }
-const dayMs = 86_400
+const secondsPerHour = 3_600
+const overlapSecondsDefault = 24 * secondsPerHour
 
 export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaultFence(mode)): void {
   app.post(
@@ -185,7 +186,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
         id: 'rotateWebhookSecret',
         tag,
         summary: 'Rotate the secret of a webhook endpoint',
-        description: `Creates a new secret. The previous one stays valid for ${dayMs / 3_600} hours, or as long as \`overlapSeconds\` says; until then, requests carry a signature of each.`,
+        description: `Creates a new secret. The previous one stays valid for ${overlapSecondsDefault / secondsPerHour} hours, or as long as \`overlapSeconds\` says; until then, requests carry a signature of each.`,
         params,
         body: WebhookRotation,
         success: { status: 200, description: 'The endpoint, with its new secret.', schema: RotatedWebhook },
@@ -195,7 +196,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
     async (request, reply) =>
       withIdempotency(db, request, reply, async tx => {
         const { partner, params, now, body } = request
-        const { overlapSeconds = dayMs } = body
+        const { overlapSeconds = overlapSecondsDefault } = body
         const rotated = await webhooks.rotate(tx, { partnerId: partner.id, ...params, overlapSeconds, now })
         const { endpoint, secret } = rotated
         const previousExpiresAt = rotated.previousExpiresAt.toISOString()

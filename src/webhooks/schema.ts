@@ -90,18 +90,21 @@ export const Webhooks = Type.Object(
   { title: 'Webhooks', ...strict },
 )
 
-export const WebhookRotation = Type.Object(
-  {
-    overlapSeconds: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 604_800,
-        default: 86_400,
-        description: 'How long the previous secret stays valid, 0 to 604,800 (7 days).',
-      }),
-    ),
-  },
-  { title: 'WebhookRotation', ...strict },
+/** The body may be left out. */
+export const WebhookRotation = Type.Optional(
+  Type.Object(
+    {
+      overlapSeconds: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 604_800,
+          default: 86_400,
+          description: 'How long the previous secret stays valid, 0 to 604,800 (7 days).',
+        }),
+      ),
+    },
+    { title: 'WebhookRotation', ...strict },
+  ),
 )
 
 export const WebhookTest = Type.Object(

@@ -6,7 +6,7 @@ import { sql } from '../database/database.ts'
 import { catalogue, type EventType, eventTypes } from '../events/catalogue.ts'
 import * as events from '../events/events.ts'
 import { ajv } from '../json-schema.ts'
-import { claim } from './attempts.ts'
+import { claim, record } from './attempts.ts'
 import { forget } from './deliveries.ts'
 import type { Delivery } from './delivery.ts'
 import { retryWaitsMs } from './rules.ts'
@@ -212,6 +212,12 @@ describe('a rotation', () => {
     expect(() => verify(old, after)).toThrow('No matching signature')
   })
 
+  test('needs no body: the previous secret then stays valid for a day', async () => {
+    const { id } = await createEndpoint()
+    const { previousExpiresAt } = await succeed('POST', `/v1/webhooks/${id}/rotate`)
+    expect(previousExpiresAt).toBe(new Date(harness.clock.now().getTime() + 86_400_000).toISOString())
+  })
+
   test('with no overlap ends the previous secret at once; too many valid secrets are refused', async () => {
     const { id, secret: leaked } = await createEndpoint()
     const { secret } = await succeed('POST', `/v1/webhooks/${id}/rotate`, { overlapSeconds: 0 })
@@ -407,6 +413,38 @@ describe('an endpoint', () => {
     expect(receiver.received).toHaveLength(1)
   })
 
+  test('that is healthy is locked while an attempt is recorded, so that a replay and the record take turns', async () => {
+    const { id } = await createEndpoint()
+    const [eventId = ''] = await emit()
+    await delivery.deliverDue()
+    const { db, clock } = harness
+    const made = {
+      ...{ partnerId: mine.partner.id, endpointId: id, eventId, reason: 'replay' as const, scheduledCount: 1 },
+      ...{
+        at: clock.now(),
+        durationMs: 1,
+        status: 200,
+        error: null,
+        response: '',
+        retryAfterSeconds: null,
+        affectsHealth: false,
+      },
+    }
+    const attemptCount = async () => (await deliveriesOf(id))[0].attemptCount
+    let recorded: Promise<unknown> = Promise.resolve()
+    await db.transaction().execute(async tx => {
+      await sql`select from webhook_endpoints where id = ${id} for no key update`.execute(tx)
+      recorded = db.transaction().execute(inner => record(inner, [made]))
+      const waits = sql<{ count: number }>`
+        select count(*)::integer as count from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock' and query like '%from webhook_endpoints%'`
+      await expect.poll(async () => (await waits.execute(db)).rows[0]?.count).toBe(1)
+      expect(await attemptCount()).toBe(1)
+    })
+    await recorded
+    expect(await attemptCount()).toBe(2)
+  })
+
   test('is one of at most 16, and its settings are shown, changed and deleted', async () => {
     const { id, secret, ...created } = await createEndpoint({ description: 'Payroll', types: ['pay_run.*'] })
     expect(created).toEqual({
@@ -446,6 +484,19 @@ describe('an endpoint', () => {
     const again = await call('POST', '/v1/webhooks', { url: receiver.url }, options)
     expect(again.text).toBe(first.text)
     expect((await succeed('GET', '/v1/webhooks')).total).toBe(1)
+  })
+
+  test('can be created while events are replayed to another one', async () => {
+    const { id } = await createEndpoint()
+    await emit(50)
+    const since = new Date(harness.clock.now().getTime() - 60_000).toISOString()
+    const both = Array.from({ length: 10 }, () => [
+      call('POST', '/v1/webhooks', { url: receiver.url }),
+      call('POST', `/v1/webhooks/${id}/replay`, { since }),
+    ])
+    const answers = await Promise.all(both.flat())
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses).toEqual(Array.from({ length: 10 }, () => [201, 202]).flat())
   })
 
   test.each([

@@ -40,12 +40,14 @@ export async function create(
   tx: Tx,
   { partnerId, settings, now }: { partnerId: string; settings: EndpointSettings; now: Date },
 ): Promise<{ endpoint: Endpoint; secret: string }> {
+  // Before the lock of the webhook feed, as in `replay`: two transactions that take the locks in different orders deadlock.
+  await events.numberFeed(tx, { partnerId, countMax: limits.numberedAtOnceMax, waits: true })
   await lockFeed(tx, partnerId)
   const count = await countEndpoints(tx, partnerId)
   if (count >= limits.endpointsMax) {
     throw problem('Conflict', `There are already ${limits.endpointsMax} webhook endpoints; delete one first`)
   }
-  const sincePosition = await endOfFeed(tx, partnerId)
+  const sincePosition = await events.findLastPosition(tx, partnerId)
   // Without endpoints the feed is not fanned out.
   if (count === 0) {
     await sql`update webhook_feeds set position = ${sincePosition} where partner_id = ${partnerId}`.execute(tx)
@@ -203,12 +205,6 @@ async function lockFeed(tx: Tx, partnerId: string): Promise<void> {
     tx,
   )
   await sql`select from webhook_feeds where partner_id = ${partnerId} for update`.execute(tx)
-}
-
-/** The end of the partner's feed, after what has been committed by now. */
-async function endOfFeed(tx: Tx, partnerId: string): Promise<bigint> {
-  await events.numberFeed(tx, { partnerId, countMax: limits.numberedAtOnceMax, waits: true })
-  return await events.findLastPosition(tx, partnerId)
 }
 
 async function addSecret(

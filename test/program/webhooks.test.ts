@@ -26,8 +26,7 @@ test('a running sandbox delivers to an endpoint on the same machine, and withdra
   const { secret } = (await answer.json()) as { secret: string }
   const { code, stdout, stderr } = await openwage(['webhooks', 'trigger', 'withdrawal.failed'], settings)
   expect(code, stderr).toBe(0)
-  expect(stdout).toMatch(/^withdrawal\.held {2}evt_/m)
-  expect(stderr).toContain('withdrawal.failed follows when')
+  expect(stdout).toMatch(/^withdrawal\.failed {2}evt_/m)
   const received = () => receiver.bodies().map(({ type }) => type)
   await expect.poll(received, wait).toEqual(expect.arrayContaining(['member.invited', 'intent.completed']))
   for (const request of receiver.received) verify(secret, request)
@@ -57,6 +56,13 @@ test('listen prints each event and forwards it, signed with the secret that it p
   listening.kill('SIGTERM')
   await once(listening, 'exit')
   await receiver.stop()
+})
+
+test('trigger makes the bank return a withdrawal, and an intent expire, before it ends', async () => {
+  for (const type of ['withdrawal.returned', 'intent.expired']) {
+    const { stdout, stderr } = await openwage(['webhooks', 'trigger', type], settings)
+    expect(stdout, stderr).toContain(`${type}  evt_`)
+  }
 })
 
 test('an unknown type, one that cannot be triggered, and a missing key are explained', async () => {

@@ -165,6 +165,7 @@ const sideDoors: Record<string, string[]> = {
   'webhooks/openapi': ['src/app.ts'],
   'webhooks/signing': ['cli'],
   'webhooks/send': ['src/main.ts', 'src/worker.ts'],
+  'withdrawals/balance': ['sandbox'],
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
   'withdrawals/intents': ['sandbox', 'cli'],
@@ -291,7 +292,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   },
   requests: { partners: 'deletes old requests partner by partner, along the index' },
   sandbox: {
-    ledger_balances: 'shows what a funded member can withdraw',
+    members: 'locks what a reset deletes, in the lock order of the program',
     api_keys: 'finds the next instant at which something falls due for a partner, in one statement',
     member_jobs: 'finds the next instant at which something falls due for a partner, in one statement',
     partners: 'finds the next instant at which something falls due for a partner, in one statement',

@@ -61,7 +61,12 @@ test('a completion that crosses the floor never waits for the partner’s row in
   await fund(10_000n)
   await setFloor(6_000n)
   const intentId = await intentOf(await addMember(12_000))
-  const command = { partner: { ...mine.partner, holdSeconds: 60 }, intentId, now: harness.clock.now() }
+  const command = {
+    partner: { ...mine.partner, holdSeconds: 60 },
+    intentId,
+    now: harness.clock.now(),
+    clockOffsetMs: 0,
+  }
   const completing = (waits: boolean) =>
     inTx(tx => completeAll(tx, [command], { waits, hasRail: true, schedule: new SubmissionSchedule() }))
   const [isLocked, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -265,7 +270,7 @@ describe('a fall below the floor emits one event', () => {
     const [first, second] = [await addMember(9_000), await addMember(9_000)]
     const [one, other] = [await intentOf(first), await intentOf(second)]
     await inTx(async tx => {
-      await completeIn(tx, { partner: mine.partner, intentId: one, now: harness.clock.now() })
+      await completeIn(tx, { partner: mine.partner, intentId: one, now: harness.clock.now(), clockOffsetMs: 0 })
       expect((await complete(other)).status).toBe(201)
     })
     expect(await show()).toMatchObject({ free: 10_100n, lowSince: null })

@@ -17,10 +17,15 @@ export async function readOffsetMs(db: Reader, partnerId: string): Promise<numbe
   return Number(row?.offsetMs ?? 0n)
 }
 
-/** Gives the partner a clock, if it has none yet; from then on every request of the partner reads its offset. */
-export async function createClock(tx: Tx, partnerId: string): Promise<void> {
-  await sql`
-    insert into sandbox_clocks (partner_id, offset_ms) values (${partnerId}, 0) on conflict do nothing`.execute(tx)
+/**
+ * Gives the partner a clock, if it has none yet; from then on every request of the partner reads its offset.
+ * @returns whether it had none
+ */
+export async function createClock(tx: Tx, partnerId: string): Promise<boolean> {
+  const { rows } = await sql`
+    insert into sandbox_clocks (partner_id, offset_ms) values (${partnerId}, 0) on conflict do nothing
+    returning partner_id`.execute(tx)
+  return rows.length > 0
 }
 
 /** Moves the partner's clock forward; an offset that is not larger changes nothing. */

@@ -316,7 +316,9 @@ describe('closing, concurrent with', () => {
     const { key, payCycle, partner: mine } = await partner('Completion first')
     const memberId = await harness.addMember({ key, available: 12_000 })
     const intentId = await intentOf(key, memberId)
-    const completing = await holding(tx => completeIn(tx, { partner: mine, intentId, now: harness.clock.now() }))
+    const completing = await holding(tx =>
+      completeIn(tx, { partner: mine, intentId, now: harness.clock.now(), clockOffsetMs: 0 }),
+    )
     harness.clock.set(april)
     const closing = close()
     await whenWaiting()
@@ -338,7 +340,7 @@ describe('closing, concurrent with', () => {
       harness.clock.set(april)
       closing = close()
       await whenWaiting()
-      await completeIn(tx, { partner: mine, intentId, now })
+      await completeIn(tx, { partner: mine, intentId, now, clockOffsetMs: 0 })
     })
     await closing
     expect(await statusOf(key, payCycle.id)).toBe('Closed')

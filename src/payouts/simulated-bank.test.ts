@@ -3,8 +3,9 @@ import { expect, test } from 'vitest'
 import { startHarness } from '../../test/harness.ts'
 import { type RailUnderTest, railConformance } from '../../test/rail-conformance.ts'
 import { check } from '../bank-accounts/rules.ts'
+import { sql } from '../database/database.ts'
 import { within } from './rail.ts'
-import { behaviourFor, simulatedBank } from './simulated-bank.ts'
+import { addFault, behaviourFor, instruct, simulatedBank } from './simulated-bank.ts'
 
 const holder = { accountHolder: 'Sam Okafor' }
 const goodAccount = { ...holder, sortCode: '089999', accountNumber: '66374958' }
@@ -67,4 +68,32 @@ test('a call is abandoned after its timeout, even if it ignores its abort signal
   await expect(within(1, () => new Promise(() => undefined))).rejects.toThrow('No answer within 1 ms')
   await expect(within(10_000, async () => 'an answer')).resolves.toBe('an answer')
   await expect(within(10_000, async () => Promise.reject(new Error('refused')))).rejects.toThrow('refused')
+})
+
+test('a payment that is instructed while the bank is receiving it is treated as instructed', async () => {
+  const { db, clock, partner, stop } = await startHarness()
+  try {
+    const partnerId = partner.id
+    const reference = `w_${randomBytes(13).toString('hex')}`
+    const bank = simulatedBank({ db, now: clock.now })
+    await db.transaction().execute(tx => addFault(tx, { partnerId, fault: 'late', count: 1 }))
+    let submitting: ReturnType<typeof bank.submit> | undefined
+    await db.transaction().execute(async tx => {
+      await sql`select from simulated_bank_faults where partner_id = ${partnerId} for update`.execute(tx)
+      const payment = { partnerId, reference, amount: goodAmount, account: goodAccount }
+      submitting = bank.submit([payment], new AbortController().signal)
+      for (;;) {
+        const { rows } = await sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(db)
+        if (rows.length > 0) break
+      }
+      const instruction = { partnerId, reference, now: clock.now(), outcome: 'hold', reason: null } as const
+      await db.transaction().execute(other => instruct(other, instruction))
+    })
+    await submitting
+    clock.advance({ minutes: 10 })
+    expect(await bank.ask([reference], new AbortController().signal)).toMatchObject([{ reference, outcome: 'pending' }])
+  } finally {
+    await stop()
+  }
 })

@@ -283,7 +283,8 @@ async function takeFault(db: Reader, partnerId: string): Promise<Fault | undefin
 
 type Received = { behaviour: Plan['behaviour']; submissions: number }
 
-// One statement, so that every received payment has its reports.
+// One statement, so that every received payment has its reports. It reads the instruction again, since one may have come after the
+// plan was made.
 async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Promise<Received> {
   const { partnerId, reference, amount } = payment
   const { behaviour } = plan
@@ -296,9 +297,13 @@ async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Pro
   // A lost submission has no effect; the one after it does.
   const effectiveSubmission = behaviour === 'lost' ? 2 : 1
   const { rows } = await sql<Received>`
-    with received as (
+    with instruction as (
+      select outcome, reason from simulated_bank_instructions where partner_id = ${partnerId} and reference = ${reference}
+    ), received as (
       insert into simulated_bank_payments as p (partner_id, reference, behaviour, amount, currency, received_at)
-      values (${partnerId}, ${reference}, ${behaviour}, ${amount.amount}, ${amount.currency}, ${now})
+      select ${partnerId}, ${reference},
+             case when exists (select from instruction) then 'instructed' else ${behaviour}::text end,
+             ${amount.amount}::bigint, ${amount.currency}, ${now}::timestamptz
           on conflict (reference) do update set submissions = p.submissions + 1
        where (p.amount, p.currency) = (excluded.amount, excluded.currency)
       returning p.reference, p.behaviour, p.submissions
@@ -306,10 +311,17 @@ async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Pro
       insert into simulated_bank_reports (partner_id, reference, outcome, reason, reported_at)
       select ${partnerId}, step.reference, step.outcome, step.reason, step.at
         from received,
-             unnest(${script.map(step => step.reference)}::text[], ${script.map(({ outcome }) => outcome)}::text[],
+             lateral (
+               select 1 as place, ${reference} as reference, 'paid' as outcome, null as reason, ${now}::timestamptz as at
+                 from instruction where outcome = 'returned'
+               union all
+               select 2, ${reference}, outcome, reason, ${now}::timestamptz from instruction where outcome <> 'hold'
+               union all
+               select planned.place, planned.reference, planned.outcome, planned.reason, planned.at from unnest(${script.map(step => step.reference)}::text[], ${script.map(({ outcome }) => outcome)}::text[],
                     ${script.map(({ reason }) => reason)}::text[], ${script.map(({ at }) => at)}::timestamptz[])
-               with ordinality as step (reference, outcome, reason, at, place)
-       where received.submissions = ${effectiveSubmission}
+               with ordinality as planned (reference, outcome, reason, at, place)
+                where not exists (select from instruction)) as step
+       where received.submissions = case when exists (select from instruction) then 1 else ${effectiveSubmission}::integer end
        order by step.place
     )
     select behaviour, submissions from received`.execute(db)

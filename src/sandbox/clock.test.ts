@@ -1,6 +1,8 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { sql } from '../database/database.ts'
+import { createClock, raiseOffset } from '../partners/clocks.ts'
 import { simulatedBank } from '../payouts/simulated-bank.ts'
 import { internalTasks, payoutTasks } from '../registered-tasks.ts'
 import { start } from './moves.ts'
@@ -49,6 +51,34 @@ test('a clock that was never moved shows real time', async () => {
     status: 200,
     body: { now: harness.clock.now().toISOString(), aheadSeconds: 0, status: 'Still', lastMove: null },
   })
+})
+
+test('a move that waits for one that leaves real time goes on with the feed of the bank where that one is', async () => {
+  const { partner, key } = await harness.addPartner('Two moves')
+  await harness.db.transaction().execute(tx => createClock(tx, partner.id))
+  const feed = `simulated-bank-of-${partner.id}`
+  let moving: ReturnType<typeof move> | undefined
+  await harness.db.transaction().execute(async tx => {
+    await raiseOffset(tx, { partnerId: partner.id, offsetMs: day })
+    await sql`
+      insert into rail_cursors (rail, cursor, read_at)
+      values ('simulated-bank', '2026-03-10T00:00:00.000Z/7', now()), (${feed}, '2026-03-11T00:00:00.000Z/9', now())
+          on conflict (rail) do update set cursor = excluded.cursor`.execute(tx)
+    moving = move({ by: 'P2D' }, key)
+    for (;;) {
+      const { rows } = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+        harness.db,
+      )
+      if (rows.length > 0) break
+    }
+  })
+  const moved = await moving
+  expect(moved?.status, moved?.text).toBe(200)
+  const { rows } = await sql<{ cursor: string }>`select cursor from rail_cursors where rail = ${feed}`.execute(
+    harness.db,
+  )
+  expect(rows).toEqual([{ cursor: '2026-03-11T00:00:00.000Z/9' }])
 })
 
 describe('moving a clock', () => {

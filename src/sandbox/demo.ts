@@ -276,7 +276,7 @@ export async function withdrawAll(
   for (const [index, { memberId, amount }] of all.entries()) {
     const now = at(0.55 + (0.35 * index) / all.length)
     const intent = await intents.create(tx, { partner, memberId, amount, now })
-    await complete(tx, { partner, intentId: intent.id, now })
+    await complete(tx, { partner, intentId: intent.id, now, clockOffsetMs: 0 })
     const dueAt = new Date(now.getTime() + partner.holdSeconds * 1_000)
     // In the first minutes of a cycle the hold has not ended yet; the worker takes over from there.
     if (dueAt <= at(1)) await payOut(tx, { partnerId: partner.id, now: dueAt })

@@ -33,7 +33,7 @@ export async function tierOf(tx: Tx, partnerId: string): Promise<Tier> {
 export async function make(
   tx: Tx,
   fixture: Fixture,
-  { partner, tier, now }: { partner: Partner; tier: Tier; now: Date },
+  { partner, tier, now, clockOffsetMs }: { partner: Partner; tier: Tier; now: Date; clockOffsetMs: number },
 ): Promise<Made> {
   const email = `test-value-${randomBytes(6).toString('hex')}@example.com`
   const partnerId = partner.id
@@ -88,7 +88,7 @@ export async function make(
       return { id: intentId, email }
     }
     case 'withdrawal': {
-      const { withdrawalId } = await complete(tx, { partner, intentId: await intent(), now })
+      const { withdrawalId } = await complete(tx, { partner, intentId: await intent(), now, clockOffsetMs })
       return { id: withdrawalId, email }
     }
     case 'scheduledPayRun':

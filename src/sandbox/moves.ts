@@ -47,14 +47,10 @@ export async function start(
     realNow,
   }: { partnerId: string; destination: Destination; idempotencyKey?: string | null; now: Date; realNow: Date },
 ): Promise<{ moveId: string; isFirst: boolean }> {
-  const before = await tx
-    .selectFrom('sandboxClocks')
-    .select('offsetMs')
-    .where('partnerId', '=', partnerId)
-    .executeTakeFirst()
-  await createClock(tx, partnerId)
+  const isFirst = await createClock(tx, partnerId)
   // Serialises the partner's moves.
-  await sql`select from sandbox_clocks where partner_id = ${partnerId} for update`.execute(tx)
+  const { rows: clocks } = await sql<{ offsetMs: bigint }>`
+    select offset_ms from sandbox_clocks where partner_id = ${partnerId} for update`.execute(tx)
   const earlier = idempotencyKey === null ? undefined : await findByKey(tx, { partnerId, idempotencyKey, now })
   if (earlier !== undefined) return { moveId: earlier, isFirst: false }
   const { rows: moving } = await sql`
@@ -72,8 +68,8 @@ export async function start(
   await sql`
     insert into sandbox_clock_moves (partner_id, id, idempotency_key, starts_at, target)
     values (${partnerId}, ${moveId}, ${idempotencyKey}, ${now}, ${target})`.execute(tx)
-  if (before === undefined || before.offsetMs === 0n) await startFeed(tx, { partnerId, now: realNow })
-  return { moveId, isFirst: before === undefined }
+  if (clocks[0]?.offsetMs === 0n) await startFeed(tx, { partnerId, now: realNow })
+  return { moveId, isFirst }
 }
 
 const retryAfter = { 'retry-after': '1' }

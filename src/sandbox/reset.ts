@@ -1,6 +1,15 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { sql, type Tx } from '../database/database.ts'
+import { isDeadlock } from '../database/errors.ts'
 import { resetOffset } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
+
+const limits = {
+  // Each attempt has first waited a second for PostgreSQL to find the deadlock.
+  attemptsMax: 5,
+  // Lets the other transaction finish; drawn at random, so that two resets do not meet again.
+  pauseMsMax: 200,
+}
 
 /**
  * Deletes everything that the partner has, except its settings, tiers, keys, audit log and place in the event feed, and sets
@@ -12,8 +21,34 @@ import * as partners from '../partners/partners.ts'
 export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
   // A partner with ten thousand members takes half a minute: each member's rows are looked for in every table.
   await sql`set local statement_timeout = '110s'`.execute(tx)
-  await sql`select from partners where id = ${partnerId} for no key update`.execute(tx)
-  await sql`select reset_sandbox_partner(${partnerId})`.execute(tx)
+  await sql`savepoint before_reset`.execute(tx)
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await lockAll(tx, partnerId)
+      await sql`select reset_sandbox_partner(${partnerId})`.execute(tx)
+      break
+    } catch (error) {
+      if (!isDeadlock(error) || attempt === limits.attemptsMax) throw error
+      // Also frees the locks of this attempt.
+      await sql`rollback to savepoint before_reset`.execute(tx)
+      await pause(Math.random() * limits.pauseMsMax)
+    }
+  }
   await resetOffset(tx, partnerId)
   await partners.resumePartner(tx, partnerId)
+}
+
+/**
+ * Locks what other operations lock, in the order that `lockMembers` states, since the function deletes in no such order. The
+ * partner's row comes last, as for a completed withdrawal.
+ */
+async function lockAll(tx: Tx, partnerId: string): Promise<void> {
+  // Not `for update`: completing a withdrawal locks its member and then refers to the cycle.
+  await sql`
+    select from pay_cycles where partner_id = ${partnerId} and status = 'Open' for no key update`.execute(tx)
+  await sql`select from members where partner_id = ${partnerId} order by id for update`.execute(tx)
+  await sql`select from withdrawal_intents where partner_id = ${partnerId} order by id for update`.execute(tx)
+  await sql`select from withdrawals where partner_id = ${partnerId} order by id for update`.execute(tx)
+  await sql`select from pay_runs where partner_id = ${partnerId} order by id for update`.execute(tx)
+  await sql`select from partners where id = ${partnerId} for no key update`.execute(tx)
 }

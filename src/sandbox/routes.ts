@@ -18,6 +18,7 @@ import * as payRuns from '../pay-runs/pay-runs.ts'
 import { addFault, listFaults, testAccounts } from '../payouts/simulated-bank.ts'
 import type { Tasks } from '../tasks.ts'
 import { parseDuration, parseInstant } from '../time.ts'
+import { readBalance } from '../withdrawals/balance.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { hasArrived, type InstructionName, instructBank } from './bank.ts'
 import { ClockDriver } from './clock-driver.ts'
@@ -218,13 +219,7 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
           lines,
           now,
         })
-        const { available } = await tx
-          .selectFrom('ledgerBalances')
-          .select('available')
-          .where('partnerId', '=', partner.id)
-          .where('memberId', '=', memberId)
-          .where('currency', '=', amount.currency)
-          .executeTakeFirstOrThrow()
+        const { available } = await readBalance(tx, { partner, memberId, hasRail: true, now })
         const details = { status, payCycleId, lineCount: 1, totals: [body.amount] }
         return {
           status: 201,
@@ -423,11 +418,11 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
     },
     async (request, reply) =>
       withIdempotency(db, request, reply, async tx => {
-        const { partner, now } = request
+        const { partner, now, clockOffsetMs } = request
         const tier = await tierOf(tx, partner.id)
         const values: object[] = []
         for (const row of rows) {
-          const made = await make(tx, row.needs, { partner, tier, now })
+          const made = await make(tx, row.needs, { partner, tier, now, clockOffsetMs })
           values.push({ reaches: reachesOnWire(row.reaches), request: row.request(made, tier), note: row.note })
         }
         return { status: 200, body: { accounts: testAccounts, values } }

@@ -114,20 +114,11 @@ async function instructAll(tx: Tx, { partner, team, now }: { partner: Partner; t
   for (const [index, name] of stories.entries()) {
     const memberId = candidates[index]?.memberId
     if (memberId === undefined) throw new Error('There are too few members for the payments to return')
-    const { currency } = await currencyOf(tx, { partner, memberId })
+    const currency = await members.currencyOf(tx, { partnerId: partner.id, memberId })
     const intent = await intents.create(tx, { partner, memberId, amount: { amount: 5_000n, currency }, now })
-    const { withdrawalId } = await complete(tx, { partner, intentId: intent.id, now })
+    const { withdrawalId } = await complete(tx, { partner, intentId: intent.id, now, clockOffsetMs: 0 })
     await instructBank(tx, { partnerId: partner.id, withdrawalId, name, reason: undefined, now })
   }
-}
-
-async function currencyOf(tx: Tx, { partner, memberId }: { partner: Partner; memberId: string }) {
-  return await tx
-    .selectFrom('ledgerBalances')
-    .select('currency')
-    .where('partnerId', '=', partner.id)
-    .where('memberId', '=', memberId)
-    .executeTakeFirstOrThrow()
 }
 
 // The worker invites them, as it does for any long list.

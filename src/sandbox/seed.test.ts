@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { verify } from '../audit/verify.ts'
 import { sql } from '../database/database.ts'
+import { complete } from '../withdrawals/completions.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -22,6 +23,15 @@ const kept = [
   'webhook_feeds',
   'request_log',
 ]
+
+/** Until a transaction waits for another one. */
+async function whenWaiting(): Promise<void> {
+  for (;;) {
+    const { rows } = await sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
+    if (rows.length > 0) return
+  }
+}
 
 /** How many rows a partner has in each table. */
 async function rowsOf(partnerId: string): Promise<Record<string, number>> {
@@ -90,6 +100,53 @@ describe('a reset', () => {
     expect(again.headers['idempotency-replayed']).toBe('true')
     await live(key)
     expect((await verify(harness.ownerDb)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+  })
+
+  test('answers neither itself nor the pay runs and completions beside it with 503', async () => {
+    const { key } = await harness.addPartner('Reset beside traffic')
+    const statuses: number[] = []
+    for (let round = 0; round < 4; round++) {
+      const memberIds: string[] = []
+      for (let index = 0; index < 6; index++) memberIds.push(await harness.addMember({ available: 50_000, key }))
+      await harness.call('POST', '/v1/sandbox/float', { key, body: { amount: gbp(100_000) } })
+      const intents = await Promise.all(
+        memberIds.map(memberId =>
+          harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: { memberId, amount: gbp(2_000) } }),
+        ),
+      )
+      const completions = intents.map(({ body: { withdrawalIntentId } }) =>
+        harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } }),
+      )
+      const payDetails = memberIds.toReversed().map(memberId => ({ memberId, money: gbp(1_000) }))
+      const payRuns = Array.from({ length: 6 }, () =>
+        harness.call('POST', '/v1/pay/run', { key, body: { payDetails } }),
+      )
+      const reset = harness.call('POST', '/v1/sandbox/reset', { key })
+      for (const { status } of await Promise.all([...completions, ...payRuns, reset])) statuses.push(status)
+      expect((await reset).status).toBe(200)
+    }
+    expect(statuses.filter(status => status >= 500)).toEqual([])
+  })
+
+  test('waits for a completion that has locked its member, without a deadlock', async () => {
+    const { partner, key } = await harness.addPartner('Reset beside a completion')
+    const memberId = await harness.addMember({ available: 50_000, key })
+    const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+      key,
+      body: { memberId, amount: gbp(2_000) },
+    })
+    const intentId = intent.body.withdrawalIntentId
+    let resetting: ReturnType<typeof harness.call> | undefined
+    await harness.db.transaction().execute(async tx => {
+      await sql`select from members where partner_id = ${partner.id} and id = ${memberId} for no key update`.execute(tx)
+      resetting = harness.call('POST', '/v1/sandbox/reset', { key })
+      await whenWaiting()
+      // As the alert of a low float does, last.
+      await complete(tx, { partner, intentId, now: harness.clock.now(), clockOffsetMs: 0 })
+      await sql`select from partners where id = ${partner.id} for no key update`.execute(tx)
+    })
+    const reset = await resetting
+    expect(reset?.status, reset?.text).toBe(200)
   })
 
   test('is refused by the database of a live installation, and deletes nothing outside of the function', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
+import { sql } from '../database/database.ts'
 import { problems } from '../errors.ts'
 
 type Value = {
@@ -150,3 +151,21 @@ test('a code that the header does not know is refused, and a live installation i
     await live.stop()
   }
 })
+
+test('the withdrawals that they need are queued by real time, however far the clock is ahead', async () => {
+  const { key } = await harness.addPartner('Far ahead')
+  await harness.call('POST', '/v1/sandbox/clock', { key, body: { by: 'P30D' } })
+  const { rows: before } = await jobs()
+  const { status, text } = await harness.call('GET', '/v1/sandbox/test-values', { key })
+  expect(status, text).toBe(200)
+  const { rows: after } = await jobs()
+  const isNew = ({ id }: { id: bigint }) => !before.some(each => each.id === id)
+  const tomorrow = harness.clock.now().getTime() + 86_400_000
+  expect(after.length).toBeGreaterThan(0)
+  expect(after.filter(isNew).filter(({ runAt }) => runAt.getTime() > tomorrow)).toEqual([])
+})
+
+async function jobs() {
+  return await sql<{ id: bigint; runAt: Date }>`
+    select id, run_at from graphile_worker.jobs where task_identifier = 'submit-withdrawals'`.execute(harness.ownerDb)
+}

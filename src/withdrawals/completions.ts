@@ -24,8 +24,8 @@ export type Completion = {
   partner: { id: string; holdSeconds: number }
   intentId: string
   now: Date
-  /** How far `now` is ahead of real time, on a sandbox. */
-  clockOffsetMs?: number
+  /** How far `now` is ahead of real time: 0 except on a sandbox. */
+  clockOffsetMs: number
   wantsDetails?: boolean
   claim?: idempotency.BatchClaim<Completed> | undefined
 }
@@ -92,7 +92,7 @@ export async function completeAll(
   const due = created.map(({ command, dueAt }) => ({
     holdSeconds: command.partner.holdSeconds,
     // By the real clock, which the queue keeps.
-    dueAt: new Date(dueAt.getTime() - (command.clockOffsetMs ?? 0)),
+    dueAt: new Date(dueAt.getTime() - command.clockOffsetMs),
   }))
   const scheduled = await scheduleSubmissions(tx, due, schedule)
   await alertLowFloats(tx, created, { waits })

@@ -219,7 +219,7 @@ export class Program {
       }
       case 'complete intent': {
         const intentId = this.#id(step.intent)
-        const { withdrawalId } = await this.#within(tx => complete(tx, { partner, intentId, now }))
+        const { withdrawalId } = await this.#within(tx => complete(tx, { partner, intentId, now, clockOffsetMs: 0 }))
         return this.#nameNew('w', withdrawalId)
       }
       case 'cancel intent': {

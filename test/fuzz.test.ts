@@ -148,6 +148,11 @@ test('so is every input of the operations that move time or empty a sandbox', { 
   expect(statuses.filter(status => status < 300).length).toBeGreaterThan(60 / 30)
 })
 
+/** Null four times out of five. */
+function sometimes<T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
+  return fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, { weight: 1, arbitrary })
+}
+
 async function fuzz(some: typeof operations, { numRuns }: { numRuns: number }): Promise<number[]> {
   const request = fc.tuple(fc.constantFrom(...some), fc.boolean()).chain(([{ path, method, operation }, odd]) => {
     const parameters = (operation.parameters ?? []).filter(({ in: where }) => where !== 'header')
@@ -160,9 +165,9 @@ async function fuzz(some: typeof operations, { numRuns }: { numRuns: number }): 
           fc.record({ where: fc.constant(where), name: fc.constant(name), value: like(schema, odd) }),
         ),
       ),
-      extraQuery: odd ? fc.option(fc.tuple(nastyText, nastyText), { freq: 10 }) : fc.constant(null),
+      extraQuery: odd ? sometimes(fc.tuple(nastyText, nastyText)) : fc.constant(null),
       body: body === undefined ? fc.constant(undefined) : like(body, odd),
-      idempotencyKey: fc.option(fc.constantFrom('a', 'b', 'odd key', ' ', 'x'.repeat(1_025)), { freq: 5 }),
+      idempotencyKey: sometimes(fc.constantFrom('a', 'b', 'odd key', ' ', 'x'.repeat(1_025))),
     })
   })
   const statuses: number[] = []

@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0
 
 /**
  * Chooses the user that runs the server. PostgreSQL refuses to run as root, so root picks an unprivileged user: the owner of
- * the cluster (`sudo npm start` after `npm start` joins instead of failing), else `postgres`, else 'nobody'.
+ * the cluster (`sudo npm start` after `npm start` joins instead of failing), else the first of `unprivilegedNames`.
  * @param pgdata need not exist yet
  */
 export function serverUser(pgdata: string): ServerUser {
@@ -95,14 +95,17 @@ export function thisUser(): ServerUser {
   return { name: nameOf(uid), uid, gid }
 }
 
+// The first is there if the system has a PostgreSQL too.
+const unprivilegedNames = ['postgres', 'nobody']
+
 function unprivilegedUser(): ServerUser {
-  for (const wanted of ['postgres', 'nobody']) {
+  for (const wanted of unprivilegedNames) {
     for (const [name, , uid, gid] of accounts()) {
       if (name === wanted) return { name, uid: Number(uid), gid: Number(gid) }
     }
   }
   throw new EmbeddedPostgresProblem(
-    'PostgreSQL refuses to run as root, and /etc/passwd names neither a user "postgres" nor a user "nobody": ' +
+    `PostgreSQL refuses to run as root, and /etc/passwd has none of the users ${unprivilegedNames.join(', ')}: ` +
       `run this as an ordinary user, or ${useOwnServer}`,
   )
 }

@@ -315,6 +315,13 @@ async function review(
   return { job: await find(tx, { partnerId, jobId }), isRepeated: false }
 }
 
+/** SQL of the condition that a row `j` of `member_jobs` has work to do now: it is being applied, or is the next in its queue. */
+export const canGoOn = sql`j.ended_at is null
+       and (j.status = 'Processing' or j.status = 'NotReady' and not exists (
+             select from member_jobs ahead
+              where ahead.partner_id = j.partner_id and ahead.ended_at is null
+                and (ahead.status <> 'NotReady' or (ahead.created_at, ahead.id) < (j.created_at, j.id))))`
+
 /**
  * Finds the next job to work on: the one with the fewest steps done, so that a small job does not wait for a large one to end.
  * Each partner's jobs are applied in the order in which they were sent.
@@ -326,11 +333,7 @@ export async function findNext(
 ): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
     select j.id from member_jobs j
-     where j.ended_at is null and j.id <> all(${except}::text[]) ${inScope(scope, sql`j.partner_id`)}
-       and (j.status = 'Processing' or j.status = 'NotReady' and not exists (
-             select from member_jobs ahead
-              where ahead.partner_id = j.partner_id and ahead.ended_at is null
-                and (ahead.status <> 'NotReady' or (ahead.created_at, ahead.id) < (j.created_at, j.id))))
+     where ${canGoOn} and j.id <> all(${except}::text[]) ${inScope(scope, sql`j.partner_id`)}
      order by j.steps_done, j.created_at limit 1`.execute(db)
   return rows[0]?.id
 }

@@ -17,6 +17,11 @@ export async function readOffsetMs(db: Reader, partnerId: string): Promise<numbe
   return Number(row?.offsetMs ?? 0n)
 }
 
+/** SQL for `readOffsetMs` of the partner of a row, such as `w.partner_id`. */
+export function offsetMsOf(partnerId: string) {
+  return sql`coalesce((select c.offset_ms from sandbox_clocks c where c.partner_id = ${sql.ref(partnerId)}), 0)::float8`
+}
+
 /**
  * Gives the partner a clock, if it has none yet; from then on every request of the partner reads its offset.
  * @returns whether it had none

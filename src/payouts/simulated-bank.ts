@@ -98,7 +98,7 @@ function instructed({ outcome, reason }: Instruction): ScriptedReport[] {
 }
 
 // A report appears in the feed this late, so that one that another process is still writing is not skipped.
-const feedDelayMs = 2_000
+export const feedDelayMs = 2_000
 
 const bankName = 'simulated-bank'
 

@@ -1,28 +1,14 @@
 import { type Cursor, isBeyondId, locate, newestFirst, readingOrder } from '../database/cursor.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
+import type { DB } from '../database/tables.ts'
 import { problem } from '../errors.ts'
 import { firstId } from '../ids.ts'
 
 /** As long as an idempotency key is valid. */
 const keptMs = 7 * 86_400_000
 
-/** One request of a partner, as the log has it. */
-export type LoggedRequest = {
-  id: string
-  /** The caller's own; null if it sent none. */
-  requestId: string | null
-  createdAt: Date
-  method: string
-  route: string | null
-  path: string
-  status: number
-  durationMs: number
-  keyId: string
-  idempotencyKey: string | null
-  isReplayed: boolean
-  errorCodes: string[]
-  resourceId: string | null
-}
+/** One request of a partner, as the log has it. `requestId` is the caller's own; null if it sent none. */
+export type LoggedRequest = Omit<DB['requestLog'], 'partnerId'>
 
 const columns = [
   ...(['id', 'requestId', 'createdAt', 'method', 'route', 'path', 'status', 'durationMs', 'keyId'] as const),
@@ -61,13 +47,13 @@ export async function list(
   const { status, requestId, errorCode, from, to, ...equal } = filter
   const conditions = [
     ...Object.entries(equal).map(([column, value]) => sql<boolean>`${sql.ref(column)} = ${value}`),
-    // Its index has errors only.
-    ...(errorCode === undefined ? [] : [sql<boolean>`status >= 400 and error_codes @> array[${errorCode}]`]),
+    // The condition of the index that has errors only.
+    ...(errorCode !== undefined || (status?.from ?? 0) >= 400 ? [sql<boolean>`status >= 400`] : []),
+    ...(errorCode === undefined ? [] : [sql<boolean>`error_codes @> array[${errorCode}]`]),
     ...(status === undefined ? [] : [sql<boolean>`status between ${sql.lit(status.from)} and ${sql.lit(status.to)}`]),
-    ...(status !== undefined && status.from >= 400 ? [sql<boolean>`status >= 400`] : []),
     ...(requestId === undefined ? [] : [sql<boolean>`(id = ${requestId} or request_id = ${requestId})`]),
     ...(from === undefined ? [] : [sql<boolean>`created_at >= ${from}`]),
-    ...(to === undefined ? [] : [sql<boolean>`created_at < ${to} and id < ${boundAt(to, +clockDriftMs)}`]),
+    ...(to === undefined ? [] : [sql<boolean>`created_at < ${to} and id < ${boundAt(to, clockDriftMs)}`]),
     ...(cursor === undefined ? [] : [isBeyondId(cursor)]),
   ]
   const rows = await kept(db, { partnerId, from, now })

@@ -1,7 +1,10 @@
 import { type Reader, sql } from '../database/database.ts'
+import * as memberImports from '../member-imports/member-imports.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
+import { feedDelayMs } from '../payouts/simulated-bank.ts'
 import type { TaskName } from '../tasks.ts'
 import { addDays, dayIn, daysBetween, startOfDay } from '../time.ts'
+import * as withdrawals from '../withdrawals/withdrawals.ts'
 
 /** What can fall due as a partner's clock moves, and the tasks that act on it. */
 export const dueKinds = {
@@ -36,10 +39,7 @@ export type Due = { kind: DueKind; count: number; workLeft: number; next: Date |
 
 // A withdrawal that the bank has said nothing about for hours is polled every hour. A clock that is moved by months polls it
 // once a day, which changes nothing for the partner and saves thousands of steps.
-const quietPollEvery = { attempts: 8, days: 1 }
-
-// See the delay of the simulated bank's feed.
-const feedDelayMs = 2_000
+const quietPollDays = 1
 
 /**
  * What is due for a partner, by kind.
@@ -53,11 +53,7 @@ export async function readDue(
     with due (kind, at, work) as (
       select 'member_job', j.created_at, j.invite + j.update + j.bring_back + j.offboard + j.unchanged - j.steps_done + 1
         from member_jobs j
-       where j.partner_id = ${partnerId} and j.ended_at is null
-         and (j.status = 'Processing' or j.status = 'NotReady' and not exists (
-               select from member_jobs ahead
-                where ahead.partner_id = j.partner_id and ahead.ended_at is null
-                  and (ahead.status <> 'NotReady' or (ahead.created_at, ahead.id) < (j.created_at, j.id))))
+       where j.partner_id = ${partnerId} and ${memberImports.canGoOn}
       union all
       select 'pay_run_available', r.scheduled_for, 1
         from pay_runs r join pay_cycles c on c.partner_id = r.partner_id and c.id = r.pay_cycle_id and c.status = 'Open'
@@ -68,8 +64,8 @@ export async function readDue(
       select 'withdrawal_submission', due_at, 1 from withdrawals
        where partner_id = ${partnerId} and status = 'held' and due_at is not null
       union all
-      select 'bank_poll', case when attempts > ${quietPollEvery.attempts} and due_at > ${now}
-                               then greatest(due_at, ${now}::timestamptz + make_interval(days => ${quietPollEvery.days}))
+      select 'bank_poll', case when attempts > ${withdrawals.attemptsQuietMax} and due_at > ${now}
+                               then greatest(due_at, ${now}::timestamptz + make_interval(days => ${quietPollDays}))
                                else due_at end, 1
         from withdrawals
        where partner_id = ${partnerId} and status = 'submitted' and due_at is not null

@@ -9,6 +9,7 @@ import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
+import { auditOf } from '../members/audit.ts'
 import * as members from '../members/members.ts'
 import { amountMax, fromWire, toWire } from '../money.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
@@ -248,18 +249,9 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
       withIdempotency(db, request, reply, async tx => {
         const { partner, params, now } = request
         const { memberId } = params
-        const { before, after } = await members.change(tx, { partner, command: { type: 'Activate', memberId }, now })
-        const details = {
-          changed: ['status'],
-          before: { status: before?.status ?? null },
-          after: { status: after.status },
-        }
-        return {
-          status: 200,
-          body: { memberId, status: after.status },
-          resourceId: memberId,
-          audit: before?.status === after.status ? undefined : { action: 'member.activate', details },
-        }
+        const activated = await members.change(tx, { partner, command: { type: 'Activate', memberId }, now })
+        const audit = auditOf('member.activate', activated)
+        return { status: 200, body: { memberId, status: activated.after.status }, resourceId: memberId, audit }
       }),
   )
 

@@ -1,5 +1,6 @@
 import { type Db, sql, type Tx } from '../database/database.ts'
 import * as events from '../events/events.ts'
+import { offsetMsOf } from '../partners/clocks.ts'
 import { applyAttempt, flowLimits, type Health, nextAttemptAt } from './rules.ts'
 import type { Outcome } from './send.ts'
 
@@ -25,8 +26,7 @@ export type Claimed = {
   offsetMs: number
 }
 
-/** SQL of how far the clock of an endpoint's partner is ahead of real time, in milliseconds: only on a sandbox. */
-const offsetMs = sql`coalesce((select c.offset_ms from sandbox_clocks c where c.partner_id = w.partner_id), 0)::float8`
+const offsetMs = offsetMsOf('w.partner_id')
 
 /** SQL of the largest offset of any partner. */
 const offsetMsMax = sql`(select coalesce(max(offset_ms), 0)::float8 from sandbox_clocks)`

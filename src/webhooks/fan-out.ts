@@ -1,4 +1,5 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { offsetMsOf } from '../partners/clocks.ts'
 
 /** `offsetMs`: how far the clock of the partner is ahead of real time. */
 export type Unfinished = { partnerId: string; offsetMs: number; hasUnnumbered: boolean }
@@ -8,7 +9,7 @@ export async function partnersToFanOut(db: Reader): Promise<Unfinished[]> {
   const { rows } = await sql<Unfinished>`
     select * from (
       select f.partner_id,
-             coalesce((select c.offset_ms from sandbox_clocks c where c.partner_id = f.partner_id), 0)::float8 as offset_ms,
+             ${offsetMsOf('f.partner_id')} as offset_ms,
              exists (select from events e where e.partner_id = f.partner_id and e.position is null) as has_unnumbered,
              exists (select from event_feeds n
                       where n.partner_id = f.partner_id and n.last_position > f.position) as has_numbered

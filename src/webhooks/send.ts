@@ -156,9 +156,12 @@ function errorOfStatus(status: number): AttemptError | null {
 function errorOf(thrown: unknown): AttemptError {
   const error = thrown instanceof AggregateError ? thrown.errors[0] : thrown
   if (error instanceof TargetRefused || (error as Error).cause instanceof TargetRefused) return 'address'
-  const { code = '', name = '', syscall } = error as NodeJS.ErrnoException
+  const { code = '', name = '', syscall = '', message } = error as NodeJS.ErrnoException
+  // Before timeouts: a name server that does not answer is `dns`.
+  if (/^(getaddrinfo|query)/.test(syscall)) return 'dns'
   if (/^(TimeoutError|AbortError)$/.test(name) || /TIMEOUT|ETIMEDOUT/.test(code)) return 'timeout'
-  if (syscall === 'getaddrinfo' || /^(ENOTFOUND|EAI_)/.test(code)) return 'dns'
   if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|UNABLE_|SELF_SIGNED|EPROTO|ERR_OSSL)/.test(code)) return 'tls'
-  return /^(HPE_|UND_ERR_(HEADERS_OVERFLOW|INVALID|RES_|NOT_SUPPORTED))/.test(code) ? 'protocol' : 'connection'
+  // undici gives most answers that its parser refuses no code, and an unrequested 100 or 101 the code of a lost socket.
+  if (name === 'HTTPParserError' || /^bad (response|upgrade)$/.test(message)) return 'protocol'
+  return /^UND_ERR_(HEADERS_OVERFLOW|INVALID|RES_|NOT_SUPPORTED)/.test(code) ? 'protocol' : 'connection'
 }

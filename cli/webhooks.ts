@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { readSettings, SettingsProblem } from '../src/config.ts'
 import { type EventType, eventTypes } from '../src/events/catalogue.ts'
 import { reasonOf, systemClock } from '../src/main.ts'
-import { newSecret, sign } from '../src/webhooks/signing.ts'
+import { keyOf, newSecret, sign } from '../src/webhooks/signing.ts'
 import { Api } from './api.ts'
 import { examples } from './help.ts'
 import { terminal, writeErrorLine, writeLine } from './terminal.ts'
@@ -101,7 +101,7 @@ async function send(event: Event, { url, secret }: { url: string; secret: string
         'content-type': 'application/json',
         'webhook-id': event.id,
         'webhook-timestamp': String(sentAt),
-        'webhook-signature': sign([secret], { id: event.id, sentAt, body }),
+        'webhook-signature': sign([keyOf(secret)], { id: event.id, sentAt, body }),
       },
       body,
     })

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Receiver, startReceiver } from '../../test/receiver.ts'
 import { Fence, type FenceRules, resolveBy } from './fence.ts'
 import { Sender } from './send.ts'
+import { keyOf } from './signing.ts'
 
 const live: FenceRules = { allowsHttp: false, allowsLoopback: false, refusedPorts: [5432] }
 const local: FenceRules = { allowsHttp: true, allowsLoopback: true, refusedPorts: [5432, 6543] }
@@ -30,7 +31,13 @@ async function send(url: string, { rules = local, answers = [] as Addresses[] } 
   })
   const sender = new Sender(fence, { clockMs: Date.now })
   const before = receiver.received.length
-  const outgoing = { url, headers: {}, secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'], id: 'evt_1', body: '{}' }
+  const outgoing = {
+    url,
+    headers: {},
+    keys: [keyOf('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw')],
+    id: 'evt_1',
+    body: '{}',
+  }
   const outcome = await sender.send(outgoing)
   await sender.close()
   return { ...outcome, asked, hasArrived: receiver.received.length > before }
@@ -149,7 +156,13 @@ describe('a connection', () => {
     )
     const sender = new Sender(fence, { clockMs: Date.now })
     const before = receiver.received.length
-    const outgoing = { url: url('elsewhere.example'), headers: {}, secrets: ['whsec_AAAA'], id: 'evt_1', body: '{}' }
+    const outgoing = {
+      url: url('elsewhere.example'),
+      headers: {},
+      keys: [keyOf('whsec_AAAA')],
+      id: 'evt_1',
+      body: '{}',
+    }
     expect(await sender.send(outgoing)).toMatchObject({ error: 'address', status: null })
     await sender.close()
     expect(receiver.received).toHaveLength(before)
@@ -194,7 +207,7 @@ describe('the resolver', () => {
     const sender = new Sender(new Fence(local, resolveBy(resolver)), { clockMs: Date.now })
     const sendTo = (host: string) => {
       const url = `http://${host}:${receiver.port}/`
-      return sender.send({ url, headers: {}, secrets: ['whsec_AAAA'], id: 'evt_1', body: '{}' })
+      return sender.send({ url, headers: {}, keys: [keyOf('whsec_AAAA')], id: 'evt_1', body: '{}' })
     }
     const ended: string[] = []
     const silent = Array.from({ length: 16 }, async (_, index) => {
@@ -215,7 +228,7 @@ describe('the resolver', () => {
     const { server, resolver, asked } = await startNameServer()
     const sender = new Sender(new Fence(local, resolveBy(resolver)), { clockMs: Date.now })
     const url = `http://localhost:${receiver.port}/`
-    const outgoing = { url, headers: {}, secrets: ['whsec_AAAA'], id: 'evt_1', body: '{}' }
+    const outgoing = { url, headers: {}, keys: [keyOf('whsec_AAAA')], id: 'evt_1', body: '{}' }
     expect(await sender.send(outgoing)).toMatchObject({ status: 200, error: null })
     expect(asked).toEqual([])
     await sender.close()

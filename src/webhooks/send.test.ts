@@ -2,6 +2,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { afterEach, expect, test } from 'vitest'
 import { Fence } from './fence.ts'
 import { Sender } from './send.ts'
+import { keyOf } from './signing.ts'
 
 const servers: Server[] = []
 const sockets = new Set<Socket>()
@@ -22,7 +23,7 @@ async function send(answer: string | Buffer | ((socket: Socket) => unknown)) {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const fence = new Fence({ allowsHttp: true, allowsLoopback: true, refusedPorts: [] })
   const sender = new Sender(fence, { clockMs: Date.now })
-  const outcome = await sender.send({ url, headers: {}, secrets: ['whsec_AAAA'], id: 'evt_1', body: '{}' })
+  const outcome = await sender.send({ url, headers: {}, keys: [keyOf('whsec_AAAA')], id: 'evt_1', body: '{}' })
   await sender.close()
   return outcome
 }

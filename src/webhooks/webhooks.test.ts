@@ -402,7 +402,14 @@ describe('an endpoint', () => {
     let realMs = Date.now()
     const realNow = () => new Date(realMs)
     const other = open(deliveryOf(harness, { realNow }))
-    const options = { countMax: 10, busy: new Map(), now: harness.clock.now(), realNow: realNow(), leaseMs: 30_000 }
+    const options = {
+      countMax: 10,
+      busy: new Map(),
+      now: harness.clock.now(),
+      realNow: realNow(),
+      leaseMs: 30_000,
+      hasClocks: true,
+    }
     // The fan-out has run, and a process has claimed the endpoint and died.
     await sql`update webhook_endpoints set due_at = ${harness.clock.now()} where deleted_at is null`.execute(harness.db)
     expect(await claim(harness.db, options)).toHaveLength(1)

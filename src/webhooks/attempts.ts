@@ -203,20 +203,21 @@ export async function record(tx: Tx, attempts: Attempt[]): Promise<HealthChange[
   return changes
 }
 
-type HealthRow = Health & { partnerId: string; id: string }
+type HealthRow = Health & { partnerId: string; id: string; deletedAt: Date | null }
 
 /** Locks the endpoints of the attempts, the healthy ones too: deliveries are written under the lock of their endpoint. */
 async function recordHealth(tx: Tx, attempts: Attempt[]): Promise<HealthChange[]> {
   const ids = [...new Map(attempts.map(each => [`${each.partnerId} ${each.endpointId}`, each])).values()]
   const { rows } = await sql<HealthRow>`
     select partner_id, id, enabled, disabled_reason, failure_count, blocked_until, failing_since, failing_days,
-           last_failing_day, is_recovering
+           last_failing_day, is_recovering, deleted_at
       from webhook_endpoints
      where (partner_id, id) in (select * from unnest(${ids.map(each => each.partnerId)}::text[],
                                                      ${ids.map(each => each.endpointId)}::text[]))
      order by partner_id, id for no key update`.execute(tx)
   const changes: HealthChange[] = []
-  for (const { partnerId, id, ...before } of rows) {
+  for (const { partnerId, id, deletedAt, ...before } of rows) {
+    if (deletedAt !== null) continue
     let health: Health = before
     const relevant = attempts.filter(
       each => each.affectsHealth && each.partnerId === partnerId && each.endpointId === id,
@@ -279,14 +280,15 @@ export async function release(
   await sql`
     update webhook_endpoints w
        set leased_until = null,
-           due_at = case when next.at is null or w.deleted_at is not null then null
-                         when w.enabled then greatest(next.at, w.blocked_until, ${now})
-                         -- What is pending is to be ended.
-                         else ${now} end
-      from (select least(
-              (select min(replay_at) from webhook_deliveries where partner_id = ${partnerId} and endpoint_id = ${id}),
-              (select min(due_at) from webhook_deliveries where partner_id = ${partnerId} and endpoint_id = ${id})
-            ) as at) next
+           due_at = case when w.deleted_at is not null or coalesce(next.replay_at, next.due_at) is null then null
+                         -- What the retry schedule has planned is to be ended.
+                         when not w.enabled and next.due_at is not null then ${now}
+                         else greatest(least(next.replay_at, next.due_at), w.blocked_until, ${now}) end
+      from (select
+              (select min(replay_at) from webhook_deliveries
+                where partner_id = ${partnerId} and endpoint_id = ${id}) as replay_at,
+              (select min(due_at) from webhook_deliveries
+                where partner_id = ${partnerId} and endpoint_id = ${id}) as due_at) next
      where w.partner_id = ${partnerId} and w.id = ${id}`.execute(tx)
 }
 

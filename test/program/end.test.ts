@@ -75,7 +75,7 @@ test.concurrent('a graceful stop fails /readyz while it still serves, then accep
   const { code, stderr } = await service.ended
   clearInterval(endless)
   expect(await Promise.all(refused)).toEqual([503, 503])
-  // By itself: a forced exit has the code 1.
+  // Not forced to end: that would give code 1.
   expect(code, stderr).toBe(0)
   expect(await readdir(folder)).toEqual([])
   agent.destroy()

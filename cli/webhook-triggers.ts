@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { EventType } from '../src/events/catalogue.ts'
-import type { Api } from './api.ts'
+import type { Api, Call } from './api.ts'
 
 type Trigger = (api: Api) => Promise<unknown>
 /** Why an event of a type cannot be triggered, and what to do instead. */
@@ -102,11 +102,7 @@ export const triggers: Record<EventType, Trigger | Impossible> = {
 
 /** @returns the path of the withdrawal */
 async function withdraw(api: Api): Promise<string> {
-  const { headers } = await api.open({
-    ...{ method: 'POST', path: '/v1/pay/withdrawals/complete', headers: idempotencyHeader() },
-    json: { withdrawalIntentId: await quote(api) },
-  })
-  return String(headers.location)
+  return await create(api, '/v1/pay/withdrawals/complete', { withdrawalIntentId: await quote(api) })
 }
 
 async function instructBank(api: Api, instruction: 'submit' | 'pay' | 'fail' | 'return'): Promise<void> {
@@ -126,11 +122,8 @@ async function quote(api: Api): Promise<string> {
 /** @returns the id of the pay run */
 async function pay(api: Api, memberId: string): Promise<string> {
   const { currency } = await tierOf(api)
-  const { headers } = await api.open({
-    ...{ method: 'POST', path: '/v1/pay/run', headers: idempotencyHeader() },
-    json: { payDetails: [{ memberId, money: { amount: 20_000, currency } }] },
-  })
-  return String(headers.location).split('/').at(-1) ?? ''
+  const json = { payDetails: [{ memberId, money: { amount: 20_000, currency } }] }
+  return (await create(api, '/v1/pay/run', json)).split('/').at(-1) ?? ''
 }
 
 /** @returns the id of the pay cycle that was open */
@@ -188,7 +181,7 @@ async function withEndpoint(api: Api, act: (endpoint: Endpoint) => Promise<void>
     endpoint.path = `/v1/webhooks/${id}`
     await act(endpoint)
   } finally {
-    if (endpoint.path !== '') await api.open({ method: 'DELETE', path: endpoint.path, headers: idempotencyHeader() })
+    if (endpoint.path !== '') await send(api, { method: 'DELETE', path: endpoint.path })
     server.closeAllConnections()
     server.close()
   }
@@ -238,6 +231,19 @@ async function write<T>(
   json?: object,
 ): Promise<T> {
   return await api.read<T>({ method, path, headers: idempotencyHeader(), ...(json === undefined ? {} : { json }) })
+}
+
+/** @returns the path of what was created */
+async function create(api: Api, path: string, json: object): Promise<string> {
+  return String((await send(api, { method: 'POST', path, json })).location)
+}
+
+/** Sends a request whose answer has no body that matters. */
+async function send(api: Api, call: Call): Promise<IncomingHttpHeaders> {
+  const answer = await api.open({ ...call, headers: idempotencyHeader() })
+  // An answer that is not read keeps its connection, and thereby the process, for half a minute.
+  answer.resume()
+  return answer.headers
 }
 
 // The client retries, so each request has a key.

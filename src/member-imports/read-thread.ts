@@ -1,4 +1,3 @@
-import { constants, setPriority } from 'node:os'
 import { issuesMax } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { byColumn, type Column } from '../members/fields.ts'
@@ -18,10 +17,6 @@ import { unreadText } from './rules.ts'
 
 // A file with more faults than a response holds is counted only for this long.
 const countMsMax = 2_500
-// Requests that take milliseconds go first when the cores are busy. On Linux a priority belongs to a thread; elsewhere this call
-// would slow down the whole service. Threads inherit it, but those of Node's pool exist already: they have written the file.
-if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
-
 // More batches would only fill the memory.
 serveReads<Reading, Uint8Array, Read>(read, { batchesAhead: 4 })
 

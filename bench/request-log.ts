@@ -7,7 +7,7 @@ import { startService, type Where } from './service.ts'
 import { loadOf, type Town } from './town.ts'
 import { type WorkloadName, workloads } from './workloads.ts'
 
-/** The cost of the request log for one workload: medians of each round's ratio, with it over without it. */
+/** The cost of the request log for one workload: medians of neighbouring measurements' ratios, with it over without it. */
 export type LogCost = { workload: WorkloadName; perSecond: number; cpu: number; p99: number; fault: string | null }
 
 const asked: WorkloadName[] = ['intent', 'complete-key', 'mixed']
@@ -26,8 +26,8 @@ export async function measureRequestLog(
     for (const stand of [stands.on, stands.off]) await warmUp(stand, { town, completes: true })
     for (const pair of pairs) {
       const { workload } = pair
-      // The second one may find the machine still busy with the first one's work.
-      for (const log of round % 2 === 1 ? (['on', 'off'] as const) : (['off', 'on'] as const)) {
+      // Each comes first once: by then the code of this workload has run less.
+      for (const log of ['on', 'off', 'off', 'on'] as const) {
         const load = loadOf(workloads[workload], town)
         const { seconds } = options
         const figures = await measure(server, stands[log], {
@@ -50,9 +50,9 @@ export async function measureRequestLog(
     }
   }
   return pairs.map(({ workload, on, off }) => {
-    // Per round, because the machine drifts by more than the log costs from one round to the next.
+    // Per pair of neighbours, because the machine drifts by more than the log costs from one to the next.
     const ratio = (figure: (each: Figures) => number) =>
-      median(on.map((each, round) => figure(each) / figure(off[round] ?? each)))
+      median(on.map((each, pair) => figure(each) / figure(off[pair] ?? each)))
     return {
       workload,
       perSecond: ratio(each => each.perSecond),

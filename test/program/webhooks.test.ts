@@ -3,15 +3,14 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { triggers } from '../../cli/webhook-triggers.ts'
 import { eventTypes } from '../../src/events/catalogue.ts'
 import { startReceiver, verify } from '../receiver.ts'
-import { launch, newDatabase, openwage, type Service, start, tidyUp } from './program.ts'
+import { launch, newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let service: Service
+let service: Served
 let settings: Record<string, string>
 beforeAll(async () => {
-  const database = await newDatabase()
-  service = await start(database)
+  service = await serve(await newDatabase({ hasDemo: true }))
   settings = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
 })
 afterAll(tidyUp)

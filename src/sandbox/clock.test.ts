@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { deliveryOf, startReceiver } from '../../test/receiver.ts'
 import { sql } from '../database/database.ts'
 import { createClock, raiseOffset } from '../partners/clocks.ts'
 import { simulatedBank } from '../payouts/simulated-bank.ts'
@@ -336,6 +337,30 @@ test('a move has a worker look for it when its lease ends, so that it goes on so
   expect(await hasJobAt(await leaseEndsAt())).toBe(true)
   await sql`update sandbox_clock_moves set ended_at = now() where id = ${moveId}`.execute(harness.db)
   expect((await harness.call('GET', '/v1/sandbox/clock', { key })).body.status).toBe('Still')
+})
+
+test('a move lists the webhook retries that fall due, which are made when it is done', async () => {
+  const { key } = await harness.addPartner('Retries')
+  const [receiver, delivery] = [await startReceiver(), deliveryOf(harness)]
+  try {
+    receiver.answerWith(503)
+    const { status, text } = await harness.call('POST', '/v1/webhooks', { key, body: { url: receiver.url } })
+    expect(status, text).toBe(201)
+    await harness.addMember({ key })
+    await delivery.deliverDue()
+    const failed = receiver.received.length
+    expect(failed).toBeGreaterThan(0)
+    const moved = await move({ by: 'PT10M' }, key)
+    const to = moved.body.lastMove.to
+    expect(moved.body.lastMove.ran).toEqual([{ due: 'webhook_retry', from: to, to, count: failed }])
+    receiver.answerWith(204)
+    await delivery.deliverDue()
+    expect(receiver.received.length).toBe(2 * failed)
+    expect((await move({ by: 'P1D' }, key)).body.lastMove.ran).toEqual([])
+  } finally {
+    await delivery.stop()
+    await receiver.stop()
+  }
 })
 
 test('journey: a withdrawal is paid, and returned three days later by the clock', async () => {

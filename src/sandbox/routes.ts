@@ -488,7 +488,9 @@ export function sandboxRoutes(app: App, { db, withCopying, log, now }: ApiContex
           const made = await make(tx, row.needs, { partner, tier, now, clockOffsetMs })
           values.push({ reaches: reachesOnWire(row.reaches), request: row.request(made, tier), note: row.note })
         }
-        return { status: 200, body: { accounts: testAccounts, values } }
+        // What it has made, as one change: each member, intent and withdrawal belongs to one of the requests.
+        const audit = { action: 'partner.test_values', details: { requests: values.length } } as const
+        return { status: 200, body: { accounts: testAccounts, values }, resourceId: partner.id, audit }
       }),
   )
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { check, lastFour } from '../src/bank-accounts/rules.ts'
-import { hasRail, systemClock } from '../src/main.ts'
+import { banksOf, systemClock } from '../src/main.ts'
 import * as members from '../src/members/members.ts'
 import { inWords, toWire } from '../src/money.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
@@ -31,7 +31,11 @@ memberCommand
       return {
         partnerId: owner,
         member: await members.find(db, asked),
-        eligibility: await inspection.findEligibility(db, { ...asked, hasRail: hasRail(settings), now }),
+        eligibility: await inspection.findEligibility(db, {
+          ...asked,
+          hasRail: currency => banksOf(settings)(currency) !== null,
+          now,
+        }),
         latest: await inspection.list(db, { filter: asked, take: withdrawalsShown, now }),
       }
     })

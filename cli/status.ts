@@ -3,7 +3,7 @@ import { readSettings, type Settings } from '../src/config.ts'
 import { type Db, sql } from '../src/database/database.ts'
 import { readSchemaState } from '../src/database/migrations.ts'
 import * as float from '../src/float/float.ts'
-import { hasRail, openDatabase, reasonOf, systemClock } from '../src/main.ts'
+import { openDatabase, reasonOf, systemClock } from '../src/main.ts'
 import { inWords, toWire } from '../src/money.ts'
 import { checkMode, listStates } from '../src/partners/partners.ts'
 import { readQueue } from '../src/task-queue.ts'
@@ -75,7 +75,7 @@ async function readFacts(db: Db, { settings, now }: { settings: Settings; now: D
   return {
     postgres: rows[0]?.version ?? 'unknown',
     mode: settings.OPENWAGE_MODE,
-    hasRail: hasRail(settings),
+    hasRail: settings.OPENWAGE_MODE === 'sandbox',
     workers: await listWorkers(db),
     queue: await readQueue(db, now),
     payouts: await inspection.countUnfinished(db, now),

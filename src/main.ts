@@ -12,7 +12,7 @@ import { type AppRole, describeExcess } from './database/grants.ts'
 import { migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { type Listening, ListenProblem, listen } from './http/listening.ts'
-import type { App } from './http/server.ts'
+import type { ApiContext, App } from './http/server.ts'
 import type { Rail } from './payouts/rail.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
 import { RequestLog } from './requests/recorder.ts'
@@ -190,7 +190,7 @@ export async function run(
             batchDb,
             withCopying,
             lanes: settings.OPENWAGE_LANES,
-            hasRail: hasRail(settings),
+            bankOf: banksOf(settings),
             recordRequest: requestLog?.record,
           },
           { hasDocs: settings.OPENWAGE_DOCS === 'on', fence },
@@ -212,7 +212,7 @@ export async function run(
       const { startWorker } = await import('./worker.ts')
       const { Sender } = await import('./webhooks/send.ts')
       worker = await startWorker({ db, log, now }, pool, {
-        rail: railOf(settings, { db, log, now }),
+        rails: railsOf(settings, { db, log, now }),
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
         isSandbox: mode === 'sandbox',
@@ -257,19 +257,19 @@ async function listenForProbes(
 }
 
 /**
- * Whether withdrawals can be paid out. Depends on the settings alone, so that an API process refuses what no worker could
- * pay. The simulated bank moves no money, so live mode never uses it.
+ * The bank that pays withdrawals in each currency. Depends on the settings alone, so that an API process refuses what no worker
+ * could pay. The simulated bank moves no money, so live mode never uses it.
  */
-export function hasRail({ OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>): boolean {
-  return mode === 'sandbox'
+export function banksOf({ OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>): ApiContext['bankOf'] {
+  return () => (mode === 'sandbox' ? 'simulated' : null)
 }
 
-function railOf(settings: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
-  if (hasRail(settings)) return simulatedBank({ db, now })
+function railsOf(settings: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail[] {
+  if (settings.OPENWAGE_MODE === 'sandbox') return [simulatedBank({ db, now })]
   log.warn(
     'No bank is connected: withdrawals are refused, held ones can only be cancelled, and no money is paid out; see docs/guides/go-live.md',
   )
-  return null
+  return []
 }
 
 /** Which targets webhook deliveries may be sent to. */

@@ -220,7 +220,7 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
           lines,
           now,
         })
-        const { available } = await readBalance(tx, { partner, memberId, hasRail: true, now })
+        const { available } = await readBalance(tx, { partner, memberId, hasRail: () => true, now })
         const details = { status, payCycleId, lineCount: 1, totals: [body.amount] }
         return {
           status: 201,

@@ -36,9 +36,8 @@ create table payout_batches (
   -- The sum of its payments, in minor units.
   control_total bigint not null default 0,
   file_name text,
-  -- Recorded once the whole file is staged under this token, before it is released to the bank.
+  -- Of the file that was delivered.
   file_sha256 text collate "C",
-  file_token text collate "C",
   -- The result of a check of the payees' names, which is no answer about the payments.
   name_check text,
   created_at timestamptz not null,
@@ -52,7 +51,7 @@ create table payout_batches (
   acknowledged_at timestamptz,
   ended_at timestamptz,
   constraint sums_are_not_negative check (payment_count >= 0 and control_total >= payment_count),
-  constraint file_is_complete check ((file_sha256 is null) = (file_token is null) and (file_sha256 is null or file_name is not null)),
+  constraint delivered_file_has_a_name check (file_sha256 is null or file_name is not null),
   constraint open_batch_is_building check (closed_at is not null or status in ('building', 'cancelled')),
   constraint sent_batch_was_fixed check (status not in ('sent', 'acknowledged', 'settled', 'rejected') or sending_at is not null)
 );
@@ -81,6 +80,7 @@ create table payouts (
   -- What a bank file said last, and the bank's code verbatim. The withdrawal follows through the reports of the rail.
   outcome text check (outcome in ('paid', 'failed', 'returned')),
   reason_code text,
+  reason text,
   -- Taken out of its batch before that was sent: it was never paid.
   removed_at timestamptz,
   primary key (partner_id, withdrawal_id),

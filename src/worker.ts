@@ -88,6 +88,8 @@ export async function startWorker(
 // clock of one partner, the last two would delete what other partners still need.
 const unscoped: ReadonlySet<TaskName> = new Set([
   'fold-float-changes',
+  'send-payout-batches',
+  'read-bank-files',
   'number-event-feeds',
   'forget-requests',
   'forget-webhook-deliveries',

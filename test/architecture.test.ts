@@ -294,6 +294,10 @@ const tableReads: Record<string, { [table: string]: string }> = {
     members: 'names the members of the deductions',
     partners: 'finds the cycles that are over in their partners’ time zones',
   },
+  payouts: {
+    withdrawal_intents: 'writes the accounts of a batch of 100,000 payments page by page',
+    withdrawals: 'writes the accounts of a batch of 100,000 payments page by page',
+  },
   'pay-runs': {
     ledger_balances: 'decides under the members’ locks how pay is split between available and owed',
     pay_cycles: 'finds due pay runs whose cycle is open',

@@ -91,7 +91,6 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'controlTotal',
       'fileName',
       'fileSha256',
-      'fileToken',
       'nameCheck',
       'closedAt',
       'approvedAt',
@@ -103,7 +102,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     ],
   },
   payoutExceptions: { insert: true, update: ['closedAt', 'closedBy', 'decision', 'note'] },
-  payouts: { insert: true, update: ['batchId', 'expectedAt', 'outcome', 'reasonCode', 'removedAt'] },
+  payouts: { insert: true, update: ['batchId', 'expectedAt', 'outcome', 'reasonCode', 'reason', 'removedAt'] },
   partners: {
     insert: true,
     update: [

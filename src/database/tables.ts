@@ -286,7 +286,6 @@ export type DB = {
     controlTotal: Generated<bigint>
     fileName: string | null
     fileSha256: string | null
-    fileToken: string | null
     nameCheck: string | null
     createdAt: Date
     closedAt: Date | null
@@ -330,6 +329,7 @@ export type DB = {
     expectedAt: Date | null
     outcome: 'failed' | 'paid' | 'returned' | null
     reasonCode: string | null
+    reason: string | null
     removedAt: Date | null
   }
   railCursors: {

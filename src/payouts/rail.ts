@@ -20,6 +20,11 @@ export type Rail = {
   readonly isSlow?: true
   /** The view of some partners, for a rail that follows their clocks. Without it, the rail keeps the real time. */
   inScope?(context: Pick<TaskContext, 'now' | 'scope'>): Rail
+  /** For a rail of files: what carries them to the bank and back. */
+  readonly files?: {
+    send(context: Omit<TaskContext, 'scope'>): Promise<void>
+    receive(context: Omit<TaskContext, 'scope'>): Promise<void>
+  }
   /** Largest number of payments per submission, and of references per poll. A file takes thousands, a request perhaps one. */
   readonly paymentsMax: number
   /** Time-out of a call, at most 25 s. A rail aborts a call when its `signal` fires. */

@@ -28,6 +28,20 @@ export function payoutTasks(rails: readonly Rail[]) {
     async 'read-rail-reports'(context) {
       await inTurns(context, readSomeReports)
     },
+    // Safe to run twice: a batch always gives the same file, which is delivered once.
+    async 'send-payout-batches'(context) {
+      await inTurns(context, async (_, rail) => {
+        await rail.files?.send(context)
+        return false
+      })
+    },
+    // Safe to run twice: a file is recognised by its checksum, and each of its records counts once.
+    async 'read-bank-files'(context) {
+      await inTurns(context, async (_, rail) => {
+        await rail.files?.receive(context)
+        return false
+      })
+    },
   } satisfies Partial<Tasks>
 
   async function inTurns(

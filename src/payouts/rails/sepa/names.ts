@@ -1,5 +1,5 @@
 /** SEPA names are cut here. ISO 20022 allows 140 characters, the EPC rulebooks 70. */
-export const nameCharsMax = 70
+const nameCharsMax = 70
 
 /** Stands for a name of which no letter or digit can be written: the EPC's placeholder for a missing value. */
 const noName = 'NOTPROVIDED'
@@ -15,7 +15,10 @@ export function epcName(name: string): string {
 
 /** Writes a text in the EPC character set, with single spaces. A character without a counterpart becomes a full stop. */
 export function epcText(text: string): string {
-  return Array.from(text.normalize('NFKC').replace(/ου/giu, writeOu), transliterate).join('').replace(/ +/g, ' ').trim()
+  const written = allAllowed.test(text)
+    ? text
+    : Array.from(withGreekPairs(text.normalize('NFKC')), transliterate).join('')
+  return written.replace(/ +/g, ' ').trim()
 }
 
 /** Whether banks take a text as a reference: EPC characters, neither a slash at the start or end nor two in a row. */
@@ -24,6 +27,8 @@ export function isEpcReference(text: string): boolean {
 }
 
 const isAllowed = /^[A-Za-z0-9/?:().,'+ -]$/
+// Most names need no conversion.
+const allAllowed = /^[A-Za-z0-9/?:().,'+ -]*$/
 
 function transliterate(character: string): string {
   if (isAllowed.test(character)) return character
@@ -36,15 +41,27 @@ function transliterate(character: string): string {
   return '.'
 }
 
-// Greek passports write it so; letter by letter it would be `oy`.
-function writeOu(pair: string): string {
-  return pair.startsWith('ο') ? 'ou' : pair.endsWith('Υ') ? 'OU' : 'Ou'
+/** Greek letters that are written differently beside another, as in passports (ELOT 743). */
+function withGreekPairs(text: string): string {
+  return greekPairs.reduce(
+    (written, [pattern, latin]) =>
+      written.replace(pattern, letters => (letters === letters.toLowerCase() ? latin : latin.toUpperCase())),
+    text,
+  )
 }
 
-// Latin letters that have no decomposition. German, Danish and Polish banks write their own names so.
-const latin = 'ß ss,æ ae,œ oe,ø o,đ d,ð d,þ th,ł l,ħ h,ı i,ŋ n,ŧ t,ĸ k,ə e,ƒ f,ɓ b,ɗ d,ƙ k'
+const greekPairs: [RegExp, string][] = [
+  [/(?<=[οό])[υύ]/giu, 'u'],
+  [/(?<=[αεη])[υύ](?=[αάεέηήιίοόυύωώβγδζλμνρ])/giu, 'v'],
+  [/(?<=[αεη])[υύ]/giu, 'f'],
+  [/γ(?=[γξχ])/giu, 'n'],
+  [/(?<!\p{L})μπ/giu, 'b'],
+]
 
-// ELOT 743, letter by letter, as the EPC's table.
+// Latin letters that have no decomposition.
+const latin = 'ß ss,ẞ SS,æ ae,œ oe,ø o,đ d,ð d,þ th,ł l,ħ h,ı i,ŋ n,ŧ t,ĸ k,ə e,ƒ f,ɓ b,ɗ d,ƙ k'
+
+// ELOT 743, as the EPC's table.
 const greek = 'α a,β v,γ g,δ d,ε e,ζ z,η i,θ th,ι i,κ k,λ l,μ m,ν n,ξ x,ο o,π p,ρ r,σ s,ς s,τ t,υ y,φ f,χ ch,ψ ps,ω o'
 
 // Bulgaria's law on transliteration, since Bulgaria is in the euro; letters that Bulgarian lacks as in Ukrainian, Serbian,

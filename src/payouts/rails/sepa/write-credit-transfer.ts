@@ -96,9 +96,10 @@ async function* write(batch: BatchToWrite, scheme: Scheme, options: CreditTransf
     yield creditTransfer(order, scheme)
   }
   // The sums are at the top of the file, which has been written by now; the error keeps it from being sent.
-  if (count !== batch.paymentCount || total !== batch.controlTotal) {
-    const expected = `${batch.paymentCount} payments of ${batch.controlTotal} in all`
-    throw new Error(`Batch ${batch.messageId} has ${count} payments of ${total} in all instead of ${expected}`)
+  const { messageId, paymentCount, controlTotal } = batch
+  if (count !== paymentCount || total !== controlTotal) {
+    const expected = `instead of ${paymentCount} and ${controlTotal}`
+    throw new Error(`Batch ${messageId} has count ${count} and total ${total} ${expected}`)
   }
   yield '</PmtInf>\n</CstmrCdtTrfInitn>\n</Document>\n'
 }

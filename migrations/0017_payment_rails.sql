@@ -185,7 +185,7 @@ create table payout_exceptions (
   opened_at timestamptz not null,
   closed_at timestamptz,
   closed_by text,
-  decision text check (decision in ('attach', 'ignore', 'give_back')),
+  decision text check (decision in ('attach', 'ignore', 'give_back', 'applied')),
   note text,
   constraint each_exception_opens_once unique (rail, fingerprint),
   constraint closed_by_a_decision check ((closed_at is null) = (decision is null) and (closed_at is null) = (closed_by is null))

@@ -314,7 +314,7 @@ export type DB = {
     openedAt: Date
     closedAt: Date | null
     closedBy: string | null
-    decision: 'attach' | 'give_back' | 'ignore' | null
+    decision: 'applied' | 'attach' | 'give_back' | 'ignore' | null
     note: string | null
   }
   payouts: {

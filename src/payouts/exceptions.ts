@@ -1,6 +1,7 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { newId } from '../ids.ts'
-import type { Money } from '../money.ts'
+import type { Currency, Money } from '../money.ts'
+import { inScope, type Scope } from '../tasks.ts'
 
 /** Why an answer of a bank did not fit. */
 export type ExceptionKind =
@@ -69,4 +70,65 @@ export async function countOpen(db: Reader): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from payout_exceptions where closed_at is null`.execute(db)
   return rows[0]?.count ?? 0
+}
+
+export type Exception = {
+  id: string
+  rail: string
+  kind: ExceptionKind
+  reference: string | null
+  partnerId: string | null
+  withdrawalId: string | null
+  outcome: 'paid' | 'failed' | 'returned' | null
+  amount: bigint | null
+  currency: Currency | null
+  reasonCode: string | null
+  reason: string
+  fileName: string | null
+  line: number | null
+  openedAt: Date
+  closedAt: Date | null
+  closedBy: string | null
+  decision: string | null
+  note: string | null
+}
+
+/** Exceptions, newest first. @param before an id: only older ones */
+export async function list(
+  db: Reader,
+  { isOpen, id, before, take }: { isOpen?: boolean; id?: string; before?: string | undefined; take: number },
+): Promise<Exception[]> {
+  const { rows } = await sql<Exception>`
+    select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency, e.reason_code,
+           e.reason, f.name as file_name, e.line, e.opened_at, e.closed_at, e.closed_by, e.decision, e.note
+      from payout_exceptions e left join bank_files f on f.id = e.bank_file_id
+     where true ${isOpen ? sql`and e.closed_at is null` : sql``}
+           ${id === undefined ? sql`` : sql`and e.id = ${id}`} ${before === undefined ? sql`` : sql`and e.id < ${before}`}
+     order by e.id desc limit ${take}`.execute(db)
+  return rows
+}
+
+/** The reports of a rail that could not be recorded, oldest first. */
+export async function listRefused(
+  db: Reader,
+  { rail, countMax, scope }: { rail: string; countMax: number; scope: Scope | undefined },
+): Promise<{ id: string; reference: string; outcome: 'paid' | 'failed' | 'returned'; reasonCode: string | null }[]> {
+  const { rows } = await sql<{
+    id: string
+    reference: string
+    outcome: 'paid' | 'failed' | 'returned'
+    reasonCode: string | null
+  }>`
+    select id, reference, outcome, reason_code from payout_exceptions
+     where closed_at is null and kind = 'refused' and rail = ${rail} and outcome is not null and reference is not null
+           ${inScope(scope)}
+     order by id limit ${countMax}`.execute(db)
+  return rows
+}
+
+/** Closes an exception whose report has been recorded after all. */
+export async function closeApplied(tx: Tx, { id, now }: { id: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where id = ${id} and closed_at is null`.execute(tx)
 }

@@ -9,6 +9,7 @@ import { newId } from '../ids.ts'
 import type { TaskContext } from '../tasks.ts'
 import { addDays } from '../time.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
+import * as exceptions from './exceptions.ts'
 import type { Rail, Report } from './rail.ts'
 import { simulatedBank } from './simulated-bank.ts'
 import { payoutTasks } from './tasks.ts'
@@ -670,14 +671,28 @@ describe('a late refund', () => {
       .set({ status: 'Closed', closedAt: harness.clock.now() })
       .where('partnerId', '=', partner.id)
       .execute()
-    await expect(run('read-rail-reports')).rejects.toThrow('they will be read again')
+    await run('read-rail-reports')
     expect((await get(id, key)).status).toBe('paid')
+    expect(await openExceptions(id)).toEqual(['refused'])
+    // The reports after it are read meanwhile.
+    const other = await withdraw(6_603)
+    afterHold()
+    await run('submit-withdrawals')
+    harness.clock.advance({ minutes: 5 })
+    await run('read-rail-reports')
+    expect(await statusOf(other.id)).toBe('paid')
     await openNext(partner.id)
     await run('read-rail-reports')
+    expect(await openExceptions(id)).toEqual([])
     expect((await get(id, key)).status).toBe('returned')
     expect(await available(memberId, key)).toBe(20_000)
   })
 })
+
+const openExceptions = async (withdrawalId: string) =>
+  (await exceptions.list(harness.db, { isOpen: true, take: 1_000 }))
+    .filter(each => each.withdrawalId === withdrawalId)
+    .map(({ kind }) => kind)
 
 // The pieces of the steps, for what happens in between.
 const claim = () => context.db.transaction().execute(tx => withdrawals.submitDue(tx, claimingAt(context.now())))

@@ -1,6 +1,9 @@
 import type { Tx } from '../database/database.ts'
+import { outageOutcome } from '../database/errors.ts'
+import { Problem } from '../errors.ts'
 import type { TaskContext, Tasks } from '../tasks.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
+import * as exceptions from './exceptions.ts'
 import { create, cursorOf, findByReference, setCursor } from './payouts.ts'
 import { type Rail, type Report, within } from './rail.ts'
 import { backOffFrom } from './rules.ts'
@@ -128,6 +131,7 @@ async function readSomeReports(context: TaskContext, rail: Rail): Promise<boolea
   const after = await cursorOf(db, feed)
   const read = await within(rail.callMsMax, signal => rail.reports(after, reportsMax, signal))
   await record(context, rail, read.reports)
+  await retryRefused(context, rail)
   const { cursor } = read
   if (cursor === null || cursor === after) return false
   await db.transaction().execute(tx => setCursor(tx, { rail: feed, cursor, now: now() }))
@@ -165,14 +169,54 @@ async function record(
       const to = await recordOne(context, rail, report)
       if (to !== undefined) changes[to] = (changes[to] ?? 0) + 1
     } catch (error) {
-      failures.push(error)
       log.error({ err: error, rail: rail.name, reference: report.reference }, 'a report was not recorded')
+      // Without the database, it is read again. Otherwise it must not keep back the reports after it.
+      if (outageOutcome(error) === undefined) await setAside(context, rail, report, error)
+      else failures.push(error)
     }
   }
   if (submission !== undefined) log.info({ rail: rail.name, ...submission, ...changes }, 'withdrawals submitted')
   else if (Object.keys(changes).length > 0) log.info({ rail: rail.name, ...changes }, 'bank reports recorded')
   if (failures.length > 0)
     throw new AggregateError(failures, `${failures.length} reports were not recorded; they will be read again`)
+}
+
+/** Opens an exception for a report that cannot be recorded now; it is tried again with every reading. */
+async function setAside({ db, now }: TaskContext, rail: Rail, report: Report, error: unknown): Promise<void> {
+  const { reference, outcome, reason: reasonCode } = report
+  if (outcome === 'pending' || outcome === 'unknown') return
+  const payout = await findByReference(db, reference)
+  const why = error instanceof Problem ? error.message : 'See the log of the worker'
+  const reason = `The report could not be recorded and is tried again: ${why}`
+  const fingerprint = `refused ${reference} ${outcome}`
+  const opened = {
+    rail: rail.name,
+    kind: 'refused',
+    fingerprint,
+    reason,
+    reference,
+    outcome,
+    reasonCode,
+    payout,
+  } as const
+  await db.transaction().execute(tx => exceptions.open(tx, [opened], now()))
+}
+
+async function retryRefused(context: TaskContext, rail: Rail): Promise<void> {
+  const { db, now } = context
+  for (const { id, reasonCode: reason, ...report } of await exceptions.listRefused(db, {
+    rail: rail.name,
+    countMax: reportsMax,
+    scope: context.scope,
+  })) {
+    try {
+      await recordOne(context, rail, { ...report, reason })
+    } catch (error) {
+      if (outageOutcome(error) !== undefined) throw error
+      continue
+    }
+    await db.transaction().execute(tx => exceptions.closeApplied(tx, { id, now: now() }))
+  }
 }
 
 /** @returns the status that the report has changed a withdrawal to */
@@ -183,9 +227,15 @@ async function recordOne(
 ): Promise<withdrawals.ReportEffect['to'] | undefined> {
   const { reference, outcome, reason } = report
   if (outcome === 'pending' || outcome === 'unknown') return undefined
+  const openException = async (kind: exceptions.ExceptionKind, why: string, payout?: typeof found) => {
+    const fingerprint = `${kind} ${reference} ${outcome}`
+    const opened = { rail: rail.name, kind, fingerprint, reason: why, reference, outcome, payout }
+    await db.transaction().execute(tx => exceptions.open(tx, [opened], now()))
+  }
   const found = await findByReference(db, reference)
   if (found === undefined) {
     log.error({ rail: rail.name, reference, outcome }, 'the bank reports a payment that is not ours')
+    await openException('unmatched', `The bank reports a payment as ${outcome} that is not ours`)
     return undefined
   }
   const { partnerId, withdrawalId } = found
@@ -197,6 +247,11 @@ async function recordOne(
     log.error(
       { rail: rail.name, partnerId, withdrawalId, status: from, outcome },
       'the bank contradicts an earlier report about a withdrawal; nothing was changed',
+    )
+    await openException(
+      'contradiction',
+      `The bank reports the payment as ${outcome}, but the withdrawal is ${from}`,
+      found,
     )
   }
   return result === 'changed' ? to : undefined

@@ -253,6 +253,22 @@ export async function list(
   return await select(db, conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `), take)
 }
 
+/** The partners with payments in a batch. */
+export async function listPartners(db: Reader, batchId: string): Promise<string[]> {
+  const { rows } = await sql<{ partnerId: string }>`
+    select distinct partner_id from payouts where batch_id = ${batchId} order by partner_id`.execute(db)
+  return rows.map(({ partnerId }) => partnerId)
+}
+
+/** How many batches wait for people to approve them. */
+export async function countWaiting(db: Reader): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from payout_batches where status = 'building' and closed_at is not null`.execute(
+    db,
+  )
+  return rows[0]?.count ?? 0
+}
+
 async function select(db: Reader, where: ReturnType<typeof sql>, take: number): Promise<Batch[]> {
   const { rows } = await sql<Batch>`
     select id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status, held, payment_count,

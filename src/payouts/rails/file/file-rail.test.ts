@@ -119,6 +119,21 @@ test('a withdrawal goes to the bank in a file, is paid when the bank says so, an
   expect(await disagreements()).toEqual([])
 })
 
+test('ledger verify notices a batch whose sums are not those of its payments', async () => {
+  await sent(5_000, 6_000)
+  const [batch] = await batches()
+  const rule = async (controlTotal: bigint) => {
+    const change = harness.db
+      .updateTable('payoutBatches')
+      .set({ controlTotal })
+      .where('id', '=', batch?.id ?? '')
+    await change.execute()
+    return (await disagreements()).map(({ name, disagreement }) => [name, disagreement?.found])
+  }
+  expect(await rule(11_001n)).toEqual([['payout batches', '2 payments, 11001']])
+  expect(await rule(11_000n)).toEqual([])
+})
+
 describe('a batch', () => {
   test('takes payments until its cut-off; later ones go on the next banking day, and their withdrawals say so', async () => {
     const [early] = await submitted(5_000)

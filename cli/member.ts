@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { check, lastFour } from '../src/bank-accounts/rules.ts'
-import { hasRail, systemClock } from '../src/main.ts'
+import { banksOf, readConfiguredRails, systemClock } from '../src/main.ts'
 import * as members from '../src/members/members.ts'
 import { inWords, toWire } from '../src/money.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
@@ -28,10 +28,15 @@ memberCommand
       const owner = await members.findPartnerOf(db, memberId)
       if (owner === undefined) throw new Error(`There is no member ${memberId}; GET /v1/members lists the ids`)
       const asked = { partnerId: owner, memberId }
+      const bankOf = banksOf(settings, await readConfiguredRails(settings))
       return {
         partnerId: owner,
         member: await members.find(db, asked),
-        eligibility: await inspection.findEligibility(db, { ...asked, hasRail: hasRail(settings), now }),
+        eligibility: await inspection.findEligibility(db, {
+          ...asked,
+          hasRail: currency => bankOf(currency) !== null,
+          now,
+        }),
         latest: await inspection.list(db, { filter: asked, take: withdrawalsShown, now }),
       }
     })

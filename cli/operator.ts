@@ -13,15 +13,21 @@ export async function recordChange(
 
 /** The operating system's idea of the user: a record, not proof of identity. */
 function operator(): auditLog.Actor {
-  const { SUDO_USER, SSH_CONNECTION = '' } = terminal().env
-  const user = userName()
-  const name = SUDO_USER === undefined || SUDO_USER === user ? user : `${SUDO_USER} as ${user}`
+  const { SSH_CONNECTION = '' } = terminal().env
   return {
     kind: 'cli',
-    name: `${name}@${hostname()}`.slice(0, 200),
+    name: operatorName(),
     address: SSH_CONNECTION.split(' ', 1)[0]?.slice(0, 100) || null,
     requestId: null,
   }
+}
+
+/** The user and the machine, as the audit log names them. */
+export function operatorName(): string {
+  const { SUDO_USER } = terminal().env
+  const user = userName()
+  const name = SUDO_USER === undefined || SUDO_USER === user ? user : `${SUDO_USER} as ${user}`
+  return `${name}@${hostname()}`.slice(0, 200)
 }
 
 function userName(): string {

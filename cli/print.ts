@@ -41,8 +41,8 @@ export function sheet(fields: Row): string {
 }
 
 /** `1 member`, `2 members`. */
-export function countOf(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
+export function countOf(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`
 }
 
 function columns(lines: string[][]): string {

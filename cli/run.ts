@@ -65,6 +65,11 @@ const commands: { name: string; description: string; load: () => Promise<Command
     load: async () => (await import('./withdrawal.ts')).withdrawalCommand,
   },
   {
+    name: 'payouts',
+    description: 'Manage payments through bank files: batches, approvals, files and exceptions.',
+    load: async () => (await import('./payouts.ts')).payoutsCommand,
+  },
+  {
     name: 'job',
     description: 'Inspect member jobs: imported lists of members, and batches of changes.',
     load: async () => (await import('./job.ts')).jobCommand,

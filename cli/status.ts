@@ -3,9 +3,11 @@ import { readSettings, type Settings } from '../src/config.ts'
 import { type Db, sql } from '../src/database/database.ts'
 import { readSchemaState } from '../src/database/migrations.ts'
 import * as float from '../src/float/float.ts'
-import { hasRail, openDatabase, reasonOf, systemClock } from '../src/main.ts'
+import { openDatabase, readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
 import { inWords, toWire } from '../src/money.ts'
 import { checkMode, listStates } from '../src/partners/partners.ts'
+import * as exceptions from '../src/payouts/exceptions.ts'
+import * as batches from '../src/payouts/rails/file/batches.ts'
 import { readQueue } from '../src/task-queue.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
 import { listWorkers } from '../src/workers/heartbeats.ts'
@@ -75,7 +77,9 @@ async function readFacts(db: Db, { settings, now }: { settings: Settings; now: D
   return {
     postgres: rows[0]?.version ?? 'unknown',
     mode: settings.OPENWAGE_MODE,
-    hasRail: hasRail(settings),
+    rails: await readConfiguredRails(settings),
+    batchesToApprove: await batches.countWaiting(db),
+    openExceptions: await exceptions.countOpen(db),
     workers: await listWorkers(db),
     queue: await readQueue(db, now),
     payouts: await inspection.countUnfinished(db, now),
@@ -87,7 +91,17 @@ async function readFacts(db: Db, { settings, now }: { settings: Settings; now: D
 
 /** Everything that needs manual action, one sentence each. */
 function attentionOf(
-  { mode, hasRail: isConnected, workers, queue, payouts, lowFloats, stopped }: Awaited<ReturnType<typeof readFacts>>,
+  {
+    mode,
+    rails,
+    batchesToApprove,
+    openExceptions,
+    workers,
+    queue,
+    payouts,
+    lowFloats,
+    stopped,
+  }: Awaited<ReturnType<typeof readFacts>>,
   now: Date,
 ): string[] {
   const hasNoWorker = !workers.some(({ isAlive }) => isAlive)
@@ -96,7 +110,7 @@ function attentionOf(
   const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
   const stuck = payouts.held.stuck + payouts.submitted.stuck
   return [
-    ...(isConnected
+    ...(mode === 'sandbox' || rails.length > 0
       ? []
       : [`No bank is connected in ${mode} mode, so withdrawals are refused; see docs/guides/go-live.md`]),
     ...(hasNoWorker
@@ -112,6 +126,14 @@ function attentionOf(
         `Task ${task} failed too often and will not be retried (${countOf(count, 'run')}); check the worker’s log`,
     ),
     ...(stuck === 0 ? [] : [`${countOf(stuck, 'stuck withdrawal')}; see openwage withdrawal list --stuck`]),
+    ...(batchesToApprove === 0
+      ? []
+      : [
+          `${countOf(batchesToApprove, 'batch', 'batches')} ${batchesToApprove === 1 ? 'waits' : 'wait'} for approval; see openwage payouts list --status building`,
+        ]),
+    ...(openExceptions === 0
+      ? []
+      : [`${countOf(openExceptions, 'open payout exception')}; see openwage payouts exceptions list`]),
     ...lowFloats.map(
       ({ partnerId, currency, free, floor }) =>
         `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run openwage float fund`,
@@ -124,12 +146,13 @@ function attentionOf(
   ]
 }
 
-function onWire({ now, postgres, mode, hasRail: isConnected, workers, queue, lowFloats, ...status }: Status) {
+function onWire({ now, postgres, mode, rails, workers, queue, lowFloats, ...status }: Status) {
   return {
     at: now,
     database: { postgres, schema: 'up to date' },
     mode,
-    bank: isConnected ? (mode === 'sandbox' ? 'simulated' : 'connected') : null,
+    bank: bankOf({ mode, rails }),
+    rails: rails.map(({ name, currency }) => ({ name, currency })),
     workers: workers.map(({ workerId: id, beatAt: lastSeenAt, ...worker }) => ({ id, ...worker, lastSeenAt })),
     queue,
     ...status,
@@ -146,7 +169,9 @@ function textOf(status: Status): string {
     now,
     postgres,
     mode,
-    hasRail: isConnected,
+    rails,
+    batchesToApprove,
+    openExceptions,
     workers,
     queue,
     payouts,
@@ -162,11 +187,13 @@ function textOf(status: Status): string {
     sheet({
       database: `PostgreSQL ${postgres}, schema up to date`,
       mode,
-      bank: isConnected ? (mode === 'sandbox' ? 'simulated' : 'connected') : 'none',
+      bank: bankOf({ mode, rails }) ?? 'none',
       workers: `${workers.filter(({ isAlive }) => isAlive).length} running`,
       queue: `${countOf(queue.due, 'task')} due${queue.oldestDueAt === null ? '' : ` (oldest for ${duration(queue.oldestDueAt, now)})`}`,
       held: `${held.count}${age(held.oldest)}, ${held.stuck} stuck`,
       submitted: `${submitted.count}${age(submitted.oldest)}, ${submitted.stuck} stuck`,
+      'batches to approve': batchesToApprove,
+      'payout exceptions': openExceptions,
       'low floats': lowFloats.length,
       partners: `${partners}, ${stopped.filter(each => each.paused !== null).length} paused, ${suspended.length} suspended`,
     }),
@@ -176,6 +203,12 @@ function textOf(status: Status): string {
     '',
     ...(attention.length === 0 ? ['All is well.'] : attention.map(sentence => `! ${sentence}`)),
   ].join('\n')
+}
+
+/** Rails with the simulated bank for all other currencies are a rehearsal on a sandbox. */
+function bankOf({ mode, rails }: Pick<Status, 'mode' | 'rails'>): 'simulated' | 'connected' | null {
+  if (rails.length > 0) return 'connected'
+  return mode === 'sandbox' ? 'simulated' : null
 }
 
 function ago(at: Date, now: Date): string {

@@ -27,7 +27,7 @@ withdrawalCommand
       const { partnerId } = inspected
       return { found: inspected, details: await withdrawals.find(db, { partnerId, withdrawalId }) }
     })
-    const { account, balanceAfter, timeline } = details
+    const { account, balanceAfter, timeline, reference, expectedAt } = details
     const { currency } = found
     const holder = { lastFour: lastFour(account) }
     printResult(options, {
@@ -35,6 +35,8 @@ withdrawalCommand
         ...onWire(found),
         bankAccount: holder,
         balanceAfter: toWire({ amount: balanceAfter, currency }),
+        paymentReference: reference,
+        expectedAt,
         timeline,
       },
       text: () =>
@@ -57,6 +59,8 @@ withdrawalCommand
             created: found.createdAt.toISOString(),
             'next step due': found.dueAt?.toISOString() ?? null,
             'bank attempts': found.attempts,
+            'payment reference': reference,
+            'expected by': expectedAt?.toISOString() ?? null,
           }),
           '',
           table(timeline.map(({ status, at, reason }) => ({ status, at: at.toISOString(), reason }))),

@@ -36,7 +36,7 @@ async function openapiDocument(databases: Databases): Promise<string> {
   const app = await buildApp({
     ...databases,
     log: pino({ level: 'silent' }),
-    ...{ now: systemClock, mode: 'sandbox', hasRail: true },
+    ...{ now: systemClock, mode: 'sandbox', bankOf: () => null },
   })
   const text = `${JSON.stringify(app.swagger(), null, 2)}\n`
   await app.close()

@@ -9,6 +9,7 @@ import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
+import type { Rail } from './payouts/rail.ts'
 import { requestRoutes } from './requests/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
@@ -22,11 +23,12 @@ import { withdrawalRoutes } from './withdrawals/routes.ts'
 /**
  * Builds the API, ready to listen or to be called without a socket.
  * @param hasDocs whether it serves the documentation pages
+ * @param rails the banks that a sandbox pays through at once; by default the simulated bank
  * @param fence which targets webhook deliveries may be sent to; by default only public ones
  */
 export async function buildApp(
   context: ApiContext,
-  { hasDocs = true, fence }: { hasDocs?: boolean; fence?: Fence } = {},
+  { hasDocs = true, fence, rails }: { hasDocs?: boolean; fence?: Fence; rails?: Rail[] | undefined } = {},
 ): Promise<App> {
   const app = createServer(context)
   const openapi = await documentation(app, { webhooks: webhooksSection() })
@@ -42,7 +44,7 @@ export async function buildApp(
   eventRoutes(app, context)
   // Loaded on a sandbox only.
   if (context.mode === 'sandbox')
-    (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, await sandboxTasks(context))
+    (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, await sandboxTasks(context, rails))
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
   healthRoutes(app, { db: context.db, isWorking: null })
@@ -52,8 +54,8 @@ export async function buildApp(
 }
 
 /** What the worker does, for operations of the sandbox that do it at once. */
-async function sandboxTasks({ db, now }: ApiContext): Promise<Partial<Tasks>> {
+async function sandboxTasks({ db, now }: ApiContext, rails: Rail[] | undefined): Promise<Partial<Tasks>> {
   const { internalTasks, payoutTasks } = await import('./registered-tasks.ts')
   const { simulatedBank } = await import('./payouts/simulated-bank.ts')
-  return { ...internalTasks, ...payoutTasks(simulatedBank({ db, now })) }
+  return { ...internalTasks, ...payoutTasks(rails ?? [simulatedBank({ db, now })]) }
 }

@@ -78,6 +78,11 @@ export const Settings = Type.Object({
       description: `Port on which \`start --worker\` serves \`/livez\` and \`/readyz\`; with the API in the same process, they are on \`PORT\`. \`0\` picks a free port. If empty, ${defaultHealthPort}; if that is in use, the worker logs a warning and runs without them. If a port is set and in use, the start fails.`,
     }),
   ),
+  OPENWAGE_RAILS: Type.String({
+    default: '',
+    description:
+      'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads it at its start, and all need the same one. If empty, no bank is connected: a sandbox uses the simulated bank, and a live installation refuses withdrawals.',
+  }),
   OPENWAGE_WEBHOOK_LOOPBACK: Type.Unsafe<'auto' | 'on' | 'off'>({
     type: 'string',
     enum: ['auto', 'on', 'off'],

@@ -19,6 +19,9 @@ const idPrefixes = {
   auditEntry: 'aud',
   request: 'req',
   clockMove: 'cm',
+  payoutBatch: 'bat',
+  bankFile: 'bf',
+  payoutException: 'pex',
 } as const
 
 export type IdKind = keyof typeof idPrefixes

@@ -12,8 +12,10 @@ import { type AppRole, describeExcess } from './database/grants.ts'
 import { migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { type Listening, ListenProblem, listen } from './http/listening.ts'
-import type { App } from './http/server.ts'
+import type { ApiContext, App } from './http/server.ts'
+import { currencies } from './money.ts'
 import type { Rail } from './payouts/rail.ts'
+import type { FileRailSettings } from './payouts/rails/file/format.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
 import { RequestLog } from './requests/recorder.ts'
 import type { Clock } from './time.ts'
@@ -183,6 +185,8 @@ export async function run(
     // Imported late and only as needed: these modules are most of the load time.
     const context = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     const fence = fenceOf(settings)
+    const configured = await readConfiguredRails(settings)
+    const rails = await railsOf(settings, { db, log, now, configured })
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
           {
@@ -190,10 +194,10 @@ export async function run(
             batchDb,
             withCopying,
             lanes: settings.OPENWAGE_LANES,
-            hasRail: hasRail(settings),
+            bankOf: banksOf(settings, configured),
             recordRequest: requestLog?.record,
           },
-          { hasDocs: settings.OPENWAGE_DOCS === 'on', fence },
+          { hasDocs: settings.OPENWAGE_DOCS === 'on', fence, rails },
         )
       : await (await import('./http/health.ts')).buildHealthApp(context, {
           isWorking: () => worker?.isWorking() ?? false,
@@ -212,7 +216,7 @@ export async function run(
       const { startWorker } = await import('./worker.ts')
       const { Sender } = await import('./webhooks/send.ts')
       worker = await startWorker({ db, log, now }, pool, {
-        rail: railOf(settings, { db, log, now }),
+        rails,
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
         isSandbox: mode === 'sandbox',
@@ -257,19 +261,43 @@ async function listenForProbes(
 }
 
 /**
- * Whether withdrawals can be paid out. Depends on the settings alone, so that an API process refuses what no worker could
- * pay. The simulated bank moves no money, so live mode never uses it.
+ * The bank that pays withdrawals in each currency. Depends on the settings alone, so that an API process refuses what no worker
+ * could pay. The simulated bank moves no money, so live mode never uses it.
  */
-export function hasRail({ OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>): boolean {
-  return mode === 'sandbox'
+export function banksOf(
+  { OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>,
+  configured: readonly FileRailSettings[],
+): ApiContext['bankOf'] {
+  const paid = new Set(configured.map(({ currency }) => currency))
+  return currency => (paid.has(currency) ? 'connected' : mode === 'sandbox' ? 'simulated' : null)
 }
 
-function railOf(settings: Settings, { db, log, now }: { db: Db; log: Logger; now: Clock }): Rail | null {
-  if (hasRail(settings)) return simulatedBank({ db, now })
+/**
+ * Reads the rails of OPENWAGE_RAILS; none if it is empty.
+ * @throws SettingsProblem that names every fault of the file
+ */
+export async function readConfiguredRails({
+  OPENWAGE_RAILS: file,
+}: Pick<Settings, 'OPENWAGE_RAILS'>): Promise<FileRailSettings[]> {
+  // Loaded late: every command loads this module.
+  return file === '' ? [] : (await import('./payouts/rails/config.ts')).readRails(file)
+}
+
+async function railsOf(
+  settings: Settings,
+  { db, log, now, configured }: { db: Db; log: Logger; now: Clock; configured: FileRailSettings[] },
+): Promise<Rail[]> {
+  const { fileRail } = await import('./payouts/rails/file/file-rail.ts')
+  const rails = configured.map(each => fileRail({ db, now, settings: each }))
+  if (settings.OPENWAGE_MODE === 'sandbox') {
+    const unpaid = currencies.filter(currency => !configured.some(each => each.currency === currency))
+    return [...rails, simulatedBank({ db, now, currencies: rails.length === 0 ? undefined : unpaid })]
+  }
+  if (rails.length > 0) return rails
   log.warn(
     'No bank is connected: withdrawals are refused, held ones can only be cancelled, and no money is paid out; see docs/guides/go-live.md',
   )
-  return null
+  return []
 }
 
 /** Which targets webhook deliveries may be sent to. */

@@ -7,6 +7,8 @@ export type TaskName =
   | 'submit-withdrawals'
   | 'ask-about-withdrawals'
   | 'read-rail-reports'
+  | 'send-payout-batches'
+  | 'read-bank-files'
   | 'expire-intents'
   | 'make-pay-runs-available'
   | 'close-pay-cycles'

@@ -103,6 +103,31 @@ export function startOfDay(timeZone: string, day: Day): Date {
   return new Date(after)
 }
 
+/**
+ * Returns the instant at which clocks in a time zone show a time of a day, such as '15:00'. A time that the clocks show twice
+ * is the first of the two. A time that they skip is taken as if they had gone forward before it, so the instant is never later
+ * than one would expect.
+ */
+export function instantAt(timeZone: string, day: Day, time: string): Date {
+  const asUtc = Date.parse(`${day}T${time}:00Z`)
+  // Clocks change at most once within two days, so one of these two offsets is the right one.
+  const candidates = [-msPerDay, msPerDay].map(ms => asUtc - offsetMs(timeZone, new Date(asUtc + ms)))
+  const exact = candidates.filter(ms => ms + offsetMs(timeZone, new Date(ms)) === asUtc)
+  return new Date(Math.min(...(exact.length > 0 ? exact : candidates)))
+}
+
+/** Returns how far the clocks of a time zone are ahead of UTC at an instant. */
+function offsetMs(timeZone: string, instant: Date): number {
+  const wholeMinute = Math.floor(instant.getTime() / 60_000) * 60_000
+  const [month, day, year, hour, minute] =
+    minuteFormat(timeZone)
+      .format(wholeMinute)
+      .match(/[0-9]+/g)
+      ?.map(Number) ?? []
+  if (month === undefined || day === undefined || year === undefined) throw new Error(`No local time in ${timeZone}`)
+  return Date.UTC(year, month - 1, day, hour, minute) - wholeMinute
+}
+
 const msPerHour = 3_600_000
 const msPerDay = 24 * msPerHour
 
@@ -118,6 +143,18 @@ function dayFormat(timeZone: string): Intl.DateTimeFormat {
   if (format === undefined) {
     format = new Intl.DateTimeFormat('en-CA', { timeZone, year: 'numeric', month: '2-digit', day: '2-digit' })
     dayFormats.set(timeZone, format)
+  }
+  return format
+}
+
+const minuteFormats = new Map<string, Intl.DateTimeFormat>()
+
+function minuteFormat(timeZone: string): Intl.DateTimeFormat {
+  let format = minuteFormats.get(timeZone)
+  if (format === undefined) {
+    const parts = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit' } as const
+    format = new Intl.DateTimeFormat('en-US', { timeZone, hourCycle: 'h23', ...parts })
+    minuteFormats.set(timeZone, format)
   }
   return format
 }

@@ -44,7 +44,7 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
     victim = undefined
     return new Date()
   }
-  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), rail: simulatedBank({ db, now }) })
+  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), rails: [simulatedBank({ db, now })] })
   const ask = async (query: string) => (await pool.query(query).catch(() => ({ rows: [] }))).rows[0]?.answer
   const works = async () => {
     for (const task of ['expire-intents', 'submit-withdrawals'] as const) {
@@ -96,7 +96,7 @@ test('a failing step is logged and retried later, and does not stop the worker',
     if (isBroken) throw new Error('The clock is broken')
     return clock.now()
   }
-  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), rail: null })
+  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), rails: [] })
   await db.transaction().execute(tx => scheduleTask(tx, { task: 'expire-intents', at: new Date(0) }))
   const failed = async () =>
     (
@@ -119,7 +119,7 @@ test('a worker that cannot start its first round stops completely, and leaves no
   const log = pino({ level: 'silent' })
   const context = { db, log, now: clock.now }
   await sql`alter function graphile_worker.add_job rename to add_job_gone`.execute(ownerDb)
-  await expect(startWorker(context, pool, { ...outgoing(), rail: null })).rejects.toThrow('add_job')
+  await expect(startWorker(context, pool, { ...outgoing(), rails: [] })).rejects.toThrow('add_job')
   const connected = async () =>
     (await pool.query(`select count(*)::integer as count from pg_stat_activity where datname = current_database()`))
       .rows[0].count
@@ -127,7 +127,7 @@ test('a worker that cannot start its first round stops completely, and leaves no
   await expect.poll(connected, wait).toBeLessThanOrEqual(pool.totalCount)
 
   await sql`alter function graphile_worker.add_job_gone rename to add_job`.execute(ownerDb)
-  const worker = await startWorker(context, pool, { ...outgoing(), rail: null })
+  const worker = await startWorker(context, pool, { ...outgoing(), rails: [] })
   expect(worker.isWorking()).toBe(true)
   await worker.stop()
   await stop()
@@ -154,7 +154,7 @@ test('a partner’s moved clock deletes neither requests nor webhook deliveries 
   })
   const worker = await startWorker({ db, log: pino({ level: 'silent' }), now: clock.now }, pool, {
     ...outgoing(),
-    rail: null,
+    rails: [],
     isSandbox: true,
   })
   const deletions = ['round:forget-requests', 'round:forget-webhook-deliveries']

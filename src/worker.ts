@@ -28,7 +28,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
 /**
  * Runs the background tasks until stopped, and survives an outage of PostgreSQL. Any number of workers may run
  * concurrently.
- * @param rail pays out withdrawals; null leaves them held
+ * @param rails pay out withdrawals; without one for its currency, a withdrawal stays held
  * @param options.sender sends webhook deliveries
  * @param options.realNow the real clock: how long a claim lasts does not follow the clock of the tasks
  * @param options.isSandbox whether partners have clocks, which can be moved
@@ -37,16 +37,11 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
 export async function startWorker(
   context: TaskContext,
   pool: pg.Pool,
-  {
-    rail,
-    sender,
-    realNow,
-    isSandbox = false,
-  }: { rail: Rail | null; sender: Sender; realNow: Clock; isSandbox?: boolean },
+  { rails, sender, realNow, isSandbox = false }: { rails: Rail[]; sender: Sender; realNow: Clock; isSandbox?: boolean },
 ): Promise<Worker> {
   const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
   const scoped = isSandbox ? inEachScope : (tasks: Partial<Tasks>) => tasks
-  const external = payoutTasks(rail)
+  const external = payoutTasks(rails)
   // Moving a clock runs tasks that call the bank.
   const clockTasks = sandbox?.clockTasks({ ...internalTasks, ...external }) ?? {}
   // Without our type parsers: graphile-worker serialises job ids as JSON, which fails on bigint and would crash the process.
@@ -98,6 +93,8 @@ export async function startWorker(
 // clock of one partner, the last two would delete what other partners still need.
 const unscoped: ReadonlySet<TaskName> = new Set([
   'fold-float-changes',
+  'send-payout-batches',
+  'read-bank-files',
   'number-event-feeds',
   'forget-requests',
   'forget-webhook-deliveries',

@@ -5,12 +5,13 @@ import { inject } from 'vitest'
 import { buildApp } from '../src/app.ts'
 import { connect } from '../src/database/connect.ts'
 import type { Db } from '../src/database/database.ts'
-import type { App } from '../src/http/server.ts'
+import type { ApiContext, App } from '../src/http/server.ts'
 import type { Lanes } from '../src/lanes.ts'
 import type { Currency } from '../src/money.ts'
 import { createKey, type Scope, scopes } from '../src/partners/api-keys.ts'
 import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings } from '../src/partners/partners.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
+import type { Rail } from '../src/payouts/rail.ts'
 import { RequestLog } from '../src/requests/recorder.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
@@ -57,6 +58,8 @@ export const euAccount = { accountHolder: 'Mia Schulz', iban: 'DE893704004405320
 export async function startHarness({
   mode = 'sandbox',
   hasRail = mode === 'sandbox',
+  bankOf = () => (hasRail ? (mode === 'sandbox' ? 'simulated' : 'connected') : null),
+  rails,
   startAt = new Date('2026-03-10T09:00:00.000Z'),
   postgres: { host, user, owner, superuser } = inject('postgres'),
   log = pino({ level: 'silent' }),
@@ -65,6 +68,9 @@ export async function startHarness({
   mode?: Mode
   /** Whether the API believes that withdrawals can be paid out. */
   hasRail?: boolean
+  bankOf?: ApiContext['bankOf']
+  /** The rails of a sandbox; by default the simulated bank. */
+  rails?: Rail[]
   startAt?: Date
   postgres?: { host: string; user: string; owner: string; superuser: string }
   log?: Logger
@@ -81,7 +87,10 @@ export async function startHarness({
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
   const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
   const recordRequest = requestLog.record
-  const app = await buildApp({ ...databases, lanes, log, now: clock.now, mode, hasRail, recordRequest }, { fence })
+  const app = await buildApp(
+    { ...databases, lanes, log, now: clock.now, mode, bankOf, recordRequest },
+    { fence, rails },
+  )
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
@@ -169,7 +178,7 @@ export async function startHarness({
     /** Stands in for a second process: the same API with separate connections. */
     async startSecond() {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
-      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, hasRail }, { fence })
+      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, bankOf }, { fence, rails })
       return {
         call: callerOf(secondApp),
         async stop() {

@@ -87,6 +87,7 @@ export function railConformance(name: string, make: () => Promise<RailUnderTest>
       await submit([payment])
       const { amount, currency } = payment.amount
       await expect(submit([{ ...payment, amount: { amount: amount + 1n, currency } }])).rejects.toThrow()
+      await subject.letTimeGoBy()
       expect(await subject.executed(payment.reference)).toBe(1)
     })
 

@@ -126,7 +126,7 @@ async function restore(): Promise<{ db: Db; call: CallApi; stop(): Promise<void>
   await from.end()
   await to.end()
   const databases = connect({ host, user, database: restoredName }, { log, connectionsMax: 30 })
-  const app = await buildApp({ ...databases, log, now: old.clock.now, mode: old.mode, hasRail: true })
+  const app = await buildApp({ ...databases, log, now: old.clock.now, mode: old.mode, bankOf: () => 'simulated' })
   return {
     db: databases.db,
     async call(method, path, { body } = {}) {

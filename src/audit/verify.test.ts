@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { claimingAt } from '../../test/claims.ts'
 import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql, type Tx } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import { foldFloatChanges } from '../ledger/ledger.ts'
-import { backOffFrom } from '../payouts/rules.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { verify } from './verify.ts'
 
@@ -40,9 +40,7 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
   }
   const submit = async () => {
     clock.advance({ minutes: 2 })
-    await inTx(tx =>
-      withdrawals.submitDue(tx, { now: clock.now(), countMax: 100, nextPollAt: backOffFrom(clock.now()) }),
-    )
+    await inTx(tx => withdrawals.submitDue(tx, claimingAt(clock.now())))
   }
   const report = (withdrawalId: string, outcome: 'paid' | 'failed' | 'returned') =>
     inTx(tx => withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now: clock.now() }))

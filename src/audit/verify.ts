@@ -264,6 +264,26 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
        order by 1, 2 limit 1`,
   },
   {
+    name: 'payout batches',
+    rule: 'a batch counts and sums its payments, and each of them is of the net amount of its withdrawal, which was not held back or cancelled',
+    broken: sql<Disagreement>`
+      with summed as (
+        select b.id, b.payment_count, b.control_total, count(p.reference) as payments, coalesce(sum(p.amount), 0) as total
+          from payout_batches b left join payouts p on p.batch_id = b.id and p.removed_at is null
+         group by b.id
+      )
+      select 'operator' as partner_id, id as subject, format('%s payments, %s', payments, total) as expected,
+             format('%s payments, %s', payment_count, control_total) as found
+        from summed where (payment_count, control_total) <> (payments, total)
+       union all
+      select p.partner_id, p.reference, format('%s %s, submitted', w.net, w.currency),
+             format('%s %s, %s', p.amount, p.currency, w.status)
+        from payouts p join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+       where p.batch_id is not null
+         and ((p.amount, p.currency::text) <> (w.net, w.currency::text) or w.status in ('held', 'cancelled'))
+       order by 1, 2 limit 1`,
+  },
+  {
     name: 'float totals',
     rule: 'a float’s total and its unfolded changes are the sums of its transfers',
     broken: sql<Disagreement>`

@@ -30,6 +30,11 @@ const WithdrawalData = Type.Object(
     reason: Type.Optional(
       Type.String({ description: 'The bank’s message, or who cancelled. Absent if no reason was given.' }),
     ),
+    paymentReference: Type.Optional(
+      Type.String({
+        description: 'The end-to-end reference of the payment at the bank. Only in `withdrawal.submitted`.',
+      }),
+    ),
   },
   { title: 'WithdrawalEventData', ...strict },
 )

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { claimingAt } from '../../test/claims.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import type { Currency } from '../money.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
-import { backOffFrom } from '../payouts/rules.ts'
 import { completeAll, complete as completeIn } from '../withdrawals/completions.ts'
 import { SubmissionSchedule } from '../withdrawals/submission-schedule.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
@@ -68,7 +68,7 @@ test('a completion that crosses the floor never waits for the partner’s row in
     clockOffsetMs: 0,
   }
   const completing = (waits: boolean) =>
-    inTx(tx => completeAll(tx, [command], { waits, hasRail: true, schedule: new SubmissionSchedule() }))
+    inTx(tx => completeAll(tx, [command], { waits, hasRail: () => true, schedule: new SubmissionSchedule() }))
   const [isLocked, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const holder = inTx(async tx => {
     await tx.selectFrom('partners').select('id').where('id', '=', partnerId).forNoKeyUpdate().execute()
@@ -93,13 +93,7 @@ describe('a float', () => {
     expect(await show()).toMatchObject({ float: 100_000n, pending: 4_950n, free: 95_050n })
     const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
     harness.clock.advance({ minutes: 5 })
-    await inTx(tx =>
-      withdrawals.submitDue(tx, {
-        now: harness.clock.now(),
-        countMax: 100,
-        nextPollAt: backOffFrom(harness.clock.now()),
-      }),
-    )
+    await inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now())))
     const about = { partnerId, withdrawalId, reason: null, now: harness.clock.now() }
     await inTx(tx => withdrawals.applyBankReport(tx, { ...about, outcome: 'paid' }))
     expect(await show()).toMatchObject({ float: 95_050n, pending: 0n, free: 95_050n })

@@ -67,7 +67,7 @@ type Overrides = Partial<
  * and one shape for all errors.
  */
 export function createServer(
-  { db, log, now, mode, trustedProxies = '', recordRequest }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'hasRail'>,
+  { db, log, now, mode, trustedProxies = '', recordRequest }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
   overrides: Overrides = {},
 ): App {
   const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {

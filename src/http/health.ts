@@ -120,7 +120,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
 
 /** An app with only the health probes, for a process that runs only the worker. */
 export async function buildHealthApp(
-  context: Omit<ApiContext, 'batchDb' | 'lanes' | 'withCopying' | 'hasRail'>,
+  context: Omit<ApiContext, 'batchDb' | 'lanes' | 'withCopying' | 'bankOf'>,
   { isWorking }: { isWorking: () => boolean },
 ): Promise<App> {
   const app = createServer(context)

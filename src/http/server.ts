@@ -7,6 +7,7 @@ import type { BatchDb, Db } from '../database/database.ts'
 import type { Deadline } from '../deadline.ts'
 import type { Problem } from '../errors.ts'
 import type { Lanes } from '../lanes.ts'
+import type { Currency } from '../money.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { RecordRequest } from '../request-record.ts'
@@ -68,8 +69,8 @@ export type ApiContext = {
   log: Logger
   now: Clock
   mode: Mode
-  /** A bank is connected, through which the worker pays withdrawals. */
-  hasRail: boolean
+  /** The bank through which the worker pays withdrawals in a currency; null if none is connected. */
+  bankOf: (currency: Currency) => 'simulated' | 'connected' | null
   /** Addresses whose `x-forwarded-for` is trusted. */
   trustedProxies?: string
   /** Writes the request log; without it, there is none. */

@@ -1,5 +1,6 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { claimingAt } from '../../test/claims.ts'
 import { euAccount, goodAccount, type Harness, locatedId, startHarness, type TestPartner } from '../../test/harness.ts'
 import { extent } from '../../test/long.ts'
 import { verify } from '../audit/verify.ts'
@@ -9,7 +10,6 @@ import { sql, type Tx } from '../database/database.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { makeAvailable } from '../pay-runs/pay-runs.ts'
 import { payRunTasks } from '../pay-runs/tasks.ts'
-import { backOffFrom } from '../payouts/rules.ts'
 import { complete as completeIn } from '../withdrawals/completions.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 
@@ -90,11 +90,7 @@ async function expectBooksToAgree(): Promise<void> {
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
   await harness.db.transaction().execute(async tx => {
-    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, {
-      now,
-      countMax: 1_000,
-      nextPollAt: backOffFrom(now),
-    })) {
+    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, claimingAt(now))) {
       await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     }
   })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { claimingAt } from '../../test/claims.ts'
 import { verifyAnswer } from '../../test/contract.ts'
 import { euAccount, type Harness, locatedId as idOf, startHarness, type TestPartner } from '../../test/harness.ts'
 import { extent } from '../../test/long.ts'
@@ -8,7 +9,6 @@ import { verify } from '../audit/verify.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
 import { newId } from '../ids.ts'
-import { backOffFrom } from '../payouts/rules.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { payRunTasks } from './tasks.ts'
 
@@ -56,11 +56,7 @@ async function withdraw(memberId: string, amount: number, key = harness.key): Pr
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
   await harness.db.transaction().execute(async tx => {
-    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, {
-      now,
-      countMax: 1_000,
-      nextPollAt: backOffFrom(now),
-    })) {
+    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, claimingAt(now))) {
       await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     }
   })

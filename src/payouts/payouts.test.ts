@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
+import { claimingAt } from '../../test/claims.ts'
+import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness.ts'
 import { extent } from '../../test/long.ts'
 import { verify } from '../audit/verify.ts'
 import type { Reader } from '../database/database.ts'
@@ -8,8 +9,8 @@ import { newId } from '../ids.ts'
 import type { TaskContext } from '../tasks.ts'
 import { addDays } from '../time.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
+import * as exceptions from './exceptions.ts'
 import type { Rail, Report } from './rail.ts'
-import { backOffFrom } from './rules.ts'
 import { simulatedBank } from './simulated-bank.ts'
 import { payoutTasks } from './tasks.ts'
 
@@ -32,7 +33,7 @@ afterEach(() => {
 afterAll(() => harness.stop())
 
 type Step = 'submit-withdrawals' | 'ask-about-withdrawals' | 'read-rail-reports'
-const run = async (step: Step, rail: Rail | null = bank) => payoutTasks(rail)[step](context)
+const run = async (step: Step, rail: Rail | null = bank) => payoutTasks(rail === null ? [] : [rail])[step](context)
 const errors = () => lines.filter(({ level }) => level >= 50).map(({ msg }) => msg)
 
 async function withdraw(
@@ -77,16 +78,21 @@ async function booked(id: string, reason: string): Promise<string[]> {
   return rows.map(({ debit, credit, amount }) => `${debit} > ${credit} ${amount}`).sort()
 }
 
+/** Our reference at the bank, as the partner sees it; null before the withdrawal is submitted. */
+const referenceOf = async (id: string, key = harness.key): Promise<string | null> =>
+  (await get(id, key)).paymentReference
+
 async function atTheBank(id: string): Promise<{ submissions: number; executed: number }> {
+  const reference = (await referenceOf(id)) ?? ''
   const payment = await harness.db
     .selectFrom('simulatedBankPayments')
     .select('submissions')
-    .where('reference', '=', id)
+    .where('reference', '=', reference)
     .executeTakeFirst()
   const reports = await harness.db
     .selectFrom('simulatedBankReports')
     .select('outcome')
-    .where('reference', '=', id)
+    .where('reference', '=', reference)
     .execute()
   return {
     submissions: payment?.submissions ?? 0,
@@ -100,12 +106,71 @@ test('a batch of withdrawals is one log line, and each withdrawal only a debug l
   afterHold()
   const logged: Record<string, unknown>[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) })
-  await payoutTasks(bank)['submit-withdrawals']({ ...context, log })
+  await payoutTasks([bank])['submit-withdrawals']({ ...context, log })
   const info = logged.filter(({ level }) => level === 30)
   expect(info).toEqual([
     expect.objectContaining({ msg: 'withdrawals submitted', submitted: 3, reported: 3, paid: 2, failed: 1 }),
   ])
   expect(logged.filter(({ level }) => level === 20)).toHaveLength(3)
+})
+
+describe('the payment reference', () => {
+  test('is given on submission, fits every payment scheme, and is what the bank, the partner and the event feed see', async () => {
+    const { id } = await withdraw(5_000)
+    expect(await referenceOf(id)).toBeNull()
+    afterHold()
+    await run('submit-withdrawals')
+    const reference = await referenceOf(id)
+    expect(reference).toMatch(/^OW[A-Z2-7]{14}$/)
+    expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
+    const { events } = (await harness.call('GET', `/v1/events?take=1000`)).body
+    const ofWithdrawal = events.filter((event: { data: { withdrawalId?: string } }) => event.data.withdrawalId === id)
+    expect(
+      ofWithdrawal.map(({ type, data }: { type: string; data: { paymentReference?: string } }) => [
+        type,
+        data.paymentReference,
+      ]),
+    ).toEqual([
+      ['withdrawal.held', undefined],
+      ['withdrawal.submitted', reference],
+      ['withdrawal.paid', undefined],
+    ])
+  })
+
+  test('stays the same, and so does the amount, whatever the program tries', async () => {
+    const { id } = await withdraw(5_000)
+    afterHold()
+    await run('submit-withdrawals')
+    const change = harness.ownerDb.updateTable('payouts').where('withdrawalId', '=', id)
+    await expect(change.set({ amount: 1n }).execute()).rejects.toThrow('keeps its reference')
+    await expect(change.set({ reference: 'OWAAAAAAAAAAAAAA' }).execute()).rejects.toThrow('keeps its reference')
+  })
+})
+
+test('a rail claims only withdrawals in its currencies, and is polled only about its own', async () => {
+  const euro = await withdraw(5_000, { tier: 'Silver EU', account: euAccount })
+  const pounds = await withdraw(6_603)
+  afterHold()
+  const asked: string[] = []
+  const euroBank: Rail = {
+    ...bank,
+    name: 'euro-bank',
+    currencies: ['EUR'],
+    submit: async payments => payments.map(({ reference }) => ({ reference, outcome: 'pending', reason: null })),
+    ask: async references => {
+      asked.push(...references)
+      return references.map(reference => ({ reference, outcome: 'pending', reason: null }))
+    },
+  }
+  await run('submit-withdrawals', euroBank)
+  expect([await statusOf(euro.id), await statusOf(pounds.id)]).toEqual(['submitted', 'held'])
+  await run('submit-withdrawals')
+  expect(await statusOf(pounds.id)).toBe('submitted')
+  untilAsked()
+  await run('ask-about-withdrawals', euroBank)
+  expect(asked).toEqual([await referenceOf(euro.id)])
+  await run('ask-about-withdrawals')
+  expect([await statusOf(euro.id), await statusOf(pounds.id)]).toEqual(['submitted', 'paid'])
 })
 
 describe('a withdrawal', () => {
@@ -317,9 +382,7 @@ describe('a worker that is killed', () => {
     await run('submit-withdrawals')
     untilAsked()
     const { db, now } = context
-    await db
-      .transaction()
-      .execute(tx => withdrawals.claimUnresolved(tx, { now: now(), countMax: 100, nextPollAt: backOffFrom(now()) }))
+    await db.transaction().execute(tx => withdrawals.claimUnresolved(tx, claimingAt(now())))
     await run('ask-about-withdrawals')
     expect((await atTheBank(id)).submissions).toBe(1)
     harness.clock.advance({ minutes: 5 })
@@ -506,7 +569,7 @@ describe('a faulty bank', () => {
     const mute: Rail = {
       ...bank,
       submit: async () => [],
-      ask: async () => [{ reference: id, outcome: 'pending', reason: null }],
+      ask: async references => references.map(reference => ({ reference, outcome: 'pending', reason: null })),
     }
     await run('submit-withdrawals', mute)
     const attempts = async () =>
@@ -608,43 +671,49 @@ describe('a late refund', () => {
       .set({ status: 'Closed', closedAt: harness.clock.now() })
       .where('partnerId', '=', partner.id)
       .execute()
-    await expect(run('read-rail-reports')).rejects.toThrow('they will be read again')
+    await run('read-rail-reports')
     expect((await get(id, key)).status).toBe('paid')
+    expect(await openExceptions(id)).toEqual(['refused'])
+    // The reports after it are read meanwhile.
+    const other = await withdraw(6_603)
+    afterHold()
+    await run('submit-withdrawals')
+    harness.clock.advance({ minutes: 5 })
+    await run('read-rail-reports')
+    expect(await statusOf(other.id)).toBe('paid')
     await openNext(partner.id)
     await run('read-rail-reports')
+    expect(await openExceptions(id)).toEqual([])
     expect((await get(id, key)).status).toBe('returned')
     expect(await available(memberId, key)).toBe(20_000)
   })
 })
 
+const openExceptions = async (withdrawalId: string) =>
+  (await exceptions.list(harness.db, { isOpen: true, take: 1_000 }))
+    .filter(each => each.withdrawalId === withdrawalId)
+    .map(({ kind }) => kind)
+
 // The pieces of the steps, for what happens in between.
-const claim = () =>
-  context.db
-    .transaction()
-    .execute(tx =>
-      withdrawals.submitDue(tx, { now: context.now(), countMax: 100, nextPollAt: backOffFrom(context.now()) }),
-    )
+const claim = () => context.db.transaction().execute(tx => withdrawals.submitDue(tx, claimingAt(context.now())))
 
 const submit = async (payouts: (withdrawals.Payout | undefined)[]) =>
   await bank.submit(
-    payouts.flatMap(payout =>
-      payout === undefined
-        ? []
-        : [
-            {
-              partnerId: payout.partnerId,
-              reference: payout.withdrawalId,
-              amount: payout.netAmount,
-              account: payout.account,
-            },
-          ],
-    ),
+    payouts.flatMap(payout => (payout === undefined ? [] : [{ ...payout, amount: payout.netAmount }])),
     AbortSignal.timeout(1_000),
   )
 
 let railsMade = 0
 // Through the step that reads reports, from a rail that has only these.
-async function record(reports: Report[]): Promise<void> {
+async function record(given: Report[]): Promise<void> {
+  const reports = await Promise.all(
+    given.map(async each => ({
+      ...each,
+      reference: each.reference.startsWith('w_')
+        ? ((await referenceOf(each.reference)) ?? each.reference)
+        : each.reference,
+    })),
+  )
   const name = `rail-${++railsMade}`
   await run('read-rail-reports', {
     ...bank,

@@ -1,5 +1,5 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
-import type { Money } from '../money.ts'
+import type { Currency, Money } from '../money.ts'
 import type { TaskContext } from '../tasks.ts'
 
 /**
@@ -10,10 +10,21 @@ import type { TaskContext } from '../tasks.ts'
  * assumed.
  */
 export type Rail = {
-  /** The key of its cursor in the reports; never reuse it for another rail. */
+  /** What payouts are recorded under; never reuse it for another rail. */
   readonly name: string
+  /** The key of its cursor in the reports, if that is not its name. */
+  readonly feed?: string
+  /** The only currencies that it pays. Without it, all those that no other rail pays. */
+  readonly currencies?: readonly Currency[]
+  /** Answers days later, through `reports`. Such a rail is polled once a day. */
+  readonly isSlow?: true
   /** The view of some partners, for a rail that follows their clocks. Without it, the rail keeps the real time. */
   inScope?(context: Pick<TaskContext, 'now' | 'scope'>): Rail
+  /** For a rail of files: what carries them to the bank and back. */
+  readonly files?: {
+    send(context: Omit<TaskContext, 'scope'>): Promise<void>
+    receive(context: Omit<TaskContext, 'scope'>): Promise<void>
+  }
   /** Largest number of payments per submission, and of references per poll. A file takes thousands, a request perhaps one. */
   readonly paymentsMax: number
   /** Time-out of a call, at most 25 s. A rail aborts a call when its `signal` fires. */
@@ -46,10 +57,8 @@ export type Rail = {
 export type Payment = {
   /** On whose behalf it is made. */
   partnerId: string
-  /**
-   * Our end-to-end reference: the withdrawal's id, 28 characters of [0-9a-z_]. ISO 20022 has room for 35; a rail with
-   * less (Bacs: 18) keeps its own unambiguous short form.
-   */
+  withdrawalId: string
+  /** Our end-to-end reference: `OW` and 14 characters of [A-Z2-7]. */
   reference: string
   amount: Money
   account: BankAccount

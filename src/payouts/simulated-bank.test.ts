@@ -4,6 +4,7 @@ import { startHarness } from '../../test/harness.ts'
 import { type RailUnderTest, railConformance } from '../../test/rail-conformance.ts'
 import { check } from '../bank-accounts/rules.ts'
 import { sql } from '../database/database.ts'
+import { randomBase32 } from './payouts.ts'
 import { within } from './rail.ts'
 import { addFault, behaviourFor, instruct, simulatedBank } from './simulated-bank.ts'
 
@@ -27,7 +28,8 @@ railConformance('simulated-bank', async (): Promise<RailUnderTest> => {
     rail: simulatedBank({ db, now: clock.now }),
     payment: destiny => ({
       partnerId: partner.id,
-      reference: `w_${randomBytes(13).toString('hex')}`,
+      withdrawalId: `w_${randomBytes(13).toString('hex')}`,
+      reference: `OW${randomBase32(14)}`,
       amount: { amount: amounts[destiny], currency: 'GBP' },
       account: goodAccount,
     }),
@@ -74,20 +76,21 @@ test('a payment that is instructed while the bank is receiving it is treated as 
   const { db, clock, partner, stop } = await startHarness()
   try {
     const partnerId = partner.id
-    const reference = `w_${randomBytes(13).toString('hex')}`
+    const withdrawalId = `w_${randomBytes(13).toString('hex')}`
+    const reference = `OW${randomBase32(14)}`
     const bank = simulatedBank({ db, now: clock.now })
     await db.transaction().execute(tx => addFault(tx, { partnerId, fault: 'late', count: 1 }))
     let submitting: ReturnType<typeof bank.submit> | undefined
     await db.transaction().execute(async tx => {
       await sql`select from simulated_bank_faults where partner_id = ${partnerId} for update`.execute(tx)
-      const payment = { partnerId, reference, amount: goodAmount, account: goodAccount }
+      const payment = { partnerId, withdrawalId, reference, amount: goodAmount, account: goodAccount }
       submitting = bank.submit([payment], new AbortController().signal)
       for (;;) {
         const { rows } = await sql`
           select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(db)
         if (rows.length > 0) break
       }
-      const instruction = { partnerId, reference, now: clock.now(), outcome: 'hold', reason: null } as const
+      const instruction = { partnerId, withdrawalId, now: clock.now(), outcome: 'hold', reason: null } as const
       await db.transaction().execute(other => instruct(other, instruction))
     })
     await submitting

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { BankAccount } from '../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import type { Currency } from '../money.ts'
 import { inScope, partnerOf, type Scope } from '../tasks.ts'
 import type { Clock } from '../time.ts'
 import { copyCursor } from './payouts.ts'
@@ -106,25 +107,30 @@ const bankName = 'simulated-bank'
  * The bank of the sandbox. It stands for an external system, so it keeps its own books, outside our transactions. Certain
  * accounts and amounts make it fail on purpose, and a partner can instruct it. It keeps each partner's time.
  * @param callMsMax time-out of a call
+ * @param currencies the only ones that it pays; all if undefined
  */
 export function simulatedBank({
   db,
   now,
   callMsMax = 2_000,
+  currencies,
   scope = 'all',
 }: {
   db: Reader
   now: Clock
   callMsMax?: number
+  currencies?: readonly Currency[] | undefined
   scope?: Scope
 }): Rail {
   const partnerId = partnerOf(scope)
   return {
-    name: partnerId === undefined ? bankName : feedOf(partnerId),
+    name: bankName,
+    ...(partnerId === undefined ? {} : { feed: feedOf(partnerId) }),
+    ...(currencies === undefined ? {} : { currencies }),
     paymentsMax: 100,
     callMsMax,
 
-    inScope: context => simulatedBank({ db, callMsMax, now: context.now, scope: context.scope ?? 'all' }),
+    inScope: context => simulatedBank({ db, callMsMax, currencies, now: context.now, scope: context.scope ?? 'all' }),
 
     async submit(payments, signal) {
       const received: Received[] = []
@@ -177,22 +183,30 @@ export async function startFeed(tx: Tx, { partnerId, now }: { partnerId: string;
  */
 export async function instruct(
   tx: Tx,
-  { partnerId, reference, now, ...instruction }: { partnerId: string; reference: string; now: Date } & Instruction,
+  {
+    partnerId,
+    withdrawalId,
+    now,
+    ...instruction
+  }: { partnerId: string; withdrawalId: string; now: Date } & Instruction,
 ): Promise<void> {
   const { outcome, reason } = instruction
   await sql`
-    insert into simulated_bank_instructions (partner_id, reference, outcome, reason)
-    values (${partnerId}, ${reference}, ${outcome}, ${reason})
-        on conflict (partner_id, reference) do update set outcome = excluded.outcome, reason = excluded.reason`.execute(
+    insert into simulated_bank_instructions (partner_id, withdrawal_id, outcome, reason)
+    values (${partnerId}, ${withdrawalId}, ${outcome}, ${reason})
+        on conflict (partner_id, withdrawal_id) do update set outcome = excluded.outcome, reason = excluded.reason`.execute(
     tx,
   )
-  const { rows } = await sql<{ hasPaid: boolean }>`
-    select exists (select from simulated_bank_reports r
+  const { rows } = await sql<{ reference: string; hasPaid: boolean }>`
+    select p.reference, exists (select from simulated_bank_reports r
                     where r.reference = p.reference and r.outcome = 'paid' and r.reported_at <= ${now}) as has_paid
-      from simulated_bank_payments p where p.partner_id = ${partnerId} and p.reference = ${reference}
-       for update`.execute(tx)
+      from payouts o
+      join simulated_bank_payments p on p.reference = o.reference
+     where o.partner_id = ${partnerId} and o.withdrawal_id = ${withdrawalId}
+       for update of p`.execute(tx)
   const [received] = rows
   if (received === undefined) return
+  const { reference } = received
   await sql`
     delete from simulated_bank_reports where reference = ${reference} and reported_at > ${now}`.execute(tx)
   const script = instructed(instruction).filter(step => step.outcome !== 'paid' || !received.hasPaid)
@@ -245,10 +259,11 @@ async function planAll(db: Reader, payments: Payment[]): Promise<{ payment: Paym
     select asked.reference, p.behaviour, i.outcome, i.reason,
            exists (select from simulated_bank_faults f
                     where f.partner_id = asked.partner_id and f.remaining > 0) as may_fail
-      from unnest(${payments.map(({ partnerId }) => partnerId)}::text[], ${references}::text[])
-             as asked (partner_id, reference)
+      from unnest(${payments.map(({ partnerId }) => partnerId)}::text[],
+                  ${payments.map(({ withdrawalId }) => withdrawalId)}::text[], ${references}::text[])
+             as asked (partner_id, withdrawal_id, reference)
       left join simulated_bank_payments p on p.reference = asked.reference
-      left join simulated_bank_instructions i on i.partner_id = asked.partner_id and i.reference = asked.reference`.execute(
+      left join simulated_bank_instructions i on i.partner_id = asked.partner_id and i.withdrawal_id = asked.withdrawal_id`.execute(
     db,
   )
   const known = new Map(rows.map(row => [row.reference, row]))
@@ -286,7 +301,7 @@ type Received = { behaviour: Plan['behaviour']; submissions: number }
 // One statement, so that every received payment has its reports. It reads the instruction again, since one may have come after the
 // plan was made.
 async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Promise<Received> {
-  const { partnerId, reference, amount } = payment
+  const { partnerId, withdrawalId, reference, amount } = payment
   const { behaviour } = plan
   const script = plan.script.map(({ afterMs, outcome, reason, isStray }) => ({
     reference: isStray ? `unknown-${reference}` : reference,
@@ -298,7 +313,7 @@ async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Pro
   const effectiveSubmission = behaviour === 'lost' ? 2 : 1
   const { rows } = await sql<Received>`
     with instruction as (
-      select outcome, reason from simulated_bank_instructions where partner_id = ${partnerId} and reference = ${reference}
+      select outcome, reason from simulated_bank_instructions where partner_id = ${partnerId} and withdrawal_id = ${withdrawalId}
     ), received as (
       insert into simulated_bank_payments as p (partner_id, reference, behaviour, amount, currency, received_at)
       select ${partnerId}, ${reference},

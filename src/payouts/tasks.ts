@@ -1,7 +1,11 @@
+import type { Tx } from '../database/database.ts'
+import { outageOutcome } from '../database/errors.ts'
+import { Problem } from '../errors.ts'
 import type { TaskContext, Tasks } from '../tasks.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
-import { cursorOf, setCursor } from './payouts.ts'
-import { type Payment, type Rail, type Report, within } from './rail.ts'
+import * as exceptions from './exceptions.ts'
+import { create, cursorOf, findByReference, setCursor } from './payouts.ts'
+import { type Rail, type Report, within } from './rail.ts'
 import { backOffFrom } from './rules.ts'
 
 // Per run of a task; the rest is left to the next run, so that a stopping worker does not wait long.
@@ -11,9 +15,9 @@ const reportsMax = 500
 /**
  * The tasks that submit withdrawals to the bank and read its reports. Withdrawals whose outcome a call did not give are
  * polled later.
- * @param rail null if there is none: withdrawals stay held and can be cancelled
+ * @param rails at most one for each currency; without one, withdrawals stay held and can be cancelled
  */
-export function payoutTasks(rail: Rail | null) {
+export function payoutTasks(rails: readonly Rail[]) {
   return {
     // Safe to run twice: a withdrawal is claimed once, and its reference makes repeated submissions one payment.
     async 'submit-withdrawals'(context) {
@@ -27,24 +31,59 @@ export function payoutTasks(rail: Rail | null) {
     async 'read-rail-reports'(context) {
       await inTurns(context, readSomeReports)
     },
+    // Safe to run twice: a batch always gives the same file, which is delivered once.
+    async 'send-payout-batches'(context) {
+      await inTurns(context, async (_, rail) => {
+        await rail.files?.send(context)
+        return false
+      })
+    },
+    // Safe to run twice: a file is recognised by its checksum, and each of its records counts once.
+    async 'read-bank-files'(context) {
+      await inTurns(context, async (_, rail) => {
+        await rail.files?.receive(context)
+        return false
+      })
+    },
   } satisfies Partial<Tasks>
 
   async function inTurns(
     context: TaskContext,
     turn: (context: TaskContext, rail: Rail) => Promise<boolean>,
   ): Promise<void> {
-    if (rail === null) return
-    const { scope = 'all' } = context
-    const scoped = (scope === 'all' ? undefined : rail.inScope?.(context)) ?? rail
-    for (let count = 0; count < turnsMax; count++) if (!(await turn(context, scoped))) return
+    const failures: unknown[] = []
+    for (const rail of rails) {
+      // One rail's failure must not keep the others' work undone.
+      await turnsOf(rail, context, turn).catch(error => failures.push(error))
+    }
+    if (failures.length > 0) throw failures[0]
   }
+}
+
+async function turnsOf(
+  rail: Rail,
+  context: TaskContext,
+  turn: (context: TaskContext, rail: Rail) => Promise<boolean>,
+): Promise<void> {
+  const { scope = 'all' } = context
+  const scoped = (scope === 'all' ? undefined : rail.inScope?.(context)) ?? rail
+  for (let count = 0; count < turnsMax; count++) if (!(await turn(context, scoped))) return
+}
+
+function claimingFor(rail: Rail, { scope }: TaskContext, now: Date) {
+  return { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now, rail), scope }
 }
 
 // Claim and commit, call, record and commit. If the worker is killed in between, the withdrawals are polled later.
 async function submitSome(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db } = context
   const now = context.now()
-  const claiming = { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now), scope: context.scope }
+  const claiming = {
+    ...claimingFor(rail, context, now),
+    currencies: rail.currencies,
+    nameForBank: (tx: Tx, claimed: Omit<withdrawals.Payout, 'reference'>[]) =>
+      create(tx, { rail: rail.name, claimed, now }),
+  }
   const payouts = await db.transaction().execute(tx => withdrawals.submitDue(tx, claiming))
   if (payouts.length === 0) return false
   const hasAnswered = await submit(context, rail, payouts)
@@ -54,7 +93,7 @@ async function submitSome(context: TaskContext, rail: Rail): Promise<boolean> {
 async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db, log } = context
   const now = context.now()
-  const claiming = { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now), scope: context.scope }
+  const claiming = { ...claimingFor(rail, context, now), rail: rail.name }
   const payouts = await db.transaction().execute(tx => withdrawals.claimUnresolved(tx, claiming))
   if (payouts.length === 0) return false
   for (const { partnerId, withdrawalId, attempts } of payouts.filter(
@@ -65,12 +104,12 @@ async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> 
       'the bank has given no final report about a withdrawal; it is polled every hour',
     )
   }
-  const references = payouts.map(({ withdrawalId }) => withdrawalId)
+  const references = payouts.map(({ reference }) => reference)
   const reports = await call(context, rail, 'ask', signal => rail.ask(references, signal))
   // If the bank is down, stop until the next run: going on would only use up polls and delay a stopping worker.
   if (reports === null) return false
   const unknown = new Set(reports.filter(({ outcome }) => outcome === 'unknown').map(({ reference }) => reference))
-  const lost = payouts.filter(({ withdrawalId }) => unknown.has(withdrawalId))
+  const lost = payouts.filter(({ reference }) => unknown.has(reference))
   // Resubmit unknown payments first: a report that cannot be recorded must not delay them.
   const hasAnswered = lost.length === 0 || (await submit(context, rail, lost))
   await record(context, rail, reports)
@@ -79,12 +118,7 @@ async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> 
 
 // Returns whether the bank answered.
 async function submit(context: TaskContext, rail: Rail, payouts: withdrawals.Payout[]): Promise<boolean> {
-  const payments: Payment[] = payouts.map(({ partnerId, withdrawalId, netAmount: amount, account }) => ({
-    partnerId,
-    reference: withdrawalId,
-    amount,
-    account,
-  }))
+  const payments = payouts.map(({ netAmount: amount, ...payout }) => ({ ...payout, amount }))
   const reports = await call(context, rail, 'submit', signal => rail.submit(payments, signal))
   if (reports === null) return false
   await record(context, rail, reports, { submitted: payments.length, reported: reports.length })
@@ -93,12 +127,14 @@ async function submit(context: TaskContext, rail: Rail, payouts: withdrawals.Pay
 
 async function readSomeReports(context: TaskContext, rail: Rail): Promise<boolean> {
   const { db, now } = context
-  const after = await cursorOf(db, rail)
+  const feed = rail.feed ?? rail.name
+  const after = await cursorOf(db, feed)
   const read = await within(rail.callMsMax, signal => rail.reports(after, reportsMax, signal))
   await record(context, rail, read.reports)
+  await retryRefused(context, rail)
   const { cursor } = read
   if (cursor === null || cursor === after) return false
-  await db.transaction().execute(tx => setCursor(tx, { rail: rail.name, cursor, now: now() }))
+  await db.transaction().execute(tx => setCursor(tx, { rail: feed, cursor, now: now() }))
   return read.reports.length === reportsMax
 }
 
@@ -133,8 +169,10 @@ async function record(
       const to = await recordOne(context, rail, report)
       if (to !== undefined) changes[to] = (changes[to] ?? 0) + 1
     } catch (error) {
-      failures.push(error)
       log.error({ err: error, rail: rail.name, reference: report.reference }, 'a report was not recorded')
+      // Without the database, it is read again. Otherwise it must not keep back the reports after it.
+      if (outageOutcome(error) === undefined) await setAside(context, rail, report, error)
+      else failures.push(error)
     }
   }
   if (submission !== undefined) log.info({ rail: rail.name, ...submission, ...changes }, 'withdrawals submitted')
@@ -143,20 +181,64 @@ async function record(
     throw new AggregateError(failures, `${failures.length} reports were not recorded; they will be read again`)
 }
 
+/** Opens an exception for a report that cannot be recorded now; it is tried again with every reading. */
+async function setAside({ db, now }: TaskContext, rail: Rail, report: Report, error: unknown): Promise<void> {
+  const { reference, outcome, reason: reasonCode } = report
+  if (outcome === 'pending' || outcome === 'unknown') return
+  const payout = await findByReference(db, reference)
+  const why = error instanceof Problem ? error.message : 'See the log of the worker'
+  const reason = `The report could not be recorded and is tried again: ${why}`
+  const fingerprint = `refused ${reference} ${outcome}`
+  const opened = {
+    rail: rail.name,
+    kind: 'refused',
+    fingerprint,
+    reason,
+    reference,
+    outcome,
+    reasonCode,
+    payout,
+  } as const
+  await db.transaction().execute(tx => exceptions.open(tx, [opened], now()))
+}
+
+async function retryRefused(context: TaskContext, rail: Rail): Promise<void> {
+  const { db, now } = context
+  for (const { id, reasonCode: reason, ...report } of await exceptions.listRefused(db, {
+    rail: rail.name,
+    countMax: reportsMax,
+    scope: context.scope,
+  })) {
+    try {
+      await recordOne(context, rail, { ...report, reason })
+    } catch (error) {
+      if (outageOutcome(error) !== undefined) throw error
+      continue
+    }
+    await db.transaction().execute(tx => exceptions.closeApplied(tx, { id, now: now() }))
+  }
+}
+
 /** @returns the status that the report has changed a withdrawal to */
 async function recordOne(
   { db, log, now }: TaskContext,
   rail: Rail,
   report: Report,
 ): Promise<withdrawals.ReportEffect['to'] | undefined> {
-  const { reference: withdrawalId, outcome, reason } = report
+  const { reference, outcome, reason } = report
   if (outcome === 'pending' || outcome === 'unknown') return undefined
-  const found = await withdrawals.findByReference(db, withdrawalId)
+  const openException = async (kind: exceptions.ExceptionKind, why: string, payout?: typeof found) => {
+    const fingerprint = `${kind} ${reference} ${outcome}`
+    const opened = { rail: rail.name, kind, fingerprint, reason: why, reference, outcome, payout }
+    await db.transaction().execute(tx => exceptions.open(tx, [opened], now()))
+  }
+  const found = await findByReference(db, reference)
   if (found === undefined) {
-    log.error({ rail: rail.name, reference: withdrawalId, outcome }, 'the bank reports a payment that is not ours')
+    log.error({ rail: rail.name, reference, outcome }, 'the bank reports a payment that is not ours')
+    await openException('unmatched', `The bank reports a payment as ${outcome} that is not ours`)
     return undefined
   }
-  const { partnerId } = found
+  const { partnerId, withdrawalId } = found
   const { result, from, to } = await db
     .transaction()
     .execute(tx => withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason, now: now() }))
@@ -165,6 +247,11 @@ async function recordOne(
     log.error(
       { rail: rail.name, partnerId, withdrawalId, status: from, outcome },
       'the bank contradicts an earlier report about a withdrawal; nothing was changed',
+    )
+    await openException(
+      'contradiction',
+      `The bank reports the payment as ${outcome}, but the withdrawal is ${from}`,
+      found,
     )
   }
   return result === 'changed' ? to : undefined

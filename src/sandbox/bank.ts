@@ -62,7 +62,7 @@ export async function instructBank(
     throw problem('Conflict', `The withdrawal is ${status}; only one that is ${possible} can be told to ${name}`)
   }
   const why = tells === 'failed' || tells === 'returned' ? inWords(reason ?? defaultReasons[tells]) : null
-  await instruct(tx, { partnerId, reference: withdrawalId, outcome: tells, reason: why, now })
+  await instruct(tx, { partnerId, withdrawalId, outcome: tells, reason: why, now })
   if (name !== 'hold') await withdrawals.hasten(tx, { partnerId, withdrawalId, now })
 }
 

@@ -44,7 +44,7 @@ const withdrawalOf = async (id: string, key: string) =>
 const later = (ms: number) => new Date(harness.clock.now().getTime() + ms).toISOString()
 
 /** The tasks of the worker, as it runs them for partners that share real time. */
-const work = () => ({ ...internalTasks, ...payoutTasks(simulatedBank({ db: harness.db, now: harness.clock.now })) })
+const work = () => ({ ...internalTasks, ...payoutTasks([simulatedBank({ db: harness.db, now: harness.clock.now })]) })
 
 test('a clock that was never moved shows real time', async () => {
   const { status, body } = await harness.call('GET', '/v1/sandbox/clock', { key: harness.other.key })

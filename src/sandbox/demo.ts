@@ -10,6 +10,7 @@ import { createPartner, defaultSettings, listPartners, type Partner } from '../p
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { cycleOf } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
+import { create as createPayouts } from '../payouts/payouts.ts'
 import { backOffFrom } from '../payouts/rules.ts'
 import { simulatedBank } from '../payouts/simulated-bank.ts'
 import type { TierTerms } from '../tiers/rules.ts'
@@ -291,17 +292,16 @@ async function payOut(tx: Tx, { partnerId, now }: { partnerId: string; now: Date
     countMax: bank.paymentsMax,
     nextPollAt: backOffFrom(now),
     scope: { only: partnerId },
+    nameForBank: async (claimTx, claimed) => await createPayouts(claimTx, { rail: bank.name, claimed, now }),
   })
-  const payments = payouts.map(({ withdrawalId, netAmount: amount, account }) => ({
-    partnerId,
-    reference: withdrawalId,
-    amount,
-    account,
-  }))
+  const payments = payouts.map(({ netAmount: amount, ...payout }) => ({ ...payout, amount }))
+  const withdrawalIds = new Map(payouts.map(({ reference, withdrawalId }) => [reference, withdrawalId]))
   const reports = await bank.submit(payments, AbortSignal.timeout(bank.callMsMax))
   for (const { reference, outcome, reason } of reports) {
     assert(outcome === 'paid', `The demo's ${reference} is ${outcome}`)
-    await applyBankReport(tx, { partnerId, withdrawalId: reference, outcome, reason, now })
+    const withdrawalId = withdrawalIds.get(reference)
+    assert(withdrawalId !== undefined)
+    await applyBankReport(tx, { partnerId, withdrawalId, outcome, reason, now })
   }
 }
 

@@ -230,7 +230,7 @@ export function sandboxRoutes(app: App, { db, withCopying, log, now }: ApiContex
           lines,
           now,
         })
-        const { available } = await readBalance(tx, { partner, memberId, hasRail: true, now })
+        const { available } = await readBalance(tx, { partner, memberId, hasRail: () => true, now })
         const details = { status, payCycleId, lineCount: 1, totals: [body.amount] }
         return {
           status: 201,

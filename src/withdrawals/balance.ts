@@ -5,7 +5,7 @@ import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
 import type { Tier } from '../tiers/rules.ts'
-import { readFacts } from './facts.ts'
+import { type HasRail, readFacts } from './facts.ts'
 import { suspensionReason } from './rules.ts'
 
 /** The amount that a member can withdraw in the open pay cycle, and its limits. */
@@ -21,7 +21,7 @@ export type Balance = {
 /** @throws Problem `MemberNotFound`, or `UnprocessableEntity` if no cycle is open */
 export async function readBalance(
   db: Reader,
-  { partner, memberId, hasRail, now }: { partner: { id: string }; memberId: string; hasRail: boolean; now: Date },
+  { partner, memberId, hasRail, now }: { partner: { id: string }; memberId: string; hasRail: HasRail; now: Date },
 ): Promise<Balance> {
   const [asked] = await readFacts(db, [{ partnerId: partner.id, memberId, now }], { hasRail })
   assert(asked !== undefined)

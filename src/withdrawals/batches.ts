@@ -3,6 +3,7 @@ import type { BatchDb, Db } from '../database/database.ts'
 import type { Replay } from '../idempotency/idempotency.ts'
 import type { Lanes } from '../lanes.ts'
 import { type Completed, type Completion, completeAll } from './completions.ts'
+import type { HasRail } from './facts.ts'
 import * as intents from './intents.ts'
 import type { Intent } from './rules.ts'
 import { SubmissionSchedule } from './submission-schedule.ts'
@@ -20,7 +21,7 @@ export function withdrawalBatches({
 }: {
   db: Db
   batchDb: BatchDb
-  hasRail: boolean
+  hasRail: HasRail
   lanes?: Lanes
 }) {
   const dbFor = ({ waits }: { waits: boolean }) => (waits ? db : batchDb)

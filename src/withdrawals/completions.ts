@@ -11,7 +11,7 @@ import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { transfersOnEntering } from './bookings.ts'
-import { readFacts } from './facts.ts'
+import { type HasRail, readFacts } from './facts.ts'
 import * as intents from './intents.ts'
 import { type Accepted, decideCompletions, type Intent } from './rules.ts'
 import { type ScheduledSubmission, SubmissionSchedule, scheduleSubmissions } from './submission-schedule.ts'
@@ -40,7 +40,7 @@ export type Completed = { withdrawalId: string; details?: Details }
 export async function complete(tx: Tx, command: Omit<Completion, 'claim'>): Promise<Completed> {
   const { outcomes } = await completeAll(tx, [command], {
     waits: true,
-    hasRail: true,
+    hasRail: () => true,
     schedule: new SubmissionSchedule(),
   })
   const [completed] = outcomes
@@ -64,7 +64,7 @@ export async function complete(tx: Tx, command: Omit<Completion, 'claim'>): Prom
 export async function completeAll(
   tx: Tx,
   commands: Completion[],
-  { waits, hasRail, schedule }: { waits: boolean; hasRail: boolean; schedule: SubmissionSchedule },
+  { waits, hasRail, schedule }: { waits: boolean; hasRail: HasRail; schedule: SubmissionSchedule },
 ): Promise<{ outcomes: Outcome<Completed | idempotency.Replay>[]; scheduled: ScheduledSubmission[] }> {
   const asked = commands.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
   const held = await intents.lockAll(tx, asked, { waits })
@@ -131,6 +131,7 @@ function detailsOf({ withdrawalId, command, intent, dueAt, balanceAfter }: NewWi
   return {
     ...{ id: withdrawalId, withdrawalIntentId: intent.id, memberId, payCycleId, status: 'held', currency },
     ...{ grossAmount, netAmount, fee, account, balanceAfter, dueAt, createdAt: command.now },
+    ...{ reference: null, expectedAt: null },
     timeline: [{ status: 'held', at: command.now, reason: null }],
   }
 }
@@ -146,7 +147,7 @@ type NewWithdrawal = Completed & Accepted & { command: Completion; intent: Inten
 async function decideAll(
   tx: Tx,
   firsts: Map<Intent, Completion>,
-  { hasRail }: { hasRail: boolean },
+  { hasRail }: { hasRail: HasRail },
 ): Promise<Map<string, NewWithdrawal | Problem>> {
   const pending = [...firsts]
     .filter(([intent]) => intent.status !== 'completed')

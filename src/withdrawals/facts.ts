@@ -3,6 +3,7 @@ import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import * as ledger from '../ledger/ledger.ts'
+import type { Currency } from '../money.ts'
 import type { Tier } from '../tiers/rules.ts'
 import { standingStatuses } from './lifecycle.ts'
 import type { Facts, MemberFacts } from './rules.ts'
@@ -23,18 +24,20 @@ type Row = AccountColumns &
     available: bigint
   }
 
+/** Whether a bank that pays this currency is connected, by the settings of this process. */
+export type HasRail = (currency: Currency) => boolean
+
 /**
  * Reads everything that decides withdrawals: one statement for all commands, and one more each for floats with a floor and
  * for tiers with limited numbers. A command that needs neither would pay half as much again for preparing to read them.
  *
  * A member's lock, if the caller holds it, keeps their figures the same between the statements.
- * @param hasRail by the settings of this process
  * @returns the facts of each command, in order
  */
 export async function readFacts<A extends Asked>(
   db: Reader,
   asked: A[],
-  { hasRail }: { hasRail: boolean },
+  { hasRail }: { hasRail: HasRail },
 ): Promise<(A & { facts: Facts })[]> {
   const { rows } = await cachedSql<Row>`
     select a.place::integer, p.paused, l.floor, l.low_since is not null as is_alerted,
@@ -67,7 +70,12 @@ export async function readFacts<A extends Asked>(
   ])
   return asked.map(each => {
     const row = rowOf(each)
-    return { ...each, facts: toFacts(row, { hasRail, free: free.get(floatOf(each, row)), count: counts.get(each) }) }
+    // Without a member there is no currency, and that refusal comes first.
+    const canPay = row.memberId === null || hasRail(row.currency)
+    return {
+      ...each,
+      facts: toFacts(row, { hasRail: canPay, free: free.get(floatOf(each, row)), count: counts.get(each) }),
+    }
   })
 }
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { claimingAt } from '../../test/claims.ts'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { sql } from '../database/database.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
-import { backOffFrom } from '../payouts/rules.ts'
 import { countUnfinished, find, findEligibility, list } from './inspection.ts'
 import * as withdrawals from './withdrawals.ts'
 
@@ -35,22 +35,14 @@ test('a withdrawal is stuck when its step is five minutes overdue or polling the
   expect((await countUnfinished(harness.db, harness.clock.now())).held).toMatchObject({ count: 1, stuck: 1 })
 
   const now = harness.clock.now()
-  await harness.db
-    .transaction()
-    .execute(tx => withdrawals.submitDue(tx, { now, countMax: 10, nextPollAt: backOffFrom(now) }))
+  await harness.db.transaction().execute(tx => withdrawals.submitDue(tx, claimingAt(now)))
   expect(await stuck()).toEqual([])
   expect((await countUnfinished(harness.db, now)).submitted).toMatchObject({ count: 1, stuck: 0 })
   harness.clock.advance({ minutes: 15 })
   expect(await stuck()).toEqual([[withdrawalId, 'no worker polls the bank']])
   for (let round = 0; round < 8; round++) {
     harness.clock.advance({ minutes: 60 })
-    await harness.db.transaction().execute(tx =>
-      withdrawals.claimUnresolved(tx, {
-        now: harness.clock.now(),
-        countMax: 10,
-        nextPollAt: backOffFrom(harness.clock.now()),
-      }),
-    )
+    await harness.db.transaction().execute(tx => withdrawals.claimUnresolved(tx, claimingAt(harness.clock.now())))
   }
   expect(await stuck()).toEqual([[withdrawalId, 'the bank gives no final report']])
 
@@ -76,7 +68,7 @@ test('the reasons against a member’s withdrawal come from the rules that decid
   const { memberId } = await withdraw()
   const partnerId = harness.partner.id
   const eligibility = (hasRail = true) =>
-    findEligibility(harness.db, { partnerId, memberId, hasRail, now: harness.clock.now() })
+    findEligibility(harness.db, { partnerId, memberId, hasRail: () => hasRail, now: harness.clock.now() })
   expect(await eligibility()).toMatchObject({ available: 7_000n, refusal: null })
   expect(await eligibility(false)).toMatchObject({ refusal: expect.stringContaining('no bank is connected') })
   await harness.db.transaction().execute(tx => pausePartner(tx, partnerId))

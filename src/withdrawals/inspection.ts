@@ -1,7 +1,7 @@
 import { type Reader, sql } from '../database/database.ts'
 import { Problem } from '../errors.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
-import { readFacts } from './facts.ts'
+import { type HasRail, readFacts } from './facts.ts'
 import { type UnfinishedStatus, unfinishedStatuses, type WithdrawalStatus } from './lifecycle.ts'
 import { decideIntent, type MemberFacts } from './rules.ts'
 import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
@@ -91,7 +91,7 @@ export type WithdrawalEligibility = {
 /** Decides an intent for the lowest amount. Undefined if there is no such member. */
 export async function findEligibility(
   db: Reader,
-  { partnerId, memberId, hasRail, now }: { partnerId: string; memberId: string; hasRail: boolean; now: Date },
+  { partnerId, memberId, hasRail, now }: { partnerId: string; memberId: string; hasRail: HasRail; now: Date },
 ): Promise<WithdrawalEligibility | undefined> {
   const [asked] = await readFacts(db, [{ partnerId, memberId, now }], { hasRail })
   const member = asked?.facts.member

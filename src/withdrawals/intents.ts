@@ -11,7 +11,7 @@ import { lockOfMembers } from '../members/locks.ts'
 import { type Money, toWire } from '../money.ts'
 import { inScope, type Scope } from '../tasks.ts'
 import { addMinutes } from '../time.ts'
-import { readFacts } from './facts.ts'
+import { type HasRail, readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
 
 /** A command to create an intent. With `claim`, its answer is recorded under the request's idempotency key. */
@@ -28,7 +28,7 @@ export type NewIntent = {
  * @throws Problem the first refusal of the table of errors
  */
 export async function create(tx: Tx, command: Omit<NewIntent, 'claim'>): Promise<Intent> {
-  const [intent] = await createAll(tx, [command], { hasRail: true })
+  const [intent] = await createAll(tx, [command], { hasRail: () => true })
   if (intent instanceof Problem) throw intent
   assert(intent !== undefined && !(intent instanceof idempotency.Replay))
   return intent
@@ -42,7 +42,7 @@ export async function create(tx: Tx, command: Omit<NewIntent, 'claim'>): Promise
 export async function createAll(
   db: Reader,
   commands: NewIntent[],
-  { hasRail }: { hasRail: boolean },
+  { hasRail }: { hasRail: HasRail },
 ): Promise<(Intent | idempotency.Replay | Problem)[]> {
   const known = await idempotency.findAll(
     db,

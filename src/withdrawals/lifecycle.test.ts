@@ -95,7 +95,16 @@ test('the money returns to the member when a withdrawal fails, is returned or is
 test('a sandbox expects the money at the end of the hold; without an estimate from the bank none is promised', () => {
   const dueAt = new Date('2026-03-10T09:00:30Z')
   for (const status of statuses) {
-    expect(expectedAt({ status, dueAt }, { mode: 'sandbox' })).toEqual(status === 'held' ? dueAt : null)
-    expect(expectedAt({ status, dueAt }, { mode: 'live' })).toBeNull()
+    const withdrawal = { status, dueAt, expectedAt: null }
+    expect(expectedAt(withdrawal, { isSimulated: true })).toEqual(status === 'held' ? dueAt : null)
+    expect(expectedAt(withdrawal, { isSimulated: false })).toBeNull()
+  }
+})
+
+test('a rail with a calendar says when the money is expected, until it is known that it will not arrive', () => {
+  const byRail = new Date('2026-03-11T22:59:59.999Z')
+  for (const status of statuses) {
+    const said = expectedAt({ status, dueAt: null, expectedAt: byRail }, { isSimulated: false })
+    expect(said).toEqual(status === 'submitted' || status === 'paid' ? byRail : null)
   }
 })

@@ -59,15 +59,18 @@ export function transitionsFor(status: WithdrawalStatus, outcome: Outcome): With
 }
 
 /**
- * When the money is expected in the member's account; null if unknown, or if none is expected. Only the simulated bank
- * is predictable: it pays as soon as a withdrawal is submitted, at the end of its hold.
+ * When the money is expected in the member's account; null if unknown, or if none is expected. A rail with a calendar knows
+ * it once the withdrawal is submitted. The simulated bank pays as soon as a withdrawal is submitted, at the end of its hold.
  * @param dueAt when the next step with the bank is due
+ * @param byRail what the rail says
+ * @param isSimulated the simulated bank pays this currency
  */
 export function expectedAt(
-  { status, dueAt }: { status: WithdrawalStatus; dueAt: Date | null },
-  { mode }: { mode: 'sandbox' | 'live' },
+  { status, dueAt, expectedAt: byRail }: { status: WithdrawalStatus; dueAt: Date | null; expectedAt: Date | null },
+  { isSimulated }: { isSimulated: boolean },
 ): Date | null {
-  return status === 'held' && mode === 'sandbox' ? dueAt : null
+  if (status === 'held') return isSimulated ? dueAt : null
+  return status === 'submitted' || status === 'paid' ? byRail : null
 }
 
 /** Whether the member gets the money back on entering a state. */

@@ -43,6 +43,8 @@ describe('a caller that prefers the representation gets', () => {
       timeline: [{ status: 'held', at: '2026-03-10T09:00:00.000Z', reason: null }],
       // The end of the hold.
       expectedAt: '2026-03-10T09:00:30.000Z',
+      // It has not been submitted yet.
+      paymentReference: null,
     })
   })
 

@@ -8,7 +8,7 @@ import type { ApiContext, App } from '../http/server.ts'
 import { read, readPrepared, withBatchIdempotency, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
-import { fromWire, toWire } from '../money.ts'
+import { type Currency, fromWire, toWire } from '../money.ts'
 import { lowestAmount, termsToWire } from '../tiers/rules.ts'
 import { parseInstant } from '../time.ts'
 import { type Balance, readBalance } from './balance.ts'
@@ -50,8 +50,9 @@ const refusals: ProblemName[] = [
 ]
 
 export function withdrawalRoutes(app: App, context: ApiContext): void {
-  const { db, batchDb, mode, hasRail } = context
-  const batches = withdrawalBatches(context)
+  const { db, batchDb, bankOf } = context
+  const hasRail = (currency: Currency) => bankOf(currency) !== null
+  const batches = withdrawalBatches({ ...context, hasRail })
 
   app.get(
     '/v1/pay/members/:memberId/balance',
@@ -224,7 +225,7 @@ export function withdrawalRoutes(app: App, context: ApiContext): void {
         },
         answerOf: ({ withdrawalId, details }: Completed) => ({
           status: 201,
-          body: details ? detailsBody(details, { mode }) : { message: 'The withdrawal is on its way' },
+          body: details ? detailsBody(details, context) : { message: 'The withdrawal is on its way' },
           headers: {
             location: `/v1/pay/withdrawals/${withdrawalId}`,
             ...(details ? representationApplied : {}),
@@ -306,7 +307,7 @@ export function withdrawalRoutes(app: App, context: ApiContext): void {
       read(db, request, reply, async reader => {
         const { partner, params } = request
         const found = await withdrawals.find(reader, { partnerId: partner.id, withdrawalId: params.withdrawalId })
-        return { status: 200, body: detailsBody(found, { mode }) }
+        return { status: 200, body: detailsBody(found, context) }
       }),
   )
 
@@ -334,7 +335,7 @@ export function withdrawalRoutes(app: App, context: ApiContext): void {
         const { memberId, grossAmount, currency } = cancelled
         const details = { memberId, amount: toWire({ amount: grossAmount, currency }) }
         const audit = hasChanged ? ({ action: 'withdrawal.cancel', details } as const) : undefined
-        return { status: 200, body: detailsBody(cancelled, { mode }), resourceId: withdrawalId, audit }
+        return { status: 200, body: detailsBody(cancelled, context), resourceId: withdrawalId, audit }
       }),
   )
 
@@ -448,7 +449,7 @@ function itemWithStatusBody(withdrawal: withdrawals.Withdrawal & { changedAt: Da
   }
 }
 
-function detailsBody(withdrawal: withdrawals.Details, { mode }: Pick<ApiContext, 'mode'>) {
+function detailsBody(withdrawal: withdrawals.Details, { bankOf }: Pick<ApiContext, 'bankOf'>) {
   const { withdrawalIntentId, status, currency, grossAmount, account, balanceAfter, timeline } = withdrawal
   return {
     ...itemBody(withdrawal),
@@ -458,7 +459,8 @@ function detailsBody(withdrawal: withdrawals.Details, { mode }: Pick<ApiContext,
     bankAccount: { lastFour: lastFour(account) },
     balanceAfter: toWire({ amount: balanceAfter, currency }),
     timeline: timeline.map(moment => ({ ...moment, at: moment.at.toISOString() })),
-    expectedAt: expectedAt(withdrawal, { mode })?.toISOString() ?? null,
+    expectedAt: expectedAt(withdrawal, { isSimulated: bankOf(currency) === 'simulated' })?.toISOString() ?? null,
+    paymentReference: withdrawal.reference,
   }
 }
 

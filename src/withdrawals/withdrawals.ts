@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely'
 import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Cursor, isBeyond, locate, newestFirst, type Position, readingOrder } from '../database/cursor.ts'
@@ -60,6 +61,8 @@ export async function cancel(
 export type Payout = {
   partnerId: string
   withdrawalId: string
+  /** Our end-to-end reference at the bank. */
+  reference: string
   netAmount: Money
   account: BankAccount
   /** Calls to the bank about it, including the one it was claimed for. */
@@ -73,24 +76,59 @@ export type Payout = {
  */
 type Claiming = { now: Date; countMax: number; nextPollAt: (attempts: number) => Date; scope?: Scope | undefined }
 
+/** Gives claimed withdrawals their references at the bank, by withdrawal id. */
+type NameForBank = (tx: Tx, claimed: Omit<Payout, 'reference'>[]) => Promise<Map<string, string>>
+
 /**
  * Claims held withdrawals whose hold is over, oldest first, and marks them as submitted: from here on they cannot be
  * cancelled. Skips rows that another worker has locked. The caller commits, and then calls the bank.
+ * @param currencies the currencies that the bank pays; undefined for all
  */
-export async function submitDue(tx: Tx, { now, countMax, nextPollAt, scope }: Claiming): Promise<Payout[]> {
-  const due = await lockDue(tx, { status: 'held', now, countMax, scope })
+export async function submitDue(
+  tx: Tx,
+  {
+    now,
+    countMax,
+    nextPollAt,
+    scope,
+    currencies,
+    nameForBank,
+  }: Claiming & { currencies?: readonly Currency[] | undefined; nameForBank: NameForBank },
+): Promise<Payout[]> {
+  const ofRail = currencies === undefined ? sql`` : sql`and w.currency = any(${[...currencies]}::text[])`
+  const due = await lockDue(tx, { status: 'held', now, countMax, scope, ofRail })
+  if (due.length === 0) return []
   await setClaimed(tx, { due, nextPollAt })
-  for (const { partnerId, ...withdrawal } of due) {
-    await events.emit(tx, eventOf('submitted', { partnerId, withdrawal, now }))
+  const claimed = due.map(toPayout)
+  const references = await nameForBank(tx, claimed)
+  const payouts = claimed.map(payout => ({ ...payout, reference: referenceOf(payout, references) }))
+  for (const [index, { partnerId, ...withdrawal }] of due.entries()) {
+    const paymentReference = payouts[index]?.reference
+    await events.emit(tx, eventOf('submitted', { partnerId, withdrawal, paymentReference, now }))
   }
-  return due.map(toPayout)
+  return payouts
 }
 
-/** Claims submitted withdrawals that are due to be polled. The caller commits, and then polls the bank. */
-export async function claimUnresolved(tx: Tx, { now, countMax, nextPollAt, scope }: Claiming): Promise<Payout[]> {
-  const due = await lockDue(tx, { status: 'submitted', now, countMax, scope })
+/**
+ * Claims submitted withdrawals that are due to be polled. The caller commits, and then polls the bank.
+ * @param rail the one that they were submitted to
+ */
+export async function claimUnresolved(
+  tx: Tx,
+  { now, countMax, nextPollAt, scope, rail }: Claiming & { rail: string },
+): Promise<Payout[]> {
+  const ofRail = sql`and p.rail = ${rail}`
+  const due = await lockDue(tx, { status: 'submitted', now, countMax, scope, ofRail })
   await setClaimed(tx, { due, nextPollAt })
-  return due.map(toPayout)
+  return due.map(each => ({ ...toPayout(each), reference: each.reference ?? missing(each) }))
+}
+
+function referenceOf({ withdrawalId: id }: Omit<Payout, 'reference'>, references: Map<string, string>): string {
+  return references.get(id) ?? missing({ id })
+}
+
+function missing({ id }: { id: string }): never {
+  throw new Error(`${id} has no reference`)
 }
 
 /**
@@ -148,12 +186,6 @@ export async function applyBankReport(
 // PostgreSQL refuses NUL and lone surrogates, and a report that cannot be stored would block all reports after it.
 function storable(reason: string): string {
   return [...reason.toWellFormed().replaceAll('\0', '')].slice(0, reasonLengthMax).join('')
-}
-
-/** Finds the partner of the withdrawal that a bank report names; undefined if there is no such withdrawal. */
-export async function findByReference(db: Reader, withdrawalId: string): Promise<{ partnerId: string } | undefined> {
-  // The one query that cannot name its partner: a bank report holds our reference only.
-  return await db.selectFrom('withdrawals').select('partnerId').where('id', '=', withdrawalId).executeTakeFirst()
 }
 
 // ISO 20022 allows 105 characters.
@@ -223,6 +255,8 @@ const notFound = () => problem('NotFound', 'There is no such withdrawal')
 
 type Due = Row & {
   attempts: number
+  /** Null before it is submitted. */
+  reference: string | null
   accountHolder: string
   sortCode: string | null
   accountNumber: string | null
@@ -231,15 +265,22 @@ type Due = Row & {
 
 async function lockDue(
   tx: Tx,
-  { status, now, countMax, scope }: { status: UnfinishedStatus; now: Date; countMax: number; scope: Scope | undefined },
+  {
+    status,
+    now,
+    countMax,
+    scope,
+    ofRail,
+  }: { status: UnfinishedStatus; now: Date; countMax: number; scope: Scope | undefined; ofRail: RawBuilder<unknown> },
 ): Promise<Due[]> {
   const { rows } = await sql<Due>`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
            w.amount as gross_amount, w.net as net_amount, w.fee, w.employer_fee, w.created_at, w.attempts,
-           i.account_holder, i.sort_code, i.account_number, i.iban
+           i.account_holder, i.sort_code, i.account_number, i.iban, p.reference
       from withdrawals w
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
-     where w.status = ${status} and w.due_at <= ${now} ${inScope(scope, sql`w.partner_id`)}
+      left join payouts p on p.partner_id = w.partner_id and p.withdrawal_id = w.id
+     where w.status = ${status} and w.due_at <= ${now} ${inScope(scope, sql`w.partner_id`)} ${ofRail}
      order by w.due_at
      limit ${countMax}
        for update of w skip locked`.execute(tx)
@@ -259,7 +300,7 @@ async function setClaimed(
      where w.partner_id = claimed.partner_id and w.id = claimed.id`.execute(tx)
 }
 
-function toPayout({ partnerId, id, netAmount, currency, attempts, ...columns }: Due): Payout {
+function toPayout({ partnerId, id, netAmount, currency, attempts, ...columns }: Due): Omit<Payout, 'reference'> {
   const account = fromColumns(columns)
   if (account === null) throw new Error(`${id} has no account`)
   return { partnerId, withdrawalId: id, netAmount: { amount: netAmount, currency }, account, attempts: attempts + 1 }
@@ -272,8 +313,15 @@ export function eventOf(
     partnerId,
     withdrawal,
     reason,
+    paymentReference,
     now,
-  }: { partnerId: string; withdrawal: Omit<Row, 'partnerId' | 'status'>; reason?: string | null; now: Date },
+  }: {
+    partnerId: string
+    withdrawal: Omit<Row, 'partnerId' | 'status'>
+    reason?: string | null
+    paymentReference?: string | undefined
+    now: Date
+  },
 ): events.NewEvent {
   const { id, withdrawalIntentId, memberId, payCycleId, grossAmount, fee, netAmount, currency } = withdrawal
   return {
@@ -289,6 +337,7 @@ export function eventOf(
       fee: toWire({ amount: fee, currency }),
       netAmount: toWire({ amount: netAmount, currency }),
       ...(reason ? { reason } : {}),
+      ...(paymentReference ? { paymentReference } : {}),
     },
     now,
   }
@@ -306,6 +355,10 @@ export type Details = Withdrawal & {
   timeline: TimelineEntry[]
   /** When the next step with the bank is due; null in a final state. */
   dueAt: Date | null
+  /** Our end-to-end reference at the bank; null before it is submitted. */
+  reference: string | null
+  /** When the money should be in the account, by the calendar of the rail; null if the rail has none. */
+  expectedAt: Date | null
 }
 
 /** @throws Problem `NotFound`, also for another partner's withdrawal */
@@ -326,12 +379,13 @@ export async function findAll(
     Omit<Due, 'attempts'> & {
       balanceAfter: bigint
       dueAt: Date | null
+      expectedAt: Date | null
       timeline: { type: string; at: string; reason: string | null }[]
     }
   >`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
            w.amount as gross_amount, w.net as net_amount, w.fee, w.employer_fee, w.created_at, w.balance_after, w.due_at,
-           i.account_holder, i.sort_code, i.account_number, i.iban,
+           i.account_holder, i.sort_code, i.account_number, i.iban, p.reference, p.expected_at,
            (select jsonb_agg(jsonb_build_object('type', e.type, 'at', e.created_at, 'reason', e.data ->> 'reason')
                              order by e.sequence)
               from events e
@@ -340,7 +394,10 @@ export async function findAll(
              as asked (partner_id, id)
       join withdrawals w on w.partner_id = asked.partner_id and w.id = asked.id ${onOnePartner('w', asked)}
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
-           ${onOnePartner('i', asked)}`.execute(db)
+           ${onOnePartner('i', asked)}
+      left join payouts p on p.partner_id = w.partner_id and p.withdrawal_id = w.id ${onOnePartner('p', asked)}`.execute(
+    db,
+  )
   return new Map(
     rows.map(({ timeline, ...columns }) => {
       const account = fromColumns(columns)

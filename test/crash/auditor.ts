@@ -79,6 +79,7 @@ type Key = { partner_id: Id; key: string; status: number; body: string }
 type Event = { resource_id: Id; type: string; sequence: number }
 type Delivery = { event_id: Id; type: string; state: string | null }
 type Payment = {
+  /** The withdrawal whose reference the bank has. */
   reference: string
   behaviour: string
   amount: bigint
@@ -132,12 +133,13 @@ async function read(databaseUrl: string) {
           where e.position is null or e.position > w.since_position order by e.id`,
       ),
       payments: await all<Payment>(
-        `select p.reference, p.behaviour, p.amount, p.currency,
+        `select coalesce(o.withdrawal_id, p.reference) as reference, p.behaviour, p.amount, p.currency,
                 count(*) filter (where r.outcome = 'paid')::integer as paid,
                 count(*) filter (where r.outcome = 'failed')::integer as failed,
                 count(*) filter (where r.outcome = 'returned')::integer as returned
-           from simulated_bank_payments p left join simulated_bank_reports r on r.reference = p.reference
-          group by p.reference`,
+           from simulated_bank_payments p left join payouts o on o.reference = p.reference
+           left join simulated_bank_reports r on r.reference = p.reference
+          group by p.reference, o.withdrawal_id`,
       ),
     }
   } finally {

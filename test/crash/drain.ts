@@ -29,7 +29,8 @@ const unfinished = `
   select partner_id, 'has no closed cycle' from pay_cycles group by partner_id having count(*) = 1
    union all
   select r.reference, 'the bank says ' || r.outcome from simulated_bank_reports r
-    left join withdrawals w on w.id = r.reference
+    left join payouts p on p.reference = r.reference
+    left join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
    where r.outcome = 'returned' and w.status is distinct from 'returned'
    union all
   select event_id, 'delivery ' || state from webhook_deliveries where state = 'pending'

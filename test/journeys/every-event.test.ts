@@ -5,10 +5,10 @@ import { eventTypes } from '../../src/events/catalogue.ts'
 import * as float from '../../src/float/float.ts'
 import { memberJobTasks } from '../../src/member-imports/tasks.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
-import { backOffFrom } from '../../src/payouts/rules.ts'
 import type { Tasks } from '../../src/tasks.ts'
 import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
+import { claimingAt } from '../claims.ts'
 import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
 import { deliveryOf, startReceiver } from '../receiver.ts'
 
@@ -70,7 +70,7 @@ test('every event type is emitted in its declared shape, with amounts as Money',
   await work()
   await db.transaction().execute(async tx => {
     const now = clock.now()
-    await withdrawals.submitDue(tx, { now, countMax: 100, nextPollAt: backOffFrom(now) })
+    await withdrawals.submitDue(tx, claimingAt(now))
     const report = (withdrawalId: string, outcome: 'failed' | 'paid' | 'returned') =>
       withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now })
     await report(failed, 'failed')

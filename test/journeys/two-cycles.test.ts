@@ -24,7 +24,7 @@ test('two pay cycles, from the first pay run to the second settlement, account f
   const { key } = mine
   const call = (method: string, path: string, options = {}) => harness.call(method, path, { key, ...options })
   const bank = simulatedBank({ db, now: clock.now })
-  const tasks: Partial<Tasks> = { ...payRunTasks, ...closingTasks, ...payoutTasks(bank) }
+  const tasks: Partial<Tasks> = { ...payRunTasks, ...closingTasks, ...payoutTasks([bank]) }
   const work = async () => {
     for (const task of Object.values(tasks)) await task({ db, now: clock.now, log: pino({ level: 'silent' }) })
   }

@@ -135,7 +135,7 @@ export class Program {
       ...closingTasks,
       ...withdrawalTasks,
       ...floatTasks,
-      ...payoutTasks(this.#rail()),
+      ...payoutTasks([this.#rail()]),
     }
   }
 
@@ -200,7 +200,8 @@ export class Program {
         words.map(named).join(' '),
       ]),
     )
-    for (const [reference, payment] of this.#bank) observed.set(`payment ${named(reference)}`, payment)
+    for (const [reference, payment] of this.#bank)
+      observed.set(`payment ${named(this.#withdrawalOf.get(reference) ?? reference)}`, payment)
     return observed
   }
 
@@ -371,7 +372,12 @@ export class Program {
   }
 
   async #readBalance(memberId: string): Promise<string> {
-    const balance = await readBalance(this.#db, { hasRail: true, partner: this.#base.partner, memberId, now: this.now })
+    const balance = await readBalance(this.#db, {
+      hasRail: () => true,
+      partner: this.#base.partner,
+      memberId,
+      now: this.now,
+    })
     const { available, tier, payCycle, lastPayDate, isTemporarilyUnavailable } = balance
     const words = [
       available,
@@ -428,7 +434,8 @@ export class Program {
       paymentsMax: 1_000,
       callMsMax: 20_000,
       submit: async payments =>
-        payments.flatMap(({ reference, amount: { amount, currency } }) => {
+        payments.flatMap(({ withdrawalId, reference, amount: { amount, currency } }) => {
+          this.#withdrawalOf.set(reference, withdrawalId)
           // A payment that the bank does not know is submitted again, this time successfully.
           if (this.#answer === 'unknown' && !this.#polled.delete(reference)) return []
           const report = reportsOf(reference)
@@ -449,6 +456,7 @@ export class Program {
     }
   }
   readonly #polled = new Set<string>()
+  readonly #withdrawalOf = new Map<string, string>()
 
   #lines(lines: Line[]): { memberId: string; amount: bigint; currency: Line['currency'] }[] {
     return lines.map(({ member, ...money }) => ({ memberId: this.#id(member), ...money }))

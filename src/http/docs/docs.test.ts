@@ -189,7 +189,8 @@ describe('the start of the documentation', () => {
 
 test('with the documentation turned off, only the OpenAPI document is served', async () => {
   const { db, batchDb, withCopying, clock, mode } = harness
-  const context = { db, batchDb, withCopying, log: pino({ level: 'silent' }), now: clock.now, mode, hasRail: true }
+  const bankOf = () => null
+  const context = { db, batchDb, withCopying, log: pino({ level: 'silent' }), now: clock.now, mode, bankOf }
   const app = await buildApp(context, { hasDocs: false })
   for (const url of ['/', '/docs', '/docs/reference/api', '/docs/reference/getMembers']) {
     const answer = await app.inject({ url, headers: { accept: 'text/html' } })

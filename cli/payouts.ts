@@ -1,0 +1,419 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import path from 'node:path'
+import { Command, Option } from 'commander'
+import type { Action, Details } from '../src/audit-log/audit-log.ts'
+import type { Settings } from '../src/config.ts'
+import type { Tx } from '../src/database/database.ts'
+import { readConfiguredRails, systemClock } from '../src/main.ts'
+import { type Currency, inWords, toWire } from '../src/money.ts'
+import * as exceptions from '../src/payouts/exceptions.ts'
+import * as batches from '../src/payouts/rails/file/batches.ts'
+import * as decisions from '../src/payouts/rails/file/decisions.ts'
+import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
+import { importBankFile } from '../src/payouts/rails/file/import.ts'
+import { send } from '../src/payouts/rails/file/send.ts'
+import { name } from './arguments.ts'
+import { examples } from './help.ts'
+import { openLog } from './log.ts'
+import { operatorName, recordChange } from './operator.ts'
+import { addPaging, type Paging, pageOf } from './paging.ts'
+import { printResult, sheet, table } from './print.ts'
+import { withDatabase, withTransaction } from './with-database.ts'
+
+export const payoutsCommand = new Command('payouts')
+
+const asOption = () =>
+  new Option('--as <person>', 'who decides; by default the user of the operating system').argParser(
+    name({ lengthMax: 100 }),
+  )
+
+/** Who decides: a record, not proof of identity. */
+const personOf = (as: string | undefined) =>
+  as === undefined ? operatorName() : `${as} (${operatorName()})`.slice(0, 200)
+
+addPaging(
+  payoutsCommand
+    .command('list')
+    .description('List the batches of payments for files, newest first.')
+    .option('--rail <rail>', 'only this rail')
+    .addOption(
+      new Option('--status <status...>', 'only these statuses').choices([
+        'building',
+        'approved',
+        'sent',
+        'acknowledged',
+        'settled',
+        'rejected',
+        'cancelled',
+      ] as const),
+    ),
+  'payoutBatch',
+)
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts list', 'payouts list --status building approved --json'))
+  .action(async ({ json, rail, status, ...paging }: ListOptions) => {
+    const asked = { rail, statuses: status, before: paging.before, take: paging.take + 1 }
+    const found = await withDatabase(async db => await batches.list(db, asked))
+    const { shown, hasMore, more } = pageOf(found, paging)
+    printResult(
+      { json },
+      {
+        value: { batches: shown.map(onWire), hasMore },
+        text: () =>
+          table(
+            shown.map(batch => ({
+              id: batch.id,
+              rail: batch.rail,
+              'value date': batch.valueDate,
+              state: stateInWords(batch),
+              payments: batch.paymentCount,
+              total: inWords({ amount: batch.controlTotal, currency: batch.currency }),
+              'cut-off': batch.cutOffAt.toISOString(),
+            })),
+          ) + more,
+      },
+    )
+  })
+
+type ListOptions = Paging & { json?: boolean; rail?: string; status?: batches.BatchStatus[] }
+
+payoutsCommand
+  .command('show')
+  .description('Show a batch: its sums, its approvals and its file.')
+  .argument('<batch>', 'the batch’s id, bat_…')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts show bat_…'))
+  .action(async (batchId: string, options) => {
+    const { batch, approvals } = await withTransaction(async tx => ({
+      batch: await findBatch(tx, batchId),
+      approvals: await decisions.listApprovals(tx, batchId),
+    }))
+    printResult(options, {
+      value: { ...onWire(batch), approvals },
+      text: () =>
+        [
+          sheet({
+            id: batch.id,
+            rail: batch.rail,
+            state: stateInWords(batch),
+            'message id': batch.messageId,
+            'paid from': batch.debtor,
+            'value date': batch.valueDate,
+            'cut-off': batch.cutOffAt.toISOString(),
+            payments: batch.paymentCount,
+            total: inWords({ amount: batch.controlTotal, currency: batch.currency }),
+            'name check': batch.nameCheck,
+            file: batch.fileName,
+            'SHA-256': batch.fileSha256,
+            sent: batch.sentAt?.toISOString() ?? null,
+          }),
+          '',
+          table(approvals.map(({ person, at }) => ({ 'approved by': person, at: at.toISOString() }))),
+        ].join('\n'),
+    })
+  })
+
+payoutsCommand
+  .command('approve')
+  .description(
+    `Approve a batch above the limits for automatic approval, after its cut-off. It is sent once ${decisions.approvalsNeeded} people have approved it.`,
+  )
+  .argument('<batch>', 'the batch’s id, bat_…')
+  .addOption(asOption())
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts approve bat_…', 'payouts approve bat_… --as "Ada Lovelace"'))
+  .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
+    const person = personOf(as)
+    const now = systemClock()
+    const { batch, approvals } = await withTransaction(async tx => {
+      const count = await decisions.approve(tx, { batchId, person, now })
+      await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details: { person }, now })
+      return { batch: await findBatch(tx, batchId), approvals: count }
+    })
+    printResult(
+      { json },
+      {
+        value: { ...onWire(batch), approvalCount: approvals },
+        text: () =>
+          batch.status === 'approved'
+            ? `${batchId} is approved.`
+            : `${batchId} has ${approvals} of ${decisions.approvalsNeeded} approvals; another person must approve it.`,
+      },
+    )
+  })
+
+for (const { verb, held, action, description } of [
+  {
+    verb: 'hold',
+    held: true,
+    action: 'payout_batch.hold',
+    description: 'Hold an unsent batch: it is not sent until it is released.',
+  },
+  { verb: 'release', held: false, action: 'payout_batch.release', description: 'Release a batch that is held.' },
+] as const) {
+  payoutsCommand
+    .command(verb)
+    .description(description)
+    .argument('<batch>', 'the batch’s id, bat_…')
+    .addOption(asOption())
+    .option('--json', 'print JSON')
+    .addHelpText('after', examples(`payouts ${verb} bat_…`))
+    .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
+      const now = systemClock()
+      const batch = await withTransaction(async tx => {
+        const hasChanged = await decisions.setHeld(tx, { batchId, held })
+        if (hasChanged) await recordOnBatch(tx, { action, batchId, details: { person: personOf(as) }, now })
+        return await findBatch(tx, batchId)
+      })
+      printResult({ json }, { value: onWire(batch), text: () => `${batchId} is ${stateInWords(batch)}.` })
+    })
+}
+
+payoutsCommand
+  .command('remove')
+  .description('Take a payment out of an unsent batch. The withdrawal fails, so the member has the money back.')
+  .argument('<payment>', 'the payment reference OW…, or the withdrawal’s id w_…')
+  .option('--reason <text>', 'why; the partner reads it', name({ lengthMax: 140 }), 'Stopped by the operator')
+  .addOption(asOption())
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts remove OWK7Q2MZ4TB5XJ3A --reason "The member asked for it"'))
+  .action(async (payment: string, { reason, as, json }: { reason: string; as?: string; json?: boolean }) => {
+    const now = systemClock()
+    const removed = await withTransaction(async tx => {
+      const done = await decisions.remove(tx, { payment, reason, now })
+      const details = { person: personOf(as), batchId: done.batchId, reason }
+      const change = { action: 'payout.remove', resourceId: done.withdrawalId, details } as const
+      await recordChange(tx, { partnerId: done.partnerId, change, now })
+      return done
+    })
+    printResult(
+      { json },
+      { value: removed, text: () => `${removed.withdrawalId} left ${removed.batchId}; it fails within a minute.` },
+    )
+  })
+
+payoutsCommand
+  .command('export')
+  .description(
+    'Write the file of an approved batch, for a bank that takes files by hand. The batch then counts as sent.',
+  )
+  .argument('<batch>', 'the batch’s id, bat_…')
+  .option('--folder <folder>', 'where to write it', '.')
+  .addOption(asOption())
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts export bat_… --folder /secure/to-the-bank'))
+  .action(async (batchId: string, { folder, as, json }: { folder: string; as?: string; json?: boolean }) => {
+    const now = systemClock()
+    const written = await withDatabase(async (db, settings) => {
+      const batch = await db.transaction().execute(tx => findBatch(tx, batchId))
+      const rail = await findRail(settings, batch.rail)
+      if (rail.delivery !== null) throw new Error(`The rail ${rail.name} sends its files itself`)
+      const file = await send(
+        { db, log: openLog('warn'), now: systemClock },
+        { rail, batchId, put: (fileName, bytes) => writeNew(path.join(folder, fileName), bytes) },
+      )
+      if (file === undefined)
+        throw new Error(`The batch is ${stateInWords(batch)}; only an approved one can be exported`)
+      return { ...file, path: path.join(folder, file.name) }
+    })
+    await withTransaction(async tx => {
+      const details = { person: personOf(as), sha256: written.sha256 }
+      await recordOnBatch(tx, { action: 'payout_batch.export', batchId, details, now })
+    })
+    printResult({ json }, { value: written, text: () => `${written.path}\nSHA-256 ${written.sha256}` })
+  })
+
+payoutsCommand
+  .command('import')
+  .description('Import a file of a bank: all of it, or nothing. Importing a file again changes nothing.')
+  .argument('<rail>', 'the rail’s name in OPENWAGE_RAILS')
+  .argument('<file>', 'the bank’s file')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts import sepa /secure/from-the-bank/pain002.xml'))
+  .action(async (railName: string, file: string, options) => {
+    const imported = await withDatabase(async (db, settings) => {
+      const rail = await findRail(settings, railName)
+      const bytes = () => createReadStream(file)
+      return await importBankFile(db, { rail, name: path.basename(file), bytes, now: systemClock() })
+    })
+    if (imported.result === 'rejected')
+      throw new Error(`${file} was refused, and nothing of it was booked. ${imported.problem}`)
+    const { result, records } = imported
+    printResult(options, {
+      value: imported,
+      text: () =>
+        result === 'repeated' ? 'The file was imported before; nothing changed.' : `${records} records imported.`,
+    })
+  })
+
+const exceptionsCommand = payoutsCommand
+  .command('exceptions')
+  .description('Bank answers that did not fit: list them, and close each by a decision.')
+
+addPaging(
+  exceptionsCommand
+    .command('list')
+    .description('List open exceptions, newest first.')
+    .option('--all', 'closed ones too'),
+  'payoutException',
+)
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts exceptions list', 'payouts exceptions list --all --json'))
+  .action(async ({ json, all, ...paging }: Paging & { json?: boolean; all?: boolean }) => {
+    const asked = { isOpen: all !== true, before: paging.before, take: paging.take + 1 }
+    const found = await withDatabase(async db => await exceptions.list(db, asked))
+    const { shown, hasMore, more } = pageOf(found, paging)
+    printResult(
+      { json },
+      {
+        value: { exceptions: shown.map(exceptionOnWire), hasMore },
+        text: () =>
+          table(
+            shown.map(({ id, rail, kind, reference, reason, openedAt, decision }) => ({
+              ...{ id, rail, kind, reference, opened: openedAt.toISOString(), decision, reason },
+            })),
+          ) + more,
+      },
+    )
+  })
+
+exceptionsCommand
+  .command('show')
+  .description('Show an exception, with its file and line.')
+  .argument('<exception>', 'the exception’s id, pex_…')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts exceptions show pex_…'))
+  .action(async (id: string, options) => {
+    const [found] = await withDatabase(async db => await exceptions.list(db, { id, take: 1 }))
+    if (found === undefined) throw new Error(`There is no exception ${id}; payouts exceptions list shows their ids`)
+    const { amount, currency, openedAt, closedAt, ...rest } = found
+    printResult(options, {
+      value: exceptionOnWire(found),
+      text: () =>
+        sheet({
+          ...rest,
+          amount: amount === null || currency === null ? null : inWords({ amount, currency }),
+          opened: openedAt.toISOString(),
+          closed: closedAt?.toISOString() ?? null,
+        }),
+    })
+  })
+
+exceptionsCommand
+  .command('close')
+  .description(
+    'Close an exception. "ignore": nothing follows. "attach": the answer is about the payment of --reference. "give-back": the payment, or each unanswered payment of the batch, was not made.',
+  )
+  .argument('<exception>', 'the exception’s id, pex_…')
+  .addOption(
+    new Option('--decision <decision>', 'what follows')
+      .choices(['ignore', 'attach', 'give-back'] as const)
+      .makeOptionMandatory(),
+  )
+  .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
+  .option('--reference <reference>', 'with attach: the payment reference OW…, or the withdrawal’s id w_…')
+  .addOption(asOption())
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    examples(
+      'payouts exceptions close pex_… --decision ignore --note "bank charges"',
+      'payouts exceptions close pex_… --decision attach --reference OWK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
+      'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
+    ),
+  )
+  .action(async (exceptionId: string, { decision, note, reference, as, json }: CloseOptions) => {
+    const now = systemClock()
+    const decided = decisionOf(decision, reference)
+    await withTransaction(async tx => {
+      const person = personOf(as)
+      const { partnerId } = await decisions.closeException(tx, { exceptionId, person, note, now, ...decided })
+      // An answer that names no payment belongs to no partner; its row says who closed it.
+      if (partnerId === null) return
+      const details = { person, decision: decided.decision, note, reference: reference ?? null }
+      await recordChange(tx, {
+        partnerId,
+        change: { action: 'payout_exception.close', resourceId: exceptionId, details },
+        now,
+      })
+    })
+    printResult(
+      { json },
+      { value: { id: exceptionId, decision: decided.decision }, text: () => `${exceptionId} is closed.` },
+    )
+  })
+
+type CloseOptions = {
+  decision: 'ignore' | 'attach' | 'give-back'
+  note: string
+  reference?: string
+  as?: string
+  json?: boolean
+}
+
+function decisionOf(decision: CloseOptions['decision'], reference: string | undefined): decisions.Decision {
+  if (decision === 'give-back') return { decision: 'give_back' }
+  if (decision === 'ignore') return { decision }
+  if (reference === undefined) throw new Error('To attach an answer, name the payment with --reference')
+  return { decision, reference }
+}
+
+/** Records a change of a batch for each partner that has payments in it. */
+async function recordOnBatch(
+  tx: Tx,
+  { action, batchId, details, now }: { action: Action; batchId: string; details: Details; now: Date },
+): Promise<void> {
+  for (const partnerId of await batches.listPartners(tx, batchId)) {
+    await recordChange(tx, { partnerId, change: { action, resourceId: batchId, details }, now })
+  }
+}
+
+async function findBatch(tx: Tx, batchId: string): Promise<batches.Batch> {
+  const batch = await batches.find(tx, batchId)
+  if (batch === undefined) throw new Error(`There is no batch ${batchId}; payouts list shows their ids`)
+  return batch
+}
+
+async function findRail(settings: Settings, wanted: string): Promise<FileRailSettings> {
+  const rails = await readConfiguredRails(settings)
+  const rail = rails.find(each => each.name === wanted)
+  if (rail !== undefined) return rail
+  const known = rails.map(each => each.name).join(', ')
+  throw new Error(`OPENWAGE_RAILS has no rail ${wanted}${known === '' ? '' : `; it has ${known}`}`)
+}
+
+/** Writes a file that does not exist yet, readable only by the user, and returns once it is on the disk. */
+async function writeNew(file: string, bytes: AsyncIterable<string>): Promise<{ sha256: string }> {
+  const handle = await open(file, 'wx', 0o600)
+  try {
+    const hash = createHash('sha256')
+    for await (const chunk of bytes) {
+      hash.update(chunk)
+      await handle.appendFile(chunk)
+    }
+    await handle.sync()
+    return { sha256: hash.digest('hex') }
+  } finally {
+    await handle.close()
+  }
+}
+
+function stateInWords({ status, held, closedAt }: batches.Batch): string {
+  const state = status === 'building' && closedAt !== null ? 'waiting for approval' : status
+  return held ? `${state}, held` : state
+}
+
+function onWire({ controlTotal, currency, ...batch }: batches.Batch) {
+  return { ...batch, currency, controlTotal: toWire({ amount: controlTotal, currency }) }
+}
+
+function exceptionOnWire({ amount, currency, ...exception }: exceptions.Exception) {
+  return { ...exception, amount: signed(amount, currency) }
+}
+
+// Money that left the account is negative, which `toWire` refuses.
+function signed(amount: bigint | null, currency: Currency | null) {
+  return amount === null || currency === null ? null : { amount, currency }
+}

@@ -1,0 +1,134 @@
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import { newId } from '../ids.ts'
+import type { Currency, Money } from '../money.ts'
+import { inScope, type Scope } from '../tasks.ts'
+
+/** Why an answer of a bank did not fit. */
+export type ExceptionKind =
+  /** It names no payment of ours. */
+  | 'unmatched'
+  /** It names another amount or currency than we paid. */
+  | 'amount'
+  /** It contradicts what the bank said before. */
+  | 'contradiction'
+  /** The bank takes the payment for a duplicate. */
+  | 'duplicate'
+  /** It could not be recorded, for example because no pay cycle was open. */
+  | 'refused'
+  /** Money arrived on our account that no return explains. */
+  | 'money_in'
+  /** Money left our account without a payment of ours. */
+  | 'money_out'
+  /** Our account lacked the money for a payment. */
+  | 'float'
+
+/** An answer to open an exception for. */
+export type NewException = {
+  rail: string
+  kind: ExceptionKind
+  /** Recognises the same answer when it is read again. */
+  fingerprint: string
+  /** A sentence for the operator, without bank details and names. */
+  reason: string
+  file?: { id: string; line: number | null } | undefined
+  reference?: string | null
+  payout?: { partnerId: string; withdrawalId: string } | undefined
+  outcome?: 'paid' | 'failed' | 'returned' | null
+  amount?: Money | null
+  reasonCode?: string | null
+}
+
+/** Opens exceptions. An answer that has one already, open or closed, gets no second one. */
+export async function open(tx: Tx, all: NewException[], now: Date): Promise<void> {
+  if (all.length === 0) return
+  await tx
+    .insertInto('payoutExceptions')
+    .values(
+      all.map(each => ({
+        id: newId('payoutException', now),
+        rail: each.rail,
+        kind: each.kind,
+        fingerprint: each.fingerprint,
+        reason: each.reason,
+        bankFileId: each.file?.id ?? null,
+        line: each.file?.line ?? null,
+        reference: each.reference ?? null,
+        partnerId: each.payout?.partnerId ?? null,
+        withdrawalId: each.payout?.withdrawalId ?? null,
+        outcome: each.outcome ?? null,
+        amount: each.amount?.amount ?? null,
+        currency: each.amount?.currency ?? null,
+        reasonCode: each.reasonCode ?? null,
+        openedAt: now,
+      })),
+    )
+    .onConflict(conflict => conflict.constraint('each_exception_opens_once').doNothing())
+    .execute()
+}
+
+export async function countOpen(db: Reader): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from payout_exceptions where closed_at is null`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
+export type Exception = {
+  id: string
+  rail: string
+  kind: ExceptionKind
+  reference: string | null
+  partnerId: string | null
+  withdrawalId: string | null
+  outcome: 'paid' | 'failed' | 'returned' | null
+  amount: bigint | null
+  currency: Currency | null
+  reasonCode: string | null
+  reason: string
+  fileName: string | null
+  line: number | null
+  openedAt: Date
+  closedAt: Date | null
+  closedBy: string | null
+  decision: string | null
+  note: string | null
+}
+
+/** Exceptions, newest first. @param before an id: only older ones */
+export async function list(
+  db: Reader,
+  { isOpen, id, before, take }: { isOpen?: boolean; id?: string; before?: string | undefined; take: number },
+): Promise<Exception[]> {
+  const { rows } = await sql<Exception>`
+    select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency, e.reason_code,
+           e.reason, f.name as file_name, e.line, e.opened_at, e.closed_at, e.closed_by, e.decision, e.note
+      from payout_exceptions e left join bank_files f on f.id = e.bank_file_id
+     where true ${isOpen ? sql`and e.closed_at is null` : sql``}
+           ${id === undefined ? sql`` : sql`and e.id = ${id}`} ${before === undefined ? sql`` : sql`and e.id < ${before}`}
+     order by e.id desc limit ${take}`.execute(db)
+  return rows
+}
+
+/** The reports of a rail that could not be recorded, oldest first. */
+export async function listRefused(
+  db: Reader,
+  { rail, countMax, scope }: { rail: string; countMax: number; scope: Scope | undefined },
+): Promise<{ id: string; reference: string; outcome: 'paid' | 'failed' | 'returned'; reasonCode: string | null }[]> {
+  const { rows } = await sql<{
+    id: string
+    reference: string
+    outcome: 'paid' | 'failed' | 'returned'
+    reasonCode: string | null
+  }>`
+    select id, reference, outcome, reason_code from payout_exceptions
+     where closed_at is null and kind = 'refused' and rail = ${rail} and outcome is not null and reference is not null
+           ${inScope(scope)}
+     order by id limit ${countMax}`.execute(db)
+  return rows
+}
+
+/** Closes an exception whose report has been recorded after all. */
+export async function closeApplied(tx: Tx, { id, now }: { id: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where id = ${id} and closed_at is null`.execute(tx)
+}

@@ -1,0 +1,102 @@
+import type { BankAccount } from '../../bank-accounts/rules.ts'
+import type { Currency, Money } from '../../money.ts'
+import type { Day } from '../../time.ts'
+
+/** Whose account a batch is paid from. */
+export type Debtor = { name: string; account: BankAccount; bic?: string | undefined }
+
+/** One payment of a batch. `reference` is unique over all payouts: `OW` and 14 characters of [A-Z2-7]. */
+export type PaymentOrder = { reference: string; amount: bigint; account: BankAccount }
+
+/** A batch as a format writes it. */
+export type BatchToWrite = {
+  /** Unique over all batches, at most 35 characters of [A-Z0-9]: the bank's answers name it. */
+  messageId: string
+  createdAt: Date
+  /** SEPA: when the bank executes it. Bacs: the processing day. */
+  valueDate: Day
+  currency: Currency
+  debtor: Debtor
+  paymentCount: number
+  /** Sum of the amounts, in minor units. */
+  controlTotal: bigint
+  isInstant: boolean
+  /** In the order in which they are written. Read once, so a batch of 100,000 is never in memory whole. */
+  payments: AsyncIterable<PaymentOrder>
+}
+
+/** What a bank file says about one payment of ours, as far as the bank is. */
+export type PaymentState = 'accepted' | 'pending' | 'paid' | 'failed' | 'returned'
+
+/** One statement of a bank file, in the order of the file. `line` is where it begins, from 1. */
+export type BankRecord =
+  /** Of a whole batch: the group or payment-information level of pain.002. */
+  | {
+      type: 'batch'
+      line: number
+      messageId: string
+      state: 'acknowledged' | 'partly' | 'pending' | 'rejected'
+      reasonCode: string | null
+      reasonText: string | null
+    }
+  /** Of one payment. `entryReference` is unique within the bank's message, where the format has such a reference. */
+  | {
+      type: 'payment'
+      line: number
+      reference: string
+      state: PaymentState
+      amount: Money | null
+      entryReference: string | null
+      /** Verbatim; null if none was given. */
+      reasonCode: string | null
+      reasonText: string | null
+    }
+  /** Verification of payee: a check of the name. It says nothing about the payment itself. */
+  | { type: 'name-check'; line: number; messageId: string; reference: string | null; code: string }
+  /** A booked entry of the account that is no single payment of ours: money that arrived, a batch booked as a whole, a charge. */
+  | {
+      type: 'entry'
+      line: number
+      entryReference: string | null
+      /** Positive if money arrived. */
+      amount: Money
+      bookedOn: Day
+      /** The sender's end-to-end reference, or the message id of a batch that was booked as a whole. */
+      reference: string | null
+      remittance: string | null
+    }
+  /** The booked balance of the account at the end of a day. */
+  | { type: 'balance'; line: number; day: Day; amount: Money }
+
+/** The head of a bank file, known before its first record. `account` is null where the format does not name it. */
+export type BankFileHead = { messageId: string; createdAt: Date | null; account: string | null }
+
+/** A bank file that was refused whole. `line` counts from 1; null if the fault is no line's. */
+export class BankFileProblem extends Error {
+  readonly line: number | null
+
+  constructor(message: string, { line = null }: { line?: number | null } = {}) {
+    super(line === null ? message : `Line ${line}: ${message}`)
+    this.line = line
+  }
+}
+
+/** Limits on a file that a bank, or an attacker in its name, sends. */
+export type ReadLimits = { bytesMax: number; recordsMax: number }
+
+/**
+ * Reads a bank file as a stream; memory stays flat. The caller must not act on a record before the reader has ended: a
+ * file that turns out to be broken is refused whole.
+ * @throws BankFileProblem
+ */
+export type ReadBankFile = (
+  bytes: AsyncIterable<Uint8Array>,
+  limits: ReadLimits,
+) => AsyncGenerator<{ type: 'head'; head: BankFileHead } | BankRecord>
+
+/**
+ * Writes a batch as the bank takes it.
+ * @throws Error if the batch does not fit the format, or its payments do not add up to its control total: nothing of it may be
+ * sent then
+ */
+export type WriteBatch = (batch: BatchToWrite) => AsyncGenerator<string>

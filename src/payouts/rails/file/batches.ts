@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict'
+import { type AccountColumns, fromColumns } from '../../../bank-accounts/rules.ts'
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { newId } from '../../../ids.ts'
+import type { Currency } from '../../../money.ts'
+import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
+import { randomBase32 } from '../../payouts.ts'
+import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
+import type { FileRailSettings } from './format.ts'
+import { lockRail } from './rail-lock.ts'
+
+// Payments that are read at once while a file is written.
+const pageSize = 5_000
+
+export type BatchStatus = 'building' | 'approved' | 'sent' | 'acknowledged' | 'settled' | 'rejected' | 'cancelled'
+
+export type Batch = {
+  id: string
+  messageId: string
+  rail: string
+  currency: Currency
+  /** 'default', or the partner whose own account pays. */
+  debtor: string
+  valueDate: Day
+  isInstant: boolean
+  cutOffAt: Date
+  status: BatchStatus
+  held: boolean
+  paymentCount: number
+  /** Sum of its payments, in minor units. */
+  controlTotal: bigint
+  fileName: string | null
+  fileSha256: string | null
+  nameCheck: string | null
+  closedAt: Date | null
+  approvedAt: Date | null
+  approvedAutomatically: boolean
+  sendingAt: Date | null
+  sentAt: Date | null
+}
+
+/** A payment that is to join a batch. */
+export type Joining = { partnerId: string; reference: string; amount: bigint }
+
+/**
+ * Puts payments into the open batch of each paying account, which is created if there is none. They must be locked, and in no
+ * batch yet.
+ * @throws CalendarEnded
+ */
+export async function join(
+  tx: Tx,
+  { rail, payments, now }: { rail: FileRailSettings; payments: Joining[]; now: Date },
+): Promise<void> {
+  const { cutOffAt, valueDate, expectedOn } = rail.schedule(now)
+  // The end of the day.
+  const expectedAt = new Date(startOfDay(rail.timeZone, addDays(expectedOn, 1)).getTime() - 1)
+  // In order, so that concurrent submissions lock batches in the same order.
+  const byDebtor = [...Map.groupBy(payments, ({ partnerId }) => debtorOf(rail, partnerId))].sort(([a], [b]) =>
+    a < b ? -1 : 1,
+  )
+  for (const [debtor, all] of byDebtor) {
+    for (let first = 0; first < all.length; first += rail.format.paymentsMax) {
+      const some = all.slice(first, first + rail.format.paymentsMax)
+      const batchId = await makeRoom(tx, { rail, debtor, payments: some, cutOffAt, valueDate, now })
+      await sql`
+        update payouts set batch_id = ${batchId}, expected_at = ${expectedAt}
+         where reference = any(${some.map(({ reference }) => reference)}::text[])`.execute(tx)
+    }
+  }
+}
+
+function debtorOf({ debtors }: FileRailSettings, partnerId: string): string {
+  return Object.hasOwn(debtors, partnerId) ? partnerId : 'default'
+}
+
+/** Adds to the sums of the open batch. If that is full, it is closed and a new one is opened. @returns the batch */
+async function makeRoom(
+  tx: Tx,
+  {
+    rail,
+    debtor,
+    payments,
+    cutOffAt,
+    valueDate,
+    now,
+  }: { rail: FileRailSettings; debtor: string; payments: Joining[]; cutOffAt: Date; valueDate: Day; now: Date },
+): Promise<string> {
+  const { name, currency, isInstant, format } = rail
+  const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
+  const add = async () => {
+    const { rows } = await sql<{ id: string }>`
+      insert into payout_batches as b (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
+                                       payment_count, control_total, created_at)
+      values (${newId('payoutBatch', now)}, ${`OWB${randomBase32(14)}`}, ${name}, ${currency}, ${debtor},
+              ${valueDate}::date, ${isInstant}, ${cutOffAt}, 'building', ${payments.length}, ${total}, ${now})
+          on conflict (rail, debtor, value_date, is_instant) where status = 'building' and closed_at is null
+          do update set payment_count = b.payment_count + excluded.payment_count,
+                        control_total = b.control_total + excluded.control_total
+           where b.payment_count + excluded.payment_count <= ${format.paymentsMax}
+             and b.control_total + excluded.control_total <= ${format.totalMax}
+      returning id`.execute(tx)
+    return rows[0]?.id
+  }
+  const joined = await add()
+  if (joined !== undefined) return joined
+  await sql`
+    update payout_batches set closed_at = ${now}
+     where rail = ${name} and debtor = ${debtor} and value_date = ${valueDate}::date and is_instant = ${isInstant}
+       and status = 'building' and closed_at is null`.execute(tx)
+  const opened = await add()
+  assert(opened !== undefined)
+  return opened
+}
+
+/** Closes the batches whose cut-off has come: no payment joins them any longer. Approves those that need no person. */
+export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+  await lockRail(tx, { rail: rail.name, for: 'batches' })
+  await sql`
+    update payout_batches set closed_at = ${now}
+     where rail = ${rail.name} and status = 'building' and closed_at is null and cut_off_at <= ${now}`.execute(tx)
+  await sql`
+    update payout_batches set status = 'cancelled', ended_at = ${now}
+     where rail = ${rail.name} and status in ('building', 'approved') and closed_at is not null and payment_count = 0`.execute(
+    tx,
+  )
+  if (rail.automatic === null) return
+  const waiting = await sql<{ id: string; controlTotal: bigint; largest: bigint }>`
+    select b.id, b.control_total, (select max(amount) from payouts where batch_id = b.id and removed_at is null) as largest
+      from payout_batches b
+     where b.rail = ${rail.name} and b.status = 'building' and b.closed_at is not null
+     order by b.id for update`.execute(tx)
+  for (const { id, controlTotal, largest } of waiting.rows) {
+    const { paymentMax, batchMax, dayMax } = rail.automatic
+    const approvedToday = await sumApprovedToday(tx, { rail, now })
+    if (largest > paymentMax || controlTotal > batchMax || approvedToday + controlTotal > dayMax) continue
+    await sql`
+      update payout_batches set status = 'approved', approved_at = ${now}, approved_automatically = true
+       where id = ${id}`.execute(tx)
+  }
+}
+
+async function sumApprovedToday(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<bigint> {
+  const dayStart = startOfDay(rail.timeZone, dayIn(rail.timeZone, now))
+  const { rows } = await sql<{ sum: bigint }>`
+    select coalesce(sum(control_total), 0)::bigint as sum from payout_batches
+     where rail = ${rail.name} and approved_automatically and approved_at >= ${dayStart}`.execute(tx)
+  return rows[0]?.sum ?? 0n
+}
+
+/** The batches that wait to be delivered, oldest first. */
+export async function listSendable(db: Reader, rail: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('payoutBatches')
+    .select('id')
+    .where('rail', '=', rail)
+    .where('status', '=', 'approved')
+    .where('held', '=', false)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Fixes an approved batch, so that its file can be written: from here on it can neither be held nor changed. Idempotent.
+ * @returns undefined if it is not approved, held, or sent already
+ */
+export async function claimForSending(
+  tx: Tx,
+  { batchId, extension, now }: { batchId: string; extension: string; now: Date },
+): Promise<(Batch & { fileName: string }) | undefined> {
+  const { rows } = await sql<{ fileName: string }>`
+    update payout_batches
+       set sending_at = coalesce(sending_at, ${now}), file_name = coalesce(file_name, message_id || '.' || ${extension})
+     where id = ${batchId} and status = 'approved' and not held and payment_count > 0
+    returning file_name`.execute(tx)
+  const [claimed] = rows
+  const batch = claimed && (await find(tx, batchId))
+  return batch && { ...batch, fileName: claimed.fileName }
+}
+
+/** Lets a batch be changed again whose file could not be written. */
+export async function unclaim(tx: Tx, batchId: string): Promise<void> {
+  await sql`
+    update payout_batches set sending_at = null where id = ${batchId} and status = 'approved'`.execute(tx)
+}
+
+/** Records that a batch was delivered. Does nothing if it was recorded before. */
+export async function recordSent(
+  tx: Tx,
+  { batchId, sha256, now }: { batchId: string; sha256: string; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_batches set status = 'sent', sent_at = ${now}, file_sha256 = ${sha256}
+     where id = ${batchId} and status = 'approved'`.execute(tx)
+}
+
+/** A batch as its format writes it. The same batch gives the same bytes, however often it is written. */
+export function toWrite(db: Reader, { rail, batch }: { rail: FileRailSettings; batch: Batch }): BatchToWrite {
+  const { messageId, valueDate, currency, paymentCount, controlTotal, isInstant, closedAt } = batch
+  assert(closedAt !== null)
+  const debtor = rail.debtors[batch.debtor]
+  if (debtor === undefined) throw new Error(`The rail ${rail.name} has no account of ${batch.debtor} any longer`)
+  const common = { messageId, valueDate, currency, paymentCount, controlTotal, isInstant, debtor }
+  return { ...common, createdAt: closedAt, payments: ordersOf(db, batch.id) }
+}
+
+async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrder> {
+  for (let after = ''; ; ) {
+    const { rows } = await sql<AccountColumns & { reference: string; amount: bigint }>`
+      select p.reference, p.amount, i.account_holder, i.sort_code, i.account_number, i.iban
+        from payouts p
+        join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+        join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+       where p.batch_id = ${batchId} and p.removed_at is null and p.reference > ${after}
+       order by p.reference limit ${pageSize}`.execute(db)
+    for (const { reference, amount, ...columns } of rows) {
+      const account = fromColumns(columns)
+      if (account === null) throw new Error(`${reference} has no account`)
+      yield { reference, amount, account }
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < pageSize) return
+    after = last.reference
+  }
+}
+
+/** Returns a batch; undefined if there is none. */
+export async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
+  const [batch] = await select(db, sql`id = ${batchId}`, 1)
+  return batch
+}
+
+/** Batches, newest first. @param before an id: only older ones */
+export async function list(
+  db: Reader,
+  {
+    rail,
+    statuses,
+    before,
+    take,
+  }: {
+    rail?: string | undefined
+    statuses?: readonly BatchStatus[] | undefined
+    before?: string | undefined
+    take: number
+  },
+): Promise<Batch[]> {
+  const conditions = [
+    ...(rail === undefined ? [] : [sql`rail = ${rail}`]),
+    ...(statuses === undefined ? [] : [sql`status = any(${[...statuses]}::text[])`]),
+    ...(before === undefined ? [] : [sql`id < ${before}`]),
+  ]
+  return await select(db, conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `), take)
+}
+
+/** The partners with payments in a batch. */
+export async function listPartners(db: Reader, batchId: string): Promise<string[]> {
+  const { rows } = await sql<{ partnerId: string }>`
+    select distinct partner_id from payouts where batch_id = ${batchId} order by partner_id`.execute(db)
+  return rows.map(({ partnerId }) => partnerId)
+}
+
+/** How many batches wait for people to approve them. */
+export async function countWaiting(db: Reader): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from payout_batches where status = 'building' and closed_at is not null`.execute(
+    db,
+  )
+  return rows[0]?.count ?? 0
+}
+
+async function select(db: Reader, where: ReturnType<typeof sql>, take: number): Promise<Batch[]> {
+  const { rows } = await sql<Batch>`
+    select id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status, held, payment_count,
+           control_total, file_name, file_sha256, name_check, closed_at, approved_at, approved_automatically, sending_at, sent_at
+      from payout_batches where ${where} order by id desc limit ${take}`.execute(db)
+  return rows
+}

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict'
+import { sql, type Tx } from '../../../database/database.ts'
+import type { NewException } from '../../exceptions.ts'
+import * as batches from './batches.ts'
+import { lockRail } from './rail-lock.ts'
+import { reasonInWords } from './reasons.ts'
+
+// What operators decide about batches, payments and exceptions. Errors have messages for the operator.
+
+/** People who must approve a batch above the limits for automatic approval. */
+export const approvalsNeeded = 2
+
+type OnBatch = { batchId: string; now: Date }
+
+/**
+ * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person.
+ * @returns how many people have approved it
+ */
+export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { person: string }): Promise<number> {
+  const batch = await lock(tx, batchId)
+  if (batch.status !== 'building') throw new Error(`The batch is ${batch.status}; it needs no approval`)
+  if (batch.closedAt === null) {
+    throw new Error(`The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that`)
+  }
+  await sql`
+    insert into payout_batch_approvals (batch_id, person, at) values (${batchId}, ${person}, ${now})
+        on conflict do nothing`.execute(tx)
+  const people = await listApprovals(tx, batchId)
+  if (people.length >= approvalsNeeded) {
+    await sql`
+      update payout_batches set status = 'approved', approved_at = ${now} where id = ${batchId}`.execute(tx)
+  }
+  return people.length
+}
+
+/** Who approved a batch, and when, oldest first. */
+export async function listApprovals(db: Tx, batchId: string): Promise<{ person: string; at: Date }[]> {
+  return await db
+    .selectFrom('payoutBatchApprovals')
+    .select(['person', 'at'])
+    .where('batchId', '=', batchId)
+    .orderBy('at')
+    .orderBy('person')
+    .execute()
+}
+
+/** Holds an unsent batch, or releases it. Idempotent. @returns whether that changed anything */
+export async function setHeld(tx: Tx, { batchId, held }: { batchId: string; held: boolean }): Promise<boolean> {
+  const batch = await lock(tx, batchId)
+  refuseSent(batch)
+  if (batch.held === held) return false
+  await sql`
+    update payout_batches set held = ${held} where id = ${batchId}`.execute(tx)
+  return true
+}
+
+/**
+ * Takes a payment out of an unsent batch. It counts as failed, so the member has the money back.
+ * @param payment its reference, or the withdrawal's id
+ * @param reason what the partner and the member read
+ */
+export async function remove(
+  tx: Tx,
+  { payment, reason, now }: { payment: string; reason: string; now: Date },
+): Promise<{ partnerId: string; withdrawalId: string; batchId: string }> {
+  const payout = await lockPayout(tx, payment)
+  const { reference, rail, partnerId, withdrawalId, batchId, amount } = payout
+  if (batchId === null || payout.outcome !== null) throw new Error(`${reference} waits in no batch`)
+  await lockRail(tx, { rail, for: 'records' })
+  refuseSent(await lock(tx, batchId))
+  await sql`
+    update payouts set removed_at = ${now}, outcome = 'failed', reason = ${reason} where reference = ${reference}`.execute(
+    tx,
+  )
+  await sql`
+    update payout_batches set payment_count = payment_count - 1, control_total = control_total - ${amount}
+     where id = ${batchId}`.execute(tx)
+  await report(tx, { rail, key: `removed ${reference}`, reference, outcome: 'failed', reason, now })
+  return { partnerId, withdrawalId, batchId }
+}
+
+async function lock(tx: Tx, batchId: string): Promise<batches.Batch> {
+  await sql`select from payout_batches where id = ${batchId} for update`.execute(tx)
+  const batch = await batches.find(tx, batchId)
+  if (batch === undefined) throw new Error(`There is no batch ${batchId}; payouts list shows their ids`)
+  return batch
+}
+
+function refuseSent({ status, sendingAt }: batches.Batch): void {
+  if (status !== 'building' && status !== 'approved') throw new Error(`The batch is ${status}, so it cannot be changed`)
+  if (sendingAt !== null) throw new Error('The file of the batch is being delivered, so the batch cannot be changed')
+}
+
+type Payout = {
+  reference: string
+  rail: string
+  partnerId: string
+  withdrawalId: string
+  batchId: string | null
+  amount: bigint
+  currency: string
+  outcome: 'paid' | 'failed' | 'returned' | null
+}
+
+async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
+  const { rows } = await sql<Payout>`
+    select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome from payouts
+     where reference = ${payment} or withdrawal_id = ${payment} for update`.execute(tx)
+  const [payout] = rows
+  if (payout === undefined) throw new Error(`There is no payment ${payment}`)
+  return payout
+}
+
+/** Adds a decision to what the rail reports, so that the withdrawal follows. */
+async function report(
+  tx: Tx,
+  {
+    rail,
+    key,
+    reference,
+    outcome,
+    reason,
+    now,
+  }: {
+    rail: string
+    key: string
+    reference: string
+    outcome: 'paid' | 'failed' | 'returned'
+    reason: string | null
+    now: Date
+  },
+): Promise<void> {
+  await sql`
+    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
+    values (${rail}, 'operator', ${key}, ${reference}, ${outcome}, ${reason}, ${now})`.execute(tx)
+}
+
+export type Decision =
+  /** Nothing follows from the answer. */
+  | { decision: 'ignore' }
+  /** The answer is about this payment. */
+  | { decision: 'attach'; reference: string }
+  /** The payment, or every unanswered payment of the batch, was not made: the members have the money back. */
+  | { decision: 'give_back' }
+
+type Exception = Pick<NewException, 'rail' | 'kind'> & {
+  id: string
+  reference: string | null
+  partnerId: string | null
+  withdrawalId: string | null
+  outcome: 'paid' | 'failed' | 'returned' | null
+  amount: bigint | null
+  reasonCode: string | null
+  closedAt: Date | null
+}
+
+/** Closes an exception by a decision, which takes effect with the next reports of the rail. */
+export async function closeException(
+  tx: Tx,
+  {
+    exceptionId,
+    person,
+    note,
+    now,
+    ...decided
+  }: { exceptionId: string; person: string; note: string; now: Date } & Decision,
+): Promise<Exception> {
+  const { rows } = await sql<Exception>`
+    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, reason_code, closed_at
+      from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
+  const [exception] = rows
+  if (exception === undefined)
+    throw new Error(`There is no exception ${exceptionId}; payouts exceptions list shows their ids`)
+  if (exception.closedAt !== null) throw new Error('The exception is closed already')
+  await lockRail(tx, { rail: exception.rail, for: 'records' })
+  if (decided.decision === 'attach') await attach(tx, { exception, reference: decided.reference, now })
+  if (decided.decision === 'give_back') await giveBack(tx, { exception, now })
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = ${person}, decision = ${decided.decision}, note = ${note}
+     where id = ${exceptionId}`.execute(tx)
+  return exception
+}
+
+async function attach(
+  tx: Tx,
+  { exception, reference, now }: { exception: Exception; reference: string; now: Date },
+): Promise<void> {
+  const { outcome, amount, rail, id, reasonCode } = exception
+  if (outcome === null) throw new Error('The answer does not say that a payment was made, failed or was returned')
+  const payout = await lockPayout(tx, reference)
+  if (payout.rail !== rail || payout.batchId === null) throw new Error(`${reference} was not sent through ${rail}`)
+  if (amount !== null && amount !== payout.amount)
+    throw new Error(`The answer is about another amount than the payment ${reference}`)
+  const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
+  if (!isPossible) throw new Error(`The payment ${reference} is ${payout.outcome} already`)
+  await end(tx, { payout, key: id, outcome, reasonCode, now })
+}
+
+async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now: Date }): Promise<void> {
+  const { reference, reasonCode, id, rail } = exception
+  if (reference === null) throw new Error('The exception names neither a payment nor a batch')
+  const { rows } = await sql<{ reference: string }>`
+    select p.reference from payouts p left join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail} and (p.reference = ${reference} or (b.message_id = ${reference} and p.outcome is null))
+     order by p.reference`.execute(tx)
+  if (rows.length === 0) throw new Error(`${reference} is neither a payment nor a batch with unanswered payments`)
+  for (const each of rows) {
+    const payout = await lockPayout(tx, each.reference)
+    const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
+    if (outcome === null) throw new Error(`The payment ${each.reference} is ${payout.outcome} already`)
+    await end(tx, { payout, key: `${id} ${each.reference}`, outcome, reasonCode, now })
+  }
+}
+
+async function end(
+  tx: Tx,
+  {
+    payout,
+    key,
+    outcome,
+    reasonCode,
+    now,
+  }: { payout: Payout; key: string; outcome: 'paid' | 'failed' | 'returned'; reasonCode: string | null; now: Date },
+): Promise<void> {
+  const { reference, rail, batchId } = payout
+  assert(batchId !== null)
+  const reason = reasonInWords(reasonCode)
+  await sql`
+    update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
+     where reference = ${reference}`.execute(tx)
+  await report(tx, { rail, key, reference, outcome, reason, now })
+  await sql`
+    update payout_batches b set status = 'settled', ended_at = ${now}
+     where id = ${batchId} and status in ('sent', 'acknowledged')
+       and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
+}

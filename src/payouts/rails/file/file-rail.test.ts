@@ -1,0 +1,346 @@
+import pino from 'pino'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { euroRail, FileBank, ownIban } from '../../../../test/file-bank.ts'
+import { type Harness, startHarness } from '../../../../test/harness.ts'
+import { verify } from '../../../audit/verify.ts'
+import type { TaskContext } from '../../../tasks.ts'
+import type { Rail } from '../../rail.ts'
+import { payoutTasks } from '../../tasks.ts'
+import { fileRail } from './file-rail.ts'
+import type { FileRailSettings } from './format.ts'
+
+// 11:00 in Berlin, on a Tuesday.
+const tuesday = new Date('2026-03-10T10:00:00.000Z')
+
+let harness: Harness
+let context: TaskContext
+let bank: FileBank
+let settings: FileRailSettings
+let rails: Rail[]
+beforeAll(async () => {
+  harness = await startHarness({ bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated') })
+  const { db, clock } = harness
+  context = { db, log: pino({ level: 'silent' }), now: clock.now }
+})
+afterAll(() => harness.stop())
+
+let named = 0
+beforeEach(() => {
+  harness.clock.set(tuesday)
+  useRail({})
+})
+
+/** Each test has its own rail, so that none sees another's batches. */
+function useRail(changes: Partial<FileRailSettings>): void {
+  named += 1
+  bank = new FileBank()
+  settings = euroRail({ name: `euro-${named}`, delivery: bank, ...changes })
+  rails = [fileRail({ db: harness.db, now: harness.clock.now, settings })]
+}
+
+const run = (task: keyof ReturnType<typeof payoutTasks>) => payoutTasks(rails)[task](context)
+
+async function withdraw(net: number, { iban = 'DE89370400440532013000' } = {}): Promise<string> {
+  const account = { accountHolder: 'Mia Schulz', iban }
+  const memberId = await harness.addMember({ available: 20_000, account, tier: 'Silver EU', currency: 'EUR' })
+  // The tier takes a fee of 50 from the member.
+  const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
+  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
+  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  return completed.headers.location?.split('/').at(-1) ?? ''
+}
+
+const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
+const statusOf = async (id: string) => (await get(id)).status
+const referenceOf = async (id: string): Promise<string> => (await get(id)).paymentReference
+const batches = () =>
+  harness.db.selectFrom('payoutBatches').selectAll().where('rail', '=', settings.name).orderBy('id').execute()
+const openExceptions = () =>
+  harness.db
+    .selectFrom('payoutExceptions')
+    .select(['kind', 'reference', 'line', 'outcome'])
+    .where('rail', '=', settings.name)
+    .orderBy('id')
+    .execute()
+const disagreements = async () => (await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)
+
+/** Withdraws and submits: the payments are in the open batch. */
+async function submitted(...nets: number[]): Promise<{ id: string; reference: string }[]> {
+  const ids: string[] = []
+  for (const net of nets) ids.push(await withdraw(net))
+  harness.clock.advance({ seconds: 30 })
+  await run('submit-withdrawals')
+  return await Promise.all(ids.map(async id => ({ id, reference: await referenceOf(id) })))
+}
+
+/** … and the file is at the bank. */
+async function sent(...nets: number[]) {
+  const payments = await submitted(...nets)
+  harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+  await run('send-payout-batches')
+  return payments
+}
+
+/** Puts a file into the inbox, imports it and records what it reports. */
+async function answer(...lines: string[]): Promise<void> {
+  bank.inbox.set(`answer-${Math.random()}.txt`, [...lines, 'end'].join('\n'))
+  await run('read-bank-files')
+  await run('read-rail-reports')
+}
+
+test('a withdrawal goes to the bank in a file, is paid when the bank says so, and can be returned days later', async () => {
+  const [first, second] = await sent(5_000, 7_000)
+  const [batch] = await batches()
+  expect(batch).toMatchObject({ status: 'sent', paymentCount: 2, controlTotal: 12_000n, valueDate: '2026-03-10' })
+  expect([...bank.outbox.keys()]).toEqual([`${batch?.messageId}.txt`])
+  expect(bank.payments()).toEqual(
+    new Map([
+      [first?.reference, [5_000n]],
+      [second?.reference, [7_000n]],
+    ]),
+  )
+  expect(await get(first?.id ?? '')).toMatchObject({
+    status: 'submitted',
+    // The next banking day, until midnight in Berlin.
+    expectedAt: '2026-03-11T22:59:59.999Z',
+  })
+
+  await answer('head;M1', `batch;${batch?.messageId};acknowledged`)
+  expect((await batches())[0]).toMatchObject({ status: 'acknowledged' })
+  await answer('head;M2', `paid;${first?.reference};5000EUR`, `failed;${second?.reference};7000EUR;AC04`)
+  expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['paid', 'failed'])
+  expect((await get(second?.id ?? '')).timeline.at(-1).reason).toBe('AC04 The account is closed')
+  expect((await batches())[0]).toMatchObject({ status: 'settled' })
+
+  harness.clock.advance({ days: 3 })
+  await answer('head;M3', `returned;${first?.reference};5000EUR;MS03`)
+  expect(await statusOf(first?.id ?? '')).toBe('returned')
+  expect(await openExceptions()).toEqual([])
+  expect(await disagreements()).toEqual([])
+})
+
+test('ledger verify notices a batch whose sums are not those of its payments', async () => {
+  await sent(5_000, 6_000)
+  const [batch] = await batches()
+  const rule = async (controlTotal: bigint) => {
+    const change = harness.db
+      .updateTable('payoutBatches')
+      .set({ controlTotal })
+      .where('id', '=', batch?.id ?? '')
+    await change.execute()
+    return (await disagreements()).map(({ name, disagreement }) => [name, disagreement?.found])
+  }
+  expect(await rule(11_001n)).toEqual([['payout batches', '2 payments, 11001']])
+  expect(await rule(11_000n)).toEqual([])
+})
+
+describe('a batch', () => {
+  test('takes payments until its cut-off; later ones go on the next banking day, and their withdrawals say so', async () => {
+    const [early] = await submitted(5_000)
+    // 15:00 in Berlin, on the Friday before.
+    harness.clock.set(new Date('2026-03-13T14:00:00.000Z'))
+    const [late] = await submitted(6_000)
+    await run('send-payout-batches')
+    expect((await batches()).map(({ valueDate, status }) => [valueDate, status])).toEqual([
+      ['2026-03-10', 'sent'],
+      ['2026-03-16', 'building'],
+    ])
+    expect((await get(early?.id ?? '')).expectedAt).toBe('2026-03-11T22:59:59.999Z')
+    expect((await get(late?.id ?? '')).expectedAt).toBe('2026-03-17T22:59:59.999Z')
+  })
+
+  test('of a partner with an own account is paid from that', async () => {
+    const own = { name: 'Own', account: { accountHolder: 'Own', iban: 'DE02120300000000202051' } }
+    useRail({ debtors: { default: settings.debtors.default, [harness.partner.id]: own } })
+    await sent(5_000)
+    expect((await batches()).map(({ debtor }) => debtor)).toEqual([harness.partner.id])
+  })
+
+  test('is sent once, however often and concurrently the task runs', async () => {
+    await sent(5_000, 6_000)
+    await Promise.all([run('send-payout-batches'), run('send-payout-batches')])
+    expect(bank.outbox.size).toBe(1)
+    expect([...bank.payments().values()].map(amounts => amounts.length)).toEqual([1, 1])
+  })
+
+  test('that cannot be written is not sent, and can still be changed', async () => {
+    const write = async function* () {
+      yield 'half a file'
+      throw new Error('This payment does not fit')
+    }
+    useRail({ format: { ...settings.format, write } })
+    await submitted(5_000)
+    harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+    await expect(run('send-payout-batches')).rejects.toThrow('does not fit')
+    expect(bank.outbox.size).toBe(0)
+    expect((await batches())[0]).toMatchObject({ status: 'approved', sendingAt: null })
+  })
+
+  test('that is full is closed, and the next one is opened', async () => {
+    useRail({ format: { ...settings.format, paymentsMax: 2 } })
+    await sent(5_000, 6_000, 7_000)
+    expect((await batches()).map(({ paymentCount }) => paymentCount).sort()).toEqual([1, 2])
+    expect(bank.payments().size).toBe(3)
+  })
+
+  test.each([
+    ['a payment', { paymentMax: 6_999n, batchMax: 1_000_000n, dayMax: 1_000_000n }],
+    ['its sum', { paymentMax: 7_000n, batchMax: 11_999n, dayMax: 1_000_000n }],
+    ['the sum of the day', { paymentMax: 7_000n, batchMax: 12_000n, dayMax: 11_999n }],
+  ])('waits for people if %s is above the limit for automatic approval', async (_, automatic) => {
+    useRail({ automatic })
+    await sent(5_000, 7_000)
+    expect((await batches())[0]).toMatchObject({ status: 'building', closedAt: harness.clock.now() })
+    expect(bank.outbox.size).toBe(0)
+  })
+})
+
+test('a payment that the format cannot write fails at once, and the member has the money back', async () => {
+  const memberId = await harness.addMember({ available: 20_000, tier: 'Silver EU', currency: 'EUR' })
+  const body = { memberId, amount: { amount: 5_050, currency: 'EUR' } }
+  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
+  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  const id = completed.headers.location?.split('/').at(-1) ?? ''
+  harness.clock.advance({ seconds: 30 })
+  await run('submit-withdrawals')
+  expect(await get(id)).toMatchObject({ status: 'failed' })
+  expect((await get(id)).timeline.at(-1).reason).toBe('This bank pays to IBANs only')
+  expect(await batches()).toEqual([])
+})
+
+describe('a bank file', () => {
+  test('counts once, under any name, and so does each record of a message', async () => {
+    const [payment] = await sent(5_000)
+    const lines = ['head;M1', `paid;${payment?.reference};5000EUR`]
+    await answer(...lines)
+    await answer(...lines)
+    expect(bank.archived).toHaveLength(2)
+    // The same message, with one record more.
+    await answer(...lines, 'entry;700EUR;;E1')
+    await answer(...lines, 'entry;700EUR;;E1', 'entry;800EUR;;E2')
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['money_in', 'money_in'])
+    const records = await harness.db
+      .selectFrom('bankRecords')
+      .select('entryKey')
+      .where('rail', '=', settings.name)
+      .execute()
+    expect(records).toHaveLength(3)
+    expect(await statusOf(payment?.id ?? '')).toBe('paid')
+  })
+
+  test('that is cut off half way changes nothing, and counts once it is whole', async () => {
+    const [first, second] = await sent(5_000, 6_000)
+    const whole = ['head;M1', `paid;${first?.reference};5000EUR`, `paid;${second?.reference};6000EUR`]
+    bank.inbox.set('half.txt', whole.slice(0, 2).join('\n'))
+    await run('read-bank-files')
+    await run('read-rail-reports')
+    expect(bank.rejected.get('half.txt')).toBe(
+      'Line 2: The file ends before its last line\nNothing of this file was booked.\n',
+    )
+    expect(await statusOf(first?.id ?? '')).toBe('submitted')
+    await answer(...whole)
+    expect(await statusOf(first?.id ?? '')).toBe('paid')
+  })
+
+  test.each([
+    ['another account’s statement', [`head;M1;DE02120300000000202051`], /…2051, which is not one of this rail/],
+    ['a balance in another currency', [`head;M1;${ownIban}`, 'balance;2026-03-10;5GBP'], /Line 2: .* GBP, but .* EUR/],
+    ['a record that is none', ['head;M1', 'nonsense'], /Line 2: "nonsense"/],
+    ['no message', [], /holds no message/],
+  ])('with %s is refused whole, with its line and reason', async (_, lines, problem) => {
+    const [payment] = await sent(5_000)
+    await answer(
+      ...lines.slice(0, 1),
+      ...(lines.length > 0 ? [`paid;${payment?.reference};5000EUR`] : []),
+      ...lines.slice(1),
+    )
+    const [report] = bank.rejected.values()
+    expect(report?.replace('Line 3', 'Line 2')).toMatch(problem)
+    expect(await statusOf(payment?.id ?? '')).toBe('submitted')
+    expect(await openExceptions()).toEqual([])
+    const files = await harness.db
+      .selectFrom('bankFiles')
+      .select(['status', 'problem'])
+      .where('rail', '=', settings.name)
+      .execute()
+    expect(files).toEqual([{ status: 'rejected', problem: expect.stringMatching(/./) }])
+  })
+
+  test('opens an exception for each answer that does not fit, and the other answers count', async () => {
+    const [first, second, third] = await sent(5_000, 6_000, 7_000)
+    await answer(
+      'head;M1',
+      'paid;OWAAAAAAAAAAAAAA;5000EUR',
+      `paid;${first?.reference};5001EUR`,
+      `paid;${second?.reference};6000GBP`,
+      `failed;${second?.reference};6000EUR;DUPL`,
+      `failed;${second?.reference};6000EUR;AM04`,
+      `paid;${third?.reference};7000EUR`,
+      `failed;${third?.reference};7000EUR;AC04`,
+      'batch;OWBAAAAAAAAAAAAAA;rejected',
+      'entry;-250EUR;fees;E1',
+    )
+    expect((await openExceptions()).map(({ line, kind }) => [line, kind])).toEqual([
+      [2, 'unmatched'],
+      [3, 'amount'],
+      [4, 'amount'],
+      [5, 'duplicate'],
+      [6, 'float'],
+      [8, 'contradiction'],
+      [9, 'unmatched'],
+      [10, 'money_out'],
+    ])
+    expect([
+      await statusOf(first?.id ?? ''),
+      await statusOf(second?.id ?? ''),
+      await statusOf(third?.id ?? ''),
+    ]).toEqual([...['submitted', 'submitted', 'paid']])
+    expect(await disagreements()).toEqual([])
+  })
+
+  test('about a payment that is in no sent batch is a contradiction', async () => {
+    const [payment] = await submitted(5_000)
+    await answer('head;M1', `paid;${payment?.reference};5000EUR`)
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['contradiction'])
+    expect(await statusOf(payment?.id ?? '')).toBe('submitted')
+  })
+
+  test('that rejects a batch gives the money of each payment back', async () => {
+    const [first, second] = await sent(5_000, 6_000)
+    const [batch] = await batches()
+    await answer('head;M1', `batch;${batch?.messageId};rejected;FF01`)
+    expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['failed', 'failed'])
+    expect((await batches())[0]).toMatchObject({ status: 'rejected' })
+    await answer('head;M2', `batch;${batch?.messageId};rejected;FF01`)
+    expect(await openExceptions()).toEqual([])
+    expect(await disagreements()).toEqual([])
+  })
+
+  test('that takes a batch for a duplicate gives nothing back', async () => {
+    const [payment] = await sent(5_000)
+    const [batch] = await batches()
+    await answer('head;M1', `batch;${batch?.messageId};rejected;AM05`)
+    expect(await statusOf(payment?.id ?? '')).toBe('submitted')
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['duplicate'])
+  })
+
+  test('that books a batch as a whole pays its payments, except those that had failed', async () => {
+    const [first, second] = await sent(5_000, 6_000)
+    const [batch] = await batches()
+    await answer('head;M1', `failed;${second?.reference};6000EUR;AC04`)
+    await answer('head;M2', `entry;-11000EUR;${batch?.messageId};E1`)
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['amount'])
+    expect(await statusOf(first?.id ?? '')).toBe('submitted')
+    await answer('head;M3', `entry;-5000EUR;${batch?.messageId};E1`)
+    expect(await statusOf(first?.id ?? '')).toBe('paid')
+    expect((await batches())[0]).toMatchObject({ status: 'settled' })
+  })
+
+  test('with a check of the names changes no payment; the result stays with the batch', async () => {
+    const [payment] = await sent(5_000)
+    const [batch] = await batches()
+    await answer('head;M1', `name-check;${batch?.messageId};RCVC`, `name-check;${batch?.messageId};RVNM`)
+    expect(await statusOf(payment?.id ?? '')).toBe('submitted')
+    expect((await batches())[0]).toMatchObject({ status: 'sent', nameCheck: 'RVNM' })
+  })
+})

@@ -1,0 +1,113 @@
+import { type Db, sql, type Tx } from '../../../database/database.ts'
+import { inWords } from '../../../money.ts'
+import type { Clock } from '../../../time.ts'
+import type { Outcome, Payment, Rail, Report } from '../../rail.ts'
+import * as batches from './batches.ts'
+import type { FileRailSettings } from './format.ts'
+import { lockRail } from './rail-lock.ts'
+import { receiveBankFiles } from './receive.ts'
+import { sendBatches } from './send.ts'
+
+/**
+ * A rail of files. Submitting a payment puts it into a batch; a task writes each batch to one file, and another imports what
+ * the bank answers. Its books are the tables of this slice, so that imported files never touch withdrawals directly.
+ */
+export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: FileRailSettings }): Rail {
+  const { name, currency } = settings
+  const rail: Rail = {
+    name,
+    // Banks keep the real time, so a partner whose clock was moved hears from them with all the others.
+    inScope: ({ scope = 'all' }) =>
+      typeof scope === 'object' && 'only' in scope
+        ? { ...rail, reports: async after => ({ reports: [], cursor: after }) }
+        : rail,
+    currencies: [currency],
+    isSlow: true,
+    paymentsMax: 1_000,
+    callMsMax: 20_000,
+    files: {
+      send: context => sendBatches(context, settings),
+      receive: context => receiveBankFiles(context, settings),
+    },
+
+    async submit(payments) {
+      return await db.transaction().execute(tx => submit(tx, { settings, payments, now: now() }))
+    },
+
+    async ask(references) {
+      const { rows } = await sql<Report>`
+        select asked.reference, p.reason,
+               coalesce(p.outcome, case when p.batch_id is null then 'unknown' else 'pending' end) as outcome
+          from unnest(${references}::text[]) with ordinality as asked (reference, place)
+          left join payouts p on p.reference = asked.reference and p.rail = ${name}
+         order by asked.place`.execute(db)
+      return rows
+    },
+
+    async reports(after, countMax) {
+      const { rows } = await sql<{ sequence: bigint; reference: string; outcome: Outcome; reason: string | null }>`
+        select sequence, reference, outcome, reason from bank_records
+         where rail = ${name} and outcome is not null and sequence > ${after ?? '0'}::bigint
+         order by sequence limit ${countMax}`.execute(db)
+      return {
+        reports: rows.map(({ reference, outcome, reason }) => ({ reference, outcome, reason })),
+        cursor: rows.at(-1)?.sequence.toString() ?? after,
+      }
+    },
+  }
+  return rail
+}
+
+type Known = {
+  reference: string
+  amount: bigint
+  currency: string
+  batchId: string | null
+  outcome: Outcome | null
+  reason: string | null
+}
+
+async function submit(
+  tx: Tx,
+  { settings, payments, now }: { settings: FileRailSettings; payments: Payment[]; now: Date },
+): Promise<Report[]> {
+  const { rows } = await sql<Known>`
+    select reference, amount, currency, batch_id, outcome, reason from payouts
+     where rail = ${settings.name} and reference = any(${payments.map(({ reference }) => reference)}::text[])
+     order by reference for update`.execute(tx)
+  const known = new Map(rows.map(row => [row.reference, row]))
+  const joining: Payment[] = []
+  const reports = new Map<string, Report>()
+  for (const payment of payments) {
+    const { reference, amount, account } = payment
+    const row = known.get(reference)
+    if (row === undefined) throw new Error(`${reference} is no payout of the rail ${settings.name}`)
+    if (row.amount !== amount.amount || row.currency !== amount.currency)
+      throw new Error(`${reference} was reused with ${inWords(amount)}`)
+    reports.set(reference, { reference, outcome: row.outcome ?? 'pending', reason: row.reason })
+    if (row.batchId !== null || row.outcome !== null) continue
+    const refusal = settings.format.refusal({ account, amount: amount.amount })
+    if (refusal === undefined) joining.push(payment)
+    else reports.set(reference, await refuse(tx, { rail: settings.name, reference, refusal, now }))
+  }
+  await batches.join(tx, {
+    rail: settings,
+    payments: joining.map(({ partnerId, reference, amount }) => ({ partnerId, reference, amount: amount.amount })),
+    now,
+  })
+  return [...reports.values()]
+}
+
+/** Fails a payment that the format cannot write, so that the member has the money back. */
+async function refuse(
+  tx: Tx,
+  { rail, reference, refusal, now }: { rail: string; reference: string; refusal: string; now: Date },
+): Promise<Report> {
+  await lockRail(tx, { rail, for: 'records' })
+  await sql`
+    update payouts set outcome = 'failed', reason = ${refusal} where reference = ${reference}`.execute(tx)
+  await sql`
+    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
+    values (${rail}, 'refused', ${reference}, ${reference}, 'failed', ${refusal}, ${now})`.execute(tx)
+  return { reference, outcome: 'failed', reason: refusal }
+}

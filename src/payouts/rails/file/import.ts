@@ -1,0 +1,432 @@
+import { createHash } from 'node:crypto'
+import { type Db, sql, type Tx } from '../../../database/database.ts'
+import { newId } from '../../../ids.ts'
+import type { Currency } from '../../../money.ts'
+import * as exceptions from '../../exceptions.ts'
+import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
+import type { FileRailSettings } from './format.ts'
+import { type FinalState, type KnownPayout, match } from './matching.ts'
+import { lockRail } from './rail-lock.ts'
+import { consequenceOf, reasonInWords } from './reasons.ts'
+
+/** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
+export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
+
+// Records that are matched at once.
+const chunkSize = 1_000
+
+/** What importing a file did. `repeated`: it had been imported before, and nothing was changed. */
+export type Imported =
+  | { result: 'imported' | 'repeated'; fileId: string; records: number }
+  | { result: 'rejected'; problem: string; line: number | null }
+
+/**
+ * Imports a file of a bank: all of it, or nothing. What it says about payments becomes reports of the rail; what does not fit
+ * becomes exceptions. A file with the same bytes is imported once, and so is each record of a message.
+ * @param bytes reads the file from its beginning; called twice
+ */
+export async function importBankFile(
+  db: Db,
+  {
+    rail,
+    name,
+    bytes,
+    now,
+  }: { rail: FileRailSettings; name: string; bytes: () => AsyncIterable<Uint8Array>; now: Date },
+): Promise<Imported> {
+  let sha256 = ''
+  try {
+    sha256 = await checksum(bytes())
+    return await db.transaction().execute(tx => importAll(tx, { rail, name, sha256, bytes, now }))
+  } catch (error) {
+    if (!(error instanceof BankFileProblem)) throw error
+    const { message: problem, line } = error
+    await sql`
+      insert into bank_files (id, rail, sha256, name, status, problem, received_at)
+      values (${newId('bankFile', now)}, ${rail.name}, ${sha256 || `unread ${name}`}, ${name}, 'rejected', ${problem}, ${now})
+          on conflict on constraint one_import_per_file
+          do update set problem = excluded.problem, received_at = excluded.received_at, name = excluded.name
+           where bank_files.status = 'rejected'`.execute(db)
+    return { result: 'rejected', problem, line }
+  }
+}
+
+/** @throws BankFileProblem if the file is too large */
+async function checksum(bytes: AsyncIterable<Uint8Array>): Promise<string> {
+  const hash = createHash('sha256')
+  let size = 0
+  for await (const chunk of bytes) {
+    size += chunk.length
+    if (size > limits.bytesMax) throw new BankFileProblem(`The file has more than ${limits.bytesMax} bytes`)
+    hash.update(chunk)
+  }
+  return hash.digest('hex')
+}
+
+type Context = { rail: FileRailSettings; fileId: string; now: Date }
+
+async function importAll(
+  tx: Tx,
+  {
+    rail,
+    name,
+    sha256,
+    bytes,
+    now,
+  }: { rail: FileRailSettings; name: string; sha256: string; bytes: () => AsyncIterable<Uint8Array>; now: Date },
+): Promise<Imported> {
+  await lockRail(tx, { rail: rail.name, for: 'records' })
+  const { rows } = await sql<{ id: string; isNew: boolean; recordCount: number }>`
+    insert into bank_files as f (id, rail, sha256, name, status, received_at)
+    values (${newId('bankFile', now)}, ${rail.name}, ${sha256}, ${name}, 'imported', ${now})
+        on conflict on constraint one_import_per_file
+        do update set status = 'imported', problem = null, received_at = excluded.received_at, name = excluded.name
+         where f.status = 'rejected'
+    returning id`.execute(tx)
+  const [file] = rows
+  if (file === undefined) {
+    const known = await tx
+      .selectFrom('bankFiles')
+      .select(['id', 'recordCount'])
+      .where('rail', '=', rail.name)
+      .where('sha256', '=', sha256)
+      .executeTakeFirstOrThrow()
+    return { result: 'repeated', fileId: known.id, records: known.recordCount }
+  }
+  const context = { rail, fileId: file.id, now }
+  const { records, messageId } = await applyAll(tx, context, rail.format.read(bytes(), limits))
+  await sql`
+    update bank_files set record_count = ${records}, message_id = ${messageId} where id = ${file.id}`.execute(tx)
+  await settle(tx, context)
+  return { result: 'imported', fileId: file.id, records }
+}
+
+async function applyAll(
+  tx: Tx,
+  context: Context,
+  parts: AsyncIterable<{ type: 'head'; head: BankFileHead } | BankRecord>,
+): Promise<{ records: number; messageId: string }> {
+  let head: BankFileHead | undefined
+  let messageId: string | undefined
+  let records = 0
+  let chunk: BankRecord[] = []
+  const apply = async () => {
+    if (head !== undefined && chunk.length > 0) await applySome(tx, context, { head, records: chunk })
+    chunk = []
+  }
+  for await (const part of parts) {
+    if (part.type === 'head') {
+      await apply()
+      head = part.head
+      messageId ??= head.messageId
+      refuseOtherAccount(context.rail, head)
+      continue
+    }
+    if (head === undefined) throw new BankFileProblem('A record comes before the head of the message', part)
+    records += 1
+    if (chunk.push(part) === chunkSize) await apply()
+  }
+  await apply()
+  if (messageId === undefined) throw new BankFileProblem('The file holds no message')
+  return { records, messageId }
+}
+
+/** A statement of another account must not be booked: not even in part. */
+function refuseOtherAccount({ debtors }: FileRailSettings, { account }: BankFileHead): void {
+  if (account === null) return
+  const compact = account.replaceAll(/[ -]/g, '').toUpperCase()
+  const isOurs = Object.values(debtors).some(({ account: own }) =>
+    'iban' in own ? own.iban === compact : compact.endsWith(`${own.sortCode}${own.accountNumber}`),
+  )
+  if (!isOurs)
+    throw new BankFileProblem(`The file is about the account …${compact.slice(-4)}, which is not one of this rail`)
+}
+
+type PaymentRecord = Extract<BankRecord, { type: 'payment' }>
+
+async function applySome(
+  tx: Tx,
+  context: Context,
+  { head, records }: { head: BankFileHead; records: BankRecord[] },
+): Promise<void> {
+  const isNew = await keepNew(tx, context, { head, records })
+  // In the order of the file, except that records about single payments are matched together.
+  let payments: PaymentRecord[] = []
+  const applyPayments = async () => {
+    if (payments.length > 0) await answerPayments(tx, context, { head, records: payments })
+    payments = []
+  }
+  for (const record of records) {
+    if (!isNew(record)) continue
+    if (record.type === 'payment') {
+      payments.push(record)
+      continue
+    }
+    await applyPayments()
+    switch (record.type) {
+      case 'batch':
+        await answerBatch(tx, context, { head, record })
+        break
+      case 'name-check':
+        await checkName(tx, context, record)
+        break
+      case 'balance':
+        await keepBalance(tx, context, { head, record })
+        break
+      case 'entry':
+        await bookEntry(tx, context, { head, record })
+        break
+      default:
+        record satisfies never
+    }
+  }
+  await applyPayments()
+}
+
+/** Recognises a record within its message, also when the bank sends the message again. */
+function entryKeyOf(record: BankRecord): string {
+  const entry = 'entryReference' in record ? record.entryReference : null
+  if (entry === null) return `line ${record.line}`
+  return record.type === 'payment' ? `${entry} ${record.reference} ${record.state}` : entry
+}
+
+async function keepNew(
+  tx: Tx,
+  { rail }: Context,
+  { head, records }: { head: BankFileHead; records: BankRecord[] },
+): Promise<(record: BankRecord) => boolean> {
+  const { rows } = await sql<{ entryKey: string }>`
+    select entry_key from bank_records
+     where rail = ${rail.name} and message_id = ${head.messageId}
+       and entry_key = any(${records.map(entryKeyOf)}::text[])`.execute(tx)
+  const seen = new Set(rows.map(({ entryKey }) => entryKey))
+  return record => {
+    const key = entryKeyOf(record)
+    if (seen.has(key)) return false
+    seen.add(key)
+    return true
+  }
+}
+
+type PayoutRow = KnownPayout & { reference: string; partnerId: string; withdrawalId: string }
+
+async function answerPayments(
+  tx: Tx,
+  context: Context,
+  { head, records }: { head: BankFileHead; records: PaymentRecord[] },
+): Promise<void> {
+  const { rail, fileId, now } = context
+  const { rows } = await sql<PayoutRow>`
+    select p.reference, p.partner_id, p.withdrawal_id, p.amount, p.currency, p.outcome,
+           p.removed_at is not null as is_removed,
+           coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false) as is_sent
+      from payouts p left join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail.name} and p.reference = any(${records.map(({ reference }) => reference)}::text[])
+     order by p.reference for update of p`.execute(tx)
+  const payouts = new Map(rows.map(row => [row.reference, row]))
+  const kept: { record: PaymentRecord; outcome: FinalState | null; reason: string | null }[] = []
+  const changed = new Map<string, { outcome: FinalState; code: string | null; reason: string | null }>()
+  const opened: exceptions.NewException[] = []
+  for (const record of records) {
+    const { reference, line, amount, reasonCode } = record
+    const payout = payouts.get(reference)
+    const matched = match(payout, record)
+    const reason = reasonInWords(reasonCode)
+    if (matched.result === 'changed' && payout !== undefined) {
+      // The next record about the same payment is matched to what this one said.
+      payout.outcome = matched.outcome
+      changed.set(reference, { outcome: matched.outcome, code: reasonCode, reason })
+    }
+    if (matched.result === 'exception') {
+      opened.push({
+        ...{ rail: rail.name, kind: matched.kind, reason: matched.reason, reference, amount, reasonCode, payout },
+        fingerprint: fingerprintOf(head, record),
+        file: { id: fileId, line },
+        outcome: record.state === 'accepted' || record.state === 'pending' ? null : record.state,
+      })
+    }
+    kept.push({ record, outcome: matched.result === 'changed' ? matched.outcome : null, reason })
+  }
+  await sql`
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
+    select ${rail.name}, ${fileId}, ${head.messageId}, entry_key, line, reference, outcome, reason, ${now}
+      from unnest(${kept.map(({ record }) => entryKeyOf(record))}::text[], ${kept.map(({ record }) => record.line)}::integer[],
+                  ${kept.map(({ record }) => record.reference)}::text[], ${kept.map(({ outcome }) => outcome)}::text[],
+                  ${kept.map(({ reason }) => reason)}::text[])
+             with ordinality as r (entry_key, line, reference, outcome, reason, place)
+     order by place`.execute(tx)
+  const changes = [...changed]
+  if (changes.length > 0) {
+    await sql`
+      update payouts p set outcome = c.outcome, reason_code = c.code, reason = c.reason
+        from unnest(${changes.map(([reference]) => reference)}::text[], ${changes.map(([, { outcome }]) => outcome)}::text[],
+                    ${changes.map(([, { code }]) => code)}::text[], ${changes.map(([, { reason }]) => reason)}::text[])
+          as c (reference, outcome, code, reason)
+       where p.reference = c.reference`.execute(tx)
+  }
+  await exceptions.open(tx, opened, now)
+}
+
+function fingerprintOf(head: BankFileHead, record: BankRecord): string {
+  return `${head.messageId} ${entryKeyOf(record)}`
+}
+
+type BatchRow = {
+  id: string
+  status: string
+  controlTotal: bigint
+  currency: Currency
+  unpaid: bigint
+  paidCount: number
+}
+
+/** Locks the batch that a message id of ours names; undefined if it is not ours, or was not sent. */
+async function lockBatch(tx: Tx, { rail }: Context, messageId: string): Promise<BatchRow | undefined> {
+  const { rows } = await sql<BatchRow>`
+    select b.id, b.status, b.control_total, b.currency,
+           (select coalesce(sum(amount), 0) from payouts where batch_id = b.id and outcome = 'failed' and removed_at is null)::bigint as unpaid,
+           (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count
+      from payout_batches b
+     where b.rail = ${rail.name} and b.message_id = ${messageId} and b.sending_at is not null
+       for update of b`.execute(tx)
+  return rows[0]
+}
+
+async function answerBatch(
+  tx: Tx,
+  context: Context,
+  { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'batch' }> },
+): Promise<void> {
+  const { rail, fileId, now } = context
+  const { messageId, state, line, reasonCode } = record
+  const openException = async (kind: exceptions.ExceptionKind, reason: string) => {
+    const fingerprint = fingerprintOf(head, record)
+    const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: messageId, reasonCode }
+    await exceptions.open(tx, [{ ...common, kind, reason }], now)
+  }
+  await keepRecord(tx, context, { head, record, reference: messageId })
+  const batch = await lockBatch(tx, context, messageId)
+  if (batch === undefined) return await openException('unmatched', `The bank answers a batch that we did not send`)
+  if (state !== 'rejected') {
+    await sql`
+      update payout_batches set status = 'acknowledged', acknowledged_at = ${now}
+       where id = ${batch.id} and status = 'sent'`.execute(tx)
+    return
+  }
+  if (batch.status === 'rejected') return
+  if (batch.paidCount > 0 || batch.status === 'settled')
+    return await openException('contradiction', 'The bank rejects a batch of which it has reported payments as paid')
+  const consequence = consequenceOf(reasonCode)
+  if (consequence === 'duplicate')
+    return await openException(
+      'duplicate',
+      'The bank takes the batch for a duplicate; find out which of the two it paid',
+    )
+  if (consequence === 'float')
+    return await openException('float', 'The paying account lacked the money for the batch; top it up and decide')
+  await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'failed', reasonCode })
+  await sql`
+    update payout_batches set status = 'rejected', ended_at = ${now}
+     where id = ${batch.id} and status in ('sent', 'acknowledged')`.execute(tx)
+}
+
+/** Ends every payment of a batch that has not been answered one by one. */
+async function endAll(
+  tx: Tx,
+  { rail, fileId, now }: Context,
+  {
+    head,
+    record,
+    batchId,
+    outcome,
+    reasonCode,
+  }: { head: BankFileHead; record: BankRecord; batchId: string; outcome: FinalState; reasonCode: string | null },
+): Promise<void> {
+  const reason = reasonInWords(reasonCode)
+  await sql`
+    with ended as (
+      update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
+       where batch_id = ${batchId} and outcome is null
+      returning reference
+    )
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
+    select ${rail.name}, ${fileId}, ${head.messageId}, ${entryKeyOf(record)} || ' ' || reference, ${record.line}, reference,
+           ${outcome}, ${reason}, ${now}
+      from ended order by reference`.execute(tx)
+}
+
+/** Keeps a record that reports no payment, so that it counts once. */
+async function keepRecord(
+  tx: Tx,
+  { rail, fileId, now }: Context,
+  { head, record, reference }: { head: BankFileHead; record: BankRecord; reference: string },
+): Promise<void> {
+  await sql`
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, created_at)
+    values (${rail.name}, ${fileId}, ${head.messageId}, ${entryKeyOf(record)}, ${record.line}, ${reference}, ${now})`.execute(
+    tx,
+  )
+}
+
+/** A check of a name is no answer about the payment. The worst one is kept with the batch. */
+async function checkName(
+  tx: Tx,
+  { rail }: Context,
+  { messageId, code }: Extract<BankRecord, { type: 'name-check' }>,
+): Promise<void> {
+  await sql`
+    update payout_batches set name_check = ${code.slice(0, 35)}
+     where rail = ${rail.name} and message_id = ${messageId} and (name_check is null or name_check = 'RCVC')`.execute(
+    tx,
+  )
+}
+
+async function keepBalance(
+  tx: Tx,
+  { rail, fileId }: Context,
+  { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'balance' }> },
+): Promise<void> {
+  const { amount, day, line } = record
+  if (amount.currency !== rail.currency)
+    throw new BankFileProblem(`The balance is in ${amount.currency}, but the rail pays ${rail.currency}`, { line })
+  await sql`
+    insert into bank_balances as b (rail, account, day, amount, currency, bank_file_id)
+    values (${rail.name}, ${head.account ?? ''}, ${day}::date, ${amount.amount}, ${amount.currency}, ${fileId})
+        on conflict (rail, account, day)
+        do update set amount = excluded.amount, bank_file_id = excluded.bank_file_id`.execute(tx)
+}
+
+/** An entry of the account that is no single payment of ours: a batch that was booked as a whole, or other money. */
+async function bookEntry(
+  tx: Tx,
+  context: Context,
+  { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'entry' }> },
+): Promise<void> {
+  const { rail, fileId, now } = context
+  const { amount, reference, line } = record
+  if (amount.currency !== rail.currency)
+    throw new BankFileProblem(`The entry is in ${amount.currency}, but the rail pays ${rail.currency}`, { line })
+  await keepRecord(tx, context, { head, record, reference: reference ?? '' })
+  const batch = reference === null || amount.amount >= 0n ? undefined : await lockBatch(tx, context, reference)
+  const isWholeBatch = batch !== undefined && -amount.amount === batch.controlTotal - batch.unpaid
+  if (isWholeBatch) {
+    return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
+  }
+  const fingerprint = fingerprintOf(head, record)
+  const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference, amount }
+  const [kind, reason] =
+    batch !== undefined
+      ? (['amount', 'The bank booked a batch with another amount than its payments add up to'] as const)
+      : amount.amount > 0n
+        ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
+        : (['money_out', 'Money left the account without a payment of ours'] as const)
+  await exceptions.open(tx, [{ ...common, kind, reason }], now)
+}
+
+/** Ends the batches whose payments all have an answer. */
+async function settle(tx: Tx, { rail, now }: Context): Promise<void> {
+  await sql`
+    update payout_batches b set status = 'settled', ended_at = ${now}
+     where rail = ${rail.name} and status in ('sent', 'acknowledged')
+       and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
+}

@@ -1,0 +1,78 @@
+import { type Currency, inWords, type Money } from '../../../money.ts'
+import type { ExceptionKind } from '../../exceptions.ts'
+import type { PaymentState } from '../bank-files.ts'
+import { consequenceOf } from './reasons.ts'
+
+/** A final answer about a payment. */
+export type FinalState = 'paid' | 'failed' | 'returned'
+
+/** A payout as far as matching needs it. */
+export type KnownPayout = {
+  amount: bigint
+  currency: Currency
+  /** What the bank said last; null if nothing yet. */
+  outcome: FinalState | null
+  isRemoved: boolean
+  /** Its batch has been delivered. */
+  isSent: boolean
+}
+
+/** What a bank file says about one payment. */
+export type Answer = { state: PaymentState; amount: Money | null; reasonCode: string | null }
+
+export type Match =
+  /** The payout ends, or goes on from paid to returned. */
+  | { result: 'changed'; outcome: FinalState }
+  /** Said before, or on the way. */
+  | { result: 'known' }
+  | { result: 'exception'; kind: ExceptionKind; reason: string }
+
+/** Decides what an answer means for a payout; undefined if the reference is not ours. */
+export function match(payout: KnownPayout | undefined, { state, amount, reasonCode }: Answer): Match {
+  if (payout === undefined) return exception('unmatched', `The bank reports a payment as ${state} that is not ours`)
+  const { outcome, isRemoved, isSent } = payout
+  if (!isSent || isRemoved) {
+    return exception('contradiction', `The bank reports a payment as ${state} that was not sent to it`)
+  }
+  if (amount !== null && (amount.amount !== payout.amount || amount.currency !== payout.currency)) {
+    const ours = inWords({ amount: payout.amount, currency: payout.currency })
+    return exception('amount', `The bank reports ${inWords(amount)} as ${state}, but the payment is of ${ours}`)
+  }
+  switch (state) {
+    case 'accepted':
+    case 'pending':
+      return { result: 'known' }
+    case 'paid':
+      if (outcome === null) return { result: 'changed', outcome: 'paid' }
+      return outcome === 'failed' ? contradiction(state, outcome) : { result: 'known' }
+    case 'failed':
+      if (outcome === 'failed') return { result: 'known' }
+      if (outcome !== null) return contradiction(state, outcome)
+      break
+    case 'returned':
+      if (outcome === 'returned') return { result: 'known' }
+      if (outcome === 'failed') return contradiction(state, outcome)
+      break
+    default:
+      return state satisfies never
+  }
+  const consequence = consequenceOf(reasonCode)
+  if (consequence === 'duplicate') {
+    return exception(
+      'duplicate',
+      `The bank takes the payment for a duplicate and reports it as ${state}; find out whether it was paid`,
+    )
+  }
+  if (consequence === 'float') {
+    return exception('float', 'The paying account lacked the money for the payment; top it up and decide')
+  }
+  return { result: 'changed', outcome: state }
+}
+
+function exception(kind: ExceptionKind, reason: string): Match {
+  return { result: 'exception', kind, reason }
+}
+
+function contradiction(state: PaymentState, outcome: FinalState): Match {
+  return exception('contradiction', `The bank reports a payment as ${state} that it had reported as ${outcome}`)
+}

@@ -1,0 +1,64 @@
+import type { TaskContext } from '../../../tasks.ts'
+import * as batches from './batches.ts'
+import type { FileRailSettings } from './format.ts'
+
+/**
+ * Closes the batches that are due, and delivers those that are approved. It may be killed at any point and run again, also
+ * concurrently: a batch always gives the same file, and a delivery happens once.
+ */
+export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
+  await db.transaction().execute(tx => batches.closeDue(tx, { rail, now: now() }))
+  const { delivery } = rail
+  if (delivery === null) return
+  const failures: unknown[] = []
+  for (const batchId of await batches.listSendable(db, rail.name)) {
+    // One batch's failure must not keep the others back.
+    await send({ db, log, now }, { rail, batchId, put: (name, bytes) => delivery.put(name, bytes) }).catch(error => {
+      log.error({ err: error, rail: rail.name, batchId }, 'a batch was not delivered; it is tried again every minute')
+      failures.push(error)
+    })
+  }
+  if (failures.length > 0) throw failures[0]
+}
+
+/**
+ * Writes one approved batch and delivers it. Claim and commit, deliver, record and commit.
+ * @param put delivers the file, once however often it is called with the same bytes
+ * @returns the file; undefined if the batch cannot be sent now
+ */
+export async function send(
+  { db, log, now }: TaskContext,
+  {
+    rail,
+    batchId,
+    put,
+  }: {
+    rail: FileRailSettings
+    batchId: string
+    put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
+  },
+): Promise<{ name: string; sha256: string } | undefined> {
+  const { extension, write } = rail.format
+  const batch = await db.transaction().execute(tx => batches.claimForSending(tx, { batchId, extension, now: now() }))
+  if (batch === undefined) return undefined
+  let isWriterAtFault = false
+  const content = async function* () {
+    try {
+      yield* write(batches.toWrite(db, { rail, batch }))
+    } catch (error) {
+      isWriterAtFault = true
+      throw error
+    }
+  }
+  try {
+    const { sha256 } = await put(batch.fileName, content())
+    await db.transaction().execute(tx => batches.recordSent(tx, { batchId, sha256, now: now() }))
+    const { messageId, paymentCount } = batch
+    log.info({ rail: rail.name, batchId, messageId, payments: paymentCount, sha256 }, 'a batch was sent')
+    return { name: batch.fileName, sha256 }
+  } catch (error) {
+    // A file that cannot be written was not delivered, so the payment at fault can be taken out.
+    if (isWriterAtFault) await db.transaction().execute(tx => batches.unclaim(tx, batchId))
+    throw error
+  }
+}

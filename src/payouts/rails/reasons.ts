@@ -1,0 +1,81 @@
+/** What follows from a bank's reason. */
+export type NextStep =
+  /** The account is wrong: give the money back, and accept no withdrawal until the account is changed. */
+  | 'give_back_and_block_account'
+  /** Give the money back, and hold the member for manual review. */
+  | 'give_back_and_review'
+  /** The float was short: raise the alarm, and pay again once it is funded. */
+  | 'retry_after_funding'
+  /** The bank has seen the payment before: paying again could pay twice, so a person decides. */
+  | 'never_retry'
+
+export type Reason = { next: NextStep; meaning: string; isKnown: boolean }
+
+/** Looks up a bank's reason code. An unknown or missing code is reviewed. */
+export function reasonOf(code: string | null): Reason {
+  const known = code === null ? undefined : reasons.get(code)
+  if (known !== undefined) return { ...known, isKnown: true }
+  const meaning = code === null ? 'The bank gave no reason' : 'The reason is not a known code'
+  return { next: 'give_back_and_review', meaning, isKnown: false }
+}
+
+// docs/reference/bank-files.md has the same table.
+const table: Record<NextStep, Record<string, string>> = {
+  give_back_and_block_account: {
+    AC01: 'The account number is wrong',
+    AC03: 'The account number is missing or wrong',
+    AC04: 'The account is closed',
+    AC07: 'The account is closed',
+    BE04: 'The address of the payee is missing or wrong',
+    RC01: 'The bank code is wrong',
+    // ARUCS, the returns of Bacs credits, has one character.
+    '0': 'The account details are wrong',
+    '3': 'The account was transferred to another bank',
+    '5': 'There is no such account',
+    B: 'The account is closed',
+  },
+  give_back_and_review: {
+    AB05: 'Timed out at the bank of the payee',
+    AB06: 'Timed out between the banks',
+    AB09: 'An error at the bank of the payee',
+    AC06: 'The account is blocked',
+    AC13: 'The account of the payer is of the wrong kind',
+    AG01: 'Payments to this account are not allowed',
+    AG02: 'The kind of payment is not allowed',
+    AG10: 'A bank is suspended from the scheme',
+    AG11: 'The bank of the payee is suspended from the scheme',
+    AM02: 'The amount is above the limit of the bank or scheme',
+    AM09: 'The amount is not what was agreed',
+    BE01: 'The name does not fit the account',
+    BE05: 'The sender is not known to the bank',
+    CNOR: 'The bank of the payee is not in the scheme',
+    CURR: 'The currency is wrong',
+    CUST: 'The payer asked for the money back',
+    DT01: 'The date is wrong',
+    ED05: 'The settlement failed',
+    FF01: 'The file or payment is malformed',
+    FOCR: 'Returned after a recall',
+    MD07: 'The payee has died',
+    MS02: 'The payee refused the payment; no reason was given',
+    MS03: 'The bank gave no reason',
+    NARR: 'The reason is in the text',
+    NOAS: 'The payee did not answer a recall',
+    RC04: 'The bank of the payee is not known',
+    RR01: 'Regulation: the account of the payer is missing',
+    RR02: 'Regulation: the name or address of the payer is missing',
+    RR03: 'Regulation: the name or address of the payee is missing',
+    RR04: 'Refused for regulatory reasons',
+    TECH: 'A technical problem',
+    TM01: 'The file came after the cut-off',
+    '2': 'The payee has died',
+    C: 'The payer asked for the money back',
+  },
+  retry_after_funding: { AM04: 'Not enough money on the account' },
+  never_retry: { AM05: 'A duplicate of another payment', DUPL: 'A duplicate of another payment' },
+}
+
+const reasons: ReadonlyMap<string, { next: NextStep; meaning: string }> = new Map(
+  Object.entries(table).flatMap(([next, codes]) =>
+    Object.entries(codes).map(([code, meaning]) => [code, { next: next as NextStep, meaning }] as const),
+  ),
+)

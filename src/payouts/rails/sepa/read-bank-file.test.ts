@@ -1,0 +1,437 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { BankFileProblem } from '../bank-files.ts'
+import { answersOf, batchOf, type Part, partsOf, someOrder, textOf } from './files.fixture.ts'
+import { readBankFile } from './read-bank-file.ts'
+import { type Answer, writeNotification, writeStatusReport } from './write-answers.ts'
+import { writeSepaCreditTransfer } from './write-credit-transfer.ts'
+
+const header = '<GrpHdr><MsgId>M1</MsgId><CreDtTm>2026-03-03T09:00:00+01:00</CreDtTm></GrpHdr>'
+const ours = 'OWABCDEFGHIJKLMN'
+
+const withRoot = (content: string) => `<?xml version="1.0" encoding="UTF-8"?>\n<Document>${content}</Document>`
+const reportOf = (content: string) => withRoot(`<CstmrPmtStsRpt>${header}${content}</CstmrPmtStsRpt>`)
+const group = '<OrgnlGrpInfAndSts><OrgnlMsgId>B1</OrgnlMsgId></OrgnlGrpInfAndSts>'
+const account = '<Acct><Id><IBAN>DE75512108001245126199</IBAN></Id></Acct>'
+const statementOf = (content: string) =>
+  withRoot(`<BkToCstmrStmt>${header}<Stmt>${account}${content}</Stmt></BkToCstmrStmt>`)
+
+/** An entry of 100.00 EUR, booked on 3 March, with changes. */
+function entryOf(changes: Record<string, string> = {}): string {
+  const fields = {
+    Amt: '100.00',
+    CdtDbtInd: '<CdtDbtInd>DBIT</CdtDbtInd>',
+    RvslInd: '',
+    Sts: '<Sts><Cd>BOOK</Cd></Sts>',
+    BookgDt: '<BookgDt><Dt>2026-03-03</Dt></BookgDt>',
+    AcctSvcrRef: '<AcctSvcrRef>REF1</AcctSvcrRef>',
+    BkTxCd: '',
+    NtryDtls: '',
+    AddtlNtryInf: '',
+    ...changes,
+  }
+  const { Amt, ...others } = fields
+  return `<Ntry><Amt Ccy="EUR">${Amt}</Amt>${Object.values(others).join('')}</Ntry>`
+}
+const credit = { CdtDbtInd: '<CdtDbtInd>CRDT</CdtDbtInd>' }
+const details = (...all: string[]) => ({
+  NtryDtls: `<NtryDtls>${all.map(each => `<TxDtls>${each}</TxDtls>`).join('')}</NtryDtls>`,
+})
+const refs = (reference: string) => `<Refs><EndToEndId>${reference}</EndToEndId></Refs>`
+const amount = (text: string) => `<Amt Ccy="EUR">${text}</Amt>`
+const eur = (cents: bigint) => ({ amount: cents, currency: 'EUR' })
+
+/** The records of a file, without their lines: the files here have one line. */
+const recordsOf = async (file: string) =>
+  (await partsOf(file)).slice(1).map(part => {
+    const { line: _, ...record } = part as Exclude<Part, { type: 'head' }>
+    return record
+  })
+
+describe('a payment status report', () => {
+  const payment = (status: string, more = '') =>
+    `<TxInfAndSts><OrgnlEndToEndId>${ours}</OrgnlEndToEndId>${status && `<TxSts>${status}</TxSts>`}${more}</TxInfAndSts>`
+  const information = (content: string) =>
+    reportOf(`${group}<OrgnlPmtInfAndSts><OrgnlPmtInfId>B1</OrgnlPmtInfId>${content}</OrgnlPmtInfAndSts>`)
+
+  test.each([
+    ['ACTC', 'accepted'],
+    ['ACCP', 'accepted'],
+    ['ACSP', 'accepted'],
+    ['ACWC', 'accepted'],
+    ['PDNG', 'pending'],
+    ['RCVD', 'pending'],
+    ['ACSC', 'paid'],
+    ['ACCC', 'paid'],
+    ['RJCT', 'failed'],
+  ])('a payment with %s is %s', async (status, state) => {
+    expect(await recordsOf(information(payment(status)))).toEqual([
+      {
+        ...{ type: 'payment', reference: ours, state, amount: null },
+        ...{ entryReference: null, reasonCode: null, reasonText: null },
+      },
+    ])
+  })
+
+  test('an unknown status changes nothing and is shown', async () => {
+    expect(await recordsOf(information(payment('XXXX')))).toMatchObject([
+      { state: 'pending', reasonText: 'Status XXXX' },
+    ])
+  })
+
+  test.each([
+    ['ACTC', 'acknowledged'],
+    ['ACCP', 'acknowledged'],
+    ['ACSC', 'acknowledged'],
+    ['PART', 'partly'],
+    ['PDNG', 'pending'],
+    ['RJCT', 'rejected'],
+  ])('a message and a payment information with %s: the batch is %s', async (status, state) => {
+    const reason = '<StsRsnInf><Rsn><Cd>FF01</Cd></Rsn><AddtlInf>a</AddtlInf><AddtlInf>b</AddtlInf></StsRsnInf>'
+    const batch = { type: 'batch', messageId: 'B1', state, reasonCode: 'FF01', reasonText: 'a b' }
+    const ofMessage = `<OrgnlGrpInfAndSts><OrgnlMsgId>B1</OrgnlMsgId><GrpSts>${status}</GrpSts>${reason}</OrgnlGrpInfAndSts>`
+    expect(await recordsOf(reportOf(ofMessage))).toEqual([batch])
+    expect(await recordsOf(information(`<PmtInfSts>${status}</PmtInfSts>${reason}`))).toEqual([batch])
+  })
+
+  test('the status of a payment information comes before its payments, which inherit it', async () => {
+    expect(await recordsOf(information(`<PmtInfSts>RJCT</PmtInfSts>${payment('')}${payment('ACSC')}`))).toMatchObject([
+      { type: 'batch', state: 'rejected' },
+      { type: 'payment', state: 'failed' },
+      { type: 'payment', state: 'paid' },
+    ])
+  })
+
+  test.each(['RCVC', 'RVMC', 'RVNM', 'RVNA'])(
+    '%s is a check of the name at every level, never a status',
+    async code => {
+      const check = { type: 'name-check', messageId: 'B1', reference: null, code }
+      const ofMessage = `<OrgnlGrpInfAndSts><OrgnlMsgId>B1</OrgnlMsgId><GrpSts>${code}</GrpSts></OrgnlGrpInfAndSts>`
+      expect(await recordsOf(reportOf(ofMessage))).toEqual([check])
+      expect(await recordsOf(information(`<PmtInfSts>${code}</PmtInfSts>`))).toEqual([check])
+      expect(await recordsOf(information(payment(code)))).toEqual([{ ...check, reference: ours }])
+      const asReason = payment('PDNG', `<StsRsnInf><Rsn><Cd>${code}</Cd></Rsn></StsRsnInf>`)
+      expect(await recordsOf(information(asReason))).toMatchObject([
+        { type: 'payment', state: 'pending', reasonCode: null },
+        { ...check, reference: ours },
+      ])
+    },
+  )
+
+  test('a bank’s own reason, the amount and a reference in the instruction id are read', async () => {
+    const own =
+      `<TxInfAndSts><StsId>S1</StsId><OrgnlInstrId>${ours}</OrgnlInstrId><TxSts>RJCT</TxSts><StsRsnInf><Rsn>` +
+      '<Prtry>Z-99</Prtry></Rsn></StsRsnInf><OrgnlTxRef><Amt><InstdAmt Ccy="EUR">1.5</InstdAmt></Amt></OrgnlTxRef></TxInfAndSts>'
+    expect(await recordsOf(information(own))).toEqual([
+      {
+        ...{ type: 'payment', reference: ours, state: 'failed', amount: eur(150n) },
+        ...{ entryReference: 'S1', reasonCode: 'Z-99', reasonText: null },
+      },
+    ])
+  })
+
+  test('version 2, with prefixes and in an envelope, is read', async () => {
+    const file =
+      `<e:Envelope xmlns:e="e" xmlns:p="p"><p:Document><p:pain.002.001.02>${header}${group}` +
+      `<p:TxInfAndSts><p:OrgnlEndToEndId>${ours}</p:OrgnlEndToEndId><p:TxSts>RJCT</p:TxSts><p:StsRsnInf><p:StsRsn>` +
+      '<p:Cd>AC01</p:Cd></p:StsRsn><p:AddtlStsRsnInf>x</p:AddtlStsRsnInf></p:StsRsnInf></p:TxInfAndSts>' +
+      '</p:pain.002.001.02></p:Document></e:Envelope>'
+    expect(await recordsOf(file)).toMatchObject([{ state: 'failed', reasonCode: 'AC01', reasonText: 'x' }])
+  })
+})
+
+describe('a statement', () => {
+  const paid = { type: 'payment', reference: ours, state: 'paid', amount: eur(10_000n), entryReference: 'REF1' }
+  const returned = { ...paid, state: 'returned' }
+  const noReason = { reasonCode: null, reasonText: null }
+  const entry = {
+    ...{ type: 'entry', entryReference: 'REF1', amount: eur(-10_000n), bookedOn: '2026-03-03' },
+    ...{ reference: null, remittance: null },
+  }
+
+  test('the head has the id, time and account of the message', async () => {
+    const file = statementOf('').replace('<IBAN>', '<IBAN>\n DE75 ').replace('DE75 DE75', 'DE75 ')
+    expect(await partsOf(file)).toEqual([
+      {
+        type: 'head',
+        head: { messageId: 'M1', createdAt: new Date('2026-03-03T08:00:00Z'), account: 'DE75512108001245126199' },
+      },
+    ])
+  })
+
+  test('a debit with one of our references is paid; without an amount it has the entry’s', async () => {
+    expect(await recordsOf(statementOf(entryOf(details(`${refs(ours)}${amount('100')}`))))).toEqual([
+      { ...paid, ...noReason },
+    ])
+    expect(await recordsOf(statementOf(entryOf(details(refs(ours)))))).toEqual([{ ...paid, ...noReason }])
+    const inDetails = details(`${refs(ours)}<AmtDtls><TxAmt><Amt Ccy="EUR">100.00</Amt></TxAmt></AmtDtls>`)
+    expect(await recordsOf(statementOf(entryOf(inDetails)))).toEqual([{ ...paid, ...noReason }])
+  })
+
+  test.each([
+    ['RvslInd true', { RvslInd: '<RvslInd>true</RvslInd>' }, 'OTHER'],
+    ['RvslInd false, and our reference', { RvslInd: '<RvslInd>false</RvslInd>' }, ours],
+    [
+      'RRTN of the entry',
+      { BkTxCd: '<BkTxCd><Domn><Cd>PMNT</Cd><Fmly><Cd>ICDT</Cd><SubFmlyCd>RRTN</SubFmlyCd></Fmly></Domn></BkTxCd>' },
+      'OTHER',
+    ],
+  ])('a credit with %s is a return', async (_, changes, reference) => {
+    const file = statementOf(entryOf({ ...credit, ...changes, ...details(refs(reference)) }))
+    expect(await recordsOf(file)).toEqual([{ ...returned, reference, ...noReason }])
+  })
+
+  test('a return reason makes a return of a credit, and is kept verbatim', async () => {
+    const reason = '<RtrInf><Rsn><Cd>AC04</Cd></Rsn><AddtlInf>Konto</AddtlInf><AddtlInf>zu</AddtlInf></RtrInf>'
+    const file = statementOf(entryOf({ ...credit, ...details(`${refs('OTHER')}${reason}`) }))
+    expect(await recordsOf(file)).toEqual([
+      { ...returned, reference: 'OTHER', reasonCode: 'AC04', reasonText: 'Konto zu' },
+    ])
+    const debit = statementOf(entryOf(details(`${refs('OTHER')}${reason}`)))
+    expect(await recordsOf(debit)).toEqual([{ ...entry, reference: 'OTHER' }])
+  })
+
+  test('a batch booked as one sum names the batch; its payments, where given, are read one by one', async () => {
+    const batch = '<Btch><MsgId>B0</MsgId><PmtInfId>B1</PmtInfId><NbOfTxs>2</NbOfTxs></Btch>'
+    expect(await recordsOf(statementOf(entryOf({ NtryDtls: `<NtryDtls>${batch}</NtryDtls>` })))).toEqual([
+      { ...entry, reference: 'B1' },
+    ])
+    const second = 'OW22222222222222'
+    const both = details(`${refs(ours)}${amount('60.00')}`, `${refs(second)}${amount('40.00')}`)
+    expect(await recordsOf(statementOf(entryOf(both)))).toEqual([
+      { ...paid, ...noReason, amount: eur(6_000n) },
+      { ...paid, ...noReason, amount: eur(4_000n), reference: second, entryReference: 'REF1/2' },
+    ])
+    const withoutAmounts = statementOf(entryOf(details(refs(ours), refs(second))))
+    expect(await recordsOf(withoutAmounts)).toMatchObject([{ amount: null }, { amount: null }])
+  })
+
+  test('what the transactions of an entry leave of it is a record', async () => {
+    const charged = details(`${refs(ours)}${amount('99.00')}`)
+    expect(
+      await recordsOf(statementOf(entryOf({ ...charged, AddtlNtryInf: '<AddtlNtryInf>fee</AddtlNtryInf>' }))),
+    ).toEqual([
+      { ...paid, ...noReason, amount: eur(9_900n) },
+      { ...entry, amount: eur(-100n), remittance: 'fee' },
+    ])
+  })
+
+  test('any transactions of an entry add up to it', async () => {
+    const one = fc.record({
+      cents: fc.bigInt({ min: 1n, max: 99_999n }),
+      isCredit: fc.boolean(),
+      reference: fc.constantFrom(ours, 'OTHER', 'NOTPROVIDED', null),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(one, { maxLength: 6 }), fc.boolean(), async (all, isCredit) => {
+        const written = all.map(
+          ({ cents, isCredit, reference }) =>
+            `${reference === null ? '' : refs(reference)}${amount(`${cents / 100n}.${String(cents % 100n).padStart(2, '0')}`)}` +
+            `<CdtDbtInd>${isCredit ? 'CRDT' : 'DBIT'}</CdtDbtInd>`,
+        )
+        const records = await recordsOf(statementOf(entryOf({ ...(isCredit ? credit : {}), ...details(...written) })))
+        let sum = 0n
+        for (const record of records) {
+          if (record.type === 'entry') sum += record.amount.amount
+          if (record.type === 'payment') sum += (record.amount?.amount ?? 0n) * (record.state === 'returned' ? 1n : -1n)
+        }
+        expect(sum).toBe(isCredit ? 10_000n : -10_000n)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('money that arrives has its sender’s reference and text; a charge has none', async () => {
+    const text = '<RmtInf><Ustrd>float</Ustrd><Ustrd>March</Ustrd></RmtInf>'
+    const arrived = entryOf({ ...credit, ...details(`${refs('FUND-7')}${amount('100.00')}${text}`) })
+    const charge = entryOf({ AcctSvcrRef: '<NtryRef>7</NtryRef>', ...details(refs('NOTPROVIDED')) })
+    expect(await recordsOf(statementOf(arrived + charge))).toEqual([
+      { ...entry, amount: eur(10_000n), reference: 'FUND-7', remittance: 'float March' },
+      { ...entry, entryReference: '7' },
+    ])
+  })
+
+  test('entries that are not booked are skipped; old versions write the status without a code', async () => {
+    const pending = entryOf({ Sts: '<Sts><Cd>PDNG</Cd></Sts>', ...details(refs(ours)) })
+    const planned = entryOf({ Sts: '<Sts>INFO</Sts>' })
+    const old = entryOf({ Sts: '<Sts>BOOK</Sts>', BookgDt: '<ValDt><DtTm>2026-03-03T23:59:00+01:00</DtTm></ValDt>' })
+    expect(await recordsOf(statementOf(pending + planned + old))).toEqual([entry])
+  })
+
+  test('only the closing balance of a day is read', async () => {
+    const balance = (type: string, more = '') =>
+      `<Bal><Tp><CdOrPrtry><Cd>${type}</Cd></CdOrPrtry>${more}</Tp><Amt Ccy="EUR">7.05</Amt>` +
+      '<CdtDbtInd>DBIT</CdtDbtInd><Dt><Dt>2026-03-03</Dt></Dt></Bal>'
+    const ofPage = balance('CLBD', '<SubTp><Cd>INTM</Cd></SubTp>')
+    expect(await recordsOf(statementOf(balance('OPBD') + ofPage + balance('CLBD')))).toEqual([
+      { type: 'balance', day: '2026-03-03', amount: eur(-705n) },
+    ])
+  })
+})
+
+describe('a file', () => {
+  test('records have the line where they begin', async () => {
+    const lines = statementOf(`\n\n${entryOf()}\r\n${entryOf()}\n`)
+    expect((await partsOf(lines)).slice(1)).toMatchObject([{ line: 4 }, { line: 5 }])
+  })
+
+  test('is read the same however it arrives, and in any of the encodings', async () => {
+    const text = '<AddtlNtryInf>Überweisung nicht ausgeführt</AddtlNtryInf>'
+    const file = statementOf(entryOf({ AddtlNtryInf: text }))
+    const expected = await partsOf(file)
+    expect(expected[1]).toMatchObject({ remittance: 'Überweisung nicht ausgeführt' })
+    for (const chunkBytes of [1, 2, 7, 1_000])
+      expect(await partsOf(file, { chunkBytes }), `${chunkBytes} bytes`).toEqual(expected)
+    expect(await partsOf(`\ufeff${file}`)).toEqual(expected)
+    const latin1 = Buffer.from(file.replace('UTF-8', 'ISO-8859-1'), 'latin1')
+    expect(await partsOf(latin1)).toEqual(expected)
+  })
+
+  test('comments, instructions and CDATA do not change what is read', async () => {
+    const odd = '<Am<!-- -->'.replace('<Am<!-- -->', '<Amt Ccy="EUR"><!-- 9 -->1<?x 9?>00<![CDATA[.00]]></Amt>')
+    const file = statementOf(entryOf().replace('<Amt Ccy="EUR">100.00</Amt>', odd))
+    expect(await recordsOf(file)).toMatchObject([{ amount: eur(-10_000n) }])
+  })
+
+  const deep = (levels: number) => statementOf(`${'<a>'.repeat(levels)}${'</a>'.repeat(levels)}`)
+  const long = 'x'.repeat(100_000)
+  const withText = (text: string) => statementOf(entryOf({ AddtlNtryInf: `<AddtlNtryInf>${text}</AddtlNtryInf>` }))
+  const withAmount = (text: string) => statementOf(entryOf({ Amt: text }))
+  const doctype = (content: string) => `<!DOCTYPE Document [${content}]>${statementOf('').replace(/^.*\n/, '')}`
+  const laughs = Array.from({ length: 9 }, (_, i) => `<!ENTITY l${i + 1} "${`&l${i};`.repeat(10)}">`).join('')
+
+  test.each<[string, string | Buffer, number | null, string]>([
+    ['nothing', '', 1, 'The file is empty'],
+    ['no XML', 'HDR1A999999', 1, 'The XML is broken'],
+    ['another message', withRoot('<FIToFICstmrCdtTrf/>'), 2, 'FIToFICstmrCdtTrf is not read'],
+    ['no message', '<html></html>', 1, 'holds no pain.002, camt.053 or camt.054'],
+    ['two messages', withRoot('<BkToCstmrStmt/><BkToCstmrStmt/>'), 2, 'one message'],
+    ['no head', withRoot('<BkToCstmrStmt></BkToCstmrStmt>'), null, 'head of the message is missing'],
+    ['no message id', statementOf('').replace('<MsgId>M1</MsgId>', ''), 2, 'MsgId is missing'],
+    ['an impossible time', statementOf('').replace('09:00:00', '99:00:00'), 2, 'is not a time'],
+    ['accounts of two statements', statementOf(`</Stmt><Stmt>${account.replace('DE75', 'DE76')}`), 2, 'one account'],
+    ['a DOCTYPE', doctype(''), 1, 'A DOCTYPE is not allowed'],
+    ['entities that grow', doctype(`<!ENTITY l0 "lol">${laughs}`), 1, 'A DOCTYPE is not allowed'],
+    ['an external entity', doctype('<!ENTITY x SYSTEM "file:///etc/passwd">'), 1, 'A DOCTYPE is not allowed'],
+    ['an endless DOCTYPE', `<!DOCTYPE ${long}`, 1, 'longer than any field'],
+    ['an undeclared entity', withText('&x;'), 2, 'The XML is broken'],
+    ['a surrogate', withText('&#xD800;'), 2, 'The XML is broken'],
+    ['NUL', withText('\0'), 2, 'The XML is broken'],
+    ['nesting', deep(50), 2, 'More than 40 nested elements'],
+    ['an endless text', withText(long), 2, 'longer than any field'],
+    ['an endless text that is not read', statementOf(`<Odd>${long}`), 2, 'longer than any field'],
+    ['a text of many pieces', withText('<!-- -->1234567890'.repeat(1_000)), 2, 'longer than any field'],
+    ['an endless tag', statementOf(`<${long}`), 2, 'longer than any field'],
+    ['an endless attribute', statementOf(`<Ntry a="${long}`), 2, 'longer than any field'],
+    ['an endless comment', statementOf(`<!-- ${long}`), 2, 'longer than any field'],
+    ['invalid UTF-8', Buffer.concat([Buffer.from(withRoot('')), Buffer.from([0xff])]), 1, 'not in UTF-8'],
+    ['UTF-16', Buffer.from(`\ufeff${statementOf('')}`, 'utf16le'), 1, 'UTF-16 is not read'],
+    ['an unknown encoding', statementOf('').replace('UTF-8', 'EBCDIC'), 1, 'The encoding EBCDIC is not read'],
+    ['a negative amount', withAmount('-100.00'), 2, '-100.00 is not an amount'],
+    ['an amount with an exponent', withAmount('1e2'), 2, '1e2 is not an amount'],
+    ['an amount with a comma', withAmount('100,00'), 2, '100,00 is not an amount'],
+    ['an empty amount', withAmount('.'), 2, '. is not an amount'],
+    ['too large an amount', withAmount('1'.repeat(19)), 2, 'is not an amount'],
+    ['tenths of a cent', withAmount('100.001'), 2, '100.001 has more decimals than EUR allows'],
+    ['no currency', withAmount('1').replace(' Ccy="EUR"', ''), 2, 'No currency'],
+    ['an odd currency', withAmount('1').replace('"EUR"', '"eur"'), 2, 'eur currency is not'],
+    ['no amount', statementOf(entryOf().replace(/<Amt.*<\/Amt>/, '')), 2, 'The entry has no amount'],
+    ['no direction', statementOf(entryOf({ CdtDbtInd: '' })), 2, 'CdtDbtInd is missing'],
+    ['an odd direction', statementOf(entryOf({ CdtDbtInd: '<CdtDbtInd>X</CdtDbtInd>' })), 2, 'neither CRDT nor DBIT'],
+    ['no status', statementOf(entryOf({ Sts: '' })), 2, 'Sts is missing'],
+    ['no booking date', statementOf(entryOf({ BookgDt: '' })), 2, 'no booking date'],
+    ['an impossible day', statementOf(entryOf().replace('03-03', '02-30')), 2, '2026-02-30 is not a day'],
+    ['transactions without amounts', statementOf(entryOf(details(refs(ours), refs('OTHER')))), 2, 'have no amounts'],
+    ['a payment without reference', reportOf(`${group}<TxInfAndSts></TxInfAndSts>`), 2, 'OrgnlInstrId is missing'],
+    ['an entry before the account', statementOf('').replace(account, entryOf()), 2, 'head of the message is missing'],
+  ])('with %s is refused with its line', async (_, file, line, message) => {
+    const problem = await problemOf(partsOf(file))
+    expect(problem.message).toContain(message)
+    expect(problem.line).toBe(line)
+  })
+
+  test('that is cut off anywhere is refused', async () => {
+    const whole = await textOf(writeNotification(answersOf([{ ...answer(7), state: 'paid' }])))
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 0, max: whole.trimEnd().length - 1 }), async end => {
+        await problemOf(partsOf(whole.slice(0, end)))
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('of ours comes back refused, not as an answer', async () => {
+    const file = await textOf(writeSepaCreditTransfer()(batchOf([someOrder])))
+    expect((await problemOf(partsOf(file))).message).toContain('CstmrCdtTrfInitn is not read')
+  })
+
+  test('with changed bytes is refused or read, and breaks nothing else', async () => {
+    const file = Buffer.from(await textOf(writeStatusReport(answersOf([answer(1), answer(2)]))))
+    const change = fc.record({ at: fc.nat(file.length - 1), byte: fc.nat(255) })
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 8 }), async changes => {
+        const changed = Buffer.from(file)
+        for (const { at, byte } of changes) changed[at] = byte
+        await partsOf(changed).catch(error => expect(error).toBeInstanceOf(BankFileProblem))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('is refused as soon as it is larger than its limits', async () => {
+    const file = statementOf(entryOf().repeat(100))
+    const tooManyBytes = await problemOf(partsOf(file, { limits: { bytesMax: 1_000, recordsMax: 100 } }))
+    expect(tooManyBytes.message).toContain('The file is larger than 1000 bytes')
+    const tooManyRecords = await problemOf(partsOf(file, { limits: { bytesMax: 1e6, recordsMax: 99 } }))
+    expect(tooManyRecords.message).toContain('The file has more than 99 records')
+    expect(await partsOf(file, { limits: { bytesMax: 1e6, recordsMax: 100 } })).toHaveLength(101)
+  })
+
+  const marker = '<Here/>'
+  test.each([
+    ['entries', statementOf(marker), entryOf(details(refs(ours)))],
+    ['transactions of one entry', statementOf(entryOf(details(refs(ours) + marker))), `</TxDtls><TxDtls>${refs(ours)}`],
+    [
+      'reasons',
+      reportOf(`${group}<TxInfAndSts><OrgnlInstrId>1</OrgnlInstrId>${marker}</TxInfAndSts>`),
+      '<StsRsnInf><AddtlInf>abc</AddtlInf></StsRsnInf>',
+    ],
+    ['other elements', statementOf(marker), '<Odd>    </Odd>\n'],
+  ])('with endless %s is read in flat memory', async (_, file, repeated) => {
+    const [before = '', after = ''] = file.split(marker)
+    const block = Buffer.from(repeated.repeat(Math.ceil(100_000 / repeated.length)))
+    let heldMb = Number.POSITIVE_INFINITY
+    async function* bytes() {
+      yield Buffer.from(before)
+      yield block
+      const startMb = usedMb()
+      for (let blocks = 0; blocks < 80; blocks++) yield block
+      heldMb = usedMb() - startMb
+      yield Buffer.from(after)
+    }
+    for await (const _ of readBankFile(bytes(), { bytesMax: 1e9, recordsMax: 1e9 }));
+    // Of 8 MB, of which kept records would take several times as much.
+    expect(heldMb).toBeLessThan(2)
+  })
+})
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+function usedMb(): number {
+  collectGarbage()
+  return process.memoryUsage().heapUsed / 1e6
+}
+
+const answer = (number: number): Answer => ({
+  ...{ reference: `OWAAAAAAAAAAAAA${'ABCDEFGH'[number]}`, amount: 1_999n, state: 'failed' },
+  ...{ reasonCode: 'AC04', reasonText: null },
+})
+
+async function problemOf(read: Promise<unknown>): Promise<BankFileProblem> {
+  const problem = await read.catch((error: unknown) => error)
+  if (!(problem instanceof BankFileProblem)) throw new Error(`It was not refused: ${String(problem)}`)
+  return problem
+}

@@ -1,0 +1,226 @@
+import type { Money } from '../../../money.ts'
+import type { Day } from '../../../time.ts'
+import type { MessageReader, Unit } from './parse-xml.ts'
+import { dayOf, type Emit, headFields, headOf, moneyOf, problem, required } from './values.ts'
+
+/** One of our payment references; every other end-to-end reference is someone else's. */
+const ours = /^OW[A-Z2-7]{14}$/
+
+/** A transaction of an entry. `amount` is signed, in the entry's currency; null if the bank does not give it. */
+type Detail = {
+  unit: Unit
+  number: number
+  amount: bigint | null
+  isCredit: boolean
+  isReturn: boolean
+  reference: string | null
+}
+
+/** An entry of which the transactions are being read. Amounts are signed: positive if money arrived. */
+type Entry = {
+  unit: Unit
+  amount: bigint
+  currency: Money['currency']
+  isBooked: boolean
+  details: number
+  /** The first transaction, until it is known whether the entry has another. */
+  first: Detail | undefined
+  /** What the transactions so far leave of the amount. */
+  left: bigint
+  hasPaymentWithoutAmount: boolean
+  hasOtherWithoutAmount: boolean
+}
+
+/**
+ * Reads camt.053 and camt.054: booked entries, their transactions, and closing balances. An entry's records add up to its
+ * amount: what its transactions leave is a record without a reference to a payment, such as a charge.
+ * @param container the element of an account's entries: `Stmt` or `Ntfctn`
+ */
+export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): MessageReader {
+  let header: Unit | undefined
+  let account: string | undefined
+  let entry: Entry | undefined
+
+  const readAccount = (unit: Unit) => {
+    const id = accountFields.map(field => unit.get(field)).find(value => value !== undefined)
+    if (id === undefined) throw problem(unit, 'The account has no number')
+    const plain = id.replace(/\s/g, '')
+    if (account !== undefined && plain !== account)
+      throw problem(unit, 'A file holds the entries of one account; this is a second')
+    if (account === undefined && header !== undefined) emit({ type: 'head', head: headOf(header, plain) })
+    account = plain
+  }
+
+  const readBalance = (unit: Unit) => {
+    if (unit.get('Tp/CdOrPrtry/Cd') !== 'CLBD') return
+    // The balance at the foot of a page, not of the day.
+    if (unit.get('Tp/SubTp/Cd') === 'INTM') return
+    const money = moneyOf(unit, 'Amt')
+    const day = dayOf(unit, 'Dt')
+    if (money === undefined || day === undefined) throw problem(unit, 'The balance lacks its amount or day')
+    const amount = isCreditOf(unit) ? money.amount : -money.amount
+    emit({ type: 'balance', line: unit.line, day, amount: { amount, currency: money.currency } })
+  }
+
+  const begun = (unit: Unit): Entry => {
+    if (entry?.unit === unit) return entry
+    const money = moneyOf(unit, 'Amt')
+    if (money === undefined) throw problem(unit, 'The entry has no amount')
+    const amount = isCreditOf(unit) ? money.amount : -money.amount
+    const isBooked = (unit.get('Sts/Cd') ?? required(unit, 'Sts')) === 'BOOK'
+    entry = {
+      ...{ unit, amount, currency: money.currency, isBooked, details: 0, first: undefined, left: amount },
+      ...{ hasPaymentWithoutAmount: false, hasOtherWithoutAmount: false },
+    }
+    return entry
+  }
+
+  const readDetail = (unit: Unit, [outer]: readonly Unit[]) => {
+    if (outer === undefined) return
+    const entry = begun(outer)
+    if (!entry.isBooked) return
+    entry.details += 1
+    const detail = detailOf(unit, entry)
+    if (entry.details === 1) {
+      entry.first = detail
+      return
+    }
+    if (entry.first !== undefined) emitDetail(entry.first, entry)
+    entry.first = undefined
+    emitDetail(detail, entry)
+  }
+
+  const readEntry = (unit: Unit) => {
+    const whole = begun(unit)
+    entry = undefined
+    if (!whole.isBooked) return
+    // A single transaction without an amount has the entry's.
+    if (whole.first !== undefined) emitDetail({ ...whole.first, amount: whole.first.amount ?? whole.amount }, whole)
+    if (whole.hasPaymentWithoutAmount && whole.hasOtherWithoutAmount)
+      throw problem(unit, 'The transactions of the entry have no amounts')
+    if (whole.details > 0 && (whole.left === 0n || whole.hasPaymentWithoutAmount)) return
+    emit({
+      type: 'entry',
+      line: unit.line,
+      entryReference: entryReferenceOf(unit),
+      amount: { amount: whole.left, currency: whole.currency },
+      bookedOn: bookedOn(unit),
+      reference: unit.get('NtryDtls/Btch/PmtInfId') ?? unit.get('NtryDtls/Btch/MsgId') ?? null,
+      remittance: unit.get('AddtlNtryInf') ?? null,
+    })
+  }
+
+  const emitDetail = ({ unit, number, amount, isCredit, isReturn, reference }: Detail, of: Entry) => {
+    of.left -= amount ?? 0n
+    const bankReference = unit.get('Refs/AcctSvcrRef') ?? entryReferenceOf(of.unit)
+    // Banks repeat a reference on all transactions of an entry.
+    const entryReference = bankReference === null || number === 1 ? bankReference : `${bankReference}/${number}`
+    const isPayment = reference !== null && (isReturn || (!isCredit && ours.test(reference)))
+    if (isPayment) {
+      of.hasPaymentWithoutAmount ||= amount === null
+      emit({
+        type: 'payment',
+        line: unit.line,
+        reference,
+        state: isReturn ? 'returned' : 'paid',
+        amount: amount === null ? null : { amount: amount < 0n ? -amount : amount, currency: of.currency },
+        entryReference,
+        reasonCode: unit.get('RtrInf/Rsn/Cd') ?? unit.get('RtrInf/Rsn/Prtry') ?? null,
+        reasonText: joined(unit.all('RtrInf/AddtlInf')),
+      })
+    } else if (amount === null) {
+      of.hasOtherWithoutAmount = true
+    } else {
+      const batch = unit.get('Refs/PmtInfId') ?? unit.get('Refs/MsgId')
+      emit({
+        type: 'entry',
+        line: unit.line,
+        entryReference,
+        amount: { amount, currency: of.currency },
+        bookedOn: bookedOn(of.unit),
+        reference:
+          reference ?? of.unit.get('NtryDtls/Btch/PmtInfId') ?? of.unit.get('NtryDtls/Btch/MsgId') ?? batch ?? null,
+        remittance: joined([...unit.all('RmtInf/Ustrd'), ...unit.all('RmtInf/Strd/CdtrRefInf/Ref')]),
+      })
+    }
+  }
+
+  const bookedOn = (unit: Unit): Day => {
+    const day = dayOf(unit, 'BookgDt') ?? dayOf(unit, 'ValDt')
+    if (day === undefined) throw problem(unit, 'The entry has no booking date')
+    return day
+  }
+
+  return {
+    GrpHdr: {
+      fields: headFields,
+      read(unit) {
+        header = unit
+      },
+    },
+    [`${container}/Acct`]: { fields: accountFields, read: readAccount },
+    [`${container}/Bal`]: { fields: balanceFields, read: readBalance },
+    [`${container}/Ntry`]: { fields: entryFields, read: readEntry },
+    [`${container}/Ntry/NtryDtls/TxDtls`]: { fields: detailFields, read: readDetail },
+  }
+}
+
+// The part of the bank transaction code that tells a return: RRTN.
+const subFamily = 'BkTxCd/Domn/Fmly/SubFmlyCd'
+const accountFields = ['Id/IBAN', 'Id/BBAN', 'Id/Othr/Id', 'Id/PrtryAcct/Id']
+const balanceFields = ['Tp/CdOrPrtry/Cd', 'Tp/SubTp/Cd', 'Amt', 'CdtDbtInd', 'Dt/Dt', 'Dt/DtTm']
+const entryFields = [
+  ...['NtryRef', 'AcctSvcrRef', 'Amt', 'CdtDbtInd', 'RvslInd', 'Sts', 'Sts/Cd', 'AddtlNtryInf'],
+  ...['BookgDt/Dt', 'BookgDt/DtTm', 'ValDt/Dt', 'ValDt/DtTm'],
+  ...[subFamily, 'NtryDtls/Btch/PmtInfId', 'NtryDtls/Btch/MsgId'],
+]
+const detailFields = [
+  ...['Refs/AcctSvcrRef', 'Refs/EndToEndId', 'Refs/InstrId', 'Refs/PmtInfId', 'Refs/MsgId'],
+  ...['Amt', 'AmtDtls/TxAmt/Amt', 'CdtDbtInd', subFamily],
+  ...['RmtInf/Ustrd', 'RmtInf/Strd/CdtrRefInf/Ref', 'RtrInf/Rsn/Cd', 'RtrInf/Rsn/Prtry', 'RtrInf/AddtlInf'],
+]
+
+/**
+ * Money that comes back is a return if the bank says so in any of its three ways, or if it carries one of our references, which
+ * no other incoming payment does.
+ */
+function detailOf(unit: Unit, entry: Entry): Detail {
+  const isCredit = isCreditOf(unit.get('CdtDbtInd') === undefined ? entry.unit : unit)
+  // Other currencies are those of the original payment.
+  const money = [moneyOf(unit, 'Amt'), moneyOf(unit, 'AmtDtls/TxAmt/Amt')].find(
+    each => each?.currency === entry.currency,
+  )
+  const amount = money === undefined ? null : isCredit ? money.amount : -money.amount
+  const reference = referenceOf(unit)
+  const isReturn =
+    isCredit &&
+    (unit.get('RtrInf/Rsn/Cd') !== undefined ||
+      unit.get('RtrInf/Rsn/Prtry') !== undefined ||
+      (unit.get(subFamily) ?? entry.unit.get(subFamily)) === 'RRTN' ||
+      isTrue(entry.unit.get('RvslInd')) ||
+      (reference !== null && ours.test(reference)))
+  return { unit, number: entry.details, amount, isCredit, isReturn, reference }
+}
+
+function isTrue(text: string | undefined): boolean {
+  return text === 'true' || text === '1'
+}
+
+function referenceOf(unit: Unit): string | null {
+  const given = [unit.get('Refs/EndToEndId'), unit.get('Refs/InstrId')].filter(each => each !== undefined)
+  return given.find(each => ours.test(each)) ?? given.find(each => !/^NOT ?PROVIDED$/.test(each)) ?? null
+}
+
+function isCreditOf(unit: Unit): boolean {
+  const direction = required(unit, 'CdtDbtInd')
+  if (direction !== 'CRDT' && direction !== 'DBIT') throw problem(unit, 'CdtDbtInd is neither CRDT nor DBIT')
+  return direction === 'CRDT'
+}
+
+function entryReferenceOf(unit: Unit): string | null {
+  return unit.get('AcctSvcrRef') ?? unit.get('NtryRef') ?? null
+}
+
+function joined(texts: string[]): string | null {
+  return texts.length === 0 ? null : texts.join(' ')
+}

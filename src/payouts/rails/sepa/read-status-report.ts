@@ -1,0 +1,113 @@
+import type { BankRecord, PaymentState } from '../bank-files.ts'
+import type { MessageReader, Unit } from './parse-xml.ts'
+import { type Emit, headFields, headOf, moneyOf, required } from './values.ts'
+
+type BatchState = Extract<BankRecord, { type: 'batch' }>['state']
+
+/**
+ * ISO 20022 status codes, as what they say of a batch and of a payment. A payment counts as paid when it is settled, not before.
+ * ACSC is settlement on the debtor's account, the last that most banks report.
+ */
+const states: ReadonlyMap<string, { batch: BatchState; payment: PaymentState }> = new Map([
+  ['RCVD', { batch: 'pending', payment: 'pending' }],
+  ['PDNG', { batch: 'pending', payment: 'pending' }],
+  ['PART', { batch: 'partly', payment: 'pending' }],
+  ['ACTC', { batch: 'acknowledged', payment: 'accepted' }],
+  ['ACCP', { batch: 'acknowledged', payment: 'accepted' }],
+  ['ACFC', { batch: 'acknowledged', payment: 'accepted' }],
+  ['ACWC', { batch: 'acknowledged', payment: 'accepted' }],
+  ['ACWP', { batch: 'acknowledged', payment: 'accepted' }],
+  ['ACSP', { batch: 'acknowledged', payment: 'accepted' }],
+  ['ACSC', { batch: 'acknowledged', payment: 'paid' }],
+  ['ACCC', { batch: 'acknowledged', payment: 'paid' }],
+  ['RJCT', { batch: 'rejected', payment: 'failed' }],
+])
+
+// Verification of payee: completed (RCVC, RVCM), no match (RVNM), close match (RVMC), not applicable (RVNA), not completed (RVNC).
+const nameChecks: ReadonlySet<string> = new Set(['RCVC', 'RVCM', 'RVNM', 'RVMC', 'RVNA', 'RVNC'])
+
+const reasonFields = [
+  'StsRsnInf/Rsn/Cd',
+  'StsRsnInf/Rsn/Prtry',
+  'StsRsnInf/AddtlInf',
+  // Version 2.
+  'StsRsnInf/StsRsn/Cd',
+  'StsRsnInf/StsRsn/Prtry',
+  'StsRsnInf/AddtlStsRsnInf',
+]
+
+/** Reads pain.002 at all three levels: message, payment information and payment. */
+export function readStatusReport(emit: Emit): MessageReader {
+  let group: Unit | undefined
+  const reported = new WeakSet<Unit>()
+
+  const readPaymentInformation = (unit: Unit) => {
+    if (reported.has(unit)) return
+    reported.add(unit)
+    readBatch(unit, unit.get('PmtInfSts'))
+  }
+  const readBatch = (unit: Unit, status: string | undefined) => {
+    if (status === undefined) return
+    const messageId = messageIdOf(unit)
+    if (nameChecks.has(status)) return nameCheck(unit, { messageId, reference: null, code: status })
+    const state = states.get(status)?.batch ?? 'pending'
+    emit({ type: 'batch', line: unit.line, messageId, state, ...reasonOf(unit, status) })
+    checkNamesInReasons(unit, { messageId, reference: null })
+  }
+  // Our payment information carries the id of the message.
+  const messageIdOf = (unit: Unit) => group?.get('OrgnlMsgId') ?? required(unit, 'OrgnlPmtInfId')
+
+  const readPayment = (unit: Unit, [information]: readonly Unit[]) => {
+    if (information !== undefined) readPaymentInformation(information)
+    const reference = unit.get('OrgnlEndToEndId') ?? required(unit, 'OrgnlInstrId')
+    const messageId = messageIdOf(information ?? unit)
+    const status = unit.get('TxSts') ?? information?.get('PmtInfSts') ?? group?.get('GrpSts') ?? 'none'
+    if (nameChecks.has(status)) return nameCheck(unit, { messageId, reference, code: status })
+    const state = states.get(status)?.payment ?? 'pending'
+    const amount = moneyOf(unit, 'OrgnlTxRef/Amt/InstdAmt') ?? null
+    const entryReference = unit.get('StsId') ?? null
+    emit({ type: 'payment', line: unit.line, reference, state, amount, entryReference, ...reasonOf(unit, status) })
+    checkNamesInReasons(unit, { messageId, reference })
+  }
+
+  const checkNamesInReasons = (unit: Unit, of: { messageId: string; reference: string | null }) => {
+    for (const code of unit.all('StsRsnInf/Rsn/Cd')) if (nameChecks.has(code)) nameCheck(unit, { ...of, code })
+  }
+  const nameCheck = (unit: Unit, of: { messageId: string; reference: string | null; code: string }) =>
+    emit({ type: 'name-check', line: unit.line, ...of })
+
+  const payment = {
+    fields: [
+      ...['OrgnlPmtInfId', 'StsId', 'OrgnlInstrId', 'OrgnlEndToEndId', 'TxSts', 'OrgnlTxRef/Amt/InstdAmt'],
+      ...reasonFields,
+    ],
+    read: readPayment,
+  }
+  return {
+    GrpHdr: { fields: headFields, read: unit => emit({ type: 'head', head: headOf(unit, null) }) },
+    OrgnlGrpInfAndSts: {
+      fields: ['OrgnlMsgId', 'GrpSts', ...reasonFields],
+      read(unit) {
+        group = unit
+        readBatch(unit, unit.get('GrpSts'))
+      },
+    },
+    OrgnlPmtInfAndSts: { fields: ['OrgnlPmtInfId', 'PmtInfSts', ...reasonFields], read: readPaymentInformation },
+    'OrgnlPmtInfAndSts/TxInfAndSts': payment,
+    // Version 2.
+    TxInfAndSts: payment,
+  }
+}
+
+// A status that is not in the table changes nothing: it is pending, and its code is shown.
+function reasonOf(unit: Unit, status: string): { reasonCode: string | null; reasonText: string | null } {
+  const codes = ['StsRsnInf/Rsn/Cd', 'StsRsnInf/Rsn/Prtry', 'StsRsnInf/StsRsn/Cd', 'StsRsnInf/StsRsn/Prtry'].flatMap(
+    path => unit.all(path),
+  )
+  const texts = [...unit.all('StsRsnInf/AddtlInf'), ...unit.all('StsRsnInf/AddtlStsRsnInf')]
+  if (!states.has(status)) texts.unshift(`Status ${status}`)
+  return {
+    reasonCode: codes.find(code => !nameChecks.has(code)) ?? null,
+    reasonText: texts.length === 0 ? null : texts.join(' '),
+  }
+}

@@ -1,0 +1,58 @@
+import { type Currency, decimalsOf, type Money } from '../../../money.ts'
+import type { Day } from '../../../time.ts'
+import { type BankFileHead, BankFileProblem, type BankRecord } from '../bank-files.ts'
+import type { Unit } from './parse-xml.ts'
+
+/** Takes the parts of a bank file as they are found. */
+export type Emit = (part: { type: 'head'; head: BankFileHead } | BankRecord) => void
+
+/** Reads an amount with its currency; undefined if the unit has none. Amounts are never negative: the direction is a field. */
+export function moneyOf(unit: Unit, path: string): Money | undefined {
+  const text = unit.get(path)
+  if (text === undefined) return undefined
+  const currency = (unit.get(`${path}@Ccy`) ?? '') as Currency
+  const decimals = decimalsOf.get(currency)
+  if (decimals === undefined) throw problem(unit, `${currency.slice(0, 20) || 'No'} currency is not an ISO 4217 code`)
+  // At most 18 digits, as in the schemas.
+  const [, whole = '', fraction = ''] = /^\+?(\d{0,18})(?:\.(\d{0,18}))?$/.exec(text) ?? []
+  if (whole + fraction === '') throw problem(unit, `${text.slice(0, 40)} is not an amount`)
+  if (/[^0]/.test(fraction.slice(decimals))) throw problem(unit, `${text} has more decimals than ${currency} allows`)
+  return { amount: BigInt(whole + fraction.slice(0, decimals).padEnd(decimals, '0')), currency }
+}
+
+/** Reads a calendar day from a choice of `Dt` and `DtTm`, as the bank's clock shows it; undefined if the unit has none. */
+export function dayOf(unit: Unit, path: string): Day | undefined {
+  const text = unit.get(`${path}/Dt`) ?? unit.get(`${path}/DtTm`)
+  if (text === undefined) return undefined
+  const day = text.slice(0, 10)
+  if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(day) || !isRealDay(day))
+    throw problem(unit, `${text.slice(0, 40)} is not a day`)
+  return day
+}
+
+function isRealDay(day: Day): boolean {
+  const start = new Date(`${day}T00:00:00Z`)
+  return !Number.isNaN(start.getTime()) && start.toISOString().startsWith(day)
+}
+
+/** Reads the head of a message. A time without a zone is taken as UTC: it is shown, never computed with. */
+export function headOf(unit: Unit, account: string | null): BankFileHead {
+  const text = unit.get('CreDtTm')
+  if (text === undefined) return { messageId: required(unit, 'MsgId'), createdAt: null, account }
+  const createdAt = new Date(/(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(text) ? text : `${text}Z`)
+  if (Number.isNaN(createdAt.getTime())) throw problem(unit, `${text.slice(0, 40)} is not a time`)
+  return { messageId: required(unit, 'MsgId'), createdAt, account }
+}
+
+export const headFields = ['MsgId', 'CreDtTm']
+
+/** @throws BankFileProblem if the unit lacks the field */
+export function required(unit: Unit, path: string): string {
+  const value = unit.get(path)
+  if (value === undefined) throw problem(unit, `${path} is missing`)
+  return value
+}
+
+export function problem(unit: Unit, message: string): BankFileProblem {
+  return new BankFileProblem(message, { line: unit.line })
+}

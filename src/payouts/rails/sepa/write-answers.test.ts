@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { answersOf, partsOf, textOf } from './files.fixture.ts'
+import { type Answer, writeNotification, writeStatusReport } from './write-answers.ts'
+
+const none = { reasonCode: null, reasonText: null }
+const accepted: Answer = { reference: 'OWAAAAAAAAAAAAAA', amount: 1n, state: 'accepted', ...none }
+const pending: Answer = { reference: 'OWBBBBBBBBBBBBBB', amount: 10n, state: 'pending', ...none }
+const paid: Answer = { reference: 'OWCCCCCCCCCCCCCC', amount: 100n, state: 'paid', ...none }
+const failed: Answer = {
+  ...{ reference: 'OWDDDDDDDDDDDDDD', amount: 99_999_999_999n, state: 'failed' },
+  ...{ reasonCode: 'AC04', reasonText: 'Konto <geschlossen> & gelöscht' },
+}
+const returned: Answer = {
+  ...{ reference: 'OWEEEEEEEEEEEEEE', amount: 1_999n, state: 'returned' },
+  ...{ reasonCode: 'AC01', reasonText: null },
+}
+
+/** What the reader makes of an answer; its line and the bank's reference aside. */
+function recordOf({ amount, ...rest }: Answer) {
+  return expect.objectContaining({ type: 'payment', ...rest, amount: { amount, currency: 'EUR' } })
+}
+
+test('a written status report reads back as the same answers', async () => {
+  const answers = [accepted, pending, paid, failed]
+  const [head, ...records] = await partsOf(await textOf(writeStatusReport(answersOf(answers))))
+  expect(head).toEqual({
+    type: 'head',
+    head: { messageId: 'BANK000001', createdAt: new Date('2026-03-03T09:00:00.000Z'), account: null },
+  })
+  expect(records).toEqual(answers.map(recordOf))
+})
+
+test('a written notification reads back as the same payments and returns', async () => {
+  const answers = [paid, returned]
+  const [head, ...records] = await partsOf(await textOf(writeNotification(answersOf(answers))))
+  expect(head).toMatchObject({ head: { messageId: 'BANK000001', account: 'DE75512108001245126199' } })
+  expect(records).toEqual(answers.map(recordOf))
+})
+
+test('a status report cannot say returned, and a notification only what is booked', async () => {
+  await expect(textOf(writeStatusReport(answersOf([returned])))).rejects.toThrow(
+    'cannot say that a payment was returned',
+  )
+  await expect(textOf(writeNotification(answersOf([failed])))).rejects.toThrow(
+    'Nothing is booked for a payment that is failed',
+  )
+})

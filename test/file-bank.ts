@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { text as textOf } from 'node:stream/consumers'
+import type { Currency } from '../src/money.ts'
+import {
+  BankFileProblem,
+  type BankRecord,
+  type PaymentState,
+  type ReadBankFile,
+  type WriteBatch,
+} from '../src/payouts/rails/bank-files.ts'
+import { cutOffOf, leadTimes } from '../src/payouts/rails/calendars/cut-off.ts'
+import { target } from '../src/payouts/rails/calendars/target.ts'
+import type { FileDelivery, FileFormat, FileRailSettings } from '../src/payouts/rails/file/format.ts'
+
+/** The account that the bank of the tests pays from. */
+export const ownIban = 'DE75512108001245126199'
+
+/** A format that a test can read: one line per record, fields separated by semicolons, and `end` as the last line. */
+export const plainFormat: FileFormat = {
+  name: 'plain',
+  extension: 'txt',
+  write: writePlain,
+  read: readPlain,
+  refusal: ({ account }) => ('iban' in account ? undefined : 'This bank pays to IBANs only'),
+  paymentsMax: 10_000,
+  totalMax: 99_999_999_999n,
+  confirms: true,
+}
+
+async function* writePlain(batch: Parameters<WriteBatch>[0]): AsyncGenerator<string> {
+  yield `batch;${batch.messageId};${batch.valueDate};${batch.paymentCount};${batch.controlTotal}\n`
+  let count = 0
+  let total = 0n
+  for await (const { reference, amount, account } of batch.payments) {
+    count += 1
+    total += amount
+    yield `${reference};${amount};${'iban' in account ? account.iban : account.accountNumber}\n`
+  }
+  if (count !== batch.paymentCount || total !== batch.controlTotal) throw new Error('The batch does not add up')
+  yield 'end\n'
+}
+
+async function* readPlain(...[bytes, { recordsMax }]: Parameters<ReadBankFile>): ReturnType<ReadBankFile> {
+  const text = await textOf(Readable.from(bytes))
+  const lines = text.split('\n')
+  let records = 0
+  for (const [index, fields] of lines.map(line => line.split(';')).entries()) {
+    const line = index + 1
+    const [type = '', a = '', b = '', c = '', d = ''] = fields
+    if (type === 'end') return
+    if (++records > recordsMax) throw new BankFileProblem('The file has too many records', { line })
+    if (type === 'head') {
+      yield { type, head: { messageId: a, createdAt: null, account: b === '' ? null : b } }
+    } else yield recordOf({ type, a, b, c, d, line })
+  }
+  throw new BankFileProblem('The file ends before its last line', { line: lines.length })
+}
+
+type Fields = { type: string; a: string; b: string; c: string; d: string; line: number }
+
+function recordOf({ type, a, b, c, d, line }: Fields): BankRecord {
+  const money = (text: string) => ({ amount: BigInt(text.slice(0, -3)), currency: text.slice(-3) as Currency })
+  const or = (text: string) => (text === '' ? null : text)
+  switch (type) {
+    case 'batch':
+      return { type, line, messageId: a, state: b as 'rejected', reasonCode: or(c), reasonText: null }
+    case 'name-check':
+      return { type, line, messageId: a, reference: null, code: b }
+    case 'balance':
+      return { type, line, day: a, amount: money(b) }
+    case 'entry':
+      return {
+        type,
+        line,
+        entryReference: or(c),
+        amount: money(a),
+        bookedOn: '2026-03-10',
+        reference: or(b),
+        remittance: null,
+      }
+    case 'paid':
+    case 'failed':
+    case 'returned':
+    case 'pending': {
+      const state: PaymentState = type
+      const amount = b === '' ? null : money(b)
+      return {
+        type: 'payment',
+        line,
+        reference: a,
+        state,
+        amount,
+        entryReference: or(d),
+        reasonCode: or(c),
+        reasonText: null,
+      }
+    }
+    default:
+      throw new BankFileProblem(`${JSON.stringify(type)} is no record`, { line })
+  }
+}
+
+/** A bank that takes files in memory: what was delivered, what waits in the inbox and what became of it. */
+export class FileBank implements FileDelivery {
+  readonly outbox = new Map<string, string>()
+  readonly inbox = new Map<string, string>()
+  readonly archived: string[] = []
+  readonly rejected = new Map<string, string>()
+  /** How often a file was written again after it had been delivered. */
+  deliveries = 0
+
+  async put(name: string, bytes: AsyncIterable<string | Uint8Array>): Promise<{ sha256: string }> {
+    const text = await textOf(Readable.from(bytes))
+    const known = this.outbox.get(name)
+    if (known === undefined) this.deliveries += 1
+    if (known !== undefined && known !== text) throw new Error(`${name} was delivered before with other bytes`)
+    this.outbox.set(name, text)
+    return { sha256: createHash('sha256').update(text).digest('hex') }
+  }
+
+  async list() {
+    return { files: [...this.inbox.keys()].map(name => ({ name })), skipped: [] }
+  }
+
+  async *get(name: string) {
+    yield Buffer.from(this.inbox.get(name) ?? '')
+  }
+
+  async archive(name: string): Promise<void> {
+    this.inbox.delete(name)
+    this.archived.push(name)
+  }
+
+  async reject(name: string, report: string): Promise<void> {
+    this.inbox.delete(name)
+    this.rejected.set(name, report)
+  }
+
+  /** The payments that the bank was told to make, over all files, by reference. */
+  payments(): Map<string, bigint[]> {
+    const found = new Map<string, bigint[]>()
+    for (const text of this.outbox.values()) {
+      for (const [reference = '', amount = ''] of text
+        .split('\n')
+        .slice(1)
+        .map(line => line.split(';'))) {
+        if (reference.startsWith('OW')) found.set(reference, [...(found.get(reference) ?? []), BigInt(amount)])
+      }
+    }
+    return found
+  }
+}
+
+/** A rail of files in euros, with the cut-off at 15:00 in Berlin. */
+export function euroRail(changes: Partial<FileRailSettings> = {}): FileRailSettings {
+  const timeZone = 'Europe/Berlin'
+  return {
+    name: 'euro-files',
+    currency: 'EUR',
+    format: plainFormat,
+    debtors: { default: { name: 'Acme', account: { accountHolder: 'Acme', iban: ownIban } } },
+    isInstant: false,
+    timeZone,
+    schedule: now =>
+      cutOffOf({ now, cutOff: '15:00', timeZone, calendar: target, ...leadTimes['sepa-credit-transfer'] }),
+    automatic: { paymentMax: 1_000_000n, batchMax: 100_000_000n, dayMax: 1_000_000_000n },
+    delivery: new FileBank(),
+    ...changes,
+  }
+}

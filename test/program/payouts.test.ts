@@ -1,0 +1,179 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { readConfiguredRails } from '../../src/main.ts'
+import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
+import { writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts'
+import { payoutTasks } from '../../src/payouts/tasks.ts'
+import { type Harness, locatedId, startHarness } from '../harness.ts'
+import { type Environment, openwage } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const account = { accountHolder: 'Acme GmbH', iban: 'DE75512108001245126199' }
+const sepa = {
+  name: 'sepa',
+  type: 'sepa-file',
+  currency: 'EUR',
+  debtors: { default: { name: account.accountHolder, iban: account.iban } },
+  cutOff: '15:00',
+  timeZone: 'Europe/Berlin',
+}
+
+let harness: Harness
+let folder: string
+let settings: Environment & { OPENWAGE_RAILS: string }
+beforeAll(async () => {
+  harness = await startHarness({ bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated') })
+  folder = mkdtempSync(path.join(tmpdir(), 'openwage-payouts-'))
+  const { host, user, owner, database } = harness
+  const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
+  settings = {
+    ...{ DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner) },
+    OPENWAGE_RAILS: railsFile('rails.json', { rails: [sepa] }),
+  }
+})
+afterAll(async () => {
+  rmSync(folder, { recursive: true })
+  await harness.stop()
+})
+
+function railsFile(name: string, content: unknown): string {
+  const file = path.join(folder, name)
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
+  return file
+}
+
+async function json(args: string[]) {
+  const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
+  expect(stderr).toBe('')
+  expect(code).toBe(0)
+  return JSON.parse(stdout)
+}
+
+const refusal = async (args: string[]) => (await openwage(args, settings)).stderr
+
+async function withdraw(net: number): Promise<string> {
+  const iban = 'DE89370400440532013000'
+  const memberId = await harness.addMember({
+    ...{ available: 20_000, tier: 'Silver EU', currency: 'EUR', account: { accountHolder: 'Mia Schulz', iban } },
+  })
+  const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
+  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
+  return locatedId(await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } }))
+}
+const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
+
+test('by hand, a batch is approved by two people, exported, and paid by the imported answer of the bank', async () => {
+  const { db, clock } = harness
+  const [configured] = await readConfiguredRails(settings)
+  if (configured === undefined) throw new Error('The rail is missing')
+  const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
+  const run = (task: keyof typeof tasks) => tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
+  const [first, second, third] = [await withdraw(5_000), await withdraw(6_000), await withdraw(7_000)]
+  clock.advance({ minutes: 1 })
+  await run('submit-withdrawals')
+  const [batch] = (await json(['payouts', 'list'])).batches
+  expect(batch).toMatchObject({ rail: 'sepa', status: 'building', paymentCount: 3, controlTotal: { amount: 18_000 } })
+  const { id } = batch
+  expect(await refusal(['payouts', 'approve', id])).toMatch(/takes payments until 2026-03-10T14:00:00.000Z/)
+  clock.advance({ days: 1 })
+  await run('send-payout-batches')
+
+  const status = await openwage(['status'], settings)
+  expect(status.stdout).toContain('! 1 batch waits for approval; see openwage payouts list --status building')
+  expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
+  expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
+  expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/waiting for approval; only an approved/)
+  await json(['payouts', 'remove', third, '--reason', 'Stopped on the phone'])
+  expect(await json(['payouts', 'approve', id, '--as', 'Grace'])).toMatchObject({
+    ...{ status: 'approved', approvalCount: 2, paymentCount: 2, controlTotal: { amount: 11_000, currency: 'EUR' } },
+  })
+  await json(['payouts', 'hold', id])
+  expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/approved, held; only an approved/)
+  await json(['payouts', 'release', id])
+
+  const exported = await json(['payouts', 'export', id, '--folder', folder])
+  const file = readFileSync(exported.path, 'utf8')
+  const references = [(await get(first)).paymentReference, (await get(second)).paymentReference]
+  for (const reference of references) expect(file).toContain(`<EndToEndId>${reference}</EndToEndId>`)
+  expect(file).toContain('<CtrlSum>110.00</CtrlSum>')
+  expect(file).not.toContain((await get(third)).paymentReference)
+  expect(statSync(exported.path).mode & 0o777).toBe(0o600)
+  expect(await json(['payouts', 'show', id])).toMatchObject({
+    ...{ status: 'sent', fileSha256: exported.sha256 },
+    approvals: [{ person: expect.stringMatching(/^Ada \(.+@.+\)$/) }, { person: expect.stringMatching(/^Grace /) }],
+  })
+  expect(await refusal(['payouts', 'remove', first])).toMatch(/The batch is sent, so it cannot be changed/)
+  expect(await refusal(['payouts', 'hold', id])).toMatch(/The batch is sent, so it cannot be changed/)
+
+  const answers = Readable.from([
+    { reference: references[0], amount: 5_000n, state: 'paid', reasonCode: null, reasonText: null } as const,
+    { reference: references[1], amount: 6_100n, state: 'paid', reasonCode: null, reasonText: null } as const,
+  ])
+  const report = { messageId: 'BANK1', createdAt: clock.now(), bookedOn: '2026-03-11', batchMessageId: batch.messageId }
+  const xml = await text(Readable.from(writeStatusReport({ ...report, currency: 'EUR', account, answers })))
+  const answer = railsFile('pain002.xml', xml)
+  expect(await json(['payouts', 'import', 'sepa', answer])).toMatchObject({ result: 'imported' })
+  expect(await json(['payouts', 'import', 'sepa', answer])).toMatchObject({ result: 'repeated' })
+  expect(await refusal(['payouts', 'import', 'sepa', railsFile('half.xml', xml.slice(0, -40))])).toMatch(
+    /nothing of it was booked/,
+  )
+  await run('read-rail-reports')
+  expect([(await get(first)).status, (await get(second)).status, (await get(third)).status]).toEqual([
+    ...['paid', 'submitted', 'failed'],
+  ])
+  expect((await get(third)).timeline.at(-1).reason).toBe('Stopped on the phone')
+
+  const { exceptions } = await json(['payouts', 'exceptions', 'list'])
+  expect(exceptions).toMatchObject([
+    { kind: 'amount', reference: references[1], fileName: 'pain002.xml', withdrawalId: second },
+  ])
+  const close = ['payouts', 'exceptions', 'close', exceptions[0].id, '--note', 'The bank paid nothing', '--decision']
+  expect(await refusal([...close, 'attach', '--reference', references[1]])).toMatch(/another amount/)
+  await json([...close, 'give-back'])
+  expect(await refusal([...close, 'ignore'])).toMatch(/closed already/)
+  await run('read-rail-reports')
+  expect((await get(second)).status).toBe('failed')
+  expect((await json(['payouts', 'show', id])).status).toBe('settled')
+  expect((await json(['payouts', 'exceptions', 'list'])).exceptions).toEqual([])
+  const { entries } = await json(['audit', '--partner', harness.partner.id])
+  const actions = entries
+    .map(({ action }: { action: string }) => action)
+    .filter((action: string) => action.startsWith('payout'))
+  expect(actions.toReversed()).toEqual([
+    ...['payout_batch.approve', 'payout_batch.approve', 'payout.remove', 'payout_batch.approve', 'payout_batch.hold'],
+    ...['payout_batch.release', 'payout_batch.export', 'payout_exception.close'],
+  ])
+  expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
+})
+
+test('every fault of OPENWAGE_RAILS is named in one message, and nothing starts', async () => {
+  const broken = {
+    ...sepa,
+    timeZone: 'Mars/Olympus',
+    debtors: { default: { name: 'Acme', iban: 'DE75512108001245126190' } },
+  }
+  const wrong = await openwage(['status'], {
+    ...settings,
+    OPENWAGE_RAILS: railsFile('wrong.json', { rails: [broken, sepa] }),
+  })
+  for (const fault of [
+    ...['timeZone must be an IANA name', 'the IBAN of the debtor default is wrong'],
+    ...['two rails have the name sepa', 'two rails have the currency EUR'],
+  ]) {
+    expect(wrong.stdout + wrong.stderr).toContain(fault)
+  }
+  const misshapen = railsFile('misshapen.json', { rails: [{ ...sepa, cutOff: '25:00', colour: 'red' }] })
+  const refused = await openwage(['payouts', 'import', 'sepa', 'x'], { ...settings, OPENWAGE_RAILS: misshapen })
+  expect(refused).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/cutOff must match.*additional properties|additional properties.*cutOff must match/),
+  })
+  const missing = await openwage(['payouts', 'import', 'sepa', 'x'], { ...settings, OPENWAGE_RAILS: '/none' })
+  expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be read as JSON') })
+})

@@ -2,11 +2,12 @@ import { type Figures, firstIntentToComplete, measure, type Stand } from './cell
 import { median } from './median.ts'
 import type { Options } from './options.ts'
 import type { Server } from './postgres.ts'
+import { warmUp } from './rounds.ts'
 import { startService, type Where } from './service.ts'
 import { loadOf, type Town } from './town.ts'
 import { type WorkloadName, workloads } from './workloads.ts'
 
-/** The cost of the request log for one workload: each figure with it, over the same without it; medians of the rounds. */
+/** The cost of the request log for one workload: medians of each round's ratio, with it over without it. */
 export type LogCost = { workload: WorkloadName; perSecond: number; cpu: number; p99: number; fault: string | null }
 
 const asked: WorkloadName[] = ['intent', 'complete-key', 'mixed']
@@ -22,6 +23,7 @@ export async function measureRequestLog(
   const pairs = asked.map(workload => ({ workload, on: [] as Figures[], off: [] as Figures[] }))
   for (let round = 1; round <= options.rounds; round++) {
     const stands = { on: await openStand('on'), off: await openStand('off') }
+    for (const stand of [stands.on, stands.off]) await warmUp(stand, { town, completes: true })
     for (const pair of pairs) {
       const { workload } = pair
       // The second one may find the machine still busy with the first one's work.
@@ -48,7 +50,9 @@ export async function measureRequestLog(
     }
   }
   return pairs.map(({ workload, on, off }) => {
-    const ratio = (figure: (each: Figures) => number) => median(on.map(figure)) / median(off.map(figure))
+    // Per round, because the machine drifts by more than the log costs from one round to the next.
+    const ratio = (figure: (each: Figures) => number) =>
+      median(on.map((each, round) => figure(each) / figure(off[round] ?? each)))
     return {
       workload,
       perSecond: ratio(each => each.perSecond),

@@ -28,6 +28,37 @@ export type DB = {
     address: string | null
     requestId: string | null
   }
+  bankBalances: {
+    rail: string
+    account: string
+    day: string
+    amount: bigint
+    currency: Currency
+    bankFileId: string
+  }
+  bankFiles: {
+    id: string
+    rail: string
+    sha256: string
+    name: string
+    messageId: string | null
+    status: 'imported' | 'rejected'
+    recordCount: Generated<number>
+    problem: string | null
+    receivedAt: Date
+  }
+  bankRecords: {
+    sequence: Generated<bigint>
+    rail: string
+    bankFileId: string | null
+    messageId: string
+    entryKey: string
+    line: number | null
+    reference: string
+    outcome: 'failed' | 'paid' | 'returned' | null
+    reason: string | null
+    createdAt: Date
+  }
   eventFeeds: {
     partnerId: string
     lastPosition: bigint
@@ -235,6 +266,72 @@ export type DB = {
     createdAt: Date
     revertedAt: Date | null
   }
+  payoutBatchApprovals: {
+    batchId: string
+    person: string
+    at: Date
+  }
+  payoutBatches: {
+    id: string
+    messageId: string
+    rail: string
+    currency: Currency
+    debtor: string
+    valueDate: string
+    isInstant: boolean
+    cutOffAt: Date
+    status: 'acknowledged' | 'approved' | 'building' | 'cancelled' | 'rejected' | 'sent' | 'settled'
+    held: Generated<boolean>
+    paymentCount: Generated<number>
+    controlTotal: Generated<bigint>
+    fileName: string | null
+    fileSha256: string | null
+    nameCheck: string | null
+    createdAt: Date
+    closedAt: Date | null
+    approvedAt: Date | null
+    approvedAutomatically: Generated<boolean>
+    sendingAt: Date | null
+    sentAt: Date | null
+    acknowledgedAt: Date | null
+    endedAt: Date | null
+  }
+  payoutExceptions: {
+    id: string
+    rail: string
+    kind: 'amount' | 'contradiction' | 'duplicate' | 'float' | 'money_in' | 'money_out' | 'refused' | 'unmatched'
+    bankFileId: string | null
+    line: number | null
+    fingerprint: string
+    reference: string | null
+    partnerId: string | null
+    withdrawalId: string | null
+    outcome: 'failed' | 'paid' | 'returned' | null
+    amount: bigint | null
+    currency: Currency | null
+    reasonCode: string | null
+    reason: string
+    openedAt: Date
+    closedAt: Date | null
+    closedBy: string | null
+    decision: 'applied' | 'attach' | 'give_back' | 'ignore' | null
+    note: string | null
+  }
+  payouts: {
+    partnerId: string
+    withdrawalId: string
+    reference: string
+    rail: string
+    amount: bigint
+    currency: Currency
+    createdAt: Date
+    batchId: string | null
+    expectedAt: Date | null
+    outcome: 'failed' | 'paid' | 'returned' | null
+    reasonCode: string | null
+    reason: string | null
+    removedAt: Date | null
+  }
   railCursors: {
     rail: string
     cursor: string
@@ -296,7 +393,7 @@ export type DB = {
   }
   simulatedBankInstructions: {
     partnerId: string
-    reference: string
+    withdrawalId: string
     outcome: 'failed' | 'hold' | 'paid' | 'returned'
     reason: string | null
   }

@@ -83,7 +83,8 @@ async function bench(options: Options): Promise<void> {
       console.log(
         `${name}: read and planned in ${Math.round(planMs)} ms, applied in ${Math.round(applyMs)} ms, ` +
           `${((planMs + applyMs) / copyMs).toFixed(1)} × \\copy, ${Math.round(grownMb)} MB more, ` +
-          `p99 of others ${others.during.p99Ms} ms instead of ${others.before.p99Ms} ms`,
+          `p99 of others ${others.during.p99Ms} ms instead of ${others.before.p99Ms} ms, ` +
+          `p50 ${others.during.p50Ms} instead of ${others.before.p50Ms}`,
       )
       noteFault(results, name, fault)
     }

@@ -14,6 +14,8 @@ export type Options = {
   isQuick: boolean
   /** Of the list of members that is imported. */
   importRows: number
+  /** Pending deliveries of a dead webhook endpoint. */
+  backlog: number
   jsonFile: string | undefined
   /** The checkout whose product is measured. */
   productDir: string
@@ -28,6 +30,7 @@ const usage = `npm run bench -- [options]
   --rounds N             interleaved; the report has their medians (3)
   --quick                one round of 2 seconds, small growth and imports; to see that it works, not how fast
   --import-rows N        of the imported list (1,000,000; 20,000 with --quick)
+  --backlog N            pending deliveries of a dead webhook endpoint (1,000,000; 20,000 with --quick)
   --no-growth            without the growth part, which takes half an hour and 55 GB of disk
   --json FILE            write every figure of every round there
   --product DIR          measure the product of another checkout
@@ -46,6 +49,7 @@ export function readOptions(): Options {
       quick: { type: 'boolean', default: false },
       growth: { type: 'boolean', default: true },
       'import-rows': { type: 'string' },
+      backlog: { type: 'string' },
       json: { type: 'string' },
       product: { type: 'string' },
       'typical-connections': { type: 'string', default: '20' },
@@ -63,6 +67,7 @@ export function readOptions(): Options {
     rounds: whole(values.rounds ?? (values.quick ? '1' : '3')),
     isQuick: values.quick,
     importRows: whole(values['import-rows'] ?? (values.quick ? '20000' : '1000000')),
+    backlog: whole(values.backlog ?? (values.quick ? '20000' : '1000000')),
     jsonFile: values.json,
     productDir: values.product ?? fileURLToPath(new URL('..', import.meta.url)),
     typicalConnections: whole(values['typical-connections']),

@@ -234,9 +234,11 @@ function importTable(imports: Import[]): string {
       'p99 of others ×',
       'p99 ms',
       'p99 without ms',
+      'p50 ms',
+      'p50 without ms',
       'max ms',
-      'CPU s product',
-      'CPU s PostgreSQL',
+      'CPU µs a row: product',
+      'PostgreSQL',
     ]),
     Object.entries({ first: 'into an empty partner', again: 'again, 1 % changed' }).map(([kind, name]) => {
       const of = (figureOf: (each: Import) => number) =>
@@ -258,14 +260,22 @@ function importTable(imports: Import[]): string {
           of(({ others }) => others.during.p99Ms / others.before.p99Ms),
           1,
         ),
-        ...[({ others }: Import) => others.during.p99Ms, ({ others }: Import) => others.before.p99Ms].map(ms =>
-          figure(of(ms), 1),
-        ),
+        ...[
+          ({ others }: Import) => others.during.p99Ms,
+          ({ others }: Import) => others.before.p99Ms,
+          ({ others }: Import) => others.during.p50Ms,
+          ({ others }: Import) => others.before.p50Ms,
+        ].map(ms => figure(of(ms), 1)),
         figure(
           of(({ others }) => others.during.maxMs),
           0,
         ),
-        ...[seconds(({ cpuMs }) => cpuMs.service), seconds(({ cpuMs }) => cpuMs.postgres)],
+        ...(['service', 'postgres'] as const).map(side =>
+          figure(
+            of(({ cpuMs, rows }) => (cpuMs[side] * 1_000) / rows),
+            1,
+          ),
+        ),
       ]
     }),
   )

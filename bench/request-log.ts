@@ -2,11 +2,12 @@ import { type Figures, firstIntentToComplete, measure, type Stand } from './cell
 import { median } from './median.ts'
 import type { Options } from './options.ts'
 import type { Server } from './postgres.ts'
+import { warmUp } from './rounds.ts'
 import { startService, type Where } from './service.ts'
 import { loadOf, type Town } from './town.ts'
 import { type WorkloadName, workloads } from './workloads.ts'
 
-/** The cost of the request log for one workload: each figure with it, over the same without it; medians of the rounds. */
+/** The cost of the request log for one workload: medians of neighbouring measurements' ratios, with it over without it. */
 export type LogCost = { workload: WorkloadName; perSecond: number; cpu: number; p99: number; fault: string | null }
 
 const asked: WorkloadName[] = ['intent', 'complete-key', 'mixed']
@@ -22,10 +23,11 @@ export async function measureRequestLog(
   const pairs = asked.map(workload => ({ workload, on: [] as Figures[], off: [] as Figures[] }))
   for (let round = 1; round <= options.rounds; round++) {
     const stands = { on: await openStand('on'), off: await openStand('off') }
+    for (const stand of [stands.on, stands.off]) await warmUp(stand, { town, completes: true })
     for (const pair of pairs) {
       const { workload } = pair
-      // The second one may find the machine still busy with the first one's work.
-      for (const log of round % 2 === 1 ? (['on', 'off'] as const) : (['off', 'on'] as const)) {
+      // Each comes first once: by then the code of this workload has run less.
+      for (const log of ['on', 'off', 'off', 'on'] as const) {
         const load = loadOf(workloads[workload], town)
         const { seconds } = options
         const figures = await measure(server, stands[log], {
@@ -48,7 +50,9 @@ export async function measureRequestLog(
     }
   }
   return pairs.map(({ workload, on, off }) => {
-    const ratio = (figure: (each: Figures) => number) => median(on.map(figure)) / median(off.map(figure))
+    // Per pair of neighbours, because the machine drifts by more than the log costs from one to the next.
+    const ratio = (figure: (each: Figures) => number) =>
+      median(on.map((each, pair) => figure(each) / figure(off[pair] ?? each)))
     return {
       workload,
       perSecond: ratio(each => each.perSecond),

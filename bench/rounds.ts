@@ -21,7 +21,8 @@ async function measureRound(run: Run, round: number): Promise<void> {
   const { server, town, options } = run
   const stands = [await openStand(run, 'product'), await openStand(run, 'typical')] as const
   if (round === 1) await requireSameness(town, stands)
-  for (const stand of stands) await warmUp(stand, run)
+  const completes = options.workloads.some(name => workloads[name].completing > 0)
+  for (const stand of stands) await warmUp(stand, { town, completes })
   // The second one may find the machine still busy with the first one's work.
   const turns = round % 2 === 1 ? stands : stands.toReversed()
   const alone = new Set(options.parts.has('pgbench') ? statements : [])
@@ -46,13 +47,13 @@ async function measureRound(run: Run, round: number): Promise<void> {
  * the product's is still interpreted after seconds in which the typical service's has been compiled; few connections make many
  * small batches.
  */
-async function warmUp(stand: Stand, { town, options }: Run): Promise<void> {
+export async function warmUp(stand: Stand, { town, completes }: { town: Town; completes: boolean }): Promise<void> {
   const { address } = stand.service
   const seconds = 2
   const intents = { ...loadOf(workloads.intent, town), firstIntent: 0 }
   await sendLoad(address, intents, { connections: 64, seconds })
   await sendLoad(address, intents, { connections: 4, seconds })
-  if (!options.workloads.some(name => workloads[name].completing > 0)) return
+  if (!completes) return
   const firstIntent = await preparePending(stand, workloads.complete, pendingMax)
   await sendLoad(
     address,

@@ -7,6 +7,7 @@ import { newId } from '../src/ids.ts'
 import { atEnd } from './cleanup.ts'
 import { median } from './median.ts'
 import { type Server, withClient } from './postgres.ts'
+import { cpuMsOf } from './processes.ts'
 import { type Employer, seedEmployers, settle } from './seed.ts'
 import { operate, type Service, startService, type Where } from './service.ts'
 import { writeKeys } from './town.ts'
@@ -15,15 +16,20 @@ import { type Load, sendLoad } from './wrk.ts'
 /** What webhooks can do, and what they cost. The receiver runs in this process, on the same cores. */
 export type Webhooks = {
   /** The floor: unsigned requests with the same client to the same receiver, in a loop. */
-  floorPerSecond: number
+  floor: Rate
   /** Deliveries of a backlog by one process, to one endpoint and to 16. */
-  perSecond: { one: number; sixteen: number }
+  one: Rate
+  sixteen: Rate
   /** From the commit of an event to the arrival of its first attempt, at a steady rate: alone, and beside a backlog. */
-  latency: { quiet: Latency; besideBacklog: Latency }
+  latency: { alone: Latency; besideBacklog: Latency }
   backlog: number
+  /** How long it took to seed the backlog, in one statement each for events and deliveries. */
+  seedSeconds: number
   /** Intents a second with an endpoint, and with the backlog, by intents a second without any; medians of the rounds. */
   hotPath: { withEndpoint: number; withBacklog: number }
 }
+/** CPU time of each: of the client and the receiver together for the floor, else of the service and of PostgreSQL. */
+type Rate = { perSecond: number; clientMs: number; postgresMs: number | null }
 type Latency = { p50Ms: number; p99Ms: number; maxMs: number }
 
 const database = 'bench_webhooks'
@@ -35,7 +41,7 @@ type Receiver = { url: string; arrivedAt: Map<string, number>; count(): number }
 export async function measureWebhooks(
   server: Server,
   where: Omit<Where, 'databaseUrl'>,
-  { rounds, seconds, isQuick }: { rounds: number; seconds: number; isQuick: boolean },
+  { rounds, seconds, isQuick, backlog }: { rounds: number; seconds: number; isQuick: boolean; backlog: number },
 ): Promise<Webhooks> {
   const databaseUrl = await server.create(database)
   await operate(['migrate'], { ...where, databaseUrl })
@@ -58,39 +64,64 @@ export async function measureWebhooks(
   }
   await intents(plain)
 
-  const floorPerSecond = await measureFloor(receiver, isQuick ? 2_000 : 10_000)
+  const events = isQuick ? 2_000 : 10_000
+  await sendUnsigned(receiver, 2_000)
+  const floor = await measureRate(events, [process.pid], () => sendUnsigned(receiver, events))
   await subscribe(service, one, `${receiver.url}one`)
   for (let index = 0; index < 16; index++) await subscribe(service, sixteen, `${receiver.url}sixteen/${index}`)
-  const events = isQuick ? 2_000 : 10_000
-  const perSecond = {
-    one: await drain(databaseUrl, { employer: one, events, endpoints: 1, receiver }),
-    sixteen: await drain(databaseUrl, { employer: sixteen, events: events / 10, endpoints: 16, receiver }),
-  }
+  const deliver = async (employer: Employer, count: number, endpoints: number) =>
+    await measureRate(count * endpoints, [service.pid, server.postmasterPid], async () => {
+      const before = receiver.count()
+      await withClient(databaseUrl, client => emit(client, { employer, count }))
+      await arrived(receiver, before + count * endpoints)
+    })
+  // V8 compiles the code, and autovacuum counts the rows.
+  await deliver(one, 2_000, 1)
+  await deliver(sixteen, 200, 16)
+  await settle(databaseUrl)
+  const toOne = await deliver(one, events, 1)
+  const toSixteen = await deliver(sixteen, events / 10, 16)
   const steadySeconds = isQuick ? 3 : 20
-  const quiet = await measureLatency(databaseUrl, { employer: one, seconds: steadySeconds, receiver })
+  const alone = await measureLatency(databaseUrl, { employer: one, seconds: steadySeconds, receiver })
   const intentRates = { without: [] as number[], withEndpoint: [] as number[], withBacklog: [] as number[] }
   for (let round = 0; round < rounds; round++) {
-    intentRates.without.push(await intents(plain))
     intentRates.withEndpoint.push(await intents(one))
     await drained(databaseUrl)
+    intentRates.without.push(await intents(plain))
   }
 
-  const backlog = isQuick ? 20_000 : 1_000_000
   // A port that refuses connections.
-  const deadUrl = 'http://127.0.0.1:1081/'
-  await fillBacklog(databaseUrl, { employer: dead, webhookId: await subscribe(service, dead, deadUrl), backlog })
+  const webhookId = await subscribe(service, dead, 'http://127.0.0.1:1081/')
+  const seedingAt = performance.now()
+  await fillBacklog(databaseUrl, { employer: dead, webhookId, backlog })
+  const seedSeconds = (performance.now() - seedingAt) / 1_000
   await settle(databaseUrl)
   const besideBacklog = await measureLatency(databaseUrl, { employer: one, seconds: steadySeconds, receiver })
   for (let round = 0; round < rounds; round++) intentRates.withBacklog.push(await intents(plain))
+  await requireBacklog(databaseUrl, { webhookId, backlog })
   await service.stop()
   await server.drop(database)
   return {
-    ...{ floorPerSecond, perSecond, backlog, latency: { quiet, besideBacklog } },
+    ...{ floor, one: toOne, sixteen: toSixteen, backlog, seedSeconds, latency: { alone, besideBacklog } },
     hotPath: {
       withEndpoint: median(intentRates.withEndpoint) / median(intentRates.without),
       withBacklog: median(intentRates.withBacklog) / median(intentRates.without),
     },
   }
+}
+
+/** @param pids of the client, and of PostgreSQL if it takes part and is known */
+async function measureRate(count: number, pids: (number | undefined)[], act: () => Promise<void>): Promise<Rate> {
+  const cpuMs = () => pids.map(pid => (pid === undefined ? undefined : cpuMsOf(pid)))
+  const before = cpuMs()
+  const startedAt = performance.now()
+  await act()
+  const perSecond = count / ((performance.now() - startedAt) / 1_000)
+  const [clientMs, postgresMs] = cpuMs().map((ms, index) => {
+    const earlier = before[index]
+    return ms === undefined || earlier === undefined ? null : (ms - earlier) / count
+  })
+  return { perSecond, clientMs: clientMs ?? 0, postgresMs: postgresMs ?? null }
 }
 
 async function startReceiver(): Promise<Receiver> {
@@ -111,11 +142,10 @@ async function startReceiver(): Promise<Receiver> {
   return { url: `http://127.0.0.1:${port}/`, arrivedAt, count: () => count }
 }
 
-async function measureFloor({ url }: Receiver, count: number): Promise<number> {
+async function sendUnsigned({ url }: Receiver, count: number): Promise<void> {
   const agent = new Agent({ connections: 4, pipelining: 1 })
   const body = JSON.stringify({ data: 'x'.repeat(400) })
   let left = count
-  const startedAt = performance.now()
   const loop = async () => {
     while (left-- > 0) {
       const answer = await request(url, { method: 'POST', dispatcher: agent, body })
@@ -123,9 +153,7 @@ async function measureFloor({ url }: Receiver, count: number): Promise<number> {
     }
   }
   await Promise.all(Array.from({ length: 4 }, loop))
-  const perSecond = count / ((performance.now() - startedAt) / 1_000)
   await agent.close()
-  return perSecond
 }
 
 async function subscribe({ address }: Service, { key }: Employer, url: string): Promise<string> {
@@ -151,22 +179,6 @@ async function emit(
     [partnerId, ids],
   )
   return ids
-}
-
-async function drain(
-  databaseUrl: string,
-  {
-    employer,
-    events,
-    endpoints,
-    receiver,
-  }: { employer: Employer; events: number; endpoints: number; receiver: Receiver },
-): Promise<number> {
-  const before = receiver.count()
-  const startedAt = performance.now()
-  await withClient(databaseUrl, client => emit(client, { employer, count: events }))
-  await arrived(receiver, before + events * endpoints)
-  return (events * endpoints) / ((performance.now() - startedAt) / 1_000)
 }
 
 async function arrived({ count }: Receiver, wanted: number): Promise<void> {
@@ -236,20 +248,38 @@ async function fillBacklog(
   })
 }
 
-export function webhooksTable({ floorPerSecond, perSecond, latency, backlog, hotPath }: Webhooks): string {
-  const rate = (value: number) => `${Math.round(value)}/s, ${(value / floorPerSecond).toFixed(2)} of the floor`
+/** @throws if the backlog was worked off, so that the figures say nothing about one */
+async function requireBacklog(
+  databaseUrl: string,
+  { webhookId, backlog }: { webhookId: string; backlog: number },
+): Promise<void> {
+  await withClient(databaseUrl, async client => {
+    const { rows } = await client.query<{ count: string }>(
+      `select count(*) from webhook_deliveries where endpoint_id = $1 and state = 'pending'`,
+      [webhookId],
+    )
+    if (Number(rows[0]?.count) < backlog) throw new Error('The backlog of the dead endpoint did not stay')
+  })
+}
+
+export function webhooksTable({ floor, one, sixteen, latency, backlog, seedSeconds, hotPath }: Webhooks): string {
+  const us = (ms: number) => `${Math.round(ms * 1_000)} µs`
+  const rate = ({ perSecond, clientMs, postgresMs }: Rate) =>
+    `${Math.round(perSecond)}/s, ${(perSecond / floor.perSecond).toFixed(2)} of the floor; ` +
+    `CPU ${us(clientMs)}${postgresMs === null ? '' : `, PostgreSQL ${us(postgresMs)}`}`
   const wait = ({ p50Ms, p99Ms, maxMs }: Latency) => `p50 ${p50Ms} ms, p99 ${p99Ms} ms, most ${maxMs} ms`
+  const size = backlog.toLocaleString('en')
   return [
     '### Webhooks',
     '',
     '| Figure | Value |',
     '|---|---|',
-    `| floor: requests with the same client, 4 in flight | ${Math.round(floorPerSecond)}/s |`,
-    `| deliveries of one process to one endpoint | ${rate(perSecond.one)} |`,
-    `| deliveries of one process to 16 endpoints | ${rate(perSecond.sixteen)} |`,
-    `| commit to first attempt at ${steady.perSecond} events a second | ${wait(latency.quiet)} |`,
-    `| the same beside ${backlog.toLocaleString('en')} deliveries of a dead endpoint | ${wait(latency.besideBacklog)} |`,
+    `| floor: requests with the same client, 4 in flight | ${Math.round(floor.perSecond)}/s; CPU with the receiver ${us(floor.clientMs)} |`,
+    `| deliveries of one process to one endpoint | ${rate(one)} |`,
+    `| deliveries of one process to 16 endpoints | ${rate(sixteen)} |`,
+    `| commit to first attempt at ${steady.perSecond} events a second | ${wait(latency.alone)} |`,
+    `| the same beside ${size} deliveries of a dead endpoint, seeded in ${Math.round(seedSeconds)} s | ${wait(latency.besideBacklog)} |`,
     `| intents with an endpoint, of those without | ${hotPath.withEndpoint.toFixed(2)} |`,
-    `| intents beside the backlog, of those without | ${hotPath.withBacklog.toFixed(2)} |`,
+    `| intents beside the ${size}, of those without | ${hotPath.withBacklog.toFixed(2)} |`,
   ].join('\n')
 }

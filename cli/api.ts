@@ -17,6 +17,8 @@ export type Call = {
   file?: Source
   /** A JSON body. */
   json?: object
+  /** A CSV file as text. */
+  csv?: string
 }
 
 const limits = {
@@ -92,7 +94,7 @@ export class Api {
     }
   }
 
-  private async send({ method = 'GET', path, headers, file, json }: Call): Promise<IncomingMessage> {
+  private async send({ method = 'GET', path, headers, file, json, csv }: Call): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
     const request = (this.url.startsWith('https:') ? requestHttps : requestHttp)(`${this.url}${path}`, {
       method,
@@ -101,6 +103,7 @@ export class Api {
         'x-api-key': this.key,
         ...headers,
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(csv === undefined ? {} : { 'content-type': 'text/csv' }),
         ...(file === undefined ? {} : { 'content-type': file.mediaType, 'content-length': file.bytes }),
       },
     })
@@ -108,7 +111,8 @@ export class Api {
       request.destroy(Object.assign(new Error('the request timed out'), { code: 'ETIMEDOUT' })),
     )
     request.on('response', resolve).on('error', reject)
-    if (json !== undefined) request.end(JSON.stringify(json))
+    const text = json === undefined ? csv : JSON.stringify(json)
+    if (text !== undefined) request.end(text)
     else if (file === undefined || file.bytes === 0) request.end()
     // Never more than content-length, even if the file is growing.
     else pipeline(createReadStream(file.path, { end: file.bytes - 1 }), request, error => error && reject(error))

@@ -78,6 +78,7 @@ function textOf(kind: IdKind, parts: { msecs: number; seq: number; random: Uint8
  */
 export function Id(kind: IdKind, description?: string) {
   return Type.String({
+    title: `${kind.charAt(0).toUpperCase()}${kind.slice(1)}Id`,
     pattern: `^${idPrefixes[kind]}_`,
     maxLength: idLengthMax,
     examples: [exampleId(kind)],

@@ -28,7 +28,12 @@ export const currencies: readonly Currency[] = [...decimalsOf.keys()].sort()
 export type Money = { amount: bigint; currency: Currency }
 
 // One `enum`, because a union of 179 literals would become an `anyOf` with 179 branches.
-export const CurrencyCode = Type.Unsafe<Currency>({ type: 'string', enum: currencies, description: 'ISO 4217 code.' })
+export const CurrencyCode = Type.Unsafe<Currency>({
+  title: 'Currency',
+  type: 'string',
+  enum: currencies,
+  description: 'ISO 4217 code.',
+})
 
 /** In minor units. A larger JSON number is not exact. */
 export const amountMax = Number.MAX_SAFE_INTEGER

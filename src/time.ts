@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 
 /** An instant in an answer: UTC with milliseconds. */
 export const Instant = Type.String({
+  title: 'Instant',
   format: 'date-time',
   pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',
   examples: ['2026-03-31T09:30:00.000Z'],

@@ -69,7 +69,7 @@ export async function startWorker(
   try {
     for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))
     const heartbeat = await startHeartbeat(context, isWorking)
-    const delivery = new Delivery({ ...context, realNow, sender })
+    const delivery = new Delivery({ ...context, realNow, hasClocks: isSandbox, sender })
     delivery.start()
     return {
       isWorking,

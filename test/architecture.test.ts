@@ -379,6 +379,15 @@ test('only routes and http/ know Fastify, only the settings read the environment
   expect(breaches).toEqual([])
 })
 
+test('only webhooks and the rails of payouts have clients for outgoing connections', () => {
+  const clients = modules
+    .filter(({ file }) => file.startsWith('src/'))
+    .flatMap(({ file, packages }) => packages.filter(name => ['undici', 'ssh2'].includes(name)).map(() => file))
+  const allowed = /^src\/(webhooks|payouts\/rails)\//
+  expect(clients.filter(file => !allowed.test(file))).toEqual([])
+  expect(clients.length).toBeGreaterThan(1)
+})
+
 test('no file has a name that says nothing', () => {
   const vague = /(^|\/)(utils?|common|helpers?|shared|misc|managers?|services?|controllers?|repositor(y|ies))(\.ts|\/)/
   expect(files.filter(file => vague.test(file))).toEqual([])

@@ -5,11 +5,12 @@ import formats from 'ajv-formats'
 import { hasVisible, visibleFormat } from '../src/text.ts'
 import type { Answer } from './harness.ts'
 
-type Operation = {
-  operationId: string
-  responses: Record<string, { content?: Record<string, { schema?: object }>; headers?: Record<string, object> }>
+type Declared = { $ref?: string; content?: Record<string, { schema?: object }>; headers?: Record<string, object> }
+type Operation = { operationId: string; responses: Record<string, Declared> }
+type Document = {
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: object; responses: Record<string, Declared> }
 }
-type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: object } }
 
 const document: Document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
 
@@ -42,37 +43,35 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
     return
   }
   const { operationId, responses } = found.operation
-  assert(
-    responses[answer.status],
-    `${operationId} answered ${answer.status}, which openapi.json does not declare: ${answer.text}`,
-  )
+  const given = responses[answer.status]
+  assert(given, `${operationId} answered ${answer.status}, which openapi.json does not declare: ${answer.text}`)
+  const shared = given.$ref?.split('/').at(-1)
+  const declared = shared === undefined ? given : document.components.responses[shared]
   if (isCsv(answer)) {
-    assert(responses[answer.status]?.content?.['text/csv'], `${operationId} declares no CSV body`)
+    assert(declared?.content?.['text/csv'], `${operationId} declares no CSV body`)
     return
   }
   // Of two shapes, the first is the published one. The fuller one comes only with its header.
-  const hasTwoShapes = responses[answer.status]?.headers?.['preference-applied'] !== undefined
+  const hasTwoShapes = declared?.headers?.['preference-applied'] !== undefined
   const isFuller = answer.headers['preference-applied'] !== undefined
   assert(hasTwoShapes || !isFuller, `${operationId} declares no fuller representation`)
-  const key = `${operationId} ${answer.status}${isFuller ? ' in full' : ''}`
+  const key = shared ?? `${operationId} ${answer.status}${isFuller ? ' in full' : ''}`
   let validate = validators.get(key)
   if (validate === undefined) {
-    const pointer = [
-      'paths',
-      found.path,
-      method.toLowerCase(),
-      'responses',
-      answer.status,
-      'content',
-      'application/json',
-      'schema',
-      ...(hasTwoShapes ? ['anyOf', isFuller ? 1 : 0] : []),
-    ]
+    const place =
+      shared === undefined
+        ? ['paths', found.path, method.toLowerCase(), 'responses', answer.status]
+        : ['components', 'responses', shared]
+    const shape = hasTwoShapes ? ['anyOf', isFuller ? 1 : 0] : []
+    const pointer = [...place, 'content', 'application/json', 'schema', ...shape]
     const escaped = pointer.map(step => encodeURIComponent(String(step).replaceAll('~', '~0').replaceAll('/', '~1')))
     validate = ajv.compile({ $ref: `openapi#/${escaped.join('/')}` })
     validators.set(key, validate)
   }
-  assert(validate(answer.body), `${key} is not as declared: ${ajv.errorsText(validate.errors)} in ${answer.text}`)
+  assert(
+    validate(answer.body),
+    `${operationId} ${answer.status} is not as declared: ${ajv.errorsText(validate.errors)} in ${answer.text}`,
+  )
 }
 
 function isCsv({ status, headers }: Answer): boolean {

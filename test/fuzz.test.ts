@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { withPartsInPlace } from '../src/http/shared-parts.ts'
 import { type Harness, startHarness } from './harness.ts'
 import { extent } from './long.ts'
 
@@ -27,7 +28,7 @@ type Operation = {
   requestBody?: { content: Record<string, { schema: Schema }> }
 }
 
-const document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
+const document = withPartsInPlace(JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')))
 const operations = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
 )

@@ -1,16 +1,25 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { withPartsInPlace } from '../src/http/shared-parts.ts'
 import { type Harness, startHarness } from './harness.ts'
 
-type Parameter = { in: string; name: string; schema: { pattern?: string } }
-type Document = { paths: Record<string, Record<string, { operationId: string; parameters?: Parameter[] }>> }
-const document: Document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
+type Schema = { $ref?: string; pattern?: string }
+type Parameter = { in: string; name: string; schema: Schema }
+type Document = {
+  paths: Record<string, Record<string, { operationId: string; parameters?: Parameter[] }>>
+  components: { schemas: Record<string, Schema> }
+}
+const document: Document = withPartsInPlace(
+  JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')),
+)
+const patternOf = ({ $ref, pattern }: Schema) =>
+  $ref === undefined ? pattern : document.components.schemas[$ref.split('/').at(-1) ?? '']?.pattern
 
 /** Every operation with a resource id in its path, with the prefix of the id. */
 const byPath = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).flatMap(([method, { operationId, parameters = [] }]) =>
     parameters.flatMap(({ in: where, name, schema }) => {
-      const prefix = /^\^([a-z]+_)$/.exec(schema.pattern ?? '')?.[1]
+      const prefix = /^\^([a-z]+_)$/.exec(patternOf(schema) ?? '')?.[1]
       return where === 'path' && prefix !== undefined
         ? [{ operationId, method: method.toUpperCase(), path, name, prefix }]
         : []

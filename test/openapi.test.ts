@@ -59,3 +59,16 @@ test('a body is required, unless the operation works without one', () => {
     'submitSandboxWithdrawal',
   ])
 })
+
+test('an error, a header or a parameter that operations have in common is declared once', () => {
+  type Operation = { parameters?: object[]; responses: Record<string, { $ref?: string; headers?: object }> }
+  const operations = Object.values<Record<string, Operation>>(document.paths).flatMap(path => Object.values(path))
+  const inPlace = operations.flatMap(({ parameters = [], responses }) => [
+    ...parameters,
+    ...Object.values(responses).flatMap(({ headers = {} }) => Object.values(headers)),
+    ...Object.entries(responses).flatMap(([status, answer]) => (Number(status) >= 400 ? [answer] : [])),
+  ])
+  const spelledOut = inPlace.filter(part => !('$ref' in part)).map(part => JSON.stringify(part))
+  expect(spelledOut.length).toBeGreaterThan(20)
+  expect(new Set(spelledOut).size).toBe(spelledOut.length)
+})

@@ -61,8 +61,9 @@ export function verify(secret: string, { headers, body }: Received): EventBody {
 
 /** The delivery of webhooks by a worker, whose rounds a test runs with `deliverDue`. */
 export function deliveryOf(
-  { db, clock, fence }: Pick<Harness, 'db' | 'clock' | 'fence'>,
+  { db, clock, fence, mode }: Pick<Harness, 'db' | 'clock' | 'fence' | 'mode'>,
   { log = pino({ level: 'silent' }) as Logger, realNow = () => new Date() } = {},
 ): Delivery {
-  return new Delivery({ db, log, now: clock.now, realNow, sender: new Sender(fence, { clockMs: Date.now }) })
+  const hasClocks = mode === 'sandbox'
+  return new Delivery({ db, log, now: clock.now, realNow, hasClocks, sender: new Sender(fence, { clockMs: Date.now }) })
 }

@@ -1,10 +1,19 @@
 import type { PostgresPool } from 'kysely'
 import type pg from 'pg'
+import { sql } from './database.ts'
 import { forKysely, type Lease, lease } from './lease.ts'
+
+const mark = '/* answered with the next statement */'
+
+/**
+ * Begins the SQL of a statement in a transaction that returns nothing. On the connections of batches it is not awaited: it saves a
+ * round trip, and fails together with the statement that follows it. A commit that follows a failed statement rolls back.
+ */
+export const answeredWithNext = sql.raw(mark)
 
 /**
  * Gives Kysely connections on which every statement with parameters is prepared: the driver prepares a text that has a name.
- * A `begin` is not awaited; it fails together with the statement that follows it.
+ * Neither `begin` nor a statement that starts with `answeredWithNext` is awaited.
  */
 export function preparing(pool: pg.Pool): PostgresPool {
   const names = new Map<string, string>()
@@ -21,17 +30,17 @@ export function preparing(pool: pg.Pool): PostgresPool {
         values.length === 0
           ? leased.query(text)
           : leased.query({ name: nameOf(text), text, values: values.map(parameterOf) })
-      let begun: Promise<unknown> | undefined
+      let unawaited: Promise<unknown> | undefined
       const query = async (text: string, values: readonly unknown[]) => {
         const answering = send(text, values)
-        if (text === 'begin') {
-          begun = answering
-          begun.catch(() => undefined)
-          return { command: 'BEGIN', rows: [] }
-        }
-        const [answer] = await Promise.all([answering, begun])
-        begun = undefined
-        return answer
+        // The first failure is the cause: of later statements PostgreSQL says only that the transaction is aborted.
+        const answer = unawaited === undefined ? answering : unawaited.then(() => answering)
+        answering.catch(() => undefined)
+        unawaited = undefined
+        if (text !== 'begin' && !text.startsWith(mark)) return await answer
+        unawaited = answer
+        unawaited.catch(() => undefined)
+        return { command: '', rows: [] }
       }
       return forKysely({ query: query as Lease['query'], release: leased.release })
     },

@@ -63,7 +63,7 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
               }),
             ),
             types: Type.Optional(
-              Type.Array(Type.Enum(eventTypes, { type: 'string' }), {
+              Type.Array(Type.Enum(eventTypes, { title: 'EventType', type: 'string' }), {
                 maxItems: 50,
                 description: 'Only events of these types.',
               }),

@@ -4,6 +4,7 @@ import { Type } from 'typebox'
 import { ownFormats } from '../json-schema.ts'
 import { revalidated, type StaticFile, sendStaticFile, staticFile } from './docs/static-file.ts'
 import type { App } from './server.ts'
+import { sortedByKey, withSharedParts } from './shared-parts.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -70,7 +71,7 @@ export async function documentation(
     }),
     transformObject: source =>
       'openapiObject' in source
-        ? withNamedSchemas(withOptionalBodies({ ...source.openapiObject, webhooks }))
+        ? withSharedParts(withNamedSchemas(withOptionalBodies({ ...source.openapiObject, webhooks })))
         : source.swaggerObject,
   })
 
@@ -142,8 +143,4 @@ function withMapping({ discriminator, oneOf }: Discriminated): Json {
     `#/components/schemas/${title}`,
   ])
   return { ...discriminator, mapping: Object.fromEntries(mapping) }
-}
-
-function sortedByKey(object: Json): Json {
-  return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)))
 }

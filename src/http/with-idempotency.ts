@@ -11,6 +11,7 @@ import {
   claim,
   complete,
   findAll,
+  hold,
   isWaitForKey,
   Replay,
   type Answer as Stored,
@@ -45,17 +46,24 @@ export async function withIdempotency(
   work: (tx: Tx) => Promise<Answer>,
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
-  if (claimed === undefined) return send(reply, await db.transaction().execute(tx => audited(tx, request, work)))
-  const answer = await inTurn(claimed, () =>
-    db.transaction().execute(async tx => {
-      const replay = await claim(tx, claimed)
-      if (replay !== undefined) return replay
-      const answer = await audited(tx, request, work)
-      await complete(tx, claimed, answer)
-      return answer
-    }),
-  )
-  return send(reply, answer)
+  const answer = () => answerOnce(db, request, work)
+  return send(reply, claimed === undefined ? await answer() : await inTurn(claimed, answer))
+}
+
+async function answerOnce(
+  db: Db,
+  request: FastifyRequest,
+  work: (tx: Tx) => Promise<Answer>,
+): Promise<Stored | Replay> {
+  const claimed = claimOf(request)
+  return await db.transaction().execute(async tx => {
+    if (claimed === undefined) return await audited(tx, request, work)
+    const replay = await claim(tx, claimed)
+    if (replay !== undefined) return replay
+    const answer = await audited(tx, request, work)
+    await complete(tx, claimed, answer)
+    return answer
+  })
 }
 
 // A replayed request never gets here, so each change is recorded once.
@@ -98,25 +106,34 @@ export async function withBatchIdempotency<Result extends object>(
 
 /**
  * Like `withIdempotency`, for an operation that starts work, waits for it and then answers: `start` is committed before
- * `answer` is asked for, and the key is recorded with the answer. If the process stops in between, a retry starts again, so
- * `start` must be idempotent.
- * @param work.start returns what to wait for
+ * `answer` is asked for, and the key is recorded with the answer. The key is held from before `start` until then, so a second
+ * request with it starts nothing. If the process stops in between, a retry starts again, so `start` must be idempotent.
+ * @param work.start returns what to wait for; `claimed` is undefined if the request has no key
  */
 export async function withStartedWork(
   db: Db,
   request: FastifyRequest,
   reply: FastifyReply,
-  { start, answer }: { start: (tx: Tx) => Promise<() => Promise<void>>; answer: (tx: Tx) => Promise<Answer> },
+  {
+    start,
+    answer,
+  }: {
+    start: (tx: Tx, claimed: Claim | undefined) => Promise<() => Promise<void>>
+    answer: (tx: Tx) => Promise<Answer>
+  },
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
-  const started = await db.transaction().execute(async tx => {
-    const [known] = await findAll(tx, [claimed])
-    if (known instanceof Problem) throw known
-    return known ?? (await start(tx))
-  })
-  if (started instanceof Replay) return send(reply, started)
-  await started()
-  return await withIdempotency(db, request, reply, answer)
+  const run = async (): Promise<Stored | Replay> => {
+    const started = await db.transaction().execute(async tx => {
+      const [known] = await findAll(tx, [claimed])
+      if (known instanceof Problem) throw known
+      return known ?? (await start(tx, claimed))
+    })
+    if (started instanceof Replay) return started
+    await started()
+    return await answerOnce(db, request, answer)
+  }
+  return send(reply, claimed === undefined ? await run() : await inTurn(claimed, () => hold(db, claimed, run)))
 }
 
 /** Runs a reading operation. It needs no transaction, unless it has an idempotency key to record. */

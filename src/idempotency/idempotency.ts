@@ -56,6 +56,39 @@ export async function claim(tx: Tx, claimed: Claim): Promise<Replay | undefined>
   return earlier
 }
 
+const holdLimits = {
+  // Each holds a connection for as long as its work takes, and the work needs others: a quarter of the pool.
+  heldMax: 5,
+}
+let heldCount = 0
+
+/**
+ * Holds the key while work runs in separate transactions, which `claim` cannot cover. Another request with the key waits, in
+ * any process. A lock of a transaction that writes nothing, so that it delays no reader of the feed, and ends with its process.
+ * @throws Problem `Conflict` if the first request with this key is still running after two seconds; `ServiceUnavailable` if
+ * this process holds too many keys
+ */
+export async function hold<T>(db: Db, { partnerId, key }: Claim, work: () => Promise<T>): Promise<T> {
+  if (heldCount >= holdLimits.heldMax) {
+    const message = 'Too many long requests with an idempotency key are running; try again in a second'
+    throw problem('ServiceUnavailable', message, {}, { 'retry-after': '1' })
+  }
+  heldCount += 1
+  try {
+    return await db.transaction().execute(async tx => {
+      // Idle while the work runs. The deadline of the request ends it.
+      await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx)
+      const name = `idempotency key ${key} of ${partnerId}`
+      await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx).catch(error => {
+        throw isLockTimeout(error) ? stillRunning() : error
+      })
+      return await work()
+    })
+  } finally {
+    heldCount -= 1
+  }
+}
+
 /** Records the answer under the key that this transaction has claimed. */
 export async function complete(tx: Tx, { partnerId, key }: Claim, answer: Answer): Promise<void> {
   await tx
@@ -182,7 +215,8 @@ export function stillRunning(): Problem {
   )
 }
 
-function reused(): Problem {
+/** The refusal of a key that another request has used. */
+export function reused(): Problem {
   return problem(
     'IdempotencyKeyReused',
     'This idempotency key was used for a different request; use a new key for a new request',

@@ -145,47 +145,54 @@ async function match(
   const { partnerId, jobId } = terms
   // Without fresh statistics the planner might look a million rows up one by one.
   if (isLarge) await sql`select set_config('enable_nestloop', 'off', true)`.execute(tx)
+  // One pass over the members finds both the rows' members by e-mail and the members without such a row. Only the other rows,
+  // few in a later file, are looked up by worker_id. A member counts once, since rows with the same e-mail void the plan.
   const { rows } = await sql<Matched>`
-    with matched as materialized (
-      select r.row, r.new_member_id, r.faults, coalesce(e.id, w.id, f.id) as member_id,
-             e.id is null and w.id is not null as by_worker_id,
-             e.id is not null and coalesce(w.id, e.id) = e.id and ${isSame(terms)} as is_same
-        from member_job_rows r
-        left join members e on e.partner_id = ${partnerId} and e.status in ('active', 'invited')
-                           and lower(e.email) = lower(r.email)
-        left join members w on w.partner_id = ${partnerId} and w.worker_id = r.worker_id
+    with joined as materialized (
+      select r.row, e.id as member_id, e.id is not null and (${isSame(terms)}) as is_same, e.may_be_missing,
+             case when e.id is null then r.worker_id end as worker_id,
+             case when e.id is null then lower(r.email) end as email,
+             case when e.id is null then r.new_member_id end as new_member_id, r.faults
+        from (select * from member_job_rows where partner_id = ${partnerId} and job_id = ${jobId}) r
+        full join (select *, ${lastInstructedAt} <= ${now} as may_be_missing from members
+                    where partner_id = ${partnerId} and status in ('active', 'invited')) e
+               on lower(e.email) = lower(r.email)
+    ), others as materialized (
+      select o.row, coalesce(w.id, f.id) as member_id, w.id is not null as by_worker_id, o.new_member_id, o.faults
+        from (select * from joined where member_id is null) o
+        left join members w on w.partner_id = ${partnerId} and w.worker_id = o.worker_id
         left join (select lower(email) as email, max(id) as id from members
                     where partner_id = ${partnerId} and status = 'inactive' group by lower(email)) f
-               on f.email = lower(r.email)
-       where r.partner_id = ${partnerId} and r.job_id = ${jobId}
+               on f.email = o.email
     ), counted as (
-      select count(*) filter (where member_id is null) as new_rows,
-             count(*) filter (where member_id is null) * 2 > count(*) as are_mostly_new
-        from matched
+      select new_rows, new_rows * 2 > row_count as are_mostly_new, members_before
+        from (select count(row) as row_count, count(member_id) as members_before from joined) j,
+             (select count(*) filter (where member_id is null) as new_rows from others) o
     ), missing as (
       insert into member_job_steps (partner_id, job_id, step, action, member_id)
-      select ${partnerId}, ${jobId}, ${readTo}::integer + row_number() over (order by id), 'Offboard', id
-        from members
-       where partner_id = ${partnerId} and status in ('active', 'invited') and ${lastInstructedAt} <= ${now}
-         and not exists (select from matched where matched.member_id = members.id)
+      select ${partnerId}, ${jobId}, ${readTo}::integer + row_number() over (order by member_id), 'Offboard', member_id
+        from joined
+       where row is null and may_be_missing
+         and not exists (select from others where others.member_id = joined.member_id)
       returning step
     ), stored as (
       -- Not the rows of the more frequent kind, new or unchanged, which need neither a step nor a decision.
       insert into member_job_matches
-      select row, member_id, is_same, by_worker_id, new_member_id, matched.faults
-        from matched cross join counted
-       where case when member_id is null then matched.faults is not null or not are_mostly_new
-                  when is_same then are_mostly_new
-                                    or member_id in (select member_id from matched where by_worker_id)
-                  else true end
+      select row, member_id, is_same, false, new_member_id, joined.faults
+        from joined cross join counted
+       where row is not null and member_id is not null
+         and (not is_same or are_mostly_new or member_id in (select member_id from others where by_worker_id))
+       union all
+      select row, member_id, false, by_worker_id, new_member_id, others.faults
+        from others cross join counted
+       where member_id is not null or others.faults is not null or not are_mostly_new
       returning member_id, faults
     )
-    select (select count(*) from members
-             where partner_id = ${partnerId} and status in ('active', 'invited'))::integer as members_before,
-           (select case when are_mostly_new then 'Invite' else 'Unchanged' end from counted) as rest_action,
-           (select new_rows from counted)::integer
+    select members_before::integer, case when are_mostly_new then 'Invite' else 'Unchanged' end as rest_action,
+           new_rows::integer
              - (select count(*) from stored where member_id is null and faults is not null)::integer as invite,
-           (select count(*) from missing)::integer as offboard`.execute(tx)
+           (select count(*) from missing)::integer as offboard
+      from counted`.execute(tx)
   if (isLarge) await sql`select set_config('enable_nestloop', 'on', true)`.execute(tx)
   assert(rows[0] !== undefined)
   return rows[0]

@@ -34,7 +34,7 @@ async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>)
   let readRow: ReturnType<typeof rowReader> | undefined
   try {
     for await (const batch of readRows(reading.file)) {
-      let text = ''
+      const lines: string[] = []
       for (const { row, cells, fault } of batch) {
         read.readTo = row
         if (readRow === undefined) {
@@ -54,9 +54,9 @@ async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>)
         }
         const { line, faults } = lineOf(row, readRow(cells))
         if (faults.length > 0) addFault({ row, messages: faults })
-        text += line
+        lines.push(line)
       }
-      if (text !== '') await send(Buffer.from(text))
+      if (lines.length > 0) await send(Buffer.from(`${lines.join('\n')}\n`))
       if (read.faultsMore > 0 && performance.now() - startedAt > countMsMax) break
     }
   } catch (error) {

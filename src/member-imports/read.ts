@@ -58,7 +58,8 @@ export function rowReader(header: Header): (cells: Cell[]) => RowRead {
     if (cells[actionAt] === 'Offboard') faults.push('action: offboarded members are not part of a list; remove the row')
     for (const check of cellsRead) {
       const { name, key, field, emptyCell } = check
-      const { text, value, fault } = readCell(cells[check.at] ?? null, check)
+      // Index -1 would be looked up as the name of a property, which is slow.
+      const { text, value, fault } = readCell(check.at === -1 ? null : (cells[check.at] ?? null), check)
       if (fault !== undefined) faults.push(`${name}: ${fault}`)
       if (field !== 'accountDetails') {
         if (value !== null) body[key] = value

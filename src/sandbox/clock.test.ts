@@ -232,6 +232,58 @@ describe('moving a clock', () => {
     expect((await harness.call('GET', '/v1/sandbox/clock', { key })).body.aheadSeconds).toBe((9 * day) / 1_000)
   })
 
+  test('with one idempotency key and two bodies happens once; the second body is refused, also by another process', async () => {
+    const { key } = await harness.addPartner('Two bodies')
+    const second = await harness.startSecond()
+    try {
+      const headers = { 'x-idempotency-key': 'one key' }
+      const [day1, day2] = [{ by: 'P1D' }, { by: 'P2D' }]
+      const answers = await Promise.all([
+        move(day1, key, headers),
+        second.call('POST', '/v1/sandbox/clock', { body: day2, key, headers }),
+      ])
+      const codes = answers.map(({ status, body }) => (status === 200 ? 200 : [status, body.issues[0].path]))
+      expect(codes).toContainEqual(200)
+      expect(codes).toContainEqual([422, 'x-idempotency-key'])
+      const moved = codes[0] === 200 ? day1 : day2
+      const replayed = await move(moved, key, headers)
+      expect(replayed.body.aheadSeconds).toBe(((moved === day1 ? 1 : 2) * day) / 1_000)
+    } finally {
+      await second.stop()
+    }
+  })
+
+  test('that a killed process has left is what its key stands for: another body is refused, the same one goes on', async () => {
+    const { partner, key } = await harness.addPartner('Killed with a key')
+    const now = harness.clock.now()
+    const destination = { byMs: day }
+    const claim = { key: 'left behind', fingerprint: Buffer.alloc(32, 1) }
+    const started = await harness.db
+      .transaction()
+      .execute(tx => start(tx, { partnerId: partner.id, destination, claim, now, realNow: now }))
+    harness.app.forgetKeys(partner.id)
+    const headers = { 'x-idempotency-key': 'left behind' }
+    const refused = await move({ by: 'P2D' }, key, headers)
+    expect([refused.status, refused.body.issues?.[0].path]).toEqual([422, 'x-idempotency-key'])
+    const again = await harness.db
+      .transaction()
+      .execute(tx => start(tx, { partnerId: partner.id, destination, claim, now, realNow: now }))
+    expect(again.moveId).toBe(started.moveId)
+  })
+
+  test('by a time is ahead by exactly that time, however long the move takes', async () => {
+    const { key } = await harness.addPartner('Exactly')
+    await newIntent(key)
+    const ticking = setInterval(() => harness.clock.advance({ seconds: 0.007 }), 1)
+    try {
+      const first = await move({ by: 'P3D' }, key)
+      const second = await move({ by: 'PT1S' }, key)
+      expect([first.body.aheadSeconds, second.body.aheadSeconds]).toEqual([259_200, 259_201])
+    } finally {
+      clearInterval(ticking)
+    }
+  })
+
   test('that was left by its process is continued by a worker; until then another move is a conflict', async () => {
     const { partner, key } = await harness.addPartner('Abandoned', { intentMinutes: 60 })
     const id = await newIntent(key)

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
+import { type Problem, problem } from '../errors.ts'
+import { type Claim, reused } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { aheadMsMax, createClock, raiseOffset, readOffsetMs } from '../partners/clocks.ts'
 import { startFeed } from '../payouts/simulated-bank.ts'
@@ -32,58 +33,89 @@ export type Destination = { to: Date } | { byMs: number } | { next: NextKind }
 /**
  * Starts to move a partner's clock.
  * @param now by the partner's clock
- * @param idempotencyKey of the request: a repeated one gets the same move
+ * @param claim of the request's idempotency key: a retry gets the move that a killed process has left
  * @returns the id of the move, and whether it is the partner's first
  * @throws Problem `BodyValidation` for a destination that is not ahead or too far ahead; `Conflict` while the clock is moving,
- * or if nothing of the kind is ahead
+ * or if nothing of the kind is ahead; `IdempotencyKeyReused` if the key has started another move
  */
 export async function start(
   tx: Tx,
   {
     partnerId,
     destination,
-    idempotencyKey = null,
+    claim,
     now,
     realNow,
-  }: { partnerId: string; destination: Destination; idempotencyKey?: string | null; now: Date; realNow: Date },
+  }: {
+    partnerId: string
+    destination: Destination
+    claim?: Pick<Claim, 'key' | 'fingerprint'> | undefined
+    now: Date
+    realNow: Date
+  },
 ): Promise<{ moveId: string; isFirst: boolean }> {
+  await lockClock(tx, partnerId)
   const isFirst = await createClock(tx, partnerId)
-  // Serialises the partner's moves.
-  const { rows: clocks } = await sql<{ offsetMs: bigint }>`
-    select offset_ms from sandbox_clocks where partner_id = ${partnerId} for update`.execute(tx)
-  const earlier = idempotencyKey === null ? undefined : await findByKey(tx, { partnerId, idempotencyKey, now })
-  if (earlier !== undefined) return { moveId: earlier, isFirst: false }
+  const offsetMs = await readLockedOffsetMs(tx, partnerId)
+  const earlier = claim === undefined ? undefined : await findByKey(tx, { partnerId, key: claim.key, now })
+  if (claim !== undefined && earlier !== undefined) {
+    if (!earlier.fingerprint?.equals(claim.fingerprint)) throw reused()
+    return { moveId: earlier.id, isFirst: false }
+  }
   const { rows: moving } = await sql`
     select from sandbox_clock_moves where partner_id = ${partnerId} and ended_at is null`.execute(tx)
-  if (moving.length > 0) {
-    throw problem(
-      'Conflict',
-      'The clock is still moving; GET /v1/sandbox/clock says when it has arrived',
-      {},
-      retryAfter,
-    )
-  }
+  if (moving.length > 0) throw stillMoving()
   const target = await targetOf(tx, { partnerId, destination, now, realNow })
   const moveId = newId('clockMove', realNow)
+  const endsAheadMs = 'byMs' in destination ? offsetMs + destination.byMs : null
   await sql`
-    insert into sandbox_clock_moves (partner_id, id, idempotency_key, starts_at, target)
-    values (${partnerId}, ${moveId}, ${idempotencyKey}, ${now}, ${target})`.execute(tx)
-  if (clocks[0]?.offsetMs === 0n) await startFeed(tx, { partnerId, now: realNow })
+    insert into sandbox_clock_moves (partner_id, id, idempotency_key, fingerprint, starts_at, target, offset_ms)
+    values (${partnerId}, ${moveId}, ${claim?.key ?? null}, ${claim?.fingerprint ?? null}, ${now}, ${target},
+            ${endsAheadMs})`.execute(tx)
+  if (offsetMs === 0) await startFeed(tx, { partnerId, now: realNow })
   return { moveId, isFirst }
 }
 
-const retryAfter = { 'retry-after': '1' }
+/**
+ * Keeps the partner's clock from moving until the transaction ends, so that a reset leaves nothing that a later instant has
+ * made. A move that no process is working on is left to be deleted.
+ * @throws Problem `Conflict` while a process is moving the clock
+ */
+export async function stopMoving(tx: Tx, partnerId: string): Promise<void> {
+  await lockClock(tx, partnerId)
+  const { rows } = await sql<{ isLeased: boolean }>`
+    select coalesce(leased_until >= now(), false) as is_leased from sandbox_clock_moves
+     where partner_id = ${partnerId} and ended_at is null for update`.execute(tx)
+  if (rows[0]?.isLeased) throw stillMoving()
+}
+
+/** Serialises the moves of a partner, and its resets. Locked before the rows of its clock and its moves, everywhere. */
+async function lockClock(tx: Tx, partnerId: string): Promise<void> {
+  // A partner that never moved its clock has no row to lock.
+  await sql`select pg_advisory_xact_lock(hashtextextended('clock of ' || ${partnerId}::text, 0))`.execute(tx)
+}
+
+async function readLockedOffsetMs(tx: Tx, partnerId: string): Promise<number> {
+  const { rows } = await sql<{ offsetMs: bigint }>`
+    select offset_ms from sandbox_clocks where partner_id = ${partnerId} for update`.execute(tx)
+  return Number(rows[0]?.offsetMs ?? 0n)
+}
+
+function stillMoving(): Problem {
+  const message = 'The clock is still moving; GET /v1/sandbox/clock says when it has arrived'
+  return problem('Conflict', message, {}, { 'retry-after': '1' })
+}
 
 async function findByKey(
   tx: Tx,
-  { partnerId, idempotencyKey, now }: { partnerId: string; idempotencyKey: string; now: Date },
-): Promise<string | undefined> {
-  const { rows } = await sql<{ id: string }>`
-    select id from sandbox_clock_moves
-     where partner_id = ${partnerId} and idempotency_key = ${idempotencyKey}
+  { partnerId, key, now }: { partnerId: string; key: string; now: Date },
+): Promise<{ id: string; fingerprint: Buffer | null } | undefined> {
+  const { rows } = await sql<{ id: string; fingerprint: Buffer | null }>`
+    select id, fingerprint from sandbox_clock_moves
+     where partner_id = ${partnerId} and idempotency_key = ${key}
        and target > ${now}::timestamptz - interval '7 days'
      order by id desc limit 1`.execute(tx)
-  return rows[0]?.id
+  return rows[0]
 }
 
 async function targetOf(
@@ -116,7 +148,8 @@ export async function findLatest(db: Reader, partnerId: string): Promise<Move | 
   return rows[0] && toMove(rows[0])
 }
 
-async function find(db: Reader, { partnerId, moveId }: MoveKey): Promise<Move | undefined> {
+/** Undefined if there is none: a reset deletes moves. */
+export async function find(db: Reader, { partnerId, moveId }: MoveKey): Promise<Move | undefined> {
   const { rows } = await sql<Row>`
     select id, starts_at, target, ran, ended_at from sandbox_clock_moves
      where partner_id = ${partnerId} and id = ${moveId}`.execute(db)
@@ -126,9 +159,9 @@ async function find(db: Reader, { partnerId, moveId }: MoveKey): Promise<Move | 
 type Row = { id: string; startsAt: Date; target: Date; ran: StoredRan[]; endedAt: Date | null }
 type StoredRan = { due: DueKind; from: string; to: string; count: number }
 
-function toMove({ ran, endedAt, ...move }: Row): Move {
+function toMove({ id, startsAt, target, ran, endedAt }: Row): Move {
   const entries = ran.map(each => ({ ...each, from: new Date(each.from), to: new Date(each.to) }))
-  return { ...move, ran: entries, isComplete: endedAt !== null }
+  return { id, startsAt, target, ran: entries, isComplete: endedAt !== null }
 }
 
 type MoveKey = { partnerId: string; moveId: string }
@@ -171,9 +204,12 @@ export async function advance(
     // Deletes what has expired.
     if (isThere) await run.tasks(['forget-idempotency-keys', 'forget-member-jobs', 'watch-floats'])
     after = at
-    const nextAt = next !== undefined && next < target ? next : target
-    const nextOffsetMs = Math.max(offsetMs, nextAt.getTime() - realNow().getTime())
+    const isLast = next === undefined || next >= target
+    const nextAt = isLast ? target : next
+    const aheadMs = (isLast ? lease.offsetMs : null) ?? nextAt.getTime() - realNow().getTime()
+    const nextOffsetMs = Math.max(offsetMs, aheadMs)
     const isHeld = await db.transaction().execute(async tx => {
+      await lockClock(tx, partnerId)
       if (!(await record(tx, { partnerId, moveId, lease, ran, isThere }))) return false
       if (!isThere) await raiseOffset(tx, { partnerId, offsetMs: nextOffsetMs })
       return true
@@ -257,20 +293,20 @@ function added(ran: Ran[], found: Due[], at: Date): Ran[] {
   return entries
 }
 
-type Lease = { holder: string; startsAt: Date; target: Date; ran: Ran[] }
+type Lease = { holder: string; startsAt: Date; target: Date; ran: Ran[]; offsetMs: number | null }
 
 async function acquire(db: Db, { partnerId, moveId }: MoveKey): Promise<Lease | undefined> {
   const holder = randomUUID()
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<Row & { offsetMs: bigint | null }>`
     update sandbox_clock_moves
        set leased_by = ${holder}, leased_until = now() + make_interval(secs => ${limits.leaseSeconds})
      where partner_id = ${partnerId} and id = ${moveId} and ended_at is null
        and (leased_until is null or leased_until < now())
-    returning id, starts_at, target, ran, ended_at`.execute(db)
+    returning id, starts_at, target, ran, ended_at, offset_ms`.execute(db)
   const [row] = rows
   if (row === undefined) return undefined
   const { startsAt, target, ran } = toMove(row)
-  return { holder, startsAt, target, ran }
+  return { holder, startsAt, target, ran, offsetMs: row.offsetMs === null ? null : Number(row.offsetMs) }
 }
 
 // Also extends the lease.

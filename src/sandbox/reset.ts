@@ -1,8 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql, type Tx } from '../database/database.ts'
-import { isDeadlock } from '../database/errors.ts'
+import { brokenConstraint, isDeadlock } from '../database/errors.ts'
+import { problem } from '../errors.ts'
 import { resetOffset } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
+import { stopMoving } from './moves.ts'
 
 const limits = {
   // Each attempt has first waited a second for PostgreSQL to find the deadlock.
@@ -15,12 +17,15 @@ const limits = {
  * Deletes everything that the partner has, except its settings, tiers, keys, audit log and place in the event feed, and sets
  * its clock to real time. The caller opens a pay cycle.
  *
+ * @throws Problem `Conflict` while a process is moving the clock, or if other requests of the partner keep getting in between
+ *
  * A function of the database deletes, because the program may not delete from the books; see
  * docs/decisions/0015-a-clock-per-partner.md.
  */
 export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
   // A partner with ten thousand members takes half a minute: each member's rows are looked for in every table.
   await sql`set local statement_timeout = '110s'`.execute(tx)
+  await stopMoving(tx, partnerId)
   await sql`savepoint before_reset`.execute(tx)
   for (let attempt = 1; ; attempt++) {
     try {
@@ -28,7 +33,10 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
       await sql`select reset_sandbox_partner(${partnerId})`.execute(tx)
       break
     } catch (error) {
-      if (!isDeadlock(error) || attempt === limits.attemptsMax) throw error
+      // A row that refers to a deleted one can be committed in between: a member's first pay, for example.
+      const isInTheWay = brokenConstraint(error) !== undefined
+      if (!isDeadlock(error) && !isInTheWay) throw error
+      if (attempt === limits.attemptsMax) throw isInTheWay ? busy() : error
       // Also frees the locks of this attempt.
       await sql`rollback to savepoint before_reset`.execute(tx)
       await pause(Math.random() * limits.pauseMsMax)
@@ -36,6 +44,11 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
   }
   await resetOffset(tx, partnerId)
   await partners.resumePartner(tx, partnerId)
+}
+
+function busy() {
+  const message = 'Other requests of the partner keep adding to the sandbox; reset it when they have ended'
+  return problem('Conflict', message, {}, { 'retry-after': '1' })
 }
 
 /**

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type TSchema, Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import { type ProblemName, problem, problems } from '../errors.ts'
+import { Problem, type ProblemName, problem, problems } from '../errors.ts'
 import * as float from '../float/float.ts'
 import { keyCacheMs } from '../http/auth.ts'
 import { operation } from '../http/operation.ts'
@@ -102,17 +102,20 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
       }),
     },
     async (request, reply) => {
-      const { partner, body, idempotencyKey } = request
+      const { partner, body } = request
       const partnerId = partner.id
+      let moveId = ''
       return await withStartedWork(db, request, reply, {
-        async start(tx) {
-          const { moveId, isFirst } = await moves.start(tx, {
+        async start(tx, claim) {
+          const started = await moves.start(tx, {
             partnerId,
             destination: destinationOf(body),
-            ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+            claim,
             now: request.now,
             realNow: now(),
           })
+          const { isFirst } = started
+          moveId = started.moveId
           return async () => {
             // Other processes may still take the partner for one without a clock.
             const cachesEnd = isFirst ? pause(keyCacheMs) : undefined
@@ -124,6 +127,9 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
           }
         },
         async answer(tx) {
+          if ((await moves.find(tx, { partnerId, moveId })) === undefined) {
+            throw problem('Conflict', 'The sandbox was reset before its clock had arrived')
+          }
           const clock = await clockBody(tx, partnerId)
           return { status: clock.status === 'Still' ? 200 : 202, body: clock }
         },
@@ -330,7 +336,9 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
       schema: sandboxOperation({
         id: 'seedSandbox',
         summary: 'Seed the sandbox',
-        description: `Resets the sandbox and fills it with a scenario. ${Object.entries(scenarios)
+        description: `Resets the sandbox, which is a \`Conflict\` while its clock is moving, and fills it with a scenario. ${Object.entries(
+          scenarios,
+        )
           .map(([name, what]) => `\`${name}\`: ${what}`)
           .join(' ')}`,
         body: Seed,
@@ -349,8 +357,7 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
           const { jobId } = await build(tx, { partner, scenario, now: request.now })
           if (jobId === null && scenario !== 'returned_payments') return async () => undefined
           const names = jobId === null ? bankTasks : (['apply-member-jobs'] as const)
-          const isDone = async () =>
-            jobId === null || (await memberImports.find(db, { partnerId, jobId })).endedAt !== null
+          const isDone = async () => jobId === null || (await isApplied({ partnerId, jobId }))
           return async () => await runAtOnce(context, { partnerId, names, isDone })
         },
         async answer(tx) {
@@ -376,7 +383,7 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
         id: 'resetSandbox',
         summary: 'Reset the sandbox',
         description:
-          'Deletes everything of this partner: members, pay, withdrawals, the books, events, and answers to idempotency keys. Settings, tiers, API keys, webhook endpoints, the audit log and the request log stay. The clock shows real time again, and a pay cycle is open. New events go on after the old ones, so a reader of the feed starts again with `from=now`.',
+          'Deletes everything of this partner: members, pay, withdrawals, the books, events, and answers to idempotency keys. Settings, tiers, API keys, webhook endpoints, the audit log and the request log stay. The clock shows real time again, and a pay cycle is open. New events go on after the old ones, so a reader of the feed starts again with `from=now`. While the clock is moving, a reset is a `Conflict`.',
         success: { status: 200, description: 'The sandbox is empty.', schema: SandboxClock },
       }),
     },
@@ -434,6 +441,15 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
     const isRetried = provoked === 'RateLimitExceeded' || provoked === 'ServiceUnavailable'
     throw problem(provoked, `Provoked by ${provokeHeader}`, {}, isRetried ? { 'retry-after': '1' } : {})
   })
+
+  async function isApplied(job: { partnerId: string; jobId: string }): Promise<boolean> {
+    const { endedAt } = await memberImports.find(db, job).catch(error => {
+      throw error instanceof Problem
+        ? problem('Conflict', 'The sandbox was reset by another request while it was seeded')
+        : error
+    })
+    return endedAt !== null
+  }
 
   async function clockBody(reader: Reader, partnerId: string) {
     const offsetMs = await readOffsetMs(reader, partnerId)

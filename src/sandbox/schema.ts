@@ -67,6 +67,7 @@ export const BankReason = Type.Optional(
     {
       reason: Type.Optional(
         Type.Enum(codes, {
+          title: 'BankReason',
           type: 'string',
           description: `Why, as the ISO 20022 code of the bank: ${codes.map(code => `\`${code}\` ${reasons[code]}`).join(', ')}.`,
         }),

@@ -2,7 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { verify } from '../audit/verify.ts'
 import { sql } from '../database/database.ts'
+import { hold } from '../idempotency/idempotency.ts'
+import { newId } from '../ids.ts'
+import * as members from '../members/members.ts'
 import { complete } from '../withdrawals/completions.ts'
+import { start } from './moves.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -149,6 +153,67 @@ describe('a reset', () => {
     expect(reset?.status, reset?.text).toBe(200)
   })
 
+  test('waits for no abandoned move of the clock, and refuses while a process is moving it', async () => {
+    const { partner, key } = await harness.addPartner('Reset beside a move')
+    const now = harness.clock.now()
+    const startMove = () =>
+      harness.db
+        .transaction()
+        .execute(tx => start(tx, { partnerId: partner.id, destination: { byMs: 86_400_000 }, now, realNow: now }))
+    await startMove()
+    const lease = (until: string) =>
+      sql`update sandbox_clock_moves set leased_by = 'another process', leased_until = now() + ${until}::interval
+           where partner_id = ${partner.id}`.execute(harness.db)
+    await lease('1 minute')
+    const refused = await harness.call('POST', '/v1/sandbox/reset', { key })
+    expect([refused.status, refused.body.issues?.[0].code, refused.headers['retry-after']]).toEqual([
+      409,
+      'Conflict',
+      '1',
+    ])
+    await lease('-1 second')
+    const reset = await harness.call('POST', '/v1/sandbox/reset', { key })
+    expect(reset).toMatchObject({ status: 200, body: { status: 'Still', lastMove: null } })
+  })
+
+  test('beside a move leaves no pay cycle of the future', async () => {
+    const { partner, key } = await harness.addPartner('Reset beside a long move')
+    const moving = harness.call('POST', '/v1/sandbox/clock', { key, body: { by: 'P390D' } })
+    const resets: number[] = []
+    for (let isOver = false; !isOver; ) {
+      const { status } = await harness.call('POST', '/v1/sandbox/reset', { key })
+      resets.push(status)
+      isOver = await Promise.race([moving.then(() => true), new Promise<false>(r => setImmediate(r, false))])
+    }
+    expect((await harness.call('POST', '/v1/sandbox/reset', { key })).status).toBe(200)
+    expect(resets.filter(status => ![200, 409].includes(status))).toEqual([])
+    expect([200, 409]).toContain((await moving).status)
+    const { rows } = await sql<{ status: string }>`
+      select status from pay_cycles where partner_id = ${partner.id}`.execute(harness.db)
+    expect(rows).toEqual([{ status: 'Open' }])
+  })
+
+  test('succeeds although a new member and its intent are committed while it deletes, and deletes them too', async () => {
+    const { partner, key } = await harness.addPartner('Reset beside an invitation')
+    let resetting: ReturnType<typeof harness.call> | undefined
+    await harness.db.transaction().execute(async tx => {
+      const now = harness.clock.now()
+      const body = { email: 'new@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' }
+      const { id: memberId } = await members.invite(tx, { partner, body, now })
+      await sql`
+        insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee,
+                                        employer_fee, tier, tier_version, account_holder, iban, created_at, expires_at)
+        select ${partner.id}, ${newId('withdrawalIntent', now)}, ${memberId}, id, 'pending', 'GBP', 5_000, 5_000, 0,
+               0, 'Silver', 1, 'Sam Okafor', 'DE89370400440532013000', ${now}, ${now}
+          from pay_cycles where partner_id = ${partner.id}`.execute(tx)
+      resetting = harness.call('POST', '/v1/sandbox/reset', { key })
+      await whenWaiting()
+    })
+    const reset = await resetting
+    expect(reset?.status, reset?.text).toBe(200)
+    expect((await harness.call('GET', '/v1/members', { key })).body.members).toEqual([])
+  })
+
   test('is refused by the database of a live installation, and deletes nothing outside of the function', async () => {
     const livePlace = await startHarness({ mode: 'live' })
     try {
@@ -171,6 +236,39 @@ describe('a reset', () => {
 })
 
 describe('a scenario', () => {
+  test('that is seeded twice at once with one idempotency key is seeded once', async () => {
+    const { partner, key } = await harness.addPartner('Seeded at once')
+    const call = { key, body: { scenario: 'mid_cycle' }, headers: { 'x-idempotency-key': 'one seed' } }
+    const memberIds = async () => {
+      const { rows } = await sql<{ id: string }>`
+        select id from members where partner_id = ${partner.id} order by id`.execute(harness.db)
+      return rows.map(({ id }) => id)
+    }
+    const seeding = [1, 2].map(() => harness.call('POST', '/v1/sandbox/seed', call))
+    let seeded: string[] = []
+    while (seeded.length === 0) seeded = await memberIds()
+    const answers = await Promise.all(seeding)
+    const outcomes = answers.map(({ status, headers }) => headers['idempotency-replayed'] ?? status)
+    expect(outcomes).toContain(201)
+    // One that has waited for two seconds is told to try again.
+    expect(outcomes.every(outcome => [201, 'true', 409].includes(outcome))).toBe(true)
+    expect(outcomes.filter(outcome => outcome === 201)).toHaveLength(1)
+    expect(await memberIds()).toEqual(seeded)
+  })
+
+  test('is not begun while another process works for a request with the same idempotency key', async () => {
+    const { partner, key } = await harness.addPartner('Seeded elsewhere')
+    const call = { key, body: { scenario: 'mid_cycle' }, headers: { 'x-idempotency-key': 'held' } }
+    const claimed = { partnerId: partner.id, key: 'held', fingerprint: Buffer.alloc(32), operation: 'seedSandbox' }
+    let seeding: ReturnType<typeof harness.call> | undefined
+    await hold(harness.db, { ...claimed, now: harness.clock.now() }, async () => {
+      seeding = harness.call('POST', '/v1/sandbox/seed', call)
+      await whenWaiting()
+      expect((await harness.call('GET', '/v1/members', { key })).body.members).toEqual([])
+    })
+    expect((await seeding)?.body).toEqual({ scenario: 'mid_cycle', members: 25 })
+  })
+
   test.each([
     ['fresh', { members: 0, available: [], statuses: [], cycles: ['Open'] }],
     ['mid_cycle', { members: 25, statuses: ['paid'], cycles: ['Open'] }],

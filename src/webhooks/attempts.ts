@@ -26,16 +26,19 @@ export type Claimed = {
   offsetMs: number
 }
 
-const offsetMs = offsetMsOf('w.partner_id')
-
-/** SQL of the largest offset of any partner. */
-const offsetMsMax = sql`(select coalesce(max(offset_ms), 0)::float8 from sandbox_clocks)`
+/** SQL of how far the clock of an endpoint's partner is ahead, and of the most that any is. */
+const clocks = {
+  offsetMs: offsetMsOf('w.partner_id'),
+  offsetMsMax: sql`(select coalesce(max(offset_ms), 0)::float8 from sandbox_clocks)`,
+}
+const noClocks = { offsetMs: sql`0::float8`, offsetMsMax: sql`0::float8` }
 
 /**
  * Claims endpoints that have something due, those of partners with few claims first, then the one that has waited longest.
  * A killed process keeps its claims until their leases expire.
  * @param now the real clock of due times; each partner's own is ahead of it by its offset
  * @param busy how many endpoints of each partner this process has claimed already
+ * @param hasClocks whether partners have clocks. A live installation does not read them
  */
 export async function claim(
   db: Db,
@@ -45,8 +48,17 @@ export async function claim(
     now,
     realNow,
     leaseMs,
-  }: { countMax: number; busy: ReadonlyMap<string, number>; now: Date; realNow: Date; leaseMs: number },
+    hasClocks,
+  }: {
+    countMax: number
+    busy: ReadonlyMap<string, number>
+    now: Date
+    realNow: Date
+    leaseMs: number
+    hasClocks: boolean
+  },
 ): Promise<Claimed[]> {
+  const { offsetMs, offsetMsMax } = hasClocks ? clocks : noClocks
   const isFree = sql`(leased_until is null or leased_until <= ${realNow})`
   const { rows } = await sql<Claimed>`
     with candidate as (
@@ -65,6 +77,8 @@ export async function claim(
     ), locked as (
       select w.partner_id, w.id from webhook_endpoints w
        where (w.partner_id, w.id) in (select partner_id, id from chosen) and ${isFree}
+         -- Deleted, or served by another process, since it became a candidate.
+         and w.due_at is not null
          for no key update skip locked
     )
     update webhook_endpoints w set leased_until = ${new Date(realNow.getTime() + leaseMs)}
@@ -81,12 +95,23 @@ export async function claim(
 /** A delivery that is due, with the body to send. */
 export type Due = { eventId: string; reason: 'schedule' | 'replay' | 'test'; scheduledCount: number; body: string }
 
-/** Reads what is due at a claimed endpoint, oldest first. */
+/**
+ * Reads what is due at a claimed endpoint, oldest first; nothing once it is deleted.
+ * @param except ids of events that the caller has taken already
+ */
 export async function readDue(
   db: Db,
-  { endpoint: { partnerId, id, enabled }, countMax, now }: { endpoint: Claimed; countMax: number; now: Date },
+  {
+    endpoint: { partnerId, id },
+    except,
+    countMax,
+    now,
+  }: { endpoint: Pick<Claimed, 'partnerId' | 'id'>; except: string[]; countMax: number; now: Date },
 ): Promise<Due[]> {
   const ofEndpoint = sql`partner_id = ${partnerId} and endpoint_id = ${id}`
+  const isNew = sql`event_id <> all(${except}::text[])`
+  const has = (condition: ReturnType<typeof sql>) => sql`
+    exists (select from webhook_endpoints where partner_id = ${partnerId} and id = ${id} and ${condition})`
   const { rows } = await sql<{
     eventId: string
     type: string
@@ -101,11 +126,12 @@ export async function readDue(
       from (
         (select event_id, type, scheduled_count, sample, replay_at as at,
                 case when sample is null then 'replay' else 'test' end as reason
-           from webhook_deliveries where ${ofEndpoint} and replay_at <= ${now}
+           from webhook_deliveries where ${ofEndpoint} and replay_at <= ${now} and ${isNew} and ${has(sql`deleted_at is null`)}
           order by replay_at, event_id limit ${countMax})
         union all
         (select event_id, type, scheduled_count, sample, due_at, 'schedule'
-           from webhook_deliveries where ${ofEndpoint} and due_at <= ${now} and replay_at is null and ${enabled}
+           from webhook_deliveries where ${ofEndpoint} and due_at <= ${now} and replay_at is null and ${isNew}
+            and ${has(sql`enabled and deleted_at is null`)}
           order by due_at, event_id limit ${countMax})
       ) d
       left join events e on e.partner_id = ${partnerId} and e.id = d.event_id
@@ -116,8 +142,8 @@ export async function readDue(
   })
 }
 
-/** An attempt that has been made. */
-export type Made = Outcome & {
+/** An attempt that has ended. */
+export type Attempt = Outcome & {
   partnerId: string
   endpointId: string
   eventId: string
@@ -140,35 +166,35 @@ export type HealthChange = {
  * Records attempts: what each means for its delivery and for the health of its endpoint. At most one attempt per delivery.
  * Safe to run twice, but for a second row in the list of attempts.
  */
-export async function record(tx: Tx, made: Made[]): Promise<HealthChange[]> {
-  const changes = await recordHealth(tx, made)
-  const rows = made.map(each => {
+export async function record(tx: Tx, attempts: Attempt[]): Promise<HealthChange[]> {
+  const changes = await recordHealth(tx, attempts)
+  const rows = attempts.map(each => {
     const failures = each.scheduledCount + 1
     const isRetry = each.reason === 'schedule' && each.error !== null
     return { ...each, retryAt: isRetry ? nextAttemptAt({ failures, now: each.at, random: Math.random() }) : null }
   })
-  const of = <T>(value: (row: (typeof rows)[number]) => T) => rows.map(value)
+  const column = <T>(value: (row: (typeof rows)[number]) => T) => rows.map(value)
   await sql`
-    with made as (
+    with attempted as (
       select * from unnest(
-        ${of(row => row.partnerId)}::text[], ${of(row => row.endpointId)}::text[], ${of(row => row.eventId)}::text[],
-        ${of(row => row.reason)}::text[], ${of(row => row.at.toISOString())}::timestamptz[],
-        ${of(row => row.durationMs)}::int[], ${of(row => row.status)}::int[], ${of(row => row.error)}::text[],
-        ${of(row => row.response)}::text[], ${of(row => row.retryAt?.toISOString() ?? null)}::timestamptz[])
-        as m (partner_id, endpoint_id, event_id, reason, at, duration_ms, status, error, response, retry_at)
+        ${column(row => row.partnerId)}::text[], ${column(row => row.endpointId)}::text[], ${column(row => row.eventId)}::text[],
+        ${column(row => row.reason)}::text[], ${column(row => row.at.toISOString())}::timestamptz[],
+        ${column(row => row.durationMs)}::int[], ${column(row => row.status)}::int[], ${column(row => row.error)}::text[],
+        ${column(row => row.response)}::text[], ${column(row => row.retryAt?.toISOString() ?? null)}::timestamptz[])
+        as a (partner_id, endpoint_id, event_id, reason, at, duration_ms, status, error, response, retry_at)
     ), recorded as (
       update webhook_deliveries d
-         set attempt_count = d.attempt_count + 1, last_attempt_at = m.at,
-             scheduled_count = d.scheduled_count + (m.reason = 'schedule')::int,
-             replay_at = case when m.error is null or m.reason <> 'schedule' then null else d.replay_at end,
-             due_at = case when m.error is null then null when m.reason = 'schedule' and d.due_at is not null then m.retry_at
+         set attempt_count = d.attempt_count + 1, last_attempt_at = a.at,
+             scheduled_count = d.scheduled_count + (a.reason = 'schedule')::int,
+             replay_at = case when a.error is null or a.reason <> 'schedule' then null else d.replay_at end,
+             due_at = case when a.error is null then null when a.reason = 'schedule' and d.due_at is not null then a.retry_at
                            else d.due_at end,
-             state = case when m.error is null then 'delivered' when d.state <> 'pending' then d.state
-                          when case when m.reason = 'schedule' then m.retry_at else d.due_at end is null then 'failed'
+             state = case when a.error is null then 'delivered' when d.state <> 'pending' then d.state
+                          when case when a.reason = 'schedule' then a.retry_at else d.due_at end is null then 'failed'
                           else 'pending' end
-        from made m
-       where d.partner_id = m.partner_id and d.endpoint_id = m.endpoint_id and d.event_id = m.event_id
-      returning m.*, d.attempt_count as number
+        from attempted a
+       where d.partner_id = a.partner_id and d.endpoint_id = a.endpoint_id and d.event_id = a.event_id
+      returning a.*, d.attempt_count as number
     )
     insert into webhook_attempts
            (partner_id, endpoint_id, event_id, number, reason, at, duration_ms, status, error, response)
@@ -177,22 +203,25 @@ export async function record(tx: Tx, made: Made[]): Promise<HealthChange[]> {
   return changes
 }
 
-type HealthRow = Health & { partnerId: string; id: string }
+type HealthRow = Health & { partnerId: string; id: string; deletedAt: Date | null }
 
 /** Locks the endpoints of the attempts, the healthy ones too: deliveries are written under the lock of their endpoint. */
-async function recordHealth(tx: Tx, made: Made[]): Promise<HealthChange[]> {
-  const ids = [...new Map(made.map(each => [`${each.partnerId} ${each.endpointId}`, each])).values()]
+async function recordHealth(tx: Tx, attempts: Attempt[]): Promise<HealthChange[]> {
+  const ids = [...new Map(attempts.map(each => [`${each.partnerId} ${each.endpointId}`, each])).values()]
   const { rows } = await sql<HealthRow>`
     select partner_id, id, enabled, disabled_reason, failure_count, blocked_until, failing_since, failing_days,
-           last_failing_day, is_recovering
+           last_failing_day, is_recovering, deleted_at
       from webhook_endpoints
      where (partner_id, id) in (select * from unnest(${ids.map(each => each.partnerId)}::text[],
                                                      ${ids.map(each => each.endpointId)}::text[]))
      order by partner_id, id for no key update`.execute(tx)
   const changes: HealthChange[] = []
-  for (const { partnerId, id, ...before } of rows) {
+  for (const { partnerId, id, deletedAt, ...before } of rows) {
+    if (deletedAt !== null) continue
     let health: Health = before
-    const relevant = made.filter(each => each.affectsHealth && each.partnerId === partnerId && each.endpointId === id)
+    const relevant = attempts.filter(
+      each => each.affectsHealth && each.partnerId === partnerId && each.endpointId === id,
+    )
     if (relevant.length === 0) continue
     for (const each of relevant) {
       const applied = applyAttempt(health, { ...each, isSuccess: each.error === null }, Math.random())
@@ -251,14 +280,15 @@ export async function release(
   await sql`
     update webhook_endpoints w
        set leased_until = null,
-           due_at = case when next.at is null or w.deleted_at is not null then null
-                         when w.enabled then greatest(next.at, w.blocked_until, ${now})
-                         -- What is pending is to be ended.
-                         else ${now} end
-      from (select least(
-              (select min(replay_at) from webhook_deliveries where partner_id = ${partnerId} and endpoint_id = ${id}),
-              (select min(due_at) from webhook_deliveries where partner_id = ${partnerId} and endpoint_id = ${id})
-            ) as at) next
+           due_at = case when w.deleted_at is not null or coalesce(next.replay_at, next.due_at) is null then null
+                         -- What the retry schedule has planned is to be ended.
+                         when not w.enabled and next.due_at is not null then ${now}
+                         else greatest(least(next.replay_at, next.due_at), w.blocked_until, ${now}) end
+      from (select
+              (select min(replay_at) from webhook_deliveries
+                where partner_id = ${partnerId} and endpoint_id = ${id}) as replay_at,
+              (select min(due_at) from webhook_deliveries
+                where partner_id = ${partnerId} and endpoint_id = ${id}) as due_at) next
      where w.partner_id = ${partnerId} and w.id = ${id}`.execute(tx)
 }
 

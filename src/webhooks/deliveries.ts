@@ -31,13 +31,17 @@ export type Delivery = {
   attemptCount: number
   createdAt: Date
   lastAttemptAt: Date | null
-  /** When the next attempt is due; null if none is planned. */
+  /** The earliest time of the next attempt; null if none is planned. */
   nextAttemptAt: Date | null
 }
 
+// What the retry schedule plans is not attempted while the endpoint is disabled, and nothing while it has been slowed down.
 const deliveryColumns = sql`
-  event_id as id, type, state, sample is not null as is_test, attempt_count, created_at, last_attempt_at,
-  least(due_at, replay_at) as next_attempt_at`
+  d.event_id as id, d.type, d.state, d.sample is not null as is_test, d.attempt_count, d.created_at, d.last_attempt_at,
+  case when d.replay_at is not null or (d.due_at is not null and w.enabled)
+       then greatest(least(d.replay_at, case when w.enabled then d.due_at end), w.blocked_until) end as next_attempt_at`
+
+const endpointOfDelivery = sql`webhook_endpoints w on w.partner_id = d.partner_id and w.id = d.endpoint_id`
 
 export type DeliveryFilter = { states: DeliveryState[]; types: EventType[]; eventId: string | null }
 
@@ -54,8 +58,8 @@ export async function list(
        ${filter.eventId === null ? sql`` : sql`and event_id = ${filter.eventId}`} ${condition}
      order by event_id desc limit ${end}`
   const { rows } = await sql<Delivery>`
-    select ${deliveryColumns} from (${rangesOf(filter, range)}) d
-     order by event_id desc offset ${page.skip} limit ${page.take + 1}`.execute(db)
+    select ${deliveryColumns} from (${rangesOf(filter, range)}) d join ${endpointOfDelivery}
+     order by d.event_id desc offset ${page.skip} limit ${page.take + 1}`.execute(db)
   return { deliveries: rows.slice(0, page.take), hasMore: rows.length > page.take }
 }
 
@@ -90,8 +94,8 @@ export async function find(
   { partnerId, webhookId, deliveryId }: OfEndpoint & { deliveryId: string },
 ): Promise<Delivery & { attempts: Attempt[] }> {
   const { rows } = await sql<Delivery>`
-    select ${deliveryColumns} from webhook_deliveries
-     where partner_id = ${partnerId} and endpoint_id = ${webhookId} and event_id = ${deliveryId}`.execute(db)
+    select ${deliveryColumns} from webhook_deliveries d join ${endpointOfDelivery}
+     where d.partner_id = ${partnerId} and d.endpoint_id = ${webhookId} and d.event_id = ${deliveryId}`.execute(db)
   const [delivery] = rows
   if (delivery === undefined) throw problem('NotFound', 'There is no such delivery at this webhook endpoint')
   const { rows: attempts } = await sql<Attempt>`

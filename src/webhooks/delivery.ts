@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Db } from '../database/database.ts'
@@ -8,12 +9,16 @@ import { fanOut, hasEndpoints, partnersToFanOut, type Unfinished } from './fan-o
 import { Recorder } from './recorder.ts'
 import { asksToSlowDown } from './rules.ts'
 import type { Sender } from './send.ts'
+import { keyOf } from './signing.ts'
 
 const limits = {
   // Endpoints that a process delivers to at once. With four requests each: 512 sockets, and 20 MB of bodies and answers.
   turnsMax: 128,
   requestsPerEndpointMax: 4,
-  deliveriesPerTurnMax: 200,
+  // Deliveries that are read together: 20 MB of bodies in all turns, as each is at most some hundred bytes.
+  readAtOnceMax: 200,
+  // The next ones are read while these are sent.
+  readAheadFrom: 50,
   // How long a turn starts requests. A slow endpoint then makes room for those that wait.
   turnMsMax: 3_000,
   // Longer than the longest turn: its requests (3 s), the last of them (15 s), and recording them. Another process takes over
@@ -25,17 +30,31 @@ const limits = {
   // Partners whose events are fanned out at once: each takes a connection for some milliseconds.
   fanOutsMax: 4,
   // How often to look for events and due deliveries: a part of the second within which the first attempt is due.
-  idleMs: 150,
-  // While the installation has no endpoint.
-  unusedMs: 1_000,
+  pollMs: 150,
+  pollWithoutEndpointsMs: 1_000,
   // After an error, such as an outage of the database.
   afterErrorMs: 2_000,
   // A stop of the program may take nine seconds.
   stopMsMax: 5_000,
 }
 
-/** `now` decides what is due, `realNow` how long a claim lasts. */
-export type DeliveryContext = { db: Db; log: Logger; now: Clock; realNow: Clock; sender: Sender }
+/**
+ * `now` decides what is due, `realNow` how long a claim lasts. `hasClocks`: it is a sandbox, where each partner has a clock
+ * that may be ahead of `now`.
+ */
+export type DeliveryContext = {
+  db: Db
+  log: Logger
+  now: Clock
+  realNow: Clock
+  hasClocks: boolean
+  sender: Sender
+}
+
+type Endpoint = attempts.Claimed & { keys: KeyObject[] }
+
+/** How the requests of a turn have gone so far. */
+type Flow = { failureCount: number; isImpaired: boolean; isOver: boolean }
 
 /** Makes the deliveries of all partners, until stopped. Any number of processes may do so concurrently. */
 export class Delivery {
@@ -44,9 +63,9 @@ export class Delivery {
   private readonly turns = new Set<Promise<void>>()
   private readonly busy = new Map<string, number>()
   private readonly stopping = new AbortController()
-  private readonly claimNow = new Wake()
+  private readonly untilClaim = new InterruptibleWait()
   private isAbandoned = false
-  private isUsed = false
+  private hasEndpoints = false
   private running: Promise<unknown> | undefined
 
   constructor(context: DeliveryContext) {
@@ -56,8 +75,8 @@ export class Delivery {
 
   start(): void {
     this.running = Promise.all([
-      this.repeat(() => this.fanOutAll(), new Wake()),
-      this.repeat(() => this.claimAll(), this.claimNow),
+      this.repeat(() => this.fanOutAll(), new InterruptibleWait()),
+      this.repeat(() => this.claimAll(), this.untilClaim),
     ])
   }
 
@@ -84,26 +103,26 @@ export class Delivery {
     }
   }
 
-  private async repeat(work: () => Promise<{ hasMore: boolean }>, wake: Wake): Promise<void> {
+  private async repeat(work: () => Promise<{ hasMore: boolean }>, wait: InterruptibleWait): Promise<void> {
     const { log } = this.context
     while (!this.stopping.signal.aborted) {
       let waitMs: number
       try {
         const { hasMore } = await work()
-        waitMs = hasMore ? 0 : this.isUsed ? limits.idleMs : limits.unusedMs
+        waitMs = hasMore ? 0 : this.hasEndpoints ? limits.pollMs : limits.pollWithoutEndpointsMs
       } catch (error) {
         log.warn({ err: error }, 'could not look for webhook deliveries; trying again')
         waitMs = limits.afterErrorMs
       }
-      if (waitMs > 0) await wake.wait(waitMs, this.stopping.signal)
+      if (waitMs > 0) await wait.wait(waitMs, this.stopping.signal)
     }
   }
 
   private async fanOutAll(): Promise<{ count: number; hasMore: boolean }> {
-    const { db, log } = this.context
-    this.isUsed = await hasEndpoints(db)
-    if (!this.isUsed) return { count: 0, hasMore: false }
-    const partners = (await partnersToFanOut(db)).values()
+    const { db, log, hasClocks } = this.context
+    this.hasEndpoints = await hasEndpoints(db)
+    if (!this.hasEndpoints) return { count: 0, hasMore: false }
+    const partners = (await partnersToFanOut(db, { hasClocks })).values()
     let count = 0
     let hasMore = false
     const work = async () => {
@@ -119,7 +138,7 @@ export class Delivery {
       }
     }
     await Promise.all(Array.from({ length: limits.fanOutsMax }, work))
-    if (count > 0) this.claimNow.wake()
+    if (count > 0) this.untilClaim.interrupt()
     return { count, hasMore }
   }
 
@@ -134,12 +153,12 @@ export class Delivery {
   }
 
   private async claimAll(): Promise<{ count: number; hasMore: boolean }> {
-    const { db, now, realNow } = this.context
+    const { db, now, realNow, hasClocks } = this.context
     const countMax = limits.turnsMax - this.turns.size
-    if (countMax === 0 || !this.isUsed) return { count: 0, hasMore: false }
+    if (countMax === 0 || !this.hasEndpoints) return { count: 0, hasMore: false }
     const { busy } = this
     const claimed = await attempts.claim(db, {
-      ...{ countMax, busy, now: now(), realNow: realNow(), leaseMs: limits.leaseMs },
+      ...{ countMax, busy, now: now(), realNow: realNow(), leaseMs: limits.leaseMs, hasClocks },
     })
     for (const endpoint of claimed) this.startTurn(endpoint)
     return { count: claimed.length, hasMore: false }
@@ -158,48 +177,85 @@ export class Delivery {
         const count = (this.busy.get(partnerId) ?? 1) - 1
         if (count === 0) this.busy.delete(partnerId)
         else this.busy.set(partnerId, count)
-        this.claimNow.wake()
+        this.untilClaim.interrupt()
       })
     this.turns.add(turn)
   }
 
   // Claim, send, record, release. If the process is killed in between, what was not recorded is sent again.
-  private async turn(endpoint: attempts.Claimed): Promise<void> {
+  private async turn(claimed: attempts.Claimed): Promise<void> {
     const { db } = this.context
-    const { partnerId, id, offsetMs } = endpoint
-    if (!endpoint.enabled) await attempts.endPending(db, endpoint)
-    const isThrottled = attempts.isThrottled(endpoint.failureCount)
-    const countMax = isThrottled ? 1 : limits.deliveriesPerTurnMax
-    const due = await attempts.readDue(db, { endpoint, countMax, now: this.nowOf(offsetMs) })
-    const queue = due.values()
-    const flow = { failureCount: endpoint.failureCount, isImpaired: endpoint.isImpaired, isOver: false }
-    const endsAtMs = performance.now() + limits.turnMsMax
+    const { partnerId, id, failureCount, isImpaired } = claimed
+    if (!claimed.enabled) await attempts.endPending(db, claimed)
+    const endpoint = { ...claimed, keys: claimed.secrets.map(keyOf) }
+    const flow = { failureCount, isImpaired, isOver: false }
+    const next = this.readAhead(claimed, flow)
     const recorded: Promise<void>[] = []
     const sendAll = async () => {
-      for (const delivery of queue) {
-        const made = await this.attempt(endpoint, delivery, flow)
+      for (let delivery = await next(); delivery !== undefined; delivery = await next()) {
+        const attempt = await this.attempt(endpoint, delivery.due, flow)
         // The next request need not wait for it.
-        const record = this.recorder.add(made)
+        const record = this.recorder.add(attempt).then(delivery.recorded)
         // `Promise.all` below sees the error, but only once all requests have been made.
         record.catch(() => undefined)
         recorded.push(record)
-        if (flow.isOver || this.stopping.signal.aborted || performance.now() > endsAtMs) return
       }
     }
     await Promise.all(Array.from({ length: limits.requestsPerEndpointMax }, sendAll))
     await Promise.all(recorded)
-    await db.transaction().execute(tx => attempts.release(tx, { partnerId, id, now: this.nowOf(offsetMs) }))
+    const now = this.nowOf(claimed.offsetMs)
+    await db.transaction().execute(tx => attempts.release(tx, { partnerId, id, now }))
+  }
+
+  /**
+   * Returns a function that gives the next delivery of a turn, or undefined once nothing is due or the turn is over. It reads
+   * ahead: without that, an endpoint with a backlog would wait for a read after each batch.
+   */
+  private readAhead(endpoint: attempts.Claimed, flow: Flow) {
+    const isThrottled = attempts.isThrottled(endpoint.failureCount)
+    const endsAtMs = performance.now() + limits.turnMsMax
+    const queue: attempts.Due[] = []
+    // Queued, in flight, or not recorded yet, so that they still are due.
+    const taken = new Set<string>()
+    let reading: Promise<number> | undefined
+    const read = async () => {
+      const countMax = isThrottled ? 1 : limits.readAtOnceMax
+      const now = this.nowOf(endpoint.offsetMs)
+      const due = await attempts.readDue(this.context.db, { endpoint, except: [...taken], countMax, now })
+      for (const { eventId } of due) taken.add(eventId)
+      queue.push(...due)
+      return due.length
+    }
+    const readOnce = () => {
+      reading ??= read().finally(() => {
+        reading = undefined
+      })
+      return reading
+    }
+    return async () => {
+      for (;;) {
+        if (flow.isOver || this.stopping.signal.aborted || performance.now() > endsAtMs) return undefined
+        const due = queue.shift()
+        if (due !== undefined) {
+          if (isThrottled) flow.isOver = true
+          // A failure is seen by the read that follows.
+          else if (queue.length === limits.readAheadFrom) readOnce().catch(() => undefined)
+          return { due, recorded: () => void taken.delete(due.eventId) }
+        }
+        if ((await readOnce()) === 0 && queue.length === 0) return undefined
+      }
+    }
   }
 
   private async attempt(
-    { partnerId, id, url, headers, secrets, offsetMs }: attempts.Claimed,
+    { partnerId, id, url, headers, keys, offsetMs }: Endpoint,
     { eventId, reason, scheduledCount, body }: attempts.Due,
-    flow: { failureCount: number; isImpaired: boolean; isOver: boolean },
-  ): Promise<attempts.Made> {
+    flow: Flow,
+  ): Promise<attempts.Attempt> {
     const at = this.nowOf(offsetMs)
     const isTest = reason === 'test'
     const outcome = await this.context.sender.send({
-      ...{ url, secrets, id: eventId, body },
+      ...{ url, keys, id: eventId, body },
       headers: isTest ? { ...headers, 'openwage-test': 'true' } : headers,
     })
     // Cut off by `stop`, which says nothing about the endpoint.
@@ -218,19 +274,19 @@ export class Delivery {
   }
 }
 
-/** A wait that can be cut short. */
-class Wake {
-  private woken = Promise.withResolvers<void>()
+class InterruptibleWait {
+  private interrupted = Promise.withResolvers<void>()
 
-  wake(): void {
-    this.woken.resolve()
+  /** Ends the wait, or the next one if none is running. */
+  interrupt(): void {
+    this.interrupted.resolve()
   }
 
   async wait(ms: number, stopping: AbortSignal): Promise<void> {
     const done = new AbortController()
     const signal = AbortSignal.any([stopping, done.signal])
-    await Promise.race([this.woken.promise, pause(ms, undefined, { signal }).catch(() => undefined)])
+    await Promise.race([this.interrupted.promise, pause(ms, undefined, { signal }).catch(() => undefined)])
     done.abort()
-    this.woken = Promise.withResolvers()
+    this.interrupted = Promise.withResolvers()
   }
 }

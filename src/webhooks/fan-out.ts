@@ -5,11 +5,11 @@ import { offsetMsOf } from '../partners/clocks.ts'
 export type Unfinished = { partnerId: string; offsetMs: number; hasUnnumbered: boolean }
 
 /** The partners with endpoints whose feeds are numbered further than they are fanned out, or not numbered to the end. */
-export async function partnersToFanOut(db: Reader): Promise<Unfinished[]> {
+export async function partnersToFanOut(db: Reader, { hasClocks }: { hasClocks: boolean }): Promise<Unfinished[]> {
   const { rows } = await sql<Unfinished>`
     select * from (
       select f.partner_id,
-             ${offsetMsOf('f.partner_id')} as offset_ms,
+             ${hasClocks ? offsetMsOf('f.partner_id') : sql`0::float8`} as offset_ms,
              exists (select from events e where e.partner_id = f.partner_id and e.position is null) as has_unnumbered,
              exists (select from event_feeds n
                       where n.partner_id = f.partner_id and n.last_position > f.position) as has_numbered
@@ -52,7 +52,7 @@ export async function fanOut(
     with next as (
       select id, type, position from events
        where partner_id = ${partnerId} and position > ${feed.position} order by position limit ${countMax}
-    ), made as (
+    ), inserted as (
       insert into webhook_deliveries (partner_id, endpoint_id, event_id, type, state, created_at, due_at)
       select w.partner_id, w.id, next.id, next.type, case when w.enabled then 'pending' else 'skipped' end, ${now},
              case when w.enabled then ${now}::timestamptz end
@@ -63,7 +63,7 @@ export async function fanOut(
       returning endpoint_id, state
     ), woken as (
       update webhook_endpoints w set due_at = least(w.due_at, greatest(w.blocked_until, ${now}))
-       where w.partner_id = ${partnerId} and w.id in (select endpoint_id from made where state = 'pending')
+       where w.partner_id = ${partnerId} and w.id in (select endpoint_id from inserted where state = 'pending')
          and (w.due_at is null or w.due_at > greatest(w.blocked_until, ${now}))
     ), moved as (
       update webhook_feeds set position = (select max(position) from next)

@@ -1,8 +1,13 @@
+import { createSocket } from 'node:dgram'
 import type { LookupAddress } from 'node:dns'
+import { Resolver } from 'node:dns/promises'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Receiver, startReceiver } from '../../test/receiver.ts'
-import { Fence, type FenceRules } from './fence.ts'
+import { Fence, type FenceRules, resolveBy } from './fence.ts'
 import { Sender } from './send.ts'
+import { keyOf } from './signing.ts'
 
 const live: FenceRules = { allowsHttp: false, allowsLoopback: false, refusedPorts: [5432] }
 const local: FenceRules = { allowsHttp: true, allowsLoopback: true, refusedPorts: [5432, 6543] }
@@ -26,7 +31,13 @@ async function send(url: string, { rules = local, answers = [] as Addresses[] } 
   })
   const sender = new Sender(fence, { clockMs: Date.now })
   const before = receiver.received.length
-  const outgoing = { url, headers: {}, secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'], id: 'evt_1', body: '{}' }
+  const outgoing = {
+    url,
+    headers: {},
+    keys: [keyOf('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw')],
+    id: 'evt_1',
+    body: '{}',
+  }
   const outcome = await sender.send(outgoing)
   await sender.close()
   return { ...outcome, asked, hasArrived: receiver.received.length > before }
@@ -78,6 +89,7 @@ describe('a URL', () => {
     ['https://:secret@example.com/', 'password'],
     ['https://example.com/#x', 'fragment'],
     ['https://example.com:25/', 'port 25'],
+    ['https://example.com:0/', 'port 0'],
     ['https://', 'valid URL'],
   ])('in live mode, %s is refused because of its %s', (url, reason) => {
     expect(() => strict.judgeUrl(url)).toThrow(reason)
@@ -144,7 +156,13 @@ describe('a connection', () => {
     )
     const sender = new Sender(fence, { clockMs: Date.now })
     const before = receiver.received.length
-    const outgoing = { url: url('elsewhere.example'), headers: {}, secrets: ['whsec_AAAA'], id: 'evt_1', body: '{}' }
+    const outgoing = {
+      url: url('elsewhere.example'),
+      headers: {},
+      keys: [keyOf('whsec_AAAA')],
+      id: 'evt_1',
+      body: '{}',
+    }
     expect(await sender.send(outgoing)).toMatchObject({ error: 'address', status: null })
     await sender.close()
     expect(receiver.received).toHaveLength(before)
@@ -157,5 +175,63 @@ describe('a connection', () => {
     })
     receiver.answerWith(200)
     expect(await send(url('nowhere.example'), { answers: [[]] })).toMatchObject({ error: 'address', hasArrived: false })
+  })
+})
+
+describe('the resolver', () => {
+  /** A name server that gives 127.0.0.1 for names that begin with `alive`, and never answers about others. */
+  async function startNameServer() {
+    const server = createSocket('udp4')
+    const asked: string[] = []
+    server.on('message', (query, { port, address }) => {
+      const nameEnd = query.indexOf(0, 12)
+      const name = query.subarray(13, nameEnd).toString('latin1')
+      asked.push(name)
+      if (!name.startsWith('alive')) return
+      const question = query.subarray(12, nameEnd + 5)
+      const isIpv4 = query.readUInt16BE(nameEnd + 1) === 1
+      // Source: RFC 1035, section 4.1. A name that points back to the question, A, IN, 60 s, four bytes.
+      const record = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1])
+      const header = Buffer.from([...query.subarray(0, 2), 0x81, 0x80, 0, 1, 0, isIpv4 ? 1 : 0, 0, 0, 0, 0])
+      server.send(Buffer.concat([header, question, ...(isIpv4 ? [record] : [])]), port, address)
+    })
+    server.bind(0, '127.0.0.1')
+    await once(server, 'listening')
+    const resolver = new Resolver({ timeout: 2_000, tries: 1 })
+    resolver.setServers([`127.0.0.1:${server.address().port}`])
+    return { server, resolver, asked }
+  }
+
+  test('does not let a name whose server is silent delay other names, nor anything else', async () => {
+    const { server, resolver, asked } = await startNameServer()
+    const sender = new Sender(new Fence(local, resolveBy(resolver)), { clockMs: Date.now })
+    const sendTo = (host: string) => {
+      const url = `http://${host}:${receiver.port}/`
+      return sender.send({ url, headers: {}, keys: [keyOf('whsec_AAAA')], id: 'evt_1', body: '{}' })
+    }
+    const ended: string[] = []
+    const silent = Array.from({ length: 16 }, async (_, index) => {
+      const outcome = await sendTo(`silent${index}.example`)
+      ended.push('silent')
+      return outcome
+    })
+    await expect.poll(() => asked.length).toBeGreaterThanOrEqual(32)
+    expect(await sendTo('alive.example')).toMatchObject({ status: 200, error: null })
+    await readFile(new URL(import.meta.url))
+    expect(ended).toEqual([])
+    for (const outcome of await Promise.all(silent)) expect(outcome).toMatchObject({ status: null, error: 'dns' })
+    await sender.close()
+    server.close()
+  })
+
+  test('knows localhost without asking', async () => {
+    const { server, resolver, asked } = await startNameServer()
+    const sender = new Sender(new Fence(local, resolveBy(resolver)), { clockMs: Date.now })
+    const url = `http://localhost:${receiver.port}/`
+    const outgoing = { url, headers: {}, keys: [keyOf('whsec_AAAA')], id: 'evt_1', body: '{}' }
+    expect(await sender.send(outgoing)).toMatchObject({ status: 200, error: null })
+    expect(asked).toEqual([])
+    await sender.close()
+    server.close()
   })
 })

@@ -1,4 +1,5 @@
-import { type LookupAddress, lookup as resolveHost } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
+import { Resolver } from 'node:dns/promises'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
@@ -17,6 +18,9 @@ export class TargetRefused extends Error {}
 const globalIpv6 = ipaddr.IPv6.parseCIDR('2000::/3')
 // A public address, but the metadata service of Azure's virtual machines.
 const metadataAddresses = new Set(['168.63.129.16'])
+const localhostName = /(^|\.)localhost\.?$/
+// Less than the 15 s of an attempt: c-ares doubles the time for the second try.
+const dnsLimits = { timeout: 3_000, tries: 2 }
 // Below are services such as SSH and SMTP, which a request must not be able to talk to.
 const ownPortsFrom = 1024
 
@@ -30,7 +34,7 @@ export class Fence {
   private readonly resolve: Resolve
 
   /** @param resolve resolves a name to all its addresses */
-  constructor(rules: FenceRules, resolve: Resolve = resolveAll) {
+  constructor(rules: FenceRules, resolve: Resolve = resolveBy(new Resolver(dnsLimits))) {
     this.rules = rules
     this.resolve = resolve
   }
@@ -48,13 +52,13 @@ export class Fence {
     if (url.username !== '' || url.password !== '')
       throw new TargetRefused('must not contain a user name or password; use headers')
     if (url.hash !== '') throw new TargetRefused('must not have a fragment')
-    const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+    const port = portOf(url)
     if (port < ownPortsFrom && port !== 80 && port !== 443)
       throw new TargetRefused(`must not have the port ${port}; use 80, 443, or 1024 and above`)
     // The parser has already normalised decimal, octal and hexadecimal forms of an IPv4 address.
     const host = hostOf(url)
     if (ipaddr.isValid(host)) this.judgeAddress(host, port)
-    else if (/(^|\.)localhost\.?$/.test(host)) this.judgeLoopback(port)
+    else if (localhostName.test(host)) this.judgeLoopback(port)
     return url
   }
 
@@ -97,6 +101,12 @@ export class Fence {
   }
 }
 
+function portOf({ port, protocol }: URL): number {
+  // The parser leaves out the port of the protocol.
+  if (port !== '') return Number(port)
+  return protocol === 'https:' ? 443 : 80
+}
+
 /** The host of a URL, without the brackets of an IPv6 address. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
@@ -107,6 +117,26 @@ type Resolve = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-function resolveAll(...[hostname, callback]: Parameters<Resolve>): void {
-  resolveHost(hostname, { all: true }, callback)
+/**
+ * Resolves names to all their addresses, by the DNS alone. `dns.lookup` would also read the hosts file, but keeps one of
+ * libuv's few threads busy for as long as a name server is silent, so that the names of one partner could delay all others.
+ */
+export function resolveBy(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): Resolve {
+  return (hostname, callback) => {
+    // Source: RFC 6761, section 6.3: name servers are not asked about it.
+    if (localhostName.test(hostname)) return callback(null, loopback)
+    void Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]).then(([ipv4, ipv6]) => {
+      if (ipv4.status === 'rejected' && ipv6.status === 'rejected') return callback(ipv4.reason, [])
+      callback(null, [...addressesIn(ipv4, 4), ...addressesIn(ipv6, 6)])
+    })
+  }
+}
+
+const loopback = [
+  { address: '127.0.0.1', family: 4 },
+  { address: '::1', family: 6 },
+]
+
+function addressesIn(answer: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
+  return answer.status === 'rejected' ? [] : answer.value.map(address => ({ address, family }))
 }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Db } from '../database/database.ts'
-import { type Made, record } from './attempts.ts'
+import { type Attempt, record } from './attempts.ts'
 
 const limits = {
   // A statement of some ten milliseconds, with at most 16 KiB of answer each.
@@ -10,7 +10,7 @@ const limits = {
   collectMs: 20,
 }
 
-type Waiting = { made: Made; recorded: PromiseWithResolvers<void> }
+type Waiting = { attempt: Attempt; recorded: PromiseWithResolvers<void> }
 
 /** Records attempts, those that end while a statement is running together in the next one. */
 export class Recorder {
@@ -23,9 +23,9 @@ export class Recorder {
   }
 
   /** Resolves once the attempt is recorded. */
-  async add(made: Made): Promise<void> {
+  async add(attempt: Attempt): Promise<void> {
     const recorded = Promise.withResolvers<void>()
-    this.waiting.push({ made, recorded })
+    this.waiting.push({ attempt, recorded })
     if (!this.isRecording) void this.recordAll()
     await recorded.promise
   }
@@ -40,7 +40,7 @@ export class Recorder {
         const changes = await db.transaction().execute(tx =>
           record(
             tx,
-            next.map(({ made }) => made),
+            next.map(({ attempt }) => attempt),
           ),
         )
         for (const { event, ...change } of changes) log.warn(change, event)

@@ -19,7 +19,7 @@ const settings = {
     examples: ['https://example.com/openwage'],
   }),
   description: Type.Union([Type.String({ maxLength: 200 }), Type.Null()], { description: 'For your own use.' }),
-  types: Type.Array(Type.Enum(['*', ...groups, ...eventTypes], { type: 'string' }), {
+  types: Type.Array(Type.Enum(['*', ...groups, ...eventTypes], { title: 'EventTypePattern', type: 'string' }), {
     minItems: 1,
     maxItems: 50,
     description: 'The types of events to deliver: a type, a group such as `withdrawal.*`, or `*` for all.',

@@ -1,5 +1,7 @@
+import type { KeyObject } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
-import { Agent, buildConnector, request } from 'undici'
+import { Agent, buildConnector, type Dispatcher } from 'undici'
 import { type Fence, TargetRefused } from './fence.ts'
 import { parseRetryAfter } from './rules.ts'
 import { sign } from './signing.ts'
@@ -18,7 +20,7 @@ const limits = {
 }
 
 /** A signed request to an endpoint. */
-export type Outgoing = { url: string; headers: Record<string, string>; secrets: string[]; id: string; body: string }
+export type Outgoing = { url: string; headers: Record<string, string>; keys: KeyObject[]; id: string; body: string }
 
 /** How an attempt failed. The order is that of docs/reference/webhooks.md. */
 export const attemptErrors = [
@@ -61,8 +63,9 @@ export class Sender {
       allowH2: false,
       keepAliveTimeout: limits.idleConnectionMsMax,
       keepAliveMaxTimeout: limits.idleConnectionMsMax,
-      headersTimeout: limits.attemptMsMax,
-      bodyTimeout: limits.attemptMsMax,
+      // An attempt has one timer for all of it.
+      headersTimeout: 0,
+      bodyTimeout: 0,
       maxHeaderSize: limits.headerBytesMax,
     })
   }
@@ -70,37 +73,34 @@ export class Sender {
   /** Whatever goes wrong with the request is the outcome, not an error. Redirects are not followed. */
   async send(outgoing: Outgoing): Promise<Outcome> {
     const startedMs = performance.now()
-    const answer = {
-      status: null as number | null,
-      response: null as string | null,
-      retryAfterSeconds: null as number | null,
+    const { status, retryAfter, response, thrown } = await this.exchange(outgoing)
+    return {
+      status,
+      response,
+      // A body that breaks off changes nothing: the status has been given.
+      error: status === null ? errorOf(thrown) : errorOfStatus(status),
+      retryAfterSeconds: parseRetryAfter(retryAfter, this.clockMs()),
+      durationMs: Math.round(performance.now() - startedMs),
     }
-    const headers = this.headersOf(outgoing)
-    let error: AttemptError | null
+  }
+
+  private async exchange(outgoing: Outgoing): Promise<Answer> {
+    const exchange = new Exchange()
     try {
-      const url = this.fence.judgeUrl(outgoing.url)
-      const sent = await request(url, {
-        method: 'POST',
-        dispatcher: this.agent,
-        headers,
-        body: outgoing.body,
-        signal: AbortSignal.timeout(limits.attemptMsMax),
-      })
-      answer.status = sent.statusCode
-      answer.retryAfterSeconds = parseRetryAfter(sent.headers['retry-after'], this.clockMs())
-      answer.response = await readStart(sent.body)
-      error = errorOfStatus(sent.statusCode)
-    } catch (thrown) {
-      error = errorOf(thrown)
+      const { origin, pathname, search } = this.fence.judgeUrl(outgoing.url)
+      const headers = this.headersOf(outgoing)
+      this.agent.dispatch({ origin, path: pathname + search, method: 'POST', headers, body: outgoing.body }, exchange)
+    } catch (error) {
+      exchange.end(error)
     }
-    return { ...answer, error, durationMs: Math.round(performance.now() - startedMs) }
+    return await exchange.answer
   }
 
   async close(): Promise<void> {
     await this.agent.destroy()
   }
 
-  private headersOf({ id, body, headers, secrets }: Outgoing): Record<string, string> {
+  private headersOf({ id, body, headers, keys }: Outgoing): Record<string, string> {
     const sentAt = Math.floor(this.clockMs() / 1_000)
     return {
       ...headers,
@@ -108,7 +108,7 @@ export class Sender {
       'user-agent': 'openwage',
       'webhook-id': id,
       'webhook-timestamp': String(sentAt),
-      'webhook-signature': sign(secrets, { id, sentAt, body }),
+      'webhook-signature': sign(keys, { id, sentAt, body }),
     }
   }
 }
@@ -131,20 +131,77 @@ function connectorOf(fence: Fence): buildConnector.connector {
   }
 }
 
-/** Reads the beginning of a body, as text that PostgreSQL can store. A body that breaks off changes nothing: the status has been given. */
-async function readStart(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  try {
-    for await (const chunk of body) {
-      chunks.push(chunk)
-      bytes += chunk.length
-      if (bytes >= limits.responseBytesMax) break
-    }
-  } catch {
-    // The part that has arrived is kept.
+/** What came of a request: the beginning of the answer as text that PostgreSQL can store, or an error if there is no status. */
+type Answer = {
+  status: number | null
+  retryAfter: string | string[] | undefined
+  response: string | null
+  thrown: unknown
+}
+
+/**
+ * One request and its answer, of which only the beginning is read. undici's `request` would make a stream of each answer,
+ * which costs as much as the rest of the request.
+ */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly answer: Promise<Answer>
+  private readonly resolve: (answer: Answer) => void
+  private readonly timer: NodeJS.Timeout
+  private readonly chunks: Buffer[] = []
+  private controller: Dispatcher.DispatchController | undefined
+  private bytes = 0
+  private status: number | null = null
+  private retryAfter: string | string[] | undefined
+  private hasEnded = false
+
+  constructor() {
+    const { promise, resolve } = Promise.withResolvers<Answer>()
+    this.answer = promise
+    this.resolve = resolve
+    this.timer = setTimeout(() => this.cutOff(new DOMException('too slow', 'TimeoutError')), limits.attemptMsMax)
   }
-  return Buffer.concat(chunks).subarray(0, limits.responseBytesMax).toString('utf8').replaceAll('\0', '\ufffd')
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller
+    // The time was over before there was a connection.
+    if (this.hasEnded) controller.abort(new Error('the attempt is over'))
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    // What is below announces the answer.
+    if (status < 200) return
+    this.status = status
+    this.retryAfter = headers['retry-after']
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.chunks.push(chunk)
+    this.bytes += chunk.length
+    if (this.bytes >= limits.responseBytesMax) this.cutOff(null)
+  }
+
+  onResponseEnd(): void {
+    this.end(null)
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.end(error)
+  }
+
+  end(thrown: unknown): void {
+    if (this.hasEnded) return
+    this.hasEnded = true
+    clearTimeout(this.timer)
+    const { status, retryAfter } = this
+    const start = Buffer.concat(this.chunks).subarray(0, limits.responseBytesMax).toString('utf8')
+    const response = status === null ? null : start.replaceAll('\0', '\ufffd')
+    this.resolve({ status, retryAfter, response, thrown })
+  }
+
+  private cutOff(thrown: unknown): void {
+    this.end(thrown)
+    this.controller?.abort(new Error('the attempt is over'))
+  }
 }
 
 function errorOfStatus(status: number): AttemptError | null {
@@ -156,9 +213,12 @@ function errorOfStatus(status: number): AttemptError | null {
 function errorOf(thrown: unknown): AttemptError {
   const error = thrown instanceof AggregateError ? thrown.errors[0] : thrown
   if (error instanceof TargetRefused || (error as Error).cause instanceof TargetRefused) return 'address'
-  const { code = '', name = '', syscall } = error as NodeJS.ErrnoException
+  const { code = '', name = '', syscall = '', message } = error as NodeJS.ErrnoException
+  // Before timeouts: a name server that does not answer is `dns`.
+  if (/^(getaddrinfo|query)/.test(syscall)) return 'dns'
   if (/^(TimeoutError|AbortError)$/.test(name) || /TIMEOUT|ETIMEDOUT/.test(code)) return 'timeout'
-  if (syscall === 'getaddrinfo' || /^(ENOTFOUND|EAI_)/.test(code)) return 'dns'
   if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|UNABLE_|SELF_SIGNED|EPROTO|ERR_OSSL)/.test(code)) return 'tls'
-  return /^(HPE_|UND_ERR_(HEADERS_OVERFLOW|INVALID|RES_|NOT_SUPPORTED))/.test(code) ? 'protocol' : 'connection'
+  // undici gives most answers that its parser refuses no code, and an unrequested 100 or 101 the code of a lost socket.
+  if (name === 'HTTPParserError' || /^bad (response|upgrade)$/.test(message)) return 'protocol'
+  return /^UND_ERR_(HEADERS_OVERFLOW|INVALID|RES_|NOT_SUPPORTED)/.test(code) ? 'protocol' : 'connection'
 }

@@ -354,6 +354,67 @@ describe('an endpoint', () => {
     expect(await succeed('GET', `/v1/webhooks/${id}/deliveries/${first}`)).toMatchObject({ state: 'delivered' })
   })
 
+  test('that asks for a pause shows it as the time of the next attempt, which is when it is made', async () => {
+    const { id } = await createEndpoint()
+    receiver.answerWith(503, { 'retry-after': '600' })
+    const [event] = await emit()
+    await delivery.deliverDue()
+    const until = new Date(harness.clock.now().getTime() + 600_000).toISOString()
+    const next = async () => (await succeed('GET', `/v1/webhooks/${id}/deliveries/${event}`)).nextAttemptAt
+    expect(await next()).toBe(until)
+    expect((await deliveriesOf(id))[0].nextAttemptAt).toBe(until)
+    harness.clock.advance({ seconds: 599 })
+    await delivery.deliverDue()
+    expect(receiver.received).toHaveLength(1)
+    harness.clock.set(new Date(until))
+    await delivery.deliverDue()
+    expect(receiver.received).toHaveLength(2)
+    // A requested attempt ends the pause.
+    await succeed('POST', `/v1/webhooks/${id}/replay`, { eventId: event })
+    expect(await next()).toBe(until)
+  })
+
+  test('that is disabled shows no next attempt but of a replay, and a pause that it asks for holds back replays too', async () => {
+    const { id } = await createEndpoint()
+    receiver.answerWith(500)
+    const [first] = await emit()
+    await delivery.deliverDue()
+    await succeed('PATCH', `/v1/webhooks/${id}`, { enabled: false })
+    const next = async () => (await succeed('GET', `/v1/webhooks/${id}/deliveries/${first}`)).nextAttemptAt
+    expect(await next()).toBeNull()
+    const since = new Date(harness.clock.now().getTime() - 1_000).toISOString()
+    await emit(20)
+    await delivery.deliverDue()
+    receiver.answerWith(429, { 'retry-after': '600' })
+    const before = receiver.received.length
+    expect(await succeed('POST', `/v1/webhooks/${id}/replay`, { failedSince: since })).toMatchObject({ count: 21 })
+    expect(await next()).toBe(harness.clock.now().toISOString())
+    await delivery.deliverDue()
+    // As many as are in flight when the first is answered.
+    expect(receiver.received.length - before).toBeLessThanOrEqual(4)
+    harness.clock.advance({ minutes: 10 })
+    receiver.answerWith(200)
+    await delivery.deliverDue()
+    expect(new Set(receivedIds())).toHaveProperty('size', 21)
+    expect(await deliveriesOf(id, '?states=pending&states=skipped')).toEqual([])
+  })
+
+  test('that is deleted while a request is in flight gets no further one, and its answer disables nothing', async () => {
+    const watcher = open(await startReceiver())
+    await createEndpoint({ url: watcher.url, types: ['webhook.*'] })
+    const { id } = await createEndpoint({ types: ['job.*'] })
+    receiver.answerBy(async response => {
+      await succeed('DELETE', `/v1/webhooks/${id}`)
+      response.writeHead(410).end()
+    })
+    await emit()
+    await delivery.deliverDue()
+    await emit()
+    await delivery.deliverDue()
+    expect(receiver.received).toHaveLength(1)
+    expect(watcher.received).toEqual([])
+  })
+
   test('that fails three times in a row gets one request at a time, however long its backlog', async () => {
     await createEndpoint()
     receiver.answerWith(500)
@@ -402,7 +463,14 @@ describe('an endpoint', () => {
     let realMs = Date.now()
     const realNow = () => new Date(realMs)
     const other = open(deliveryOf(harness, { realNow }))
-    const options = { countMax: 10, busy: new Map(), now: harness.clock.now(), realNow: realNow(), leaseMs: 30_000 }
+    const options = {
+      countMax: 10,
+      busy: new Map(),
+      now: harness.clock.now(),
+      realNow: realNow(),
+      leaseMs: 30_000,
+      hasClocks: true,
+    }
     // The fan-out has run, and a process has claimed the endpoint and died.
     await sql`update webhook_endpoints set due_at = ${harness.clock.now()} where deleted_at is null`.execute(harness.db)
     expect(await claim(harness.db, options)).toHaveLength(1)
@@ -532,6 +600,19 @@ test('retries and replays follow the clock of the partner, on a sandbox where it
   await succeed('POST', `/v1/webhooks/${id}/replay`, { eventId: event })
   await delivery.deliverDue()
   expect(receivedIds()).toEqual([event, event, event])
+})
+
+test('a live installation delivers without reading the clocks of sandboxes', async () => {
+  await createEndpoint()
+  const [event] = await emit()
+  const { db, clock, fence } = harness
+  const live = open(deliveryOf({ db, clock, fence, mode: 'live' }))
+  await harness.ownerDb.transaction().execute(async tx => {
+    // Whatever reads it now waits until it fails.
+    await sql`lock table sandbox_clocks in access exclusive mode`.execute(tx)
+    await live.deliverDue()
+  })
+  expect(receivedIds()).toEqual([event])
 })
 
 describe('the list of deliveries', () => {

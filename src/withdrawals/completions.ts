@@ -3,6 +3,7 @@ import { busy, type Outcome } from '../batch.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import type { Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
+import { answeredWithNext } from '../database/prepared.ts'
 import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as float from '../float/float.ts'
@@ -196,7 +197,7 @@ async function write(
       { ...eventOf('held', { ...common, withdrawal }), isFirst: true },
     ]
   })
-  await cachedSql`
+  await cachedSql`${answeredWithNext}
     with held as (
       insert into withdrawals
              (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee,

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { startReceiver, verify } from '../receiver.ts'
 import { baseEnvironment, newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -51,13 +52,36 @@ test('"Import members" works as written: the exported list changes nothing', asy
   expect(codesIn(printed)).toEqual([])
 })
 
+test('"Receive webhooks" works as written: a test, a withdrawal, a replay and a rotation, each signed', async () => {
+  const receiver = await startReceiver()
+  // As if the endpoint had been down until the reader came to the part about that.
+  receiver.answerBy((response, { headers }) => response.writeHead('openwage-test' in headers ? 200 : 410).end())
+  const substitutes = `
+sleep() {
+  until api "/v1/webhooks/$WEBHOOK/deliveries?types=withdrawal.paid" | grep -qE '"state":"(delivered|failed|skipped)"'; do
+    command sleep 0.1
+  done
+}`
+  const printed = await follow('guides/webhooks.md', { variables: { HOOK: receiver.url }, substitutes })
+  const [secret = '', rotated = ''] = [...printed.matchAll(/"secret":"([^"]+)"/g)].map(([, secret = '']) => secret)
+  expect(printed).toMatch(/"type":"withdrawal.paid","state":"delivered","isTest":true/)
+  expect(printed).toContain('withdrawal.paid  evt_')
+  expect(printed).toMatch(/"type":"withdrawal.paid","state":"(failed|skipped)","isTest":false/)
+  expect(printed).toMatch(/{"count":[1-9],"lastEventId":"evt_\w+","hasMore":false}/)
+  expect(printed).toMatch(/"status":"active"/)
+  expect(codesIn(printed)).toEqual([])
+  expect([secret, rotated].map(each => each.slice(0, 6))).toEqual(['whsec_', 'whsec_'])
+  for (const request of receiver.received) verify(secret, request)
+  await receiver.stop()
+})
+
 /** Runs the commands of a guide in one shell, as its reader does. */
-async function follow(guide: string): Promise<string> {
+async function follow(guide: string, { variables = {}, substitutes = '' } = {}): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
-  const script = `${substitutes}\n${commandsOf(await readFile(path.join(checkout, 'docs', guide), 'utf8'))}`
-  const variables = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+  const script = `${commonSubstitutes}${substitutes}\n${commandsOf(await readFile(path.join(checkout, 'docs', guide), 'utf8'))}`
+  const address = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
   try {
-    const env = { ...baseEnvironment, ...database, ...variables }
+    const env = { ...baseEnvironment, ...database, ...address, ...variables }
     const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', script], { cwd: folder, env })
     expect(stderr).toBe('')
     return stdout
@@ -76,7 +100,7 @@ function commandsOf(guide: string): string {
 }
 
 // Waits for the event that a guide's pause is for, not for the time.
-const substitutes = `
+const commonSubstitutes = `
 npx() { shift; "${process.execPath}" "${checkout}/cli/openwage.ts" "$@"; }
 sleep() {
   [ "$1" -gt 2 ] || { until api "/v1/requests?status=4xx" | grep -q errorCodes; do command sleep 0.1; done; return; }

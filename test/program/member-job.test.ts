@@ -1,6 +1,6 @@
 import { afterAll, expect, test, vi } from 'vitest'
 import { extent } from '../long.ts'
-import { newDatabase, type Service, start, tamper, tidyUp } from './program.ts'
+import { newDatabase, type Served, type Service, serve, start, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 afterAll(tidyUp)
@@ -16,14 +16,14 @@ test('a kill while a file is read leaves no trace, and a job killed while it is 
     (_, index) => `listed-${index}@example.com,Sam,Okafor,+447700900123,Bronze`,
   )
   const file = ['email,first_name,last_name,phone,tier', ...rows].join('\n')
-  const upload = async () =>
-    await fetch(`${service.address}/v2/members/jobs/csv`, {
+  const upload = async ({ address }: Served) =>
+    await fetch(`${address}/v2/members/jobs/csv`, {
       method: 'PUT',
       headers: { 'x-api-key': key, 'content-type': 'text/csv', 'x-idempotency-key': 'once' },
       body: file,
     })
 
-  const lost = upload().catch(() => 'lost')
+  const lost = upload(service).catch(() => 'lost')
   await vi.waitFor(async () => expect(await copies(database)).toBeGreaterThan(0), { interval: 1, timeout: 10_000 })
   await kill(service)
   expect(await lost).toBe('lost')
@@ -32,7 +32,7 @@ test('a kill while a file is read leaves no trace, and a job killed while it is 
 
   service = await start(database)
   // The demo's members are missing from the file, so the job needs a review.
-  const { jobId } = (await (await upload()).json()) as { jobId: string }
+  const { jobId } = (await (await upload(service)).json()) as { jobId: string }
   const approved = await fetch(`${service.address}/v1/members/jobs/${jobId}/approve`, {
     method: 'POST',
     headers: { 'x-api-key': key },
@@ -40,7 +40,7 @@ test('a kill while a file is read leaves no trace, and a job killed while it is 
   expect(approved.status).toBe(200)
   let done = 0
   const killsMax = extent({ short: 1, long: 2 })
-  for (let kills = 0; kills < killsMax; kills++) {
+  for (let kills = 1; ; kills++) {
     const before = done
     await vi.waitFor(
       async () => {
@@ -51,9 +51,11 @@ test('a kill while a file is read leaves no trace, and a job killed while it is 
     )
     await kill(service)
     expect(await stepsDone(database)).toBeLessThan(count)
+    if (kills === killsMax) break
     service = await start(database)
   }
-  expect(((await (await upload()).json()) as { jobId: string }).jobId).toBe(jobId)
+  const last = await serve(database)
+  expect(((await (await upload(last)).json()) as { jobId: string }).jobId).toBe(jobId)
   // If the dead process's transaction was still open at the restart, the job resumes within the next minute.
   await vi.waitFor(async () => expect(await status(database)).toBe('Completed'), { timeout: 70_000 })
   const [invited] = await tamper(

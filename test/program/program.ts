@@ -139,6 +139,11 @@ export async function tamper(
  */
 export async function openwage(args: string[], settings: Environment): Promise<Outcome> {
   if (args[0] === 'start' || settings.OPENWAGE_DATA_DIR !== undefined) return await openwageProcess(args, settings)
+  return await openwageHere(args, settings)
+}
+
+/** Runs a command in this process. */
+export async function openwageHere(args: string[], settings: Environment): Promise<Outcome> {
   const [stdout, stderr] = [new Output(), new Output()]
   const env = { ...baseEnvironment, ...settings }
   const code = await run(args, { env, stdin: Readable.from([]), stdout, stderr })
@@ -161,7 +166,7 @@ export async function openwageProcess(args: string[], settings: Environment): Pr
 
 /**
  * Serves the API and the worker from this process, on a migrated database, for a test of what the service does. A test of how
- * a service starts, logs in its process or stops needs `start`.
+ * a service starts, logs in its process or stops needs `start`. Rejects if a start would be refused.
  * @param options.roles by default both
  */
 export async function serve(
@@ -175,8 +180,15 @@ export async function serve(
   const database = await main.openDatabase(all, log)
   const { db } = database
   const mode = all.OPENWAGE_MODE
-  await db.transaction().execute(tx => claimMode(tx, { mode, now: now() }))
-  const running = await main.run(database, { settings: all, roles, log, now })
+  const open = async () => {
+    await main.prepare(database, { mayMigrate: false, log })
+    await db.transaction().execute(tx => claimMode(tx, { mode, now: now() }))
+    return await main.run(database, { settings: all, roles, log, now })
+  }
+  const running = await open().catch(async error => {
+    await database.close()
+    throw error
+  })
   const key = demoKeys.get(settings.DATABASE_URL ?? '')
   const partnerId = (await listPartners(db)).at(-1)?.id
   const example = key === undefined ? undefined : await exampleRequest(db)

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { compatibleWith } from '../../src/database/migrations.ts'
-import { newDatabase, openwage, serve, start, tamper, tidyUp } from './program.ts'
+import { newDatabase, openwage, serve, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -125,19 +125,22 @@ test('an older version serves a newer schema only if its migrations declare that
   await tamper(database, `insert into kysely_migration values ('9998_other_shapes', '2030-01-01T00:00:00Z')`)
   const sentence =
     /^openwage: The database was migrated by a newer version of Openwage \(9998_other_shapes\), and this one knows migrations up to \d{4}_\w+: start the newer version\n$/
-  for (const command of [['start', '--api'], ['start'], ['migrate'], ['partner', 'list']])
+  for (const command of [['start'], ['migrate'], ['partner', 'list']])
     expect(await openwage(command, { ...database, PORT: '0' }), command.join(' ')).toMatchObject({
       code: 1,
       stdout: '',
       stderr: expect.stringMatching(sentence),
     })
+  await expect(serve(database, { roles: { api: true, worker: false } })).rejects.toThrow(
+    /^The database was migrated by a newer version of Openwage/,
+  )
   expect(await isReady()).toBe(503)
 
   await tamper(database, `insert into schema_compatibility values ('9998_other_shapes', '0005')`)
   expect(await isReady()).toBe(200)
   expect(await openwage(['partner', 'list'], database)).toMatchObject({ code: 0 })
   expect(await openwage(['migrate'], database)).toMatchObject({ code: 0 })
-  await (await start(database, ['--api'])).stop()
+  await (await serve(database, { roles: { api: true, worker: false } })).stop()
 
   await tamper(database, `update schema_compatibility set compatible_with = '9997'`)
   expect(await isReady()).toBe(503)

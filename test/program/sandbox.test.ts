@@ -1,14 +1,15 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { newDatabase, type Service, start, tidyUp } from './program.ts'
+import { newDatabase, type Served, serve, start, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
 test('two real processes share a moved clock, and an intent expires by it', async () => {
-  const database = await newDatabase()
-  const first = await start(database)
+  const database = await newDatabase({ hasDemo: true })
+  // One is the process of this test.
+  const first = await serve(database)
   const second = await start(database, ['--api'])
-  const ask = async (service: Service, method: string, path: string, body?: object) => {
+  const ask = async (service: Served, method: string, path: string, body?: object) => {
     const answer = await fetch(`${service.address}${path}`, {
       method,
       headers: { 'x-api-key': first.key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
@@ -16,7 +17,7 @@ test('two real processes share a moved clock, and an intent expires by it', asyn
     })
     return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
   }
-  const aheadOf = async (service: Service) =>
+  const aheadOf = async (service: Served) =>
     Number((await ask(service, 'GET', '/v1/sandbox/clock')).body.aheadSeconds) / 86_400
 
   expect(await aheadOf(second)).toBe(0)

@@ -2,62 +2,66 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
-import { dueJobs, get, newDatabase, newDataDir, openwage, processesNaming, start, tamper, tidyUp } from './program.ts'
+import {
+  dueJobs,
+  get,
+  newDatabase,
+  newDataDir,
+  openwage,
+  openwageHere,
+  processesNaming,
+  serve,
+  start,
+  tamper,
+  tidyUp,
+} from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
-test('the printed request works as pasted, and data and key survive both a stop and a kill -9 of every process', async () => {
+test('the printed request works as pasted, concurrent instances share data and key, and both survive a stop and a kill -9 of every process', {
+  timeout: 120_000,
+}, async () => {
   const settings = { OPENWAGE_DATA_DIR: newDataDir() }
-  const first = await start(settings)
-  const intent = paste(first.curl)
+  // Concurrently: exactly one must start PostgreSQL, one must migrate and one must seed.
+  const [one, other] = await Promise.all([start(settings), start(settings)])
+  expect(other.key).toBe(one.key)
+  const intent = paste(one.curl)
   expect(intent).toMatchObject({ netAmount: { amount: 4_900, currency: 'GBP' }, fee: { amount: 100, currency: 'GBP' } })
-  expect(await first.stop()).toMatchObject({ code: 0 })
+  expect(await one.stop()).toMatchObject({ code: 0 })
+  const pathOf = ({ withdrawalIntentId }: typeof intent) => `/v1/pay/withdrawals/intent/${withdrawalIntentId}`
+  expect((await get(other, { path: pathOf(intent) })).status).toBe(200)
+  const { stdout } = await openwage(['partner', 'list', '--json'], settings)
+  expect(JSON.parse(stdout)).toHaveLength(1)
+  expect(await other.stop()).toMatchObject({ code: 0 })
   expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([])
 
   const second = await start(settings)
-  expect(second.key).toBe(first.key)
+  expect(second.key).toBe(one.key)
   const later = paste(second.curl)
   for (const { pid } of [second, ...processesNaming(settings.OPENWAGE_DATA_DIR)]) kill(pid)
   await second.ended
   await vi.waitFor(() => expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([]), { timeout: 10_000 })
 
   const third = await start(settings)
-  expect(third.key).toBe(first.key)
-  for (const { withdrawalIntentId } of [intent, later]) {
-    expect((await get(third, { path: `/v1/pay/withdrawals/intent/${withdrawalIntentId}` })).status).toBe(200)
-  }
+  expect(third.key).toBe(one.key)
+  for (const each of [intent, later]) expect((await get(third, { path: pathOf(each) })).status).toBe(200)
 })
 
 test('a stop writes the request log, and OPENWAGE_REQUEST_LOG=off leaves it as it is', async () => {
-  const database = await newDatabase()
+  const database = await newDatabase({ hasDemo: true })
   const first = await start(database)
   await get(first, { path: '/v1/pay/cycles' })
   expect(await first.stop()).toMatchObject({ code: 0 })
 
-  const second = await start({ ...database, OPENWAGE_REQUEST_LOG: 'off' })
-  await get(second, { key: first.key, path: '/v1/pay/runs' })
-  expect(await second.stop()).toMatchObject({ code: 0 })
+  const second = await serve({ ...database, OPENWAGE_REQUEST_LOG: 'off' })
+  await get(second, { path: '/v1/pay/runs' })
+  await second.stop()
 
-  const third = await start(database)
-  const answer = await get(third, { key: first.key, path: '/v1/requests' })
+  const third = await serve(database)
+  const answer = await get(third, { path: '/v1/requests' })
   const { requests } = (await answer.json()) as { requests: { route: string }[] }
   expect(requests.map(({ route }) => route)).toEqual(['/v1/pay/cycles'])
-})
-
-test('concurrent instances share their data, and one keeps running when the other stops', async () => {
-  const settings = { OPENWAGE_DATA_DIR: newDataDir() }
-  // Concurrently: exactly one must start PostgreSQL, one must migrate and one must seed.
-  const [one, other] = await Promise.all([start(settings), start(settings)])
-  expect(other.key).toBe(one.key)
-  const { withdrawalIntentId } = paste(one.curl)
-  await one.stop()
-  const seen = await get(other, { path: `/v1/pay/withdrawals/intent/${withdrawalIntentId}` })
-  expect(seen.status).toBe(200)
-  const { stdout } = await openwage(['partner', 'list', '--json'], settings)
-  expect(JSON.parse(stdout)).toHaveLength(1)
-  await other.stop()
-  expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([])
 })
 
 test('with DATABASE_URL the key is shown once, and later starts say how to create another; a piped log is JSON, without a line per withdrawal', async () => {
@@ -95,14 +99,14 @@ test('a live start seeds nothing, says how to create the first partner, and is r
   expect(JSON.parse(stdout)).toEqual([])
 
   const refused = await openwage(['start'], { ...database, PORT: '0', OPENWAGE_MODE: 'sandbox' })
-  expect(refused.code).toBe(1)
+  expect(refused).toMatchObject({ code: 1, stdout: '' })
   expect(refused.stderr).toMatch(/^openwage: This is a live database.*OPENWAGE_MODE=live/)
 
   const sandbox = await newDatabase()
   expect(await openwage(['partner', 'create', 'Acme'], sandbox)).toMatchObject({ code: 0 })
-  const refusedToo = await openwage(['start'], { ...sandbox, PORT: '0', OPENWAGE_MODE: 'live' })
-  expect(refusedToo).toMatchObject({ code: 1, stdout: '' })
-  expect(refusedToo.stderr).toMatch(/^openwage: This is a sandbox database.*OPENWAGE_MODE=sandbox/)
+  await expect(serve({ ...sandbox, OPENWAGE_MODE: 'live' })).rejects.toThrow(
+    /^This is a sandbox database.*OPENWAGE_MODE=sandbox/,
+  )
 })
 
 test('a start that fails says why in one sentence', async () => {
@@ -115,8 +119,9 @@ test('a start that fails says why in one sentence', async () => {
     openwage(['start'], { ...database, PORT: String(port) }),
     openwage(['start', '--api'], { ...empty, PORT: '0' }),
     openwage(['start'], { DATABASE_URL: 'postgres://openwage:secret@127.0.0.1:1/openwage' }),
-    openwage(['start'], { PORT: '99999', DATABASE_URL: 'mysql://root:secret@db' }),
-    openwage(['start'], { OPENWAGE_MOD: 'live' }),
+    // Refused before anything of a process is set up.
+    openwageHere(['start'], { PORT: '99999', DATABASE_URL: 'mysql://root:secret@db' }),
+    openwageHere(['start'], { OPENWAGE_MOD: 'live' }),
   ])
   other.close()
   expect(refusals.map(({ code, stderr }) => [code, stderr.trim()])).toEqual([

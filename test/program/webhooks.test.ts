@@ -1,15 +1,16 @@
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { triggers } from '../../cli/webhook-triggers.ts'
+import { eventTypes } from '../../src/events/catalogue.ts'
 import { startReceiver, verify } from '../receiver.ts'
-import { launch, newDatabase, openwage, type Service, start, tidyUp } from './program.ts'
+import { launch, newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let service: Service
+let service: Served
 let settings: Record<string, string>
 beforeAll(async () => {
-  const database = await newDatabase()
-  service = await start(database)
+  service = await serve(await newDatabase({ hasDemo: true }))
   settings = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
 })
 afterAll(tidyUp)
@@ -58,17 +59,27 @@ test('listen prints each event and forwards it, signed with the secret that it p
   await receiver.stop()
 })
 
-test('trigger makes the bank return a withdrawal, and an intent expire, before it ends', async () => {
-  for (const type of ['withdrawal.returned', 'intent.expired']) {
-    const { stdout, stderr } = await openwage(['webhooks', 'trigger', type], settings)
-    expect(stdout, stderr).toContain(`${type}  evt_`)
+test('trigger makes an event of every type happen before it ends, except of those that only an operator can cause', async () => {
+  const impossible: string[] = []
+  for (const type of eventTypes) {
+    const { code, stdout, stderr } = await openwage(['webhooks', 'trigger', type], settings)
+    if (typeof triggers[type] === 'function') expect(stdout, `${type}: ${stderr}`).toContain(`${type}  evt_`)
+    else {
+      expect({ code, stderr }, type).toEqual({ code: 2, stderr: expect.stringContaining(triggers[type].reason) })
+      impossible.push(type)
+    }
   }
-})
+  expect(impossible).toEqual(['float.low'])
+  // The endpoints that it needs are deleted.
+  const headers = { 'x-api-key': service.key }
+  const listed = await (await fetch(`${service.address}/v1/webhooks?take=100`, { headers })).json()
+  expect((listed as { webhooks: { url: string }[] }).webhooks.filter(({ url }) => /:\d+\/$/.test(url))).toEqual([])
+}, 180_000)
 
 test('an unknown type, one that cannot be triggered, and a missing key are explained', async () => {
   const run = async (args: string[], more = settings) => await openwage(['webhooks', ...args], more)
   expect(await run(['trigger', 'withdrawal.exploded'])).toMatchObject({ code: 2 })
-  expect((await run(['trigger', 'pay_cycle.closed'])).stderr).toContain('cannot be triggered')
+  expect((await run(['trigger', 'float.low'])).stderr).toContain('openwage float floor')
   expect((await run(['listen', '--forward', 'nowhere'])).stderr).toContain('Use a URL')
   expect((await run(['listen'], { OPENWAGE_URL: service.address })).stderr).toContain('No API key')
 })

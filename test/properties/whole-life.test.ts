@@ -86,7 +86,7 @@ test('a wrong rule in the model is detected, and the counterexample is shrunk to
   const details = await fc.check(property({ plain }, { ...plain, shortfallPolicy: 'write_off' }), {
     numRuns: 500,
     // How long shrinking takes depends on what is found; this seed finds a short one.
-    seed: PROPERTY_SEED === undefined ? extent({ short: 5, long: seed }) : seed,
+    seed: PROPERTY_SEED === undefined ? extent({ short: 2896, long: seed }) : seed,
   })
   expect(details.failed).toBe(true)
   expect(String(details.errorInstance)).toMatch(/settlement c\d m\d GBP: the model says/)

@@ -134,10 +134,11 @@ ${canSend ? html`<p class="actions"><button type="submit">Send</button> <span cl
 function renderInput(parameter: Parameter, document: Document): Html {
   const { name, in: place, required = false, example, schema } = parameter
   const value = place === 'path' ? String(example ?? exampleOf(schema, document)) : ''
-  const isList = schema.type === 'array'
+  const { type, enum: listed } = resolve(schema, document)
+  const isList = type === 'array'
   const attributes = html`name="${name}" data-in="${place}"${required ? html` required` : ''}${isList ? html` data-list` : ''}`
   const label = html`<span><code>${name}</code>${isList ? ' (several with commas)' : ''}</span>`
-  const values = schema.enum ?? (schema.type === 'boolean' ? [true, false] : undefined)
+  const values = listed ?? (type === 'boolean' ? [true, false] : undefined)
   if (values !== undefined) {
     return html`<label>${label}<select ${attributes}><option value=""></option>${values.map(each => html`<option>${String(each)}</option>`)}</select></label>`
   }

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problem } from '../../errors.ts'
 import type { Mode } from '../../partners/partners.ts'
 import type { App } from '../server.ts'
+import { withPartsInPlace } from '../shared-parts.ts'
 import { findGuides, readGuide } from './guides.ts'
 import type { Html } from './html.ts'
 import { renderPage, type Site } from './layout.ts'
@@ -44,7 +45,7 @@ export function docsRoutes(app: App, { mode, openapi }: { mode: Mode; openapi: (
   }
 
   async function findFile(address: string): Promise<{ file: StaticFile; cacheControl: string } | undefined> {
-    opening ??= open({ mode, openapi: openapi() as Document }).catch(error => {
+    opening ??= open({ mode, openapi: withPartsInPlace(openapi() as Document) }).catch(error => {
       opening = undefined
       throw error
     })

@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto'
+import { constants } from 'node:fs'
+import { lstat, open, rename, rm } from 'node:fs/promises'
+import path from 'node:path'
+import { type DeliveredFile, DeliveryProblem, isErrno } from './delivery.ts'
+
+// To read: without following a symbolic link, and without waiting for the other end of a pipe.
+const noSurprises = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+/**
+ * Writes a new file, readable only by us, and returns once it is on the disk. A file that could not be written whole is removed.
+ * @throws DeliveryProblem if the disk is full or does not let us write
+ */
+export async function writeDurably(file: string, bytes: AsyncIterable<string | Uint8Array>): Promise<DeliveredFile> {
+  try {
+    const handle = await open(file, 'wx', 0o600)
+    try {
+      const hash = createHash('sha256')
+      let size = 0
+      for await (const chunk of bytes) {
+        hash.update(chunk)
+        size += Buffer.byteLength(chunk)
+        await handle.appendFile(chunk)
+      }
+      await handle.sync()
+      return { sha256: hash.digest('hex'), size }
+    } finally {
+      await handle.close()
+    }
+  } catch (error) {
+    if (!isErrno(error, 'EEXIST')) await rm(file, { force: true })
+    throw explained(error, path.dirname(file))
+  }
+}
+
+/** Returns checksum and size of bytes without keeping them. */
+export async function measured(bytes: AsyncIterable<string | Uint8Array>): Promise<DeliveredFile> {
+  const hash = createHash('sha256')
+  let size = 0
+  for await (const chunk of bytes) {
+    hash.update(chunk)
+    size += Buffer.byteLength(chunk)
+  }
+  return { sha256: hash.digest('hex'), size }
+}
+
+/** Renames a file within its file system, or to a folder on the same one, and makes that survive a power cut. */
+export async function renameDurably(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to)
+    await syncFolder(path.dirname(to))
+    if (path.dirname(from) !== path.dirname(to)) await syncFolder(path.dirname(from))
+  } catch (error) {
+    throw explained(error, path.dirname(to))
+  }
+}
+
+/** Makes names that were added to a folder or removed from it survive a power cut. */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, constants.O_RDONLY)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/**
+ * Reads a regular file in chunks.
+ * @throws DeliveryProblem
+ */
+export async function* readRegular(file: string): AsyncGenerator<Uint8Array> {
+  const handle = await open(file, noSurprises).catch(error => {
+    throw isErrno(error, 'ELOOP', 'ENXIO')
+      ? new DeliveryProblem(`${file} is not a regular file`, error)
+      : explained(error, file)
+  })
+  try {
+    if (!(await handle.stat()).isFile()) throw new DeliveryProblem(`${file} is not a regular file`)
+    yield* handle.createReadStream({ autoClose: false })
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Takes all rights to a file from other users. Never follows a symbolic link. */
+export async function restrict(file: string): Promise<void> {
+  const handle = await open(file, noSurprises)
+  try {
+    await handle.chmod(0o600)
+  } finally {
+    await handle.close()
+  }
+}
+
+export async function exists(file: string): Promise<boolean> {
+  try {
+    await lstat(file)
+    return true
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false
+    throw error
+  }
+}
+
+/** Names the remedy of the usual errors of a file system. All others are returned as they are. */
+function explained(error: unknown, place: string): unknown {
+  if (isErrno(error, 'ENOSPC', 'EDQUOT')) return new DeliveryProblem(`No space is left in ${place}; free some`, error)
+  if (isErrno(error, 'EACCES', 'EPERM', 'EROFS')) {
+    return new DeliveryProblem(`Access to ${place} is denied; allow Openwage’s user to read and write there`, error)
+  }
+  if (isErrno(error, 'EXDEV'))
+    return new DeliveryProblem(`${place} is on another file system than its sibling folders`, error)
+  return error
+}

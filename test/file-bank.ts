@@ -17,7 +17,7 @@ import type { FileDelivery, FileFormat, FileRailSettings } from '../src/payouts/
 export const ownIban = 'DE75512108001245126199'
 
 /** A format that a test can read: one line per record, fields separated by semicolons, and `end` as the last line. */
-export const plainFormat: FileFormat = {
+const plainFormat: FileFormat = {
   name: 'plain',
   extension: 'txt',
   write: writePlain,

@@ -25,7 +25,7 @@ export type FileFormat = {
 }
 
 /** Limits, in minor units, up to which a batch needs no person. */
-export type AutomaticApproval = { paymentMax: bigint; batchMax: bigint; dayMax: bigint }
+type AutomaticApproval = { paymentMax: bigint; batchMax: bigint; dayMax: bigint }
 
 /** How files reach the bank and come back. */
 export type FileDelivery = {

@@ -10,7 +10,7 @@ import { lockRail } from './rail-lock.ts'
 import { consequenceOf, reasonInWords } from './reasons.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
-export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
+const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
 
 // Records that are matched at once.
 const chunkSize = 1_000

@@ -50,7 +50,10 @@ test('there is a request for every error and for every transition of a state', a
   const named = new Set((body.values as Value[]).map(nameOf))
   const codes = Object.values(problems).map(({ code, status }) => `${status} ${code}`)
   const edges = await harness.db.selectFrom('stateEdges').selectAll().execute()
-  const transitions = edges.map(({ entity, fromState, toState }) => `${entities[entity]} ${fromState} > ${toState}`)
+  const transitions = edges
+    // Batches belong to the operator: no request of a partner reaches them.
+    .filter(({ entity }) => entity !== 'payout_batches')
+    .map(({ entity, fromState, toState }) => `${entities[entity]} ${fromState} > ${toState}`)
   const missing = [...codes, ...transitions].filter(each => !named.has(each))
   expect(missing).toEqual([])
   const { rows } = await sql<{ details: object }>`

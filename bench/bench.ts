@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { measureProductAlone } from './alone.ts'
+import { measureBankFiles } from './bank-files.ts'
 import { atEnd, end } from './cleanup.ts'
 import { measureGrowth, nameOf } from './growth.ts'
 import { type Import, measureImports } from './import.ts'
@@ -51,6 +52,7 @@ async function bench(options: Options): Promise<void> {
       logCosts: [],
       imports: [],
       webhooks: undefined,
+      bankFiles: [],
       grown: [],
       invalid: [],
     },
@@ -91,6 +93,10 @@ async function bench(options: Options): Promise<void> {
     await measureImports(server, where, { rows: options.importRows, rounds: options.rounds, imported })
   }
   if (parts.has('webhooks')) results.webhooks = await measureWebhooks(server, where, options)
+  if (parts.has('bank-files')) {
+    const payments = isQuick ? 10_000 : 100_000
+    results.bankFiles = await measureBankFiles(server, { folder, payments, rounds: options.rounds })
+  }
   if (parts.has('growth')) {
     results.grown = await measureGrowth(server, where, options)
     for (const { size, workload, figures } of results.grown) {
@@ -117,6 +123,7 @@ function requirePrograms({ workloads, parts }: Options): void {
   for (const [part, program] of [
     ['pgbench', 'pgbench'],
     ['import', 'psql'],
+    ['bank-files', 'psql'],
   ] as const) {
     if (parts.has(part) && findProgram(program) === undefined) {
       throw new Error(`${program} is missing: install the package postgresql, on Debian by apt-get install postgresql`)

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type WorkloadName, workloads } from './workloads.ts'
 
-const parts = ['pgbench', 'start', 'overload', 'request-log', 'import', 'webhooks', 'growth'] as const
+const parts = ['pgbench', 'start', 'overload', 'request-log', 'import', 'webhooks', 'bank-files', 'growth'] as const
 type Part = (typeof parts)[number]
 
 export type Options = {

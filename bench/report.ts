@@ -1,4 +1,5 @@
 import { cpus, release, totalmem } from 'node:os'
+import type { BankFileFigures } from './bank-files.ts'
 import type { Figures } from './cells.ts'
 import { type Grown, nameOf, type Size } from './growth.ts'
 import type { Import } from './import.ts'
@@ -23,6 +24,7 @@ export type Results = {
   logCosts: LogCost[]
   imports: Import[]
   webhooks: Webhooks | undefined
+  bankFiles: BankFileFigures[]
   grown: Grown[]
   /** What must not be believed, and why. */
   invalid: string[]
@@ -45,6 +47,7 @@ export function reportOf({
   logCosts,
   imports,
   webhooks,
+  bankFiles,
   grown,
   invalid,
 }: Results): string {
@@ -58,6 +61,7 @@ export function reportOf({
     ...(logCosts.length === 0 ? [] : [logCostTable(logCosts)]),
     ...(imports.length === 0 ? [] : [importTable(imports)]),
     ...(webhooks === undefined ? [] : [webhooksTable(webhooks)]),
+    ...(bankFiles.length === 0 ? [] : [bankFilesTable(bankFiles)]),
     ...(grown.length === 0 ? [] : [growthTable(grown)]),
   ]
   return parts.join('\n\n')
@@ -276,6 +280,24 @@ function importTable(imports: Import[]): string {
             1,
           ),
         ),
+      ]
+    }),
+  )
+}
+
+function bankFilesTable(files: BankFileFigures[]): string {
+  const payments = files[0]?.payments.toLocaleString('en')
+  return table(
+    [`Bank file of ${payments} payments`, '× \\copy', 's', 'CPU s', '\\copy s', 'RSS MB more', 'MB'],
+    [...new Set(files.map(({ step }) => step))].map(step => {
+      const of = (figureOf: (each: BankFileFigures) => number, decimals: number) =>
+        figure(median(files.filter(each => each.step === step).map(figureOf)), decimals)
+      return [
+        step,
+        of(({ ms, copyMs }) => ms / copyMs, 1),
+        ...[of(({ ms }) => ms / 1_000, 2), of(({ cpuMs }) => cpuMs / 1_000, 2)],
+        of(({ copyMs }) => copyMs / 1_000, 2),
+        ...[of(({ grownMb }) => grownMb, 0), of(({ fileMb }) => fileMb, 0)],
       ]
     }),
   )

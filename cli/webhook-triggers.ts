@@ -241,7 +241,7 @@ async function create(api: Api, path: string, json: object): Promise<string> {
 /** Sends a request whose answer has no body that matters. */
 async function send(api: Api, call: Call): Promise<IncomingHttpHeaders> {
   const answer = await api.open({ ...call, headers: idempotencyHeader() })
-  // An answer that is not read keeps its connection, and thereby the process, for half a minute.
+  // An answer that is not read keeps its connection open, and the process running, for half a minute.
   answer.resume()
   return answer.headers
 }

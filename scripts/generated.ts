@@ -131,9 +131,6 @@ sent once as it stands, with your key. The call makes what they need, so it adds
 The header \`${provokeHeader}\` makes a sandbox refuse any request with an error that one request cannot cause. A live
 installation ignores it.
 
-The other transitions of a member job take several requests: a file while another job is unfinished is \`NotReady\`, and a file
-that would offboard many members is \`AwaitingReview\`, until it is approved or rejected.
-
 | Reaches | Request | Needs | Note |
 |---|---|---|---|
 ${lines.join('\n')}

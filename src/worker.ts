@@ -63,8 +63,13 @@ export async function startWorker(
     }
     return runner
   }
-  const startExternal = () =>
-    startRunner(context, queue, { tasks: { ...scoped(external), ...clockTasks }, concurrency: slots.external })
+  const startExternal = async () => {
+    const tasks = { ...scoped(external), ...clockTasks }
+    const runner = await startRunner(context, queue, { tasks, concurrency: slots.external })
+    // A clock that was moving when its process was killed goes on when the lease ends, not in the next minute.
+    for (const task of Object.keys(clockTasks)) await runner.addJob(task, undefined, roundOf(task))
+    return runner
+  }
   const isWorking = () => running.length === 2 && running.every(each => each.isRunning())
   try {
     for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))

@@ -321,6 +321,8 @@ const tableReads: Record<string, { [table: string]: string }> = {
     sandbox_clocks: 'locks the clock that is about to move',
     payouts: 'finds the next instant at which something falls due for a partner, in one statement',
     simulated_bank_reports: 'finds the next instant at which something falls due for a partner, in one statement',
+    webhook_deliveries: 'counts the retries that fell due for a partner, in one statement',
+    webhook_endpoints: 'counts the retries that fell due for a partner, in one statement',
     withdrawal_intents: 'finds the next instant at which something falls due for a partner, in one statement',
     withdrawals: 'finds the next instant at which something falls due for a partner, in one statement',
   },

@@ -51,6 +51,7 @@ const recordedOnSandbox: Record<string, Action | { because: string }> = {
   addSandboxBankFault: { because: 'the bank is told, and what it does has its events' },
   fundSandboxMember: 'pay_run.create',
   activateSandboxMember: 'member.activate',
+  provokeSandboxJob: 'member_job.create',
   fundSandboxFloat: 'float.fund',
   pauseSandbox: 'partner.pause',
   resumeSandbox: 'partner.resume',
@@ -232,6 +233,7 @@ test('operations of a sandbox leave the rows of the changes that they make', asy
   await post(`/v1/sandbox/members/${memberId}/activate`)
   await post(`/v1/sandbox/members/${memberId}/activate`)
   await post(`/v1/sandbox/members/${memberId}/fund`, { amount: gbp(9_000) })
+  await post('/v1/sandbox/members/jobs', { from: 'new', to: 'NotReady' })
   await post('/v1/sandbox/float', { amount: gbp(50_000) })
   await post('/v1/sandbox/pause')
   await post('/v1/sandbox/pause')

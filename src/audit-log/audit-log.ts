@@ -13,6 +13,7 @@ export const actions = [
   'partner.suspend',
   'partner.restore',
   'partner.reset',
+  'partner.test_values',
   'key.create',
   'key.revoke',
   'tier.set',

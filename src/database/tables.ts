@@ -363,6 +363,8 @@ export type DB = {
     leasedBy: string | null
     leasedUntil: Date | null
     endedAt: Date | null
+    fingerprint: Buffer | null
+    offsetMs: bigint | null
   }
   sandboxClocks: {
     partnerId: string

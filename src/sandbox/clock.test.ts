@@ -1,11 +1,12 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { deliveryOf, startReceiver } from '../../test/receiver.ts'
 import { sql } from '../database/database.ts'
 import { createClock, raiseOffset } from '../partners/clocks.ts'
 import { simulatedBank } from '../payouts/simulated-bank.ts'
 import { internalTasks, payoutTasks } from '../registered-tasks.ts'
-import { start } from './moves.ts'
+import { advance, start } from './moves.ts'
 import { clockTasks } from './tasks.ts'
 
 const log = pino({ level: 'silent' })
@@ -301,6 +302,65 @@ describe('moving a clock', () => {
     expect(arrived.body).toMatchObject({ status: 'Still', now: later(2 * 3_600_000) })
     expect((await intentOf(id, key)).status).toBe('expired')
   })
+})
+
+test('a move has a worker look for it when its lease ends, so that it goes on soon after a kill', async () => {
+  const { partner, key } = await harness.addPartner('Leased')
+  const now = harness.clock.now()
+  const { moveId } = await harness.db
+    .transaction()
+    .execute(tx => start(tx, { partnerId: partner.id, destination: { byMs: day }, now, realNow: now }))
+  const leaseEndsAt = async () => {
+    const { rows } = await sql<{ endsAt: Date }>`
+      select leased_until as ends_at from sandbox_clock_moves where id = ${moveId}`.execute(harness.db)
+    return rows[0]?.endsAt.getTime() ?? 0
+  }
+  const hasJobAt = async (at: number) => {
+    const { rows } = await sql<{ runAt: Date }>`
+      select run_at from graphile_worker.jobs where task_identifier = 'move-sandbox-clocks'`.execute(harness.ownerDb)
+    return rows.some(({ runAt }) => Math.abs(runAt.getTime() - at) <= 1_000)
+  }
+  let hasJob = false
+  // Asked in the middle of the move, where a kill would leave it.
+  const tasks = {
+    async 'watch-floats'() {
+      hasJob = await hasJobAt(await leaseEndsAt())
+    },
+  }
+  await advance({ db: harness.db, log, now: harness.clock.now, tasks }, { partnerId: partner.id, moveId })
+  expect(hasJob).toBe(true)
+
+  // Still leased when the job runs: a worker looks again.
+  await sql`update sandbox_clock_moves set ended_at = null, leased_until = now() + interval '1 hour'
+             where id = ${moveId}`.execute(harness.db)
+  await clockTasks(work())['move-sandbox-clocks']({ db: harness.db, log, now: harness.clock.now })
+  expect(await hasJobAt(await leaseEndsAt())).toBe(true)
+  await sql`update sandbox_clock_moves set ended_at = now() where id = ${moveId}`.execute(harness.db)
+  expect((await harness.call('GET', '/v1/sandbox/clock', { key })).body.status).toBe('Still')
+})
+
+test('a move lists the webhook retries that fall due, which are made when it is done', async () => {
+  const { key } = await harness.addPartner('Retries')
+  const [receiver, delivery] = [await startReceiver(), deliveryOf(harness)]
+  try {
+    receiver.answerWith(503)
+    const { status, text } = await harness.call('POST', '/v1/webhooks', { key, body: { url: receiver.url } })
+    expect(status, text).toBe(201)
+    await harness.addMember({ key })
+    await delivery.deliverDue()
+    const failed = receiver.received.length
+    expect(failed).toBeGreaterThan(0)
+    const moved = await move({ by: 'PT10M' }, key)
+    const to = moved.body.lastMove.to
+    expect(moved.body.lastMove.ran).toEqual([{ due: 'webhook_retry', from: to, to, count: failed }])
+    receiver.answerWith(204)
+    await delivery.deliverDue()
+    expect(receiver.received.length).toBe(2 * failed)
+    expect((await move({ by: 'P1D' }, key)).body.lastMove.ran).toEqual([])
+  } finally {
+    await delivery.stop()
+    await receiver.stop()
+  }
 })
 
 test('journey: a withdrawal is paid, and returned three days later by the clock', async () => {

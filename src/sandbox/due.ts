@@ -16,6 +16,9 @@ export const dueKinds = {
   bank_report: ['read-rail-reports'],
   review_expiry: ['expire-member-jobs', 'apply-member-jobs'],
   cycle_close: ['close-pay-cycles'],
+  // The delivery of webhooks runs all the time, and goes by the clock. A receiver may take 15 seconds to answer, and be down for
+  // days, so a move neither stops at retries nor waits for them.
+  webhook_retry: [],
   // The key is refused from then on; nothing has to be done.
   key_expiry: [],
 } as const satisfies Record<string, TaskName[]>
@@ -82,6 +85,11 @@ export async function readDue(
       union all
       select 'key_expiry', expires_at from api_keys
        where partner_id = ${partnerId} and revoked_at is null and expires_at > ${after}
+      union all
+      select 'webhook_retry', d.due_at
+        from webhook_deliveries d
+        join webhook_endpoints w on w.partner_id = d.partner_id and w.id = d.endpoint_id and w.enabled
+       where d.partner_id = ${partnerId} and d.scheduled_count > 0 and d.due_at > ${after} and d.due_at <= ${now}
     )
     select kind, count(*) filter (where at <= ${now})::integer as count,
            coalesce(sum(work) filter (where at <= ${now}), 0)::integer as work_left,
@@ -107,5 +115,5 @@ async function cycleClose(db: Reader, { partnerId, now }: { partnerId: string; n
 
 /** Whether something of the kind stays due until it is done. */
 export function staysDue(kind: DueKind): boolean {
-  return kind !== 'bank_report' && kind !== 'key_expiry'
+  return kind !== 'bank_report' && kind !== 'webhook_retry' && kind !== 'key_expiry'
 }

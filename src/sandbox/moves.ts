@@ -18,8 +18,9 @@ type Ran = { due: DueKind; from: Date; to: Date; count: number }
 export type Move = { id: string; startsAt: Date; target: Date; ran: Ran[]; isComplete: boolean }
 
 const limits = {
-  // A step takes milliseconds; closing a large cycle or a call that a silent bank does not answer takes seconds.
-  leaseSeconds: 30,
+  // A step takes milliseconds; closing a large cycle or a call that a silent bank does not answer takes seconds. A step that
+  // takes longer is begun by another process too, which does no harm, and its own process stops.
+  leaseSeconds: 10,
   // Rounds of tasks at one instant without progress. Rows that another worker has locked are free after a moment.
   idleRoundsMax: 10,
   idleRoundMs: 50,
@@ -175,6 +176,16 @@ export async function findAbandoned(db: Reader): Promise<MoveKey[]> {
   return rows
 }
 
+/** Makes a worker look for moves at the end of the first lease, in case its process was killed. */
+export async function watchLeases(tx: Tx): Promise<void> {
+  const { rows } = await sql<{ endsAt: Date | null }>`
+    select min(leased_until) as ends_at from sandbox_clock_moves
+     where ended_at is null and leased_until >= now()`.execute(tx)
+  const endsAt = rows[0]?.endsAt ?? null
+  // The queue starts a job no earlier than it is due, and the lease must be over.
+  if (endsAt !== null) await scheduleTask(tx, { task: 'move-sandbox-clocks', at: new Date(endsAt.getTime() + 1) })
+}
+
 export type MoveContext = { db: Db; log: Logger; now: Clock; tasks: Partial<Tasks> }
 
 /**
@@ -188,7 +199,11 @@ export async function advance(
   { db, log, now: realNow, tasks }: MoveContext,
   { partnerId, moveId, mayGoOn = () => true }: MoveKey & { mayGoOn?: () => boolean },
 ): Promise<boolean> {
-  const lease = await acquire(db, { partnerId, moveId })
+  const lease = await db.transaction().execute(async tx => {
+    const acquired = await acquire(tx, { partnerId, moveId })
+    if (acquired !== undefined) await watchLeases(tx)
+    return acquired
+  })
   if (lease === undefined) return (await find(db, { partnerId, moveId }))?.isComplete ?? true
   let offsetMs = await readOffsetMs(db, partnerId)
   const now = () => new Date(realNow().getTime() + offsetMs)
@@ -295,14 +310,14 @@ function added(ran: Ran[], found: Due[], at: Date): Ran[] {
 
 type Lease = { holder: string; startsAt: Date; target: Date; ran: Ran[]; offsetMs: number | null }
 
-async function acquire(db: Db, { partnerId, moveId }: MoveKey): Promise<Lease | undefined> {
+async function acquire(tx: Tx, { partnerId, moveId }: MoveKey): Promise<Lease | undefined> {
   const holder = randomUUID()
   const { rows } = await sql<Row & { offsetMs: bigint | null }>`
     update sandbox_clock_moves
        set leased_by = ${holder}, leased_until = now() + make_interval(secs => ${limits.leaseSeconds})
      where partner_id = ${partnerId} and id = ${moveId} and ended_at is null
        and (leased_until is null or leased_until < now())
-    returning id, starts_at, target, ran, ended_at, offset_ms`.execute(db)
+    returning id, starts_at, target, ran, ended_at, offset_ms`.execute(tx)
   const [row] = rows
   if (row === undefined) return undefined
   const { startsAt, target, ran } = toMove(row)

@@ -4,6 +4,7 @@ import { brokenConstraint, isDeadlock } from '../database/errors.ts'
 import { problem } from '../errors.ts'
 import { resetOffset } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
+import * as webhooks from '../webhooks/webhooks.ts'
 import { stopMoving } from './moves.ts'
 
 const limits = {
@@ -29,6 +30,8 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
   await sql`savepoint before_reset`.execute(tx)
   for (let attempt = 1; ; attempt++) {
     try {
+      // First: attempts are recorded under the lock of their endpoint, and then update deliveries, which are deleted here.
+      await webhooks.startAnew(tx, { partnerId })
       await lockAll(tx, partnerId)
       await sql`select reset_sandbox_partner(${partnerId})`.execute(tx)
       break

@@ -6,6 +6,7 @@ import * as float from '../float/float.ts'
 import { keyCacheMs } from '../http/auth.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
+import { openNameless } from '../http/uploaded-file.ts'
 import { read, withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
@@ -24,6 +25,7 @@ import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { hasArrived, type InstructionName, instructBank } from './bank.ts'
 import { ClockDriver } from './clock-driver.ts'
 import { make, tierOf } from './fixtures.ts'
+import { isJobTransition, jobTransitions, provokeJobTransition } from './job-transitions.ts'
 import * as moves from './moves.ts'
 import { resetPartner } from './reset.ts'
 import { build, payMany, scenarios } from './scenarios.ts'
@@ -32,6 +34,8 @@ import {
   BankReason,
   ClockMove,
   FloatFunded,
+  JobProvoked,
+  JobTransition,
   MemberActivated,
   MemberFunded,
   MoneyToAdd,
@@ -59,7 +63,7 @@ const limits = {
  * The operations of a sandbox, for the partner of the key. They move the partner's clock and make the simulated bank speak;
  * what follows is done by the tasks that do it in production.
  */
-export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Partial<Tasks>): void {
+export function sandboxRoutes(app: App, { db, withCopying, log, now }: ApiContext, tasks: Partial<Tasks>): void {
   const context = { db, log, now, tasks }
   const driver = new ClockDriver(context)
   app.addHook('preClose', async () => driver.stop())
@@ -262,6 +266,66 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
   )
 
   app.post(
+    '/v1/sandbox/members/jobs',
+    {
+      config: { scope: 'members:write', answerMsMax: limits.answerMsMax },
+      schema: sandboxOperation({
+        id: 'provokeSandboxJob',
+        summary: 'Take a member job through a transition',
+        description: `Makes a member job go from one status to another, with a member that is made for it: actions, or a file of all members as they are without that one. Jobs that are queued or wait for a review are rejected first; while one is being applied, the answer is a \`Conflict\`. ${Object.entries(
+          jobTransitions,
+        )
+          .map(([name, what]) => `\`${name}\`: ${what}`)
+          .join(' ')}`,
+        body: JobTransition,
+        success: { status: 201, description: 'The job, and the status that it has now.', schema: JobProvoked },
+        problems: ['UnprocessableEntity'],
+      }),
+    },
+    async (request, reply) => {
+      const { partner, body, now: at } = request
+      const partnerId = partner.id
+      const transition = `${body.from} > ${body.to}`
+      if (!isJobTransition(transition)) {
+        const known = Object.keys(jobTransitions).join(', ')
+        throw problem('BodyValidation', `No member job goes from ${body.from} to ${body.to}; use one of ${known}`, {
+          path: 'to',
+        })
+      }
+      let jobId = ''
+      return await withStartedWork(db, request, reply, {
+        async start() {
+          return async () => {
+            jobId = await withCopying((copyingDb, copyInto) =>
+              copyingDb.transaction().execute(async tx => {
+                const tier = await tierOf(tx, partnerId)
+                const upload = { openFile: openNameless, copyInto }
+                return await provokeJobTransition(tx, { partner, tier, transition, upload, now: at })
+              }),
+            )
+            const isDone = async () => {
+              const { status } = await memberImports.find(db, { partnerId, jobId })
+              return body.to === 'NotReady' || (status !== 'NotReady' && status !== 'Processing')
+            }
+            await runAtOnce(context, { partnerId, names: ['apply-member-jobs'], isDone })
+          }
+        },
+        async answer(tx) {
+          const { id, status, plan } = await memberImports.find(tx, { partnerId, jobId })
+          const details = { transition, plan }
+          return {
+            status: 201,
+            body: { jobId: id, status },
+            headers: { location: `/v1/members/jobs/${id}` },
+            resourceId: id,
+            audit: { action: 'member_job.create', details },
+          }
+        },
+      })
+    },
+  )
+
+  app.post(
     '/v1/sandbox/float',
     {
       config: { scope: 'pay:write' },
@@ -424,7 +488,9 @@ export function sandboxRoutes(app: App, { db, log, now }: ApiContext, tasks: Par
           const made = await make(tx, row.needs, { partner, tier, now, clockOffsetMs })
           values.push({ reaches: reachesOnWire(row.reaches), request: row.request(made, tier), note: row.note })
         }
-        return { status: 200, body: { accounts: testAccounts, values } }
+        // What it has made, as one change: each member, intent and withdrawal belongs to one of the requests.
+        const audit = { action: 'partner.test_values', details: { requests: values.length } } as const
+        return { status: 200, body: { accounts: testAccounts, values }, resourceId: partner.id, audit }
       }),
   )
 

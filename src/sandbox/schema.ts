@@ -200,6 +200,19 @@ export const TestValues = Type.Object(
   { title: 'SandboxTestValues', ...strict },
 )
 
+const jobStates = ['new', 'NotReady', 'AwaitingReview', 'Processing', 'Completed', 'Rejected'] as const
+export const JobTransition = Type.Object(
+  {
+    from: Type.Enum(jobStates.slice(0, 4), { type: 'string', description: '`new`: there was none before.' }),
+    to: Type.Enum(jobStates.slice(1), { type: 'string' }),
+  },
+  { ...strict, examples: [{ from: 'NotReady', to: 'AwaitingReview' }] },
+)
+export const JobProvoked = Type.Object(
+  { jobId: Id('memberJob'), status: Type.Enum(jobStates.slice(1), { type: 'string' }) },
+  { title: 'SandboxMemberJob', ...strict },
+)
+
 const ScenarioName = Type.Enum(Object.keys(scenarios) as Scenario[], { type: 'string' })
 export const Seed = Type.Object({ scenario: ScenarioName }, strict)
 export const Seeded = Type.Object(

@@ -16,6 +16,7 @@ export function clockTasks(tasks: Partial<Tasks>) {
         log.info({ partnerId, moveId, isComplete }, 'sandbox clock moved')
         if (!mayGoOn()) return
       }
+      await db.transaction().execute(moves.watchLeases)
     },
   } satisfies Partial<Tasks>
 }

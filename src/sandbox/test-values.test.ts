@@ -15,26 +15,17 @@ const entities: Record<string, string> = {
   withdrawal_intents: 'withdrawal_intent',
   withdrawals: 'withdrawal',
 }
-/** Files and queues of jobs take several requests: docs/reference/test-values.md says how. */
-const byJobs = [
-  'new > AwaitingReview',
-  'new > NotReady',
-  'AwaitingReview > Processing',
-  'AwaitingReview > Rejected',
-  'NotReady > Processing',
-  'NotReady > AwaitingReview',
-  'NotReady > Rejected',
-  'Processing > Rejected',
-].map(edge => `member_job ${edge}`)
-
 /** The events that tell of a transition, in the order of an entity's states. */
 const statesByEvent: Record<string, string> = {
   'member.invited': 'invited',
   'member.activated': 'active',
   'member.removed': 'inactive',
   'member.reinstated': 'invited',
+  'job.queued': 'NotReady',
+  'job.awaiting_review': 'AwaitingReview',
   'job.processing': 'Processing',
   'job.completed': 'Completed',
+  'job.rejected': 'Rejected',
   'pay_cycle.opened': 'Open',
   'pay_cycle.closed': 'Closed',
   'pay_run.scheduled': 'Scheduled',
@@ -59,9 +50,17 @@ test('there is a request for every error and for every transition of a state', a
   const named = new Set((body.values as Value[]).map(nameOf))
   const codes = Object.values(problems).map(({ code, status }) => `${status} ${code}`)
   const edges = await harness.db.selectFrom('stateEdges').selectAll().execute()
-  const transitions = edges.map(({ entity, fromState, toState }) => `${entities[entity]} ${fromState} > ${toState}`)
+  const transitions = edges
+    // Batches belong to the operator: no request of a partner reaches them.
+    .filter(({ entity }) => entity !== 'payout_batches')
+    .map(({ entity, fromState, toState }) => `${entities[entity]} ${fromState} > ${toState}`)
   const missing = [...codes, ...transitions].filter(each => !named.has(each))
-  expect(missing.toSorted()).toEqual(byJobs.toSorted())
+  expect(missing).toEqual([])
+  const { rows } = await sql<{ details: object }>`
+    select details from audit_log where partner_id = ${harness.partner.id} and action = 'partner.test_values'`.execute(
+    harness.ownerDb,
+  )
+  expect(rows).toEqual([{ details: { requests: body.values.length } }])
   expect(body.accounts).toContainEqual({
     sortCode: '000002',
     accountNumber: '12345678',
@@ -70,7 +69,8 @@ test('there is a request for every error and for every transition of a state', a
   })
 })
 
-test('every request, sent as it stands, reaches what it says', async () => {
+// Seventy requests, some of which move the clock by weeks: 15 seconds on an idle machine.
+test('every request, sent as it stands, reaches what it says', { timeout: 90_000 }, async () => {
   const { key, partner } = await harness.addPartner('Test values', { graceMinutes: 0 })
   const outcomes: Record<string, string> = {}
   const expected: Record<string, string> = {}
@@ -93,7 +93,6 @@ test('every request, sent as it stands, reaches what it says', async () => {
     } else {
       const { entity, from, to } = value.reaches.transition
       expected[name] = `${entity} ${from} > ${to}`
-      if (entity === 'member_job') await harness.call('POST', '/v1/sandbox/clock', { key, body: { by: 'PT1S' } })
       const seen = await transitionsSince(partner.id, before)
       outcomes[name] = seen.has(`${entity} ${from} > ${to}`) ? `${entity} ${from} > ${to}` : [...seen].join()
       if (path === '/v1/sandbox/clock') values = await fetchValues()

@@ -1,5 +1,6 @@
 import type { ProblemName } from '../errors.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
+import { type JobTransition, jobTransitions } from './job-transitions.ts'
 
 /** The header that makes a sandbox refuse a request with a problem that nothing in a single request can cause. */
 export const provokeHeader = 'x-sandbox-provoke'
@@ -101,6 +102,15 @@ const byHeader = provocable.map(name =>
     headers: { [provokeHeader]: name },
   })),
 )
+
+const jobs = (Object.entries(jobTransitions) as [JobTransition, string][]).map(([name, note]) => {
+  const [from = '', to = ''] = name.split(' > ')
+  return transition('member_job', [from, to], 'nothing', note, () => ({
+    method: 'POST',
+    path: '/v1/sandbox/members/jobs',
+    body: { from, to },
+  }))
+})
 
 /** One row for each problem and for each transition. Those that move the clock are last. */
 export const rows: readonly Row[] = [
@@ -238,22 +248,7 @@ export const rows: readonly Row[] = [
       body: newMember(tier.name, email),
     }),
   ),
-  transition('member_job', ['new', 'Processing'], 'member', 'If no other job is unfinished.', ({ id }) => ({
-    method: 'POST',
-    path: '/v1/members/jobs',
-    body: { actions: [{ type: 'Update', memberId: id, firstName: 'Samuel' }] },
-  })),
-  transition(
-    'member_job',
-    ['Processing', 'Completed'],
-    'member',
-    'The worker applies it within a second.',
-    ({ id }) => ({
-      method: 'POST',
-      path: '/v1/members/jobs',
-      body: { actions: [{ type: 'Update', memberId: id, lastName: 'Okafor-Jones' }] },
-    }),
-  ),
+  ...jobs,
   transition(
     'pay_run',
     ['new', 'Scheduled'],

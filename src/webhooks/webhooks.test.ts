@@ -280,6 +280,31 @@ describe('a replay', () => {
     expect(receivedIds()).toEqual([third, first, second, second, third])
   })
 
+  test('of more than 10,000 events is continued after the last one, and reaches every event once', {
+    timeout: 120_000,
+  }, async () => {
+    const { id } = await createEndpoint({ types: ['job.*'], enabled: false })
+    const since = harness.clock.now().toISOString()
+    const count = 10_500
+    await emit(count)
+    await delivery.deliverDue()
+    for (const start of [{ failedSince: since }, { since }]) {
+      const counts: number[] = []
+      let page = { lastEventId: null as string | null, hasMore: true }
+      while (page.hasMore) {
+        const after = page.lastEventId === null ? {} : { after: page.lastEventId }
+        const replayed = await succeed('POST', `/v1/webhooks/${id}/replay`, { ...start, ...after })
+        counts.push(replayed.count)
+        page = replayed
+      }
+      expect(counts).toEqual([10_000, 500])
+    }
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::integer as count from webhook_deliveries
+       where endpoint_id = ${id} and replay_at is not null and state = 'pending'`.execute(harness.db)
+    expect(rows[0]?.count).toBe(count)
+  })
+
   test('of what failed sends failed and skipped events once each, and nothing that was delivered', async () => {
     const since = harness.clock.now().toISOString()
     const { id } = await createEndpoint()
@@ -600,6 +625,23 @@ test('retries and replays follow the clock of the partner, on a sandbox where it
   await succeed('POST', `/v1/webhooks/${id}/replay`, { eventId: event })
   await delivery.deliverDue()
   expect(receivedIds()).toEqual([event, event, event])
+})
+
+test('a reset, which sets the clock back, ends the pause of an endpoint and forgets its failures', async () => {
+  const { id } = await createEndpoint()
+  await succeed('POST', '/v1/sandbox/clock', { by: 'P300D' })
+  await delivery.deliverDue()
+  receiver.answerWith(503, { 'retry-after': '86400' })
+  await harness.addMember({ key: mine.key })
+  await delivery.deliverDue()
+  expect(await succeed('GET', `/v1/webhooks/${id}`)).toMatchObject({ status: 'failing' })
+  await succeed('POST', '/v1/sandbox/reset')
+  expect(await succeed('GET', `/v1/webhooks/${id}`)).toMatchObject({ status: 'active', failingSince: null })
+  receiver.answerWith(200)
+  receiver.received.length = 0
+  const memberId = await harness.addMember({ key: mine.key })
+  await delivery.deliverDue()
+  expect(receiver.bodies().map(({ type, data }) => [type, data.memberId])).toContainEqual(['member.invited', memberId])
 })
 
 test('a live installation delivers without reading the clocks of sandboxes', async () => {

@@ -168,6 +168,19 @@ export async function remove(
   return endpoint
 }
 
+/**
+ * Forgets the failures of a partner's endpoints, which stay enabled or disabled. For a reset, which deletes their deliveries
+ * and sets the clock back: a pause that was asked for by the old time could last for a year.
+ */
+export async function startAnew(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
+  await tx
+    .updateTable('webhookEndpoints')
+    .set({ ...healthy, dueAt: null })
+    .where('partnerId', '=', partnerId)
+    .where('deletedAt', 'is', null)
+    .execute()
+}
+
 /** Locks an endpoint. @throws Problem `NotFound` */
 export async function lock(
   tx: Tx,

@@ -11,6 +11,8 @@ import { floatTasks } from '../../src/float/tasks.ts'
 import { type IdKind, newId } from '../../src/ids.ts'
 import { floatsToFold, foldFloatChanges } from '../../src/ledger/ledger.ts'
 import * as members from '../../src/members/members.ts'
+import { createKey, scopes } from '../../src/partners/api-keys.ts'
+import { createClock } from '../../src/partners/clocks.ts'
 import { createPartner, type Partner, pausePartner, resumePartner } from '../../src/partners/partners.ts'
 import * as deductions from '../../src/pay-cycles/deductions.ts'
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
@@ -51,7 +53,7 @@ const kinds = { m: 'member', i: 'withdrawalIntent', w: 'withdrawal', r: 'payRun'
 
 const log = pino({ level: 'silent' })
 
-type Base = { partner: Partner; memberIds: string[] }
+type Base = { partner: Partner; memberIds: string[]; key: string }
 
 /**
  * The program on a real database, driven in terms of the model. Each step runs the operations and tasks that serve
@@ -59,6 +61,7 @@ type Base = { partner: Partner; memberIds: string[] }
  */
 export class Program {
   now = new Date(0)
+  readonly #harness: Harness
   readonly #db: Db
   readonly #pool: pg.Pool
   readonly #cleaner: ReturnType<typeof connect>
@@ -75,7 +78,7 @@ export class Program {
 
   /** Empties the harness's database and adds one partner with members per entry of `all`. */
   static async start(
-    { host, user, superuser, database }: Harness,
+    harness: Harness,
     {
       all,
       terms,
@@ -83,6 +86,7 @@ export class Program {
       now,
     }: { all: Record<string, Settings>; terms: Record<TierName, Terms>; tiers: TierName[]; now: Date },
   ): Promise<Program> {
+    const { host, user, superuser, database } = harness
     // A single connection, so that its session settings apply to every statement.
     const { db, pool } = connect({ host, user, database }, { log, connectionsMax: 1 })
     pool.on('connect', planOnce)
@@ -102,19 +106,23 @@ export class Program {
     for (const [name, settings] of Object.entries(all)) {
       bases.set(name, await db.transaction().execute(tx => addPartner(tx, { name, settings, terms, tiers, now })))
     }
-    const kept = ['partners', 'tiers', 'tier_versions', 'members', 'pay_cycles', 'events']
+    const kept = ['partners', 'api_keys', 'sandbox_clocks', 'tiers', 'tier_versions', 'members', 'pay_cycles', 'events']
     await cleaner.pool.query(
       `create schema base; ${kept.map(name => `create table base.${name} as table ${name};`).join(' ')}`,
     )
     const restoration = kept.map(name => `insert into ${name} table base.${name};`).join('\n')
     const vacuuming = `vacuum ${rows.map(({ name }) => name).join(', ')}`
-    return new Program({ db, pool, cleaner }, { resetting: asReplica(`${deletion}\n${restoration}`), vacuuming, bases })
+    return new Program(
+      { harness, db, pool, cleaner },
+      { resetting: asReplica(`${deletion}\n${restoration}`), vacuuming, bases },
+    )
   }
 
   private constructor(
-    { db, pool, cleaner }: { db: Db; pool: pg.Pool; cleaner: ReturnType<typeof connect> },
+    { harness, db, pool, cleaner }: { harness: Harness; db: Db; pool: pg.Pool; cleaner: ReturnType<typeof connect> },
     { resetting, vacuuming, bases }: { resetting: string; vacuuming: string; bases: Map<string, Base> },
   ) {
+    this.#harness = harness
     this.#db = db
     this.#pool = pool
     this.#cleaner = cleaner
@@ -152,6 +160,17 @@ export class Program {
   /** Vacuums the tables after many runs. */
   async tidy(): Promise<void> {
     await this.#cleaner.pool.query(this.#vacuuming)
+  }
+
+  /**
+   * Moves the partner's clock by the public API, which does all work that falls due on the way. The real clock stands still
+   * meanwhile.
+   */
+  async moveClock(to: Date): Promise<void> {
+    const call = { key: this.#base.key, body: { to: to.toISOString() } }
+    const { status, body, text } = await this.#harness.call('POST', '/v1/sandbox/clock', call)
+    assert.deepEqual([status, body.now], [200, to.toISOString()], text)
+    this.now = to
   }
 
   /** @returns 'ok' and the content of the answer, or the refusal, in terms of the model */
@@ -494,6 +513,8 @@ async function addPartner(
     settings: {
       ...{ graceMinutes, intentMinutes, holdSeconds, autoActivate, shortfallPolicy, timeZone: timeZone.name },
       ...{ cycleSchedule: cycleDays === 7 ? 'weekly' : 'two_weekly', cycleAnchor: '2024-01-01' },
+      // The rate limiter goes by the real clock, which moves by milliseconds.
+      ...{ requestsPerSecond: 1_000_000, requestsBurst: 1_000_000 },
     },
     now,
   })
@@ -514,7 +535,10 @@ async function addPartner(
     )
     .execute()
   await tx.updateTable('members').set({ status: 'active' }).where('partnerId', '=', partner.id).execute()
-  return { partner, memberIds }
+  const { secret } = await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
+  // A clock that shows real time: the first move of a new one waits for other processes.
+  await createClock(tx, partner.id)
+  return { partner, memberIds, key: secret }
 }
 
 type ObservedRow = { kind: string; id: string; more: string[]; words: (string | null)[] }
@@ -565,6 +589,9 @@ const everything = `
              where t.partner_id = $1) sides
      where account not in ('member_available', 'member_owed')
      group by account, pay_cycle_id, member_id, currency having sum(amount) <> 0
+    union all
+    select 'payment', reference, '{}', array[amount::text, currency]
+      from simulated_bank_payments where partner_id = $1
     union all
     select 'event', type, array[resource_id], array[count(*)::text]
       from events where partner_id = $1 group by type, resource_id`

@@ -1,0 +1,155 @@
+import { randomBytes } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
+import type { CopyInto } from '../database/copy.ts'
+import { sql, type Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import * as memberImports from '../member-imports/member-imports.ts'
+import * as members from '../members/members.ts'
+import type { Partner } from '../partners/partners.ts'
+import { csvLines } from '../tabular/tabular.ts'
+import type { Tier } from '../tiers/rules.ts'
+
+/** The transitions of a member job that a partner can ask for, and what happens. */
+export const jobTransitions = {
+  'new > AwaitingReview': 'A file that offboards more members than the caller agreed to waits for a review.',
+  'new > Processing': 'Actions are taken on.',
+  'new > NotReady': 'Actions are queued behind a file that waits for a review.',
+  'AwaitingReview > Processing': 'A file is approved.',
+  'AwaitingReview > Rejected': 'A file is rejected.',
+  'NotReady > Processing': 'The job ahead of queued actions ends.',
+  'NotReady > AwaitingReview': 'The job ahead of a queued file ends.',
+  'NotReady > Rejected': 'Queued actions are rejected.',
+  'Processing > Completed': 'Actions are applied.',
+  'Processing > Rejected': 'Actions have become invalid before they are applied.',
+} as const
+export type JobTransition = keyof typeof jobTransitions
+
+export function isJobTransition(name: string): name is JobTransition {
+  return name in jobTransitions
+}
+
+/** What an upload of a file has: where its body is kept, and how its rows are copied in the transaction. */
+type Upload = { openFile: () => Promise<FileHandle>; copyInto: CopyInto }
+
+const pageSize = 1_000
+
+/**
+ * Makes jobs by the operations that partners use, so that the worker, or what is done here, takes one through the transition.
+ * They change only a member that is made for the purpose. Jobs that wait for a review or are queued are rejected first.
+ * @returns the job that goes through the transition
+ * @throws Problem `Conflict` while a job is being applied
+ */
+export async function provokeJobTransition(
+  tx: Tx,
+  {
+    partner,
+    tier,
+    transition,
+    upload,
+    now,
+  }: { partner: Partner; tier: Tier; transition: JobTransition; upload: Upload; now: Date },
+): Promise<string> {
+  const partnerId = partner.id
+  await rejectWaiting(tx, { partnerId, now })
+  const email = () => `test-value-${randomBytes(6).toString('hex')}@example.com`
+  const invite = async (address: string) => {
+    const body = { email: address, firstName: 'Sam', lastName: 'Okafor', tier: tier.name }
+    return (await members.invite(tx, { partner: { ...partner, autoActivate: true }, body, now })).id
+  }
+  const memberId = await invite(email())
+  const actions = async () => {
+    const change = { type: 'Update' as const, memberId, firstName: 'Samuel' }
+    return (await memberImports.createFromActions(tx, { partner, actions: [change], now })).jobId
+  }
+  const file = () => fileWithout(tx, { partner, memberId, upload, now })
+  const reject = (jobId: string) => memberImports.reject(tx, { partnerId, jobId, now })
+
+  switch (transition) {
+    case 'new > AwaitingReview':
+      return await file()
+    case 'new > Processing':
+    case 'Processing > Completed':
+      return await actions()
+    case 'new > NotReady': {
+      await file()
+      return await actions()
+    }
+    case 'AwaitingReview > Processing': {
+      const jobId = await file()
+      await memberImports.approve(tx, { partnerId, jobId, now })
+      return jobId
+    }
+    case 'AwaitingReview > Rejected': {
+      const jobId = await file()
+      await reject(jobId)
+      return jobId
+    }
+    case 'NotReady > Processing': {
+      const ahead = await file()
+      const jobId = await actions()
+      await reject(ahead)
+      return jobId
+    }
+    case 'NotReady > AwaitingReview': {
+      await actions()
+      return await file()
+    }
+    case 'NotReady > Rejected': {
+      const ahead = await file()
+      const jobId = await actions()
+      await reject(jobId)
+      await reject(ahead)
+      return jobId
+    }
+    case 'Processing > Rejected': {
+      const taken = email()
+      const add = { type: 'Add' as const, email: taken, firstName: 'Sam', lastName: 'Okafor', tier: tier.name }
+      const { jobId } = await memberImports.createFromActions(tx, { partner, actions: [add], now })
+      await invite(taken)
+      return jobId
+    }
+    default:
+      return transition satisfies never
+  }
+}
+
+// Newest first: a queued job is rejected before the one ahead of it, which it would otherwise follow.
+async function rejectWaiting(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
+  const { rows } = await sql<{ id: string; status: memberImports.MemberJob['status'] }>`
+    select id, status from member_jobs where partner_id = ${partnerId} and ended_at is null order by id desc`.execute(
+    tx,
+  )
+  if (rows.some(({ status }) => status === 'Processing')) {
+    throw problem('Conflict', 'A member job is being applied; try again when it has ended', {}, { 'retry-after': '1' })
+  }
+  for (const { id } of rows) await memberImports.reject(tx, { partnerId, jobId: id, now })
+}
+
+/** Uploads the list of all members as they are, without one, whose offboarding has to be approved. */
+async function fileWithout(
+  tx: Tx,
+  {
+    partner,
+    memberId,
+    upload: { openFile, copyInto },
+    now,
+  }: { partner: Partner; memberId: string; upload: Upload; now: Date },
+): Promise<string> {
+  const lines = [['email', 'first_name', 'last_name', 'phone', 'tier']]
+  for (let skip = 0; ; skip += pageSize) {
+    const page = await members.list(tx, { partnerId: partner.id, filter: {}, page: { skip, take: pageSize } })
+    for (const { id, status, email, firstName, lastName, phone, tier } of page) {
+      if (id !== memberId && status !== 'inactive') lines.push([email, firstName, lastName, phone ?? '', tier])
+    }
+    if (page.length < pageSize) break
+  }
+  const handle = await openFile()
+  try {
+    await handle.writeFile(csvLines(lines))
+    const file = { fd: handle.fd, kind: 'csv' as const, removesAccounts: false, offboardMax: 0 }
+    const signal = new AbortController().signal
+    return (await memberImports.createFromFile(tx, { partner, file, copyInto, signal, now })).jobId
+  } finally {
+    await handle.close()
+  }
+}

@@ -34,7 +34,7 @@ beforeEach(() => {
 function useRail(changes: Partial<FileRailSettings>): void {
   named += 1
   bank = new FileBank()
-  settings = euroRail({ name: `euro-${named}`, delivery: bank, ...changes })
+  settings = euroRail({ name: `euro-${named}`, delivery: async () => bank, ...changes })
   rails = [fileRail({ db: harness.db, now: harness.clock.now, settings })]
 }
 

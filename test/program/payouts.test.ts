@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
@@ -163,7 +163,7 @@ test('every fault of OPENWAGE_RAILS is named in one message, and nothing starts'
     OPENWAGE_RAILS: railsFile('wrong.json', { rails: [broken, sepa] }),
   })
   for (const fault of [
-    ...['timeZone must be an IANA name', 'the IBAN of the debtor default is wrong'],
+    ...['timeZone must be an IANA name', 'the account of the debtor default is wrong'],
     ...['two rails have the name sepa', 'two rails have the currency EUR'],
   ]) {
     expect(wrong.stdout + wrong.stderr).toContain(fault)
@@ -176,4 +176,50 @@ test('every fault of OPENWAGE_RAILS is named in one message, and nothing starts'
   })
   const missing = await openwage(['payouts', 'import', 'sepa', 'x'], { ...settings, OPENWAGE_RAILS: '/none' })
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be read as JSON') })
+})
+
+test('a rail with a folder pays pounds: the file is put there, payees count as paid on the entry day, and a return still counts', async () => {
+  const { db, clock } = harness
+  const bacs = {
+    ...{ name: 'bacs', type: 'standard18-file', currency: 'GBP', scheme: 'bacs', serviceUserNumber: '123456' },
+    debtors: { default: { name: 'Acme Ltd', sortCode: '089999', accountNumber: '66374958' } },
+    ...{ cutOff: '16:00', timeZone: 'Europe/London', folder: path.join(folder, 'bacs') },
+    approval: { automatic: { paymentMax: 100_000, batchMax: 100_000, dayMax: 100_000 } },
+    returns: { format: 'csv', columns: { reference: 'ref', amount: 'amount', reasonCode: 'code' } },
+  }
+  const OPENWAGE_RAILS = railsFile('bacs.json', { rails: [bacs] })
+  const [configured] = await readConfiguredRails({ OPENWAGE_RAILS })
+  if (configured === undefined) throw new Error('The rail is missing')
+  // Midday on a Tuesday.
+  clock.set(new Date('2026-03-17T12:00:00Z'))
+  const memberId = await harness.addMember({ available: 20_000 })
+  const body = { memberId, amount: { amount: 5_050, currency: 'GBP' } }
+  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
+  const id = locatedId(await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } }))
+  clock.advance({ minutes: 1 })
+  const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
+  const run = async (...names: (keyof typeof tasks)[]) => {
+    for (const each of names) await tasks[each]({ db, log: pino({ level: 'silent' }), now: clock.now })
+  }
+  await run('submit-withdrawals')
+  clock.set(new Date('2026-03-17T16:00:00Z'))
+  await run('send-payout-batches')
+  const [name = ''] = readdirSync(path.join(bacs.folder, 'outbox')).filter(each => each.endsWith('.txt'))
+  const { paymentReference, expectedAt } = await get(id)
+  expect(readFileSync(path.join(bacs.folder, 'outbox', name), 'latin1')).toContain(paymentReference)
+  expect(expectedAt).toBe('2026-03-19T23:59:59.999Z')
+
+  clock.set(new Date('2026-03-18T12:00:00Z'))
+  await run('send-payout-batches', 'read-rail-reports')
+  expect((await get(id)).status).toBe('submitted')
+  clock.set(new Date('2026-03-19T12:00:00Z'))
+  await run('send-payout-batches', 'read-rail-reports')
+  expect((await get(id)).status).toBe('paid')
+  const returned = path.join(bacs.folder, 'inbox', 'arucs.csv')
+  writeFileSync(returned, `ref,amount,code\r\n${paymentReference},50.00,B\r\n`)
+  // A file counts as complete once it has not changed for a while, by the clock of the file system.
+  clock.set(new Date(Date.now() + 3_600_000))
+  await run('read-bank-files', 'read-rail-reports')
+  expect(await get(id)).toMatchObject({ status: 'returned' })
+  expect((await get(id)).timeline.at(-1).reason).toBe('B The account is closed')
 })

@@ -169,8 +169,8 @@ export async function remove(
 }
 
 /**
- * Forgets the failures of a partner's endpoints, which stay enabled or disabled. For a reset, which deletes their deliveries
- * and sets the clock back: a pause that was asked for by the old time could last for a year.
+ * Forgets the failures of a partner's endpoints; they stay enabled or disabled. A reset deletes their deliveries and sets the
+ * clock back, so a pause by the old clock could last for a year.
  */
 export async function startAnew(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
   await tx

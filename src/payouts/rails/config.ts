@@ -42,7 +42,7 @@ const SftpServer = Type.Object(
 const commonFields = {
   /** What payouts are recorded under; never reuse it for another bank. */
   name: Type.String({ pattern: '^[a-z][a-z0-9-]{0,29}$' }),
-  /** In the bank's time zone: when the file must be with the bank. */
+  /** In the bank's time zone: when the day's batch is closed. Earlier than the bank's own cut-off. */
   cutOff: Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' }),
   timeZone: Type.String({ minLength: 1, maxLength: 60 }),
   /** Days on which the bank is closed besides those of the calendar. */

@@ -51,7 +51,8 @@ const slices = [
 ]
 /** They register the routes and tasks of all slices. */
 const programs = ['src/app.ts', 'src/worker.ts', 'src/registered-tasks.ts']
-const isHttp = (file: string) => file.startsWith('src/http/') || /^src\/.+\/routes\.ts$/.test(file)
+const isHttp = (file: string) =>
+  file.startsWith('src/http/') || /^src\/.+\/(([a-z-]+-)?routes|operation)\.ts$/.test(file)
 const isTasks = (file: string) => /^src\/.+\/tasks\.ts$/.test(file)
 
 /** The layer of a module. Imports go to the same layer or a lower one. */

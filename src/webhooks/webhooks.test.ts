@@ -303,6 +303,9 @@ describe('a replay', () => {
       select count(*)::integer as count from webhook_deliveries
        where endpoint_id = ${id} and replay_at is not null and state = 'pending'`.execute(harness.db)
     expect(rows[0]?.count).toBe(count)
+    // Tests that follow delete deliveries in small steps.
+    await succeed('DELETE', `/v1/webhooks/${id}`)
+    while ((await forget(harness.db, { now: harness.clock.now(), countMax: 5_000 })) > 0);
   })
 
   test('of what failed sends failed and skipped events once each, and nothing that was delivered', async () => {

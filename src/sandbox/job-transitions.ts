@@ -50,6 +50,7 @@ export async function provokeJobTransition(
   }: { partner: Partner; tier: Tier; transition: JobTransition; upload: Upload; now: Date },
 ): Promise<string> {
   const partnerId = partner.id
+  await takeTurns(tx, partnerId)
   await rejectWaiting(tx, { partnerId, now })
   const email = () => `test-value-${randomBytes(6).toString('hex')}@example.com`
   const invite = async (address: string) => {
@@ -111,6 +112,12 @@ export async function provokeJobTransition(
     default:
       return transition satisfies never
   }
+}
+
+// Otherwise two transitions that are asked for at once would queue their jobs behind each other’s.
+async function takeTurns(tx: Tx, partnerId: string): Promise<void> {
+  await sql`
+    select pg_advisory_xact_lock(hashtextextended('provoked member jobs of ' || ${partnerId}::text, 0))`.execute(tx)
 }
 
 // Newest first: a queued job is rejected before the one ahead of it, which it would otherwise follow.

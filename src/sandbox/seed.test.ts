@@ -214,6 +214,26 @@ describe('a reset', () => {
     expect((await harness.call('GET', '/v1/members', { key })).body.members).toEqual([])
   })
 
+  test('answers an intent that it overtakes with a Conflict, which a retry resolves', async () => {
+    const { partner, key } = await harness.addPartner('Reset beside an intent')
+    const memberId = await harness.addMember({ available: 50_000, key })
+    const ask = () =>
+      harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: { memberId, amount: gbp(2_000) } })
+    let asking: ReturnType<typeof ask> | undefined
+    await harness.db.transaction().execute(async tx => {
+      await sql`select reset_sandbox_partner(${partner.id})`.execute(tx)
+      asking = ask()
+      await whenWaiting()
+    })
+    const overtaken = await asking
+    expect(overtaken, overtaken?.text).toMatchObject({
+      status: 409,
+      headers: { 'x-should-retry': 'true', 'retry-after': '1' },
+      body: { issues: [{ code: 'Conflict' }] },
+    })
+    expect((await ask()).body.issues[0].code).toBe('MemberNotFound')
+  })
+
   test('is refused by the database of a live installation, and deletes nothing outside of the function', async () => {
     const livePlace = await startHarness({ mode: 'live' })
     try {

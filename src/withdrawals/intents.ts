@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type AccountColumns, fromColumns, toColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { brokenConstraint } from '../database/errors.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
@@ -59,8 +60,22 @@ export async function createAll(
     if (command === undefined || outcome instanceof Problem || outcome instanceof idempotency.Replay) return []
     return [{ partnerId: command.partner.id, intent: outcome }]
   })
-  if (created.length > 0) await insertAll(db, { created, answers: idempotency.answersOf(commands, outcomes) })
+  if (created.length === 0) return outcomes
+  try {
+    await insertAll(db, { created, answers: idempotency.answersOf(commands, outcomes) })
+  } catch (error) {
+    throw hasLostItsMember(error) ? overtakenByReset() : error
+  }
   return outcomes
+}
+
+// The member and the pay cycle are read before, without a lock. Only the reset of a sandbox deletes them.
+function hasLostItsMember(error: unknown): boolean {
+  return /^withdrawal_intents_\w+_fkey$/.test(brokenConstraint(error) ?? '')
+}
+
+function overtakenByReset(): Problem {
+  return problem('Conflict', 'The sandbox was reset during this request; try again', {}, { 'retry-after': '1' })
 }
 
 function quote(facts: Facts, { partner, memberId, amount, now }: NewIntent): Intent | Problem {

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { sql } from '../database/database.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+/** Until this many transactions wait for others. */
+async function whenWaiting(count: number): Promise<void> {
+  for (;;) {
+    const { rows } = await sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
+    if (rows.length >= count) return
+  }
+}
+
+test('a job goes through its transition although another was asked for at the same time', async () => {
+  const { partner, key } = await harness.addPartner('Jobs at once')
+  const provoke = (to: string) => harness.call('POST', '/v1/sandbox/members/jobs', { key, body: { from: 'new', to } })
+  const asked: ReturnType<typeof provoke>[] = []
+  await harness.db.transaction().execute(async tx => {
+    // What the insert of a job takes.
+    await sql`
+      select pg_advisory_xact_lock(hashtextextended('queue of member jobs of ' || ${partner.id}::text, 0))`.execute(tx)
+    asked.push(provoke('AwaitingReview'))
+    await whenWaiting(1)
+    asked.push(provoke('Processing'))
+    await whenWaiting(2)
+  })
+  const [file, actions] = await Promise.all(asked)
+  expect(file?.status, file?.text).toBe(201)
+  expect(actions, actions?.text).toMatchObject({ status: 201, body: { status: 'Completed' } })
+})

@@ -24,11 +24,22 @@ import { withdrawalRoutes } from './withdrawals/routes.ts'
  * Builds the API, ready to listen or to be called without a socket.
  * @param hasDocs whether it serves the documentation pages
  * @param rails the banks that a sandbox pays through at once; by default the simulated bank
+ * @param moveMsMax how long a request waits for a move of a sandbox clock
  * @param fence which targets webhook deliveries may be sent to; by default only public ones
  */
 export async function buildApp(
   context: ApiContext,
-  { hasDocs = true, fence, rails }: { hasDocs?: boolean; fence?: Fence; rails?: Rail[] | undefined } = {},
+  {
+    hasDocs = true,
+    fence,
+    rails,
+    moveMsMax,
+  }: {
+    hasDocs?: boolean
+    fence?: Fence
+    rails?: Rail[] | undefined
+    moveMsMax?: number | undefined
+  } = {},
 ): Promise<App> {
   const app = createServer(context)
   const openapi = await documentation(app, { webhooks: webhooksSection() })
@@ -44,7 +55,10 @@ export async function buildApp(
   eventRoutes(app, context)
   // Loaded on a sandbox only.
   if (context.mode === 'sandbox')
-    (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, await sandboxTasks(context, rails))
+    (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, {
+      tasks: await sandboxTasks(context, rails),
+      moveMsMax,
+    })
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
   healthRoutes(app, { db: context.db, isWorking: null })

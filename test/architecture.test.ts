@@ -51,7 +51,8 @@ const slices = [
 ]
 /** They register the routes and tasks of all slices. */
 const programs = ['src/app.ts', 'src/worker.ts', 'src/registered-tasks.ts']
-const isHttp = (file: string) => file.startsWith('src/http/') || /^src\/.+\/routes\.ts$/.test(file)
+const isHttp = (file: string) =>
+  file.startsWith('src/http/') || /^src\/.+\/(([a-z-]+-)?routes|operation)\.ts$/.test(file)
 const isTasks = (file: string) => /^src\/.+\/tasks\.ts$/.test(file)
 
 /** The layer of a module. Imports go to the same layer or a lower one. */
@@ -156,6 +157,7 @@ const sideDoors: Record<string, string[]> = {
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
   'payouts/rail': ['src/app.ts', 'src/main.ts', 'src/worker.ts'],
   'payouts/exceptions': ['cli'],
+  'payouts/rails/calendars/calendar': ['cli'],
   'payouts/rails/file/batches': ['cli'],
   'payouts/rails/file/decisions': ['cli'],
   'payouts/rails/file/file-rail': ['src/main.ts'],

@@ -162,6 +162,7 @@ export function euroRail(changes: Partial<FileRailSettings> = {}): FileRailSetti
     debtors: { default: { name: 'Acme', account: { accountHolder: 'Acme', iban: ownIban } } },
     isInstant: false,
     timeZone,
+    calendar: target,
     schedule: now =>
       cutOffOf({ now, cutOff: '15:00', timeZone, calendar: target, ...leadTimes['sepa-credit-transfer'] }),
     automatic: { paymentMax: 1_000_000n, batchMax: 100_000_000n, dayMax: 1_000_000_000n },

@@ -43,12 +43,12 @@ const recorded: Record<string, Action | { because: string }> = {
 /** The same for the operations of a sandbox. */
 const recordedOnSandbox: Record<string, Action | { because: string }> = {
   moveSandboxClock: { because: 'the move is kept with what it did' },
-  submitSandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
-  paySandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
-  failSandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
-  returnSandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
-  holdSandboxWithdrawal: { because: 'the bank is told, and what it does has its events' },
-  addSandboxBankFault: { because: 'the bank is told, and what it does has its events' },
+  submitSandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
+  paySandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
+  failSandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
+  returnSandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
+  holdSandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
+  addSandboxBankFault: { because: 'the bank is instructed, and what it does has its events' },
   fundSandboxMember: 'pay_run.create',
   activateSandboxMember: 'member.activate',
   provokeSandboxJob: 'member_job.create',

@@ -10,11 +10,11 @@ import type { Outcome, Payment, Rail, Report } from './rail.ts'
 /** How the simulated bank treats a payment: docs/reference/simulated-bank.md. */
 export type Behaviour = 'paid' | 'failed' | 'returned' | 'slow' | 'silent' | 'twice' | 'lost'
 
-/** What a partner can make the simulated bank do wrong with its next payments. */
+/** The faults that a partner can queue for its next payments. */
 export const faults = ['timeout', 'error', 'duplicate', 'late', 'contradiction', 'unknown_reference'] as const
 export type Fault = (typeof faults)[number]
 
-/** What a partner can make the simulated bank do with one payment; `hold`: accept it and report nothing. */
+/** The outcome that a partner can choose for one payment; `hold`: the bank accepts it and reports nothing. */
 export type InstructedOutcome = 'hold' | 'paid' | 'failed' | 'returned'
 export type Instruction = { outcome: InstructedOutcome; reason: string | null }
 
@@ -105,7 +105,7 @@ const bankName = 'simulated-bank'
 
 /**
  * The bank of the sandbox. It stands for an external system, so it keeps its own books, outside our transactions. Certain
- * accounts and amounts make it fail on purpose, and a partner can instruct it. It keeps each partner's time.
+ * accounts and amounts fail on purpose, and a partner can instruct it. It keeps each partner's time.
  * @param callMsMax time-out of a call
  * @param currencies the only ones that it pays; all if undefined
  */
@@ -219,7 +219,7 @@ export async function instruct(
   }
 }
 
-/** Makes the bank treat the partner's next payments with a fault, after those that were asked for earlier. */
+/** Queues a fault for the partner's next payments, after those that are queued already. */
 export async function addFault(
   tx: Tx,
   { partnerId, fault, count }: { partnerId: string; fault: Fault; count: number },
@@ -250,7 +250,7 @@ function byAccount(account: BankAccount): Behaviour | undefined {
 /** What the bank will report about a payment, and by which rule. */
 type Plan = { behaviour: keyof typeof scripts | 'instructed'; script: ScriptedReport[] }
 
-/** An instruction goes first, then a fault that was asked for, then the account, then the amount. */
+/** An instruction takes precedence, then a queued fault, then the account, then the amount. */
 async function planAll(db: Reader, payments: Payment[]): Promise<{ payment: Payment; plan: Plan }[]> {
   const references = payments.map(({ reference }) => reference)
   const { rows } = await sql<

@@ -20,17 +20,20 @@ export const reasons = {
 } as const
 export type ReasonCode = keyof typeof reasons
 
-/** What a partner can make the bank do with a withdrawal. */
+/** The instructions that a partner can give the bank about a withdrawal: the state that each leads to, and the bank's outcome. */
 const instructions = {
-  submit: { to: 'submitted', tells: 'hold' },
-  pay: { to: 'paid', tells: 'paid' },
-  fail: { to: 'failed', tells: 'failed' },
-  return: { to: 'returned', tells: 'returned' },
-  hold: { to: null, tells: 'hold' },
-} as const satisfies Record<string, { to: withdrawals.Withdrawal['status'] | null; tells: InstructedOutcome }>
+  submit: { to: 'submitted', outcome: 'hold' },
+  pay: { to: 'paid', outcome: 'paid' },
+  fail: { to: 'failed', outcome: 'failed' },
+  return: { to: 'returned', outcome: 'returned' },
+  hold: { to: null, outcome: 'hold' },
+} as const satisfies Record<string, { to: withdrawals.Withdrawal['status'] | null; outcome: InstructedOutcome }>
 export type InstructionName = keyof typeof instructions
 
-// The states from which a withdrawal can get where the instruction wants it.
+/** The tasks that carry an instruction out. */
+export const bankTasks = ['submit-withdrawals', 'ask-about-withdrawals', 'read-rail-reports'] as const
+
+// The states from which a withdrawal can reach the one that the instruction leads to.
 const startsFrom: Record<InstructionName, readonly withdrawals.Withdrawal['status'][]> = {
   submit: ['held'],
   pay: ['held', 'submitted'],
@@ -40,9 +43,9 @@ const startsFrom: Record<InstructionName, readonly withdrawals.Withdrawal['statu
 }
 
 /**
- * Instructs the simulated bank about a withdrawal, and makes its next step with the bank due. Idempotent: a withdrawal that is
- * in the wanted state is left alone.
- * @throws Problem `NotFound`; `Conflict` if the withdrawal can no longer get there
+ * Instructs the simulated bank about a withdrawal, and brings its submission or next poll forward to now. Idempotent: a
+ * withdrawal that is already in the state is left alone.
+ * @throws Problem `NotFound`; `Conflict` if the withdrawal can no longer reach the state
  */
 export async function instructBank(
   tx: Tx,
@@ -55,15 +58,15 @@ export async function instructBank(
   }: { partnerId: string; withdrawalId: string; name: InstructionName; reason: ReasonCode | undefined; now: Date },
 ): Promise<void> {
   const { status } = await withdrawals.find(tx, { partnerId, withdrawalId })
-  const { to, tells } = instructions[name]
+  const { to, outcome } = instructions[name]
   if (status === to) return
   if (!startsFrom[name].includes(status)) {
     const possible = startsFrom[name].join(' or ')
-    throw problem('Conflict', `The withdrawal is ${status}; only one that is ${possible} can be told to ${name}`)
+    throw problem('Conflict', `The withdrawal is ${status}; ${name} requires one that is ${possible}`)
   }
-  const why = tells === 'failed' || tells === 'returned' ? inWords(reason ?? defaultReasons[tells]) : null
-  await instruct(tx, { partnerId, withdrawalId, outcome: tells, reason: why, now })
-  if (name !== 'hold') await withdrawals.hasten(tx, { partnerId, withdrawalId, now })
+  const why = outcome === 'failed' || outcome === 'returned' ? inWords(reason ?? defaultReasons[outcome]) : null
+  await instruct(tx, { partnerId, withdrawalId, outcome, reason: why, now })
+  if (name !== 'hold') await withdrawals.bringForward(tx, { partnerId, withdrawalId, now })
 }
 
 const defaultReasons = { failed: 'AC04', returned: 'BE01' } as const
@@ -72,7 +75,7 @@ function inWords(code: ReasonCode): string {
   return `${code} ${reasons[code]}`
 }
 
-/** Whether a withdrawal has got to where the instruction wants it. */
+/** Whether a withdrawal is in the state that the instruction leads to. */
 export async function hasArrived(
   db: Db,
   { partnerId, withdrawalId, name }: { partnerId: string; withdrawalId: string; name: InstructionName },

@@ -165,7 +165,7 @@ export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | 
   })
 }
 
-/** Makes tiers, members and a whole pay cycle with pay and withdrawals, which has just closed at the end. */
+/** Creates tiers, members and a whole pay cycle with pay and withdrawals, which has just closed at the end. */
 export async function buildPreviousCycle(
   tx: Tx,
   { partner, startsAt, turnsAt }: { partner: Partner; startsAt: Date; turnsAt: Date },
@@ -180,7 +180,7 @@ export async function buildPreviousCycle(
   return team
 }
 
-/** Makes the tiers that the partner does not have yet, and funds the float. */
+/** Creates the tiers that the partner does not have yet, and funds the float. */
 export async function setUp(tx: Tx, { partner, now }: { partner: Partner; now: Date }): Promise<void> {
   const partnerId = partner.id
   const existing = await listCurrencies(tx, partnerId)

@@ -108,7 +108,7 @@ async function cycleClose(db: Reader, { partnerId, now }: { partnerId: string; n
   const { timeZone } = await payCycles.readTerms(db, partnerId)
   const closesAt = startOfDay(timeZone, addDays(cycle.endDate, 1))
   const isOver = closesAt <= now
-  // Cycles that were overdue are closed one after the other, so the day tells whether there was progress.
+  // Cycles that were overdue are closed one after the other, so the day shows whether there was progress.
   const workLeft = isOver ? daysBetween(cycle.endDate, dayIn(timeZone, now)) : 0
   return { kind: 'cycle_close', count: isOver ? 1 : 0, workLeft, next: isOver ? null : closesAt }
 }

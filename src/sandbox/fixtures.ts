@@ -25,12 +25,12 @@ export async function tierOf(tx: Tx, partnerId: string): Promise<Tier> {
   const all = await tiers.listWithTerms(tx, partnerId)
   const tier = all.find(({ currency }) => currency === 'GBP') ?? all[0]
   if (tier === undefined)
-    throw problem('UnprocessableEntity', 'The partner has no tier; the operator makes one with tier set')
+    throw problem('UnprocessableEntity', 'The partner has no tier; the operator creates one with tier set')
   return tier
 }
 
-/** Makes what one request needs, by the operations that partners use. */
-export async function make(
+/** Creates what one request needs, by the operations that partners use. */
+export async function createFixture(
   tx: Tx,
   fixture: Fixture,
   { partner, tier, now, clockOffsetMs }: { partner: Partner; tier: Tier; now: Date; clockOffsetMs: number },

@@ -34,8 +34,8 @@ type Upload = { openFile: () => Promise<FileHandle>; copyInto: CopyInto }
 const pageSize = 1_000
 
 /**
- * Makes jobs by the operations that partners use, so that the worker, or what is done here, takes one through the transition.
- * They change only a member that is made for the purpose. Jobs that wait for a review or are queued are rejected first.
+ * Creates jobs by the operations that partners use, so that the worker, or this function, takes one through the transition.
+ * They change only a member that is created for the purpose. Jobs that wait for a review or are queued are rejected first.
  * @returns the job that goes through the transition
  * @throws Problem `Conflict` while a job is being applied
  */

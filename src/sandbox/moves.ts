@@ -176,7 +176,7 @@ export async function findAbandoned(db: Reader): Promise<MoveKey[]> {
   return rows
 }
 
-/** Makes a worker look for moves at the end of the first lease, in case its process was killed. */
+/** Schedules the worker's look for abandoned moves at the end of the first lease, in case its process was killed. */
 export async function watchLeases(tx: Tx): Promise<void> {
   const { rows } = await sql<{ endsAt: Date | null }>`
     select min(leased_until) as ends_at from sandbox_clock_moves

@@ -106,7 +106,7 @@ async function settle(
 
 const stories: InstructionName[] = ['fail', 'return', 'return', 'submit']
 
-// The bank is told now, and the withdrawals are due at once.
+// The bank is instructed now, and the withdrawals are due at once.
 async function instructAll(tx: Tx, { partner, team, now }: { partner: Partner; team: Team; now: Date }): Promise<void> {
   const candidates = team.filter(
     ({ demo }) => demo.account !== null && demo.pay > 50_000n && demo.withdrawn === undefined,

@@ -68,7 +68,7 @@ const complete = (withdrawalIntentId: string): ProvokingRequest => ({
   body: { withdrawalIntentId },
 })
 
-const told = (withdrawalId: string, name: string): ProvokingRequest => ({
+const instructed = (withdrawalId: string, name: string): ProvokingRequest => ({
   method: 'POST',
   path: `/v1/sandbox/withdrawals/${withdrawalId}/${name}`,
 })
@@ -282,19 +282,21 @@ export const rows: readonly Row[] = [
   transition('withdrawal', ['new', 'held'], 'intent', 'Held for as long as the partner’s setting says.', ({ id }) =>
     complete(id),
   ),
-  transition('withdrawal', ['held', 'submitted'], 'withdrawal', 'The bank takes it, and stays silent.', ({ id }) =>
-    told(id, 'submit'),
+  transition('withdrawal', ['held', 'submitted'], 'withdrawal', 'The bank accepts it and reports nothing.', ({ id }) =>
+    instructed(id, 'submit'),
   ),
   transition('withdrawal', ['held', 'cancelled'], 'withdrawal', 'Cancelled by the partner.', ({ id }) => ({
     method: 'POST',
     path: `/v1/pay/withdrawals/${id}/cancel`,
   })),
-  transition('withdrawal', ['submitted', 'paid'], 'withdrawal', 'It is submitted first.', ({ id }) => told(id, 'pay')),
+  transition('withdrawal', ['submitted', 'paid'], 'withdrawal', 'It is submitted first.', ({ id }) =>
+    instructed(id, 'pay'),
+  ),
   transition('withdrawal', ['submitted', 'failed'], 'withdrawal', 'It is submitted first.', ({ id }) =>
-    told(id, 'fail'),
+    instructed(id, 'fail'),
   ),
   transition('withdrawal', ['paid', 'returned'], 'withdrawal', 'It is submitted and paid first.', ({ id }) =>
-    told(id, 'return'),
+    instructed(id, 'return'),
   ),
   transition('withdrawal_intent', ['pending', 'expired'], 'intent', 'Moves the clock.', () => moved('intent_expiry')),
   transition('pay_cycle', ['Open', 'Closed'], 'nothing', 'Moves the clock.', () => moved('cycle_close')),

@@ -73,6 +73,17 @@ export async function list(
   return { endpoints: endpoints.map(toEndpoint), total: await countEndpoints(db, partnerId) }
 }
 
+/** Lists the endpoints of all partners, for the operator: whether they work, but not what partners chose. */
+export async function listHealth(
+  db: Reader,
+): Promise<(Pick<Endpoint, 'id' | 'enabled' | 'disabledReason' | 'failingSince'> & { partnerId: string })[]> {
+  return await db
+    .selectFrom('webhookEndpoints')
+    .select(['partnerId', 'id', 'enabled', 'disabledReason', 'failingSince'])
+    .orderBy('id', 'desc')
+    .execute()
+}
+
 /** @throws Problem `NotFound` */
 export async function find(
   db: Reader,

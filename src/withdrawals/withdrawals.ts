@@ -135,7 +135,7 @@ function missing({ id }: { id: string }): never {
  * Brings the next step with the bank forward: ends the hold, or the wait for the next poll. A withdrawal that waits for nothing
  * is left alone.
  */
-export async function hasten(
+export async function bringForward(
   tx: Tx,
   { partnerId, withdrawalId, now }: { partnerId: string; withdrawalId: string; now: Date },
 ): Promise<void> {

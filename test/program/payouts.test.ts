@@ -55,6 +55,12 @@ async function json(args: string[]) {
   return JSON.parse(stdout)
 }
 
+/** What the doctor says of one check. */
+async function diagnosed(check: string): Promise<string | undefined> {
+  const { findings } = JSON.parse((await openwage(['doctor', '--json'], settings)).stdout)
+  return findings.find((each: { check: string }) => each.check === check)?.sentence
+}
+
 const refusal = async (args: string[]) => (await openwage(args, settings)).stderr
 
 async function withdraw(net: number): Promise<string> {
@@ -86,6 +92,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
 
   const status = await openwage(['status'], settings)
   expect(status.stdout).toContain('! 1 batch waits for approval; see openwage payouts list --status building')
+  expect(await diagnosed('batches')).toMatch(/ waits for approval, and its value date 2026-03-10 has passed$/)
   expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
   expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/waiting for approval; only an approved/)
@@ -93,11 +100,14 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(await json(['payouts', 'approve', id, '--as', 'Grace'])).toMatchObject({
     ...{ status: 'approved', approvalCount: 2, paymentCount: 2, controlTotal: { amount: 11_000, currency: 'EUR' } },
   })
+  expect(await diagnosed('batches')).toMatch(/ waits to be exported and carried to the bank/)
   await json(['payouts', 'hold', id])
+  expect(await diagnosed('batches')).toMatch(/ is held/)
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/approved, held; only an approved/)
   await json(['payouts', 'release', id])
 
   const exported = await json(['payouts', 'export', id, '--folder', folder])
+  expect(await diagnosed('batches')).toMatch(/ was sent on \S+, and the bank has not answered for all of it$/)
   const file = readFileSync(exported.path, 'utf8')
   const references = [(await get(first)).paymentReference, (await get(second)).paymentReference]
   for (const reference of references) expect(file).toContain(`<EndToEndId>${reference}</EndToEndId>`)
@@ -133,6 +143,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(exceptions).toMatchObject([
     { kind: 'amount', reference: references[1], fileName: 'pain002.xml', withdrawalId: second },
   ])
+  expect(await diagnosed('exceptions')).toBe('1 answer of a bank did not fit and needs a decision')
   const close = ['payouts', 'exceptions', 'close', exceptions[0].id, '--note', 'The bank paid nothing', '--decision']
   expect(await refusal([...close, 'attach', '--reference', references[1]])).toMatch(/another amount/)
   await json([...close, 'give-back'])
@@ -141,6 +152,8 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect((await get(second)).status).toBe('failed')
   expect((await json(['payouts', 'show', id])).status).toBe('settled')
   expect((await json(['payouts', 'exceptions', 'list'])).exceptions).toEqual([])
+  expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
+  expect(await diagnosed('exceptions')).toBe('No payout exception is open')
   const { entries } = await json(['audit', '--partner', harness.partner.id])
   const actions = entries
     .map(({ action }: { action: string }) => action)

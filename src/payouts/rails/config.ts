@@ -241,7 +241,7 @@ function toSettings(given: GivenRail): FileRailSettings {
   }
 }
 
-type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'schedule' | 'countsAsPaid'>
+type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
 
 function sepaSettings({ cutOff, timeZone, closedDays, instant = false, batchBooking }: SepaFileRail): OfType {
   const calendar = withOverride(target, { closedDays })
@@ -249,6 +249,7 @@ function sepaSettings({ cutOff, timeZone, closedDays, instant = false, batchBook
   return {
     format: sepaFormat({ isBatchBooked: batchBooking }),
     isInstant: instant,
+    calendar: instant ? null : calendar,
     schedule: now => (instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime })),
     countsAsPaid: null,
   }
@@ -261,6 +262,7 @@ function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...
   return {
     format: standard18Format(options, returns ?? null),
     isInstant: false,
+    calendar,
     schedule: now => cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes[scheme] }),
     countsAsPaid: (valueDate, today) => stateWithoutAdvice(scheme, valueDate, { today, calendar }) === 'paid',
   }

@@ -2,6 +2,7 @@ import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import type { Currency } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
 import type { Debtor, ReadBankFile, WriteBatch } from '../bank-files.ts'
+import type { Calendar } from '../calendars/calendar.ts'
 import type { Schedule } from '../calendars/cut-off.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 
@@ -34,6 +35,8 @@ export type FileRailSettings = {
   isInstant: boolean
   /** The bank's. */
   timeZone: string
+  /** The days on which it pays; null: every day. */
+  calendar: Calendar | null
   /** Plans the batch that payments join at an instant. */
   schedule(now: Date): Schedule
   /** Null: two people approve every batch. */

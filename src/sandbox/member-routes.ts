@@ -1,0 +1,143 @@
+import { Type } from 'typebox'
+import { problem } from '../errors.ts'
+import type { App } from '../http/server.ts'
+import { openNameless } from '../http/uploaded-file.ts'
+import { withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
+import { Id } from '../ids.ts'
+import * as memberImports from '../member-imports/member-imports.ts'
+import { auditOf } from '../members/audit.ts'
+import * as members from '../members/members.ts'
+import { fromWire, toWire } from '../money.ts'
+import * as payRuns from '../pay-runs/pay-runs.ts'
+import { readBalance } from '../withdrawals/balance.ts'
+import { tierOf } from './fixtures.ts'
+import { isJobTransition, jobTransitions, provokeJobTransition } from './job-transitions.ts'
+import { answerMsMax, type SandboxContext, sandboxOperation } from './operation.ts'
+import { JobProvoked, JobTransition, MemberActivated, MemberFunded, MoneyToAdd } from './schema.ts'
+import { runAtOnce } from './tasks-at-once.ts'
+
+/** Pays and activates a member, and takes a member job through a transition. */
+export function memberRoutes(app: App, context: SandboxContext): void {
+  const { db, withCopying } = context
+
+  app.post(
+    '/v1/sandbox/members/:memberId/fund',
+    {
+      config: { scope: 'pay:write' },
+      schema: sandboxOperation({
+        id: 'fundSandboxMember',
+        summary: 'Give a member pay',
+        description: 'Uploads a pay run with one line for the member, which is available at once.',
+        params: Type.Object({ memberId: Id('member') }),
+        body: MoneyToAdd,
+        success: { status: 201, description: 'The pay run, and what the member can withdraw.', schema: MemberFunded },
+        problems: ['MemberNotFound', 'UnprocessableEntity', 'PayRunMemberNotEligible'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { partner, params, body, now } = request
+        const { memberId } = params
+        await members.requireMember(tx, { partnerId: partner.id, memberId })
+        const amount = fromWire(body.amount)
+        const lines = [{ memberId, ...amount }]
+        const { id, status, payCycleId } = await payRuns.create(tx, {
+          partner: { id: partner.id, graceMinutes: 0 },
+          lines,
+          now,
+        })
+        const { available } = await readBalance(tx, { partner, memberId, hasRail: () => true, now })
+        const details = { status, payCycleId, lineCount: 1, totals: [body.amount] }
+        return {
+          status: 201,
+          body: { payRunId: id, status, available: toWire({ amount: available, currency: amount.currency }) },
+          headers: { location: `/v1/pay/runs/${id}` },
+          resourceId: id,
+          audit: { action: 'pay_run.create', details },
+        }
+      }),
+  )
+
+  app.post(
+    '/v1/sandbox/members/:memberId/activate',
+    {
+      config: { scope: 'members:write' },
+      schema: sandboxOperation({
+        id: 'activateSandboxMember',
+        summary: 'Activate a member',
+        description: 'Activates an invited member, as if the member had accepted. Idempotent.',
+        params: Type.Object({ memberId: Id('member') }),
+        success: { status: 200, description: 'The member is active.', schema: MemberActivated },
+        problems: ['MemberNotFound'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { partner, params, now } = request
+        const { memberId } = params
+        const activated = await members.change(tx, { partner, command: { type: 'Activate', memberId }, now })
+        const audit = auditOf('member.activate', activated)
+        return { status: 200, body: { memberId, status: activated.after.status }, resourceId: memberId, audit }
+      }),
+  )
+
+  app.post(
+    '/v1/sandbox/members/jobs',
+    {
+      config: { scope: 'members:write', answerMsMax },
+      schema: sandboxOperation({
+        id: 'provokeSandboxJob',
+        summary: 'Take a member job through a transition',
+        description: `Takes a member job from one status to another, with a member created for the purpose: actions, or a file of all members as they are without that one. Jobs that are queued or wait for a review are rejected first; while one is being applied, the answer is a \`Conflict\`. ${Object.entries(
+          jobTransitions,
+        )
+          .map(([name, what]) => `\`${name}\`: ${what}`)
+          .join(' ')}`,
+        body: JobTransition,
+        success: { status: 201, description: 'The job, and the status that it has now.', schema: JobProvoked },
+        problems: ['UnprocessableEntity'],
+      }),
+    },
+    async (request, reply) => {
+      const { partner, body, now: at } = request
+      const partnerId = partner.id
+      const transition = `${body.from} > ${body.to}`
+      if (!isJobTransition(transition)) {
+        const known = Object.keys(jobTransitions).join(', ')
+        throw problem('BodyValidation', `No member job goes from ${body.from} to ${body.to}; use one of ${known}`, {
+          path: 'to',
+        })
+      }
+      let jobId = ''
+      return await withStartedWork(db, request, reply, {
+        async start() {
+          return async () => {
+            jobId = await withCopying((copyingDb, copyInto) =>
+              copyingDb.transaction().execute(async tx => {
+                const tier = await tierOf(tx, partnerId)
+                const upload = { openFile: openNameless, copyInto }
+                return await provokeJobTransition(tx, { partner, tier, transition, upload, now: at })
+              }),
+            )
+            const isDone = async () => {
+              const { status } = await memberImports.find(db, { partnerId, jobId })
+              return body.to === 'NotReady' || (status !== 'NotReady' && status !== 'Processing')
+            }
+            await runAtOnce(context, { partnerId, names: ['apply-member-jobs'], isDone })
+          }
+        },
+        async answer(tx) {
+          const { id, status, plan } = await memberImports.find(tx, { partnerId, jobId })
+          const details = { transition, plan }
+          return {
+            status: 201,
+            body: { jobId: id, status },
+            headers: { location: `/v1/members/jobs/${id}` },
+            resourceId: id,
+            audit: { action: 'member_job.create', details },
+          }
+        },
+      })
+    },
+  )
+}

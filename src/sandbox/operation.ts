@@ -1,0 +1,26 @@
+import type { TSchema } from 'typebox'
+import type { ProblemName } from '../errors.ts'
+import { operation } from '../http/operation.ts'
+import type { ApiContext } from '../http/server.ts'
+import type { Tasks } from '../tasks.ts'
+
+/** The dependencies of the sandbox's routes, with the worker's tasks, which some of them run at once. */
+export type SandboxContext = ApiContext & { tasks: Partial<Tasks> }
+
+// The move of a clock or the tasks that are run at once, the wait for caches of keys, and the answer.
+export const answerMsMax = 30_000
+
+type Declared<P extends TSchema | undefined, Q extends TSchema | undefined, B extends TSchema | undefined> = Omit<
+  Parameters<typeof operation<P, Q, B>>[0],
+  'tag'
+>
+
+/** Declares an operation of the sandbox, which a live installation answers like any unknown path. */
+export function sandboxOperation<
+  P extends TSchema | undefined = undefined,
+  Q extends TSchema | undefined = undefined,
+  B extends TSchema | undefined = undefined,
+>({ problems = [], ...declared }: Declared<P, Q, B>) {
+  const all: ProblemName[] = ['UnknownPath', ...problems]
+  return operation<P, Q, B>({ ...declared, tag: 'Sandbox', problems: all } as Parameters<typeof operation<P, Q, B>>[0])
+}

@@ -1,0 +1,59 @@
+import { problem, problems } from '../errors.ts'
+import type { App } from '../http/server.ts'
+import { withIdempotency } from '../http/with-idempotency.ts'
+import { testAccounts } from '../payouts/simulated-bank.ts'
+import { createFixture, tierOf } from './fixtures.ts'
+import { answerMsMax, type SandboxContext, sandboxOperation } from './operation.ts'
+import { TestValues } from './schema.ts'
+import { provocable, provokeHeader, type Reaches, rows } from './test-values.ts'
+
+/** Lists the requests that reach every error and transition, and provokes the errors that no single request can cause. */
+export function testValueRoutes(app: App, { db }: SandboxContext): void {
+  app.get(
+    '/v1/sandbox/test-values',
+    {
+      config: { scope: 'pay:write', answerMsMax },
+      schema: sandboxOperation({
+        id: 'getSandboxTestValues',
+        summary: 'Get test values',
+        description:
+          'For every error code and every transition of a state, the complete request that provokes it. Each can be sent as it stands, with your key, once: the members, intents and withdrawals that it needs are made by this call. A body that is a text is sent as it is, any other one as JSON. Also lists the bank accounts by what the simulated bank does with them.',
+        success: { status: 200, description: 'The test values.', schema: TestValues },
+        problems: ['UnprocessableEntity'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { partner, now, clockOffsetMs } = request
+        const tier = await tierOf(tx, partner.id)
+        const values: object[] = []
+        for (const row of rows) {
+          const made = await createFixture(tx, row.needs, { partner, tier, now, clockOffsetMs })
+          values.push({ reaches: reachesOnWire(row.reaches), request: row.request(made, tier), note: row.note })
+        }
+        // What it has made, as one change: each member, intent and withdrawal belongs to one of the requests.
+        const audit = { action: 'partner.test_values', details: { requests: values.length } } as const
+        return { status: 200, body: { accounts: testAccounts, values }, resourceId: partner.id, audit }
+      }),
+  )
+
+  // Known to a sandbox only, and only after the key was accepted.
+  app.addHook('preHandler', async request => {
+    const name = request.headers[provokeHeader]
+    if (name === undefined || request.partner === undefined) return
+    const provoked = provocable.find(each => each === name)
+    if (provoked === undefined) {
+      const message = `${provokeHeader} is one of ${provocable.join(', ')}`
+      throw problem('HeaderValidation', message, { path: provokeHeader })
+    }
+    if (provoked === 'InternalServerError') throw new Error(`Provoked by ${provokeHeader}`)
+    const isRetried = provoked === 'RateLimitExceeded' || provoked === 'ServiceUnavailable'
+    throw problem(provoked, `Provoked by ${provokeHeader}`, {}, isRetried ? { 'retry-after': '1' } : {})
+  })
+}
+
+function reachesOnWire(reaches: Reaches) {
+  if (!('problem' in reaches)) return { transition: reaches }
+  const { code, status } = problems[reaches.problem]
+  return { code, status }
+}

@@ -66,7 +66,7 @@ export async function startWorker(
   const startExternal = async () => {
     const tasks = { ...scoped(external), ...clockTasks }
     const runner = await startRunner(context, queue, { tasks, concurrency: slots.external })
-    // A clock that was moving when its process was killed goes on when the lease ends, not in the next minute.
+    // A move whose process was killed continues as soon as its lease ends, not at the next minute.
     for (const task of Object.keys(clockTasks)) await runner.addJob(task, undefined, roundOf(task))
     return runner
   }

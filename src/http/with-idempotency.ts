@@ -46,16 +46,15 @@ export async function withIdempotency(
   work: (tx: Tx) => Promise<Answer>,
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
-  const answer = () => answerOnce(db, request, work)
+  const answer = () => answerOnce(db, request, { claimed, work })
   return send(reply, claimed === undefined ? await answer() : await inTurn(claimed, answer))
 }
 
 async function answerOnce(
   db: Db,
   request: FastifyRequest,
-  work: (tx: Tx) => Promise<Answer>,
+  { claimed, work }: { claimed: Claim | undefined; work: (tx: Tx) => Promise<Answer> },
 ): Promise<Stored | Replay> {
-  const claimed = claimOf(request)
   return await db.transaction().execute(async tx => {
     if (claimed === undefined) return await audited(tx, request, work)
     const replay = await claim(tx, claimed)
@@ -131,7 +130,8 @@ export async function withStartedWork(
     })
     if (started instanceof Replay) return started
     await started()
-    return await answerOnce(db, request, answer)
+    // The work may have moved the clock of the request.
+    return await answerOnce(db, request, { claimed: claimed && { ...claimed, now: request.now }, work: answer })
   }
   return send(reply, claimed === undefined ? await run() : await inTurn(claimed, () => hold(db, claimed, run)))
 }

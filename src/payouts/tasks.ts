@@ -53,7 +53,7 @@ export function payoutTasks(rails: readonly Rail[]) {
   ): Promise<void> {
     const failures: unknown[] = []
     for (const rail of rails) {
-      // One rail's failure must not keep the others' work undone.
+      // One rail's failure must not stop the others.
       await turnsOf(rail, context, turn).catch(error => failures.push(error))
     }
     if (failures.length > 0) throw failures[0]

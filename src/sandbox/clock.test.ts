@@ -254,7 +254,7 @@ describe('moving a clock', () => {
     }
   })
 
-  test('that a killed process has left is what its key stands for: another body is refused, the same one goes on', async () => {
+  test('left by a killed process keeps its key: another body is refused, the same one continues the move', async () => {
     const { partner, key } = await harness.addPartner('Killed with a key')
     const now = harness.clock.now()
     const destination = { byMs: day }
@@ -304,7 +304,7 @@ describe('moving a clock', () => {
   })
 })
 
-test('a move has a worker look for it when its lease ends, so that it goes on soon after a kill', async () => {
+test('a worker looks for a move as soon as the lease of its process ends, so that it continues soon after a kill', async () => {
   const { partner, key } = await harness.addPartner('Leased')
   const now = harness.clock.now()
   const { moveId } = await harness.db

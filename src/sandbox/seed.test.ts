@@ -153,7 +153,7 @@ describe('a reset', () => {
     expect(reset?.status, reset?.text).toBe(200)
   })
 
-  test('waits for no abandoned move of the clock, and refuses while a process is moving it', async () => {
+  test('does not wait for an abandoned move of the clock, and is refused while a process is moving it', async () => {
     const { partner, key } = await harness.addPartner('Reset beside a move')
     const now = harness.clock.now()
     const startMove = () =>
@@ -276,7 +276,7 @@ describe('a scenario', () => {
     expect(await memberIds()).toEqual(seeded)
   })
 
-  test('is not begun while another process works for a request with the same idempotency key', async () => {
+  test('does not start while another process handles a request with the same idempotency key', async () => {
     const { partner, key } = await harness.addPartner('Seeded elsewhere')
     const call = { key, body: { scenario: 'mid_cycle' }, headers: { 'x-idempotency-key': 'held' } }
     const claimed = { partnerId: partner.id, key: 'held', fingerprint: Buffer.alloc(32), operation: 'seedSandbox' }

@@ -22,7 +22,7 @@ export async function* readText(fd: number): AsyncGenerator<{ text: string; wron
     const text = bytes.subarray(from, wholeCharactersOf(bytes))
     const readable = readableBytesOf(text)
     if (readable < text.length) {
-      yield { text: text.toString('utf8', 0, readable), wrong: text[readable] === 0 ? holdsNul : notUtf8 }
+      yield { text: text.toString('utf8', 0, readable), wrong: text[readable] === 0 ? containsNul : notUtf8 }
       return
     }
     yield { text: text.toString('utf8') }
@@ -45,7 +45,7 @@ async function* chunksOf(fd: number): AsyncGenerator<Buffer> {
 }
 
 const notUtf8 = 'The row is not valid UTF-8; save the file as "CSV UTF-8"'
-const holdsNul = 'The row contains a NUL character; save the file as "CSV UTF-8" again'
+const containsNul = 'The row contains a NUL character; save the file as "CSV UTF-8" again'
 
 /** @throws FileFault for a file that begins like another format */
 function refuseOtherFormats(bytes: Buffer): void {

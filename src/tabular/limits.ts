@@ -6,7 +6,7 @@ export const limits = {
   columnsMax: 100,
   /** Cells of a row, including empty ones, beyond which reading stops. */
   rowCellsMax: 1_000,
-  /** Rows with another number of cells than the header. Beyond this, the delimiter or the quoting is wrong. */
+  /** Rows that have more or fewer cells than the header. Beyond this, the delimiter or the quoting is wrong. */
   raggedRowsMax: 10_000,
   /** Characters of a cell. The longest valid value is an e-mail address of 254. */
   cellCharsMax: 1_000,
@@ -18,7 +18,7 @@ export const limits = {
   ratioMax: 200,
   /** Unpacked bytes below which the ratio is not checked: such a part is too small to do harm. */
   ratioFreeBytes: 1024 * 1024,
-  /** Unpacked bytes of the sheet: a million rows of thirteen cells. It is read as it is unpacked. */
+  /** Unpacked bytes of the sheet: a million rows of thirteen cells. It is parsed while it is unpacked. */
   sheetBytesMax: 768 * 1024 * 1024,
   /** Unpacked bytes of the shared strings: six for each of a million rows. They are held in memory, as bytes. */
   sharedStringsBytesMax: 256 * 1024 * 1024,

@@ -38,8 +38,8 @@ export function detectDelimiter(text: string): string {
 }
 
 /**
- * Cuts text into rows. Up to the first quote of a file a row is a line, which is six times as fast as a parser; from the row of
- * the first quote on, csv-parse takes over.
+ * Splits text into rows. Until the first quote of a file, a row is a line, and splitting lines is six times as fast as a parser;
+ * from the row of the first quote on, csv-parse takes over.
  */
 class Table {
   /** Why reading stopped. The rows before it are valid. */

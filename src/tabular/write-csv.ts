@@ -39,7 +39,7 @@ export function unescaped(cell: string): string {
   return cell.includes("'") ? cell.replace(escapedStart, '') : cell
 }
 
-// Four signs begin a formula, also in full width; a tab or carriage return can hide one.
+// Four characters start a formula, also in full width; a tab or carriage return can hide one.
 const sign = /[=+\-@\t\r＝＋－＠]/
 const formulaStart = /(?<=^|[,;\t\r\n])(?='*"*[=+\-@\t\r＝＋－＠])/g
 const escapedStart = /(?<=^|[,;\t\r\n])'(?='*"*[=+\-@\t\r＝＋－＠])/g

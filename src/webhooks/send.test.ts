@@ -74,7 +74,7 @@ test('an endless answer is cut off after 16 KiB, and its connection is closed', 
   expect(writtenBytes).toBeLessThan(50_000_000)
 })
 
-test('an answer of which only the status arrives counts by its status once the time is over', {
+test('an answer whose body never ends counts by its status after the time-out', {
   timeout: 30_000,
 }, async () => {
   const drip = (status: string) => (socket: Socket) => {

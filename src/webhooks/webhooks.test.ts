@@ -280,7 +280,7 @@ describe('a replay', () => {
     expect(receivedIds()).toEqual([third, first, second, second, third])
   })
 
-  test('of more than 10,000 events is continued after the last one, and reaches every event once', {
+  test('of more than 10,000 events continues where it stopped, and reaches every event once', {
     timeout: 120_000,
   }, async () => {
     const { id } = await createEndpoint({ types: ['job.*'], enabled: false })
@@ -366,7 +366,7 @@ describe('an endpoint', () => {
     expect(watcher.bodies().map(({ type }) => type)).toEqual(['webhook.disabled', 'webhook.recovered'])
   })
 
-  test('that asks for a pause gets none but the requested attempts until it is over', async () => {
+  test('that asks for a pause gets only requested attempts until it ends', async () => {
     const { id } = await createEndpoint()
     receiver.answerWith(429, { 'retry-after': '600' })
     const [first] = await emit()
@@ -402,7 +402,7 @@ describe('an endpoint', () => {
     expect(await next()).toBe(until)
   })
 
-  test('that is disabled shows no next attempt but of a replay, and a pause that it asks for holds back replays too', async () => {
+  test('that is disabled shows a next attempt only of replays, and a pause that it asks for delays them too', async () => {
     const { id } = await createEndpoint()
     receiver.answerWith(500)
     const [first] = await emit()

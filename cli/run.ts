@@ -23,6 +23,11 @@ const commands: { name: string; description: string; load: () => Promise<Command
     load: async () => (await import('./status.ts')).statusCommand,
   },
   {
+    name: 'doctor',
+    description: 'Check what is missing before this installation can pay in live mode. Changes nothing.',
+    load: async () => (await import('./doctor.ts')).doctorCommand,
+  },
+  {
     name: 'partner',
     description: 'Manage partners: employers, gig platforms, payroll bureaus.',
     load: async () => (await import('./partner.ts')).partnerCommand,

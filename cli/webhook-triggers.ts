@@ -50,7 +50,7 @@ export const triggers: Record<EventType, Trigger | Impossible> = {
     const payCycleId = await closeCycle(api)
     await write(api, 'POST', `/v1/pay/cycles/${payCycleId}/settlement`, { deductions: [] })
   },
-  // Rejected, so that later jobs need not wait for it and no approval can offboard everyone.
+  // Rejected afterwards: later jobs would wait for it, and approving it would offboard all other members.
   'job.awaiting_review': async api => reject(api, await uploadForReview(api)),
   'job.rejected': async api => reject(api, await uploadForReview(api)),
   'job.queued': async api => {
@@ -170,7 +170,9 @@ async function withEndpoint(api: Api, act: (endpoint: Endpoint) => Promise<void>
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const endpoint: Endpoint = {
-    ...{ api, path: '', received: 0 },
+    api,
+    path: '',
+    received: 0,
     answer(next) {
       status = next
     },
@@ -241,7 +243,7 @@ async function create(api: Api, path: string, json: object): Promise<string> {
 /** Sends a request whose answer has no body that matters. */
 async function send(api: Api, call: Call): Promise<IncomingHttpHeaders> {
   const answer = await api.open({ ...call, headers: idempotencyHeader() })
-  // An answer that is not read keeps its connection open, and the process running, for half a minute.
+  // An unread answer would keep its connection open, and the process running, for half a minute.
   answer.resume()
   return answer.headers
 }

@@ -11,7 +11,8 @@ import {
 } from '../src/payouts/rails/bank-files.ts'
 import { cutOffOf, leadTimes } from '../src/payouts/rails/calendars/cut-off.ts'
 import { target } from '../src/payouts/rails/calendars/target.ts'
-import type { FileDelivery, FileFormat, FileRailSettings } from '../src/payouts/rails/file/format.ts'
+import type { Delivery } from '../src/payouts/rails/delivery/delivery.ts'
+import type { FileFormat, FileRailSettings } from '../src/payouts/rails/file/format.ts'
 
 /** The account that the bank of the tests pays from. */
 export const ownIban = 'DE75512108001245126199'
@@ -25,7 +26,6 @@ const plainFormat: FileFormat = {
   refusal: ({ account }) => ('iban' in account ? undefined : 'This bank pays to IBANs only'),
   paymentsMax: 10_000,
   totalMax: 99_999_999_999n,
-  confirms: true,
 }
 
 async function* writePlain(batch: Parameters<WriteBatch>[0]): AsyncGenerator<string> {
@@ -102,7 +102,7 @@ function recordOf({ type, a, b, c, d, line }: Fields): BankRecord {
 }
 
 /** A bank that takes files in memory: what was delivered, what waits in the inbox and what became of it. */
-export class FileBank implements FileDelivery {
+export class FileBank implements Delivery {
   readonly outbox = new Map<string, string>()
   readonly inbox = new Map<string, string>()
   readonly archived: string[] = []
@@ -110,17 +110,17 @@ export class FileBank implements FileDelivery {
   /** How often a file was written again after it had been delivered. */
   deliveries = 0
 
-  async put(name: string, bytes: AsyncIterable<string | Uint8Array>): Promise<{ sha256: string }> {
+  async put(name: string, bytes: AsyncIterable<string | Uint8Array>): Promise<{ sha256: string; size: number }> {
     const text = await textOf(Readable.from(bytes))
     const known = this.outbox.get(name)
     if (known === undefined) this.deliveries += 1
     if (known !== undefined && known !== text) throw new Error(`${name} was delivered before with other bytes`)
     this.outbox.set(name, text)
-    return { sha256: createHash('sha256').update(text).digest('hex') }
+    return { sha256: createHash('sha256').update(text).digest('hex'), size: text.length }
   }
 
   async list() {
-    return { files: [...this.inbox.keys()].map(name => ({ name })), skipped: [] }
+    return { files: [...this.inbox.keys()].map(name => ({ name, size: 1, modifiedAt: new Date(0) })), skipped: [] }
   }
 
   async *get(name: string) {
@@ -162,10 +162,12 @@ export function euroRail(changes: Partial<FileRailSettings> = {}): FileRailSetti
     debtors: { default: { name: 'Acme', account: { accountHolder: 'Acme', iban: ownIban } } },
     isInstant: false,
     timeZone,
+    calendar: target,
     schedule: now =>
       cutOffOf({ now, cutOff: '15:00', timeZone, calendar: target, ...leadTimes['sepa-credit-transfer'] }),
     automatic: { paymentMax: 1_000_000n, batchMax: 100_000_000n, dayMax: 1_000_000_000n },
-    delivery: new FileBank(),
+    countsAsPaid: null,
+    delivery: null,
     ...changes,
   }
 }

@@ -20,3 +20,14 @@ export async function requireDurability(db: Reader): Promise<void> {
     }
   }
 }
+
+/** How the server archives its write-ahead log, which point-in-time recovery needs. Dumps leave no trace here. */
+export type Archiving = { isOn: boolean; archivedAt: Date | null; failedAt: Date | null }
+
+export async function readArchiving(db: Reader): Promise<Archiving> {
+  const { rows } = await sql<Archiving>`
+    select current_setting('archive_mode') <> 'off' as is_on, last_archived_time as archived_at,
+           last_failed_time as failed_at
+      from pg_stat_archiver`.execute(db)
+  return rows[0] ?? { isOn: false, archivedAt: null, failedAt: null }
+}

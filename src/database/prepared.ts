@@ -6,8 +6,8 @@ import { forKysely, type Lease, lease } from './lease.ts'
 const mark = '/* answered with the next statement */'
 
 /**
- * Begins the SQL of a statement in a transaction that returns nothing. On the connections of batches it is not awaited: it saves a
- * round trip, and fails together with the statement that follows it. A commit that follows a failed statement rolls back.
+ * Begins the SQL of a statement that returns nothing, inside a transaction. On the connections of batches the statement is not
+ * awaited: that saves a round trip, and its failure rejects the next statement. A commit after a failed statement rolls back.
  */
 export const answeredWithNext = sql.raw(mark)
 
@@ -33,7 +33,7 @@ export function preparing(pool: pg.Pool): PostgresPool {
       let unawaited: Promise<unknown> | undefined
       const query = async (text: string, values: readonly unknown[]) => {
         const answering = send(text, values)
-        // The first failure is the cause: of later statements PostgreSQL says only that the transaction is aborted.
+        // The first failure is the cause: later statements fail only because the transaction is aborted.
         const answer = unawaited === undefined ? answering : unawaited.then(() => answering)
         answering.catch(() => undefined)
         unawaited = undefined

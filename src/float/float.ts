@@ -22,14 +22,24 @@ export type Float = {
 
 /** A partner's floats, one per currency that it has a tier or a floor in. */
 export async function read(db: Reader, partnerId: string): Promise<Float[]> {
-  const sums = ledger.floatSums({ partnerId: sql`${partnerId}`, currency: sql`c.currency` })
-  const { rows } = await sql<Float>`
-    select c.currency, s.float, s.pending, s.float - s.pending as free, f.floor, f.low_since
-      from (select currency from tiers where partner_id = ${partnerId}
-             union select currency from float_limits where partner_id = ${partnerId}) c
-      left join float_limits f on f.partner_id = ${partnerId} and f.currency = c.currency
+  const floats = await select(db, sql`where partner_id = ${partnerId}`)
+  return floats.map(({ partnerId: _, ...float }) => float)
+}
+
+/** The floats of all partners, as `read` gives those of one. */
+export async function listAll(db: Reader): Promise<(Float & { partnerId: string })[]> {
+  return await select(db, sql``)
+}
+
+async function select(db: Reader, where: ReturnType<typeof sql>): Promise<(Float & { partnerId: string })[]> {
+  const sums = ledger.floatSums({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })
+  const { rows } = await sql<Float & { partnerId: string }>`
+    select c.partner_id, c.currency, s.float, s.pending, s.float - s.pending as free, f.floor, f.low_since
+      from (select partner_id, currency from tiers ${where}
+             union select partner_id, currency from float_limits ${where}) c
+      left join float_limits f on f.partner_id = c.partner_id and f.currency = c.currency
      cross join lateral (${sums}) s
-     order by c.currency`.execute(db)
+     order by c.partner_id, c.currency`.execute(db)
   return rows
 }
 

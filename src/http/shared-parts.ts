@@ -6,8 +6,8 @@ type Paths = Record<string, Record<string, Operation>>
 type Kind = 'headers' | 'parameters' | 'responses'
 
 /**
- * Replaces a part that operations may have in common.
- * @param names its name in `components`; if an unequal part that is used more often has it, the next one
+ * Replaces a part that operations may share.
+ * @param names candidates for its name in `components`, the preferred one first; parts that are used more often choose first
  */
 type Replace = (kind: Kind, names: string[], part: Json) => Json
 
@@ -16,11 +16,11 @@ type Replace = (kind: Kind, names: string[], part: Json) => Json
  * they would make the document many times as large.
  */
 export function withSharedParts<T extends object>(document: T): T {
-  // First the parts of errors, so that equal errors stay equal.
+  // The parts of errors come first, so that equal errors stay equal.
   return share(share(document as Json, mapInnerParts), mapErrors) as T
 }
 
-/** The opposite: writes each shared error, header and parameter where it is used. */
+/** The opposite of `withSharedParts`: puts each shared error, header and parameter back where it is used. */
 export function withPartsInPlace<T extends object>(document: T): T {
   const { components, ...rest } = document as { components: Record<string, Json> }
   const inPlace = (value: unknown): unknown => {
@@ -95,7 +95,7 @@ function mapErrors({ responses, ...rest }: Operation, replace: Replace): Operati
   }
 }
 
-/** The words of the status, such as 'NotFound'; or, more closely, with the errors that the answer stands for. */
+/** The status text, such as 'NotFound', and as a second choice with the codes of its errors. */
 function namesOf(status: string, { content }: Json): string[] {
   const reason = (STATUS_CODES[status] ?? status).replaceAll(/[^A-Za-z]/g, '')
   const { examples, schema } = (content as { 'application/json': { schema: object; examples?: object } })[
@@ -109,7 +109,7 @@ function mapValues<In, Out>(record: Record<string, In>, map: (value: In, key: st
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value, key)]))
 }
 
-/** A copy whose keys are in the order of the alphabet, so that a generated document changes only where its content does. */
+/** Sorts the keys, so that a generated document changes only where its content does. */
 export function sortedByKey(object: Json): Json {
   return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)))
 }

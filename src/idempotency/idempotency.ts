@@ -57,14 +57,15 @@ export async function claim(tx: Tx, claimed: Claim): Promise<Replay | undefined>
 }
 
 const holdLimits = {
-  // Each holds a connection for as long as its work takes, and the work needs others: a quarter of the pool.
+  // A quarter of the pool: each holds one connection while its work runs, and the work needs others.
   heldMax: 5,
 }
 let heldCount = 0
 
 /**
  * Holds the key while work runs in separate transactions, which `claim` cannot cover. Another request with the key waits, in
- * any process. A lock of a transaction that writes nothing, so that it delays no reader of the feed, and ends with its process.
+ * any process. The transaction that holds the lock writes nothing, so it delays no reader of the feed; the lock ends with its
+ * process.
  * @throws Problem `Conflict` if the first request with this key is still running after two seconds; `ServiceUnavailable` if
  * this process holds too many keys
  */

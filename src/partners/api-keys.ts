@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { type Db, sql, type Tx } from '../database/database.ts'
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
 import { newId } from '../ids.ts'
 import type { Mode, Partner } from './partners.ts'
@@ -81,6 +81,21 @@ export async function listKeys(db: Db, partnerId: string): Promise<ApiKey[]> {
     .orderBy('id', 'desc')
     .execute()
   return rows.map(row => ({ ...row, scopes: row.scopes as Scope[] }))
+}
+
+/** Lists the keys of all partners that a server in this mode accepts, newest first. */
+export async function listValidKeys(
+  db: Reader,
+  { mode, now }: { mode: Mode; now: Date },
+): Promise<{ partnerId: string; id: string; hint: string; expiresAt: Date | null }[]> {
+  return await db
+    .selectFrom('apiKeys')
+    .select(['partnerId', 'id', 'hint', 'expiresAt'])
+    .where('mode', '=', mode)
+    .where('revokedAt', 'is', null)
+    .where(or => or.or([or('expiresAt', 'is', null), or('expiresAt', '>', now)]))
+    .orderBy('id', 'desc')
+    .execute()
 }
 
 /**

@@ -112,7 +112,7 @@ export class RequestLog {
 }
 
 /**
- * Lines as bytes. As texts they would wait in the young generation for a second, and collecting that garbage would cost as
+ * Collects lines as bytes. As strings they would live in the young generation for a second, and collecting them would cost as
  * much as writing them.
  */
 class Lines {

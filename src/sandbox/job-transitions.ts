@@ -12,7 +12,7 @@ import type { Tier } from '../tiers/rules.ts'
 /** The transitions of a member job that a partner can ask for, and what happens. */
 export const jobTransitions = {
   'new > AwaitingReview': 'A file that offboards more members than the caller agreed to waits for a review.',
-  'new > Processing': 'Actions are taken on.',
+  'new > Processing': 'A batch of actions is accepted.',
   'new > NotReady': 'Actions are queued behind a file that waits for a review.',
   'AwaitingReview > Processing': 'A file is approved.',
   'AwaitingReview > Rejected': 'A file is rejected.',
@@ -20,7 +20,7 @@ export const jobTransitions = {
   'NotReady > AwaitingReview': 'The job ahead of a queued file ends.',
   'NotReady > Rejected': 'Queued actions are rejected.',
   'Processing > Completed': 'Actions are applied.',
-  'Processing > Rejected': 'Actions have become invalid before they are applied.',
+  'Processing > Rejected': 'Actions become invalid before they are applied.',
 } as const
 export type JobTransition = keyof typeof jobTransitions
 

@@ -109,8 +109,8 @@ export async function readDue(
   }: { endpoint: Pick<Claimed, 'partnerId' | 'id'>; except: string[]; countMax: number; now: Date },
 ): Promise<Due[]> {
   const ofEndpoint = sql`partner_id = ${partnerId} and endpoint_id = ${id}`
-  const isNew = sql`event_id <> all(${except}::text[])`
-  const has = (condition: ReturnType<typeof sql>) => sql`
+  const isNotTaken = sql`event_id <> all(${except}::text[])`
+  const endpointIs = (condition: ReturnType<typeof sql>) => sql`
     exists (select from webhook_endpoints where partner_id = ${partnerId} and id = ${id} and ${condition})`
   const { rows } = await sql<{
     eventId: string
@@ -126,12 +126,13 @@ export async function readDue(
       from (
         (select event_id, type, scheduled_count, sample, replay_at as at,
                 case when sample is null then 'replay' else 'test' end as reason
-           from webhook_deliveries where ${ofEndpoint} and replay_at <= ${now} and ${isNew} and ${has(sql`deleted_at is null`)}
+           from webhook_deliveries where ${ofEndpoint} and replay_at <= ${now} and ${isNotTaken}
+            and ${endpointIs(sql`deleted_at is null`)}
           order by replay_at, event_id limit ${countMax})
         union all
         (select event_id, type, scheduled_count, sample, due_at, 'schedule'
-           from webhook_deliveries where ${ofEndpoint} and due_at <= ${now} and replay_at is null and ${isNew}
-            and ${has(sql`enabled and deleted_at is null`)}
+           from webhook_deliveries where ${ofEndpoint} and due_at <= ${now} and replay_at is null and ${isNotTaken}
+            and ${endpointIs(sql`enabled and deleted_at is null`)}
           order by due_at, event_id limit ${countMax})
       ) d
       left join events e on e.partner_id = ${partnerId} and e.id = d.event_id
@@ -281,7 +282,7 @@ export async function release(
     update webhook_endpoints w
        set leased_until = null,
            due_at = case when w.deleted_at is not null or coalesce(next.replay_at, next.due_at) is null then null
-                         -- What the retry schedule has planned is to be ended.
+                         -- At once: the next turn ends what is pending.
                          when not w.enabled and next.due_at is not null then ${now}
                          else greatest(least(next.replay_at, next.due_at), w.blocked_until, ${now}) end
       from (select

@@ -35,7 +35,7 @@ export type Delivery = {
   nextAttemptAt: Date | null
 }
 
-// What the retry schedule plans is not attempted while the endpoint is disabled, and nothing while it has been slowed down.
+// A disabled endpoint gets no scheduled attempts, and a paused one none until the pause ends.
 const deliveryColumns = sql`
   d.event_id as id, d.type, d.state, d.sample is not null as is_test, d.attempt_count, d.created_at, d.last_attempt_at,
   case when d.replay_at is not null or (d.due_at is not null and w.enabled)

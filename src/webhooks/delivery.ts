@@ -15,9 +15,9 @@ const limits = {
   // Endpoints that a process delivers to at once. With four requests each: 512 sockets, and 20 MB of bodies and answers.
   turnsMax: 128,
   requestsPerEndpointMax: 4,
-  // Deliveries that are read together: 20 MB of bodies in all turns, as each is at most some hundred bytes.
+  // Deliveries that are read together. A body has some hundred bytes, so those of all turns take 20 MB.
   readAtOnceMax: 200,
-  // The next ones are read while these are sent.
+  // How many of them are left when the next read starts.
   readAheadFrom: 50,
   // How long a turn starts requests. A slow endpoint then makes room for those that wait.
   turnMsMax: 3_000,
@@ -39,8 +39,8 @@ const limits = {
 }
 
 /**
- * `now` decides what is due, `realNow` how long a claim lasts. `hasClocks`: it is a sandbox, where each partner has a clock
- * that may be ahead of `now`.
+ * `now` decides what is due, `realNow` how long a claim lasts. `hasClocks`: on a sandbox, the clock of a partner may be ahead
+ * of `now`.
  */
 export type DeliveryContext = {
   db: Db
@@ -208,14 +208,14 @@ export class Delivery {
   }
 
   /**
-   * Returns a function that gives the next delivery of a turn, or undefined once nothing is due or the turn is over. It reads
-   * ahead: without that, an endpoint with a backlog would wait for a read after each batch.
+   * Returns a function that returns the next delivery of a turn, or undefined once nothing is due or the turn is over. It reads
+   * ahead; otherwise an endpoint with a backlog would wait for a read after each batch.
    */
   private readAhead(endpoint: attempts.Claimed, flow: Flow) {
     const isThrottled = attempts.isThrottled(endpoint.failureCount)
     const endsAtMs = performance.now() + limits.turnMsMax
     const queue: attempts.Due[] = []
-    // Queued, in flight, or not recorded yet, so that they still are due.
+    // Queued, in flight or not recorded yet: a read would return them again.
     const taken = new Set<string>()
     let reading: Promise<number> | undefined
     const read = async () => {
@@ -238,7 +238,7 @@ export class Delivery {
         const due = queue.shift()
         if (due !== undefined) {
           if (isThrottled) flow.isOver = true
-          // A failure is seen by the read that follows.
+          // If it fails, the next read reports the error.
           else if (queue.length === limits.readAheadFrom) readOnce().catch(() => undefined)
           return { due, recorded: () => void taken.delete(due.eventId) }
         }

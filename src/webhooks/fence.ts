@@ -102,7 +102,7 @@ export class Fence {
 }
 
 function portOf({ port, protocol }: URL): number {
-  // The parser leaves out the port of the protocol.
+  // The parser drops the default port of the protocol.
   if (port !== '') return Number(port)
   return protocol === 'https:' ? 443 : 80
 }
@@ -118,12 +118,12 @@ type Resolve = (
 ) => void
 
 /**
- * Resolves names to all their addresses, by the DNS alone. `dns.lookup` would also read the hosts file, but keeps one of
- * libuv's few threads busy for as long as a name server is silent, so that the names of one partner could delay all others.
+ * Resolves names to all their addresses, by DNS only. `dns.lookup` would also read the hosts file, but it blocks one of libuv's
+ * few threads while a name server is silent, so one partner's names could delay the deliveries of all others.
  */
 export function resolveBy(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): Resolve {
   return (hostname, callback) => {
-    // Source: RFC 6761, section 6.3: name servers are not asked about it.
+    // Never ask a name server about it. Source: RFC 6761, section 6.3
     if (localhostName.test(hostname)) return callback(null, loopback)
     void Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]).then(([ipv4, ipv6]) => {
       if (ipv4.status === 'rejected' && ipv6.status === 'rejected') return callback(ipv4.reason, [])

@@ -129,7 +129,7 @@ function pauseAfter(health: Health, attempt: Attempted, random: number): Pick<He
  */
 export function parseRetryAfter(header: string | string[] | undefined, nowMs: number): number | null {
   const text = [header].flat()[0]?.trim() ?? ''
-  // More digits than any sensible wait has; still a request to slow down.
+  // An absurdly long wait is still a request to slow down.
   if (/^[0-9]+$/.test(text)) return Math.min(Number(text), flowLimits.retryAfterMsMax / secondMs)
   const at = /^[A-Za-z]{3}, /.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - nowMs) / secondMs))

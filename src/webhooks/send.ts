@@ -63,14 +63,14 @@ export class Sender {
       allowH2: false,
       keepAliveTimeout: limits.idleConnectionMsMax,
       keepAliveMaxTimeout: limits.idleConnectionMsMax,
-      // An attempt has one timer for all of it.
+      // `Exchange` has one timer for the whole attempt.
       headersTimeout: 0,
       bodyTimeout: 0,
       maxHeaderSize: limits.headerBytesMax,
     })
   }
 
-  /** Whatever goes wrong with the request is the outcome, not an error. Redirects are not followed. */
+  /** Never throws: a failed request is an outcome. Redirects are not followed. */
   async send(outgoing: Outgoing): Promise<Outcome> {
     const startedMs = performance.now()
     const { status, retryAfter, response, thrown } = await this.exchange(outgoing)
@@ -131,7 +131,7 @@ function connectorOf(fence: Fence): buildConnector.connector {
   }
 }
 
-/** What came of a request: the beginning of the answer as text that PostgreSQL can store, or an error if there is no status. */
+/** The beginning of an answer, as text that PostgreSQL can store. Without a status, `thrown` says why. */
 type Answer = {
   status: number | null
   retryAfter: string | string[] | undefined
@@ -140,7 +140,7 @@ type Answer = {
 }
 
 /**
- * One request and its answer, of which only the beginning is read. undici's `request` would make a stream of each answer,
+ * Receives the answer to one request, and reads only its beginning. undici's `request` would create a stream for each answer,
  * which costs as much as the rest of the request.
  */
 class Exchange implements Dispatcher.DispatchHandler {
@@ -163,12 +163,12 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller
-    // The time was over before there was a connection.
+    // It timed out while it waited for a connection.
     if (this.hasEnded) controller.abort(new Error('the attempt is over'))
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    // What is below announces the answer.
+    // 1XX announces that the answer will follow.
     if (status < 200) return
     this.status = status
     this.retryAfter = headers['retry-after']
@@ -218,7 +218,7 @@ function errorOf(thrown: unknown): AttemptError {
   if (/^(getaddrinfo|query)/.test(syscall)) return 'dns'
   if (/^(TimeoutError|AbortError)$/.test(name) || /TIMEOUT|ETIMEDOUT/.test(code)) return 'timeout'
   if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|UNABLE_|SELF_SIGNED|EPROTO|ERR_OSSL)/.test(code)) return 'tls'
-  // undici gives most answers that its parser refuses no code, and an unrequested 100 or 101 the code of a lost socket.
+  // Most errors of undici's parser have no code, and an unrequested 100 or 101 has that of a lost socket.
   if (name === 'HTTPParserError' || /^bad (response|upgrade)$/.test(message)) return 'protocol'
   return /^UND_ERR_(HEADERS_OVERFLOW|INVALID|RES_|NOT_SUPPORTED)/.test(code) ? 'protocol' : 'connection'
 }

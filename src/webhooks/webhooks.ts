@@ -73,6 +73,17 @@ export async function list(
   return { endpoints: endpoints.map(toEndpoint), total: await countEndpoints(db, partnerId) }
 }
 
+/** Lists the endpoints of all partners, for the operator: whether they work, but not what partners chose. */
+export async function listHealth(
+  db: Reader,
+): Promise<(Pick<Endpoint, 'id' | 'enabled' | 'disabledReason' | 'failingSince'> & { partnerId: string })[]> {
+  return await db
+    .selectFrom('webhookEndpoints')
+    .select(['partnerId', 'id', 'enabled', 'disabledReason', 'failingSince'])
+    .orderBy('id', 'desc')
+    .execute()
+}
+
 /** @throws Problem `NotFound` */
 export async function find(
   db: Reader,
@@ -169,8 +180,8 @@ export async function remove(
 }
 
 /**
- * Forgets the failures of a partner's endpoints, which stay enabled or disabled. For a reset, which deletes their deliveries
- * and sets the clock back: a pause that was asked for by the old time could last for a year.
+ * Forgets the failures of a partner's endpoints; they stay enabled or disabled. A reset deletes their deliveries and sets the
+ * clock back, so a pause by the old clock could last for a year.
  */
 export async function startAnew(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
   await tx

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
@@ -55,6 +55,12 @@ async function json(args: string[]) {
   return JSON.parse(stdout)
 }
 
+/** What the doctor says of one check. */
+async function diagnosed(check: string): Promise<string | undefined> {
+  const { findings } = JSON.parse((await openwage(['doctor', '--json'], settings)).stdout)
+  return findings.find((each: { check: string }) => each.check === check)?.sentence
+}
+
 const refusal = async (args: string[]) => (await openwage(args, settings)).stderr
 
 async function withdraw(net: number): Promise<string> {
@@ -86,6 +92,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
 
   const status = await openwage(['status'], settings)
   expect(status.stdout).toContain('! 1 batch waits for approval; see openwage payouts list --status building')
+  expect(await diagnosed('batches')).toMatch(/ waits for approval, and its value date 2026-03-10 has passed$/)
   expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
   expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/waiting for approval; only an approved/)
@@ -93,11 +100,14 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(await json(['payouts', 'approve', id, '--as', 'Grace'])).toMatchObject({
     ...{ status: 'approved', approvalCount: 2, paymentCount: 2, controlTotal: { amount: 11_000, currency: 'EUR' } },
   })
+  expect(await diagnosed('batches')).toMatch(/ waits to be exported and carried to the bank/)
   await json(['payouts', 'hold', id])
+  expect(await diagnosed('batches')).toMatch(/ is held/)
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/approved, held; only an approved/)
   await json(['payouts', 'release', id])
 
   const exported = await json(['payouts', 'export', id, '--folder', folder])
+  expect(await diagnosed('batches')).toMatch(/ was sent on \S+, and the bank has not answered for all of it$/)
   const file = readFileSync(exported.path, 'utf8')
   const references = [(await get(first)).paymentReference, (await get(second)).paymentReference]
   for (const reference of references) expect(file).toContain(`<EndToEndId>${reference}</EndToEndId>`)
@@ -133,6 +143,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(exceptions).toMatchObject([
     { kind: 'amount', reference: references[1], fileName: 'pain002.xml', withdrawalId: second },
   ])
+  expect(await diagnosed('exceptions')).toBe('1 answer of a bank did not fit and needs a decision')
   const close = ['payouts', 'exceptions', 'close', exceptions[0].id, '--note', 'The bank paid nothing', '--decision']
   expect(await refusal([...close, 'attach', '--reference', references[1]])).toMatch(/another amount/)
   await json([...close, 'give-back'])
@@ -141,6 +152,8 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect((await get(second)).status).toBe('failed')
   expect((await json(['payouts', 'show', id])).status).toBe('settled')
   expect((await json(['payouts', 'exceptions', 'list'])).exceptions).toEqual([])
+  expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
+  expect(await diagnosed('exceptions')).toBe('No payout exception is open')
   const { entries } = await json(['audit', '--partner', harness.partner.id])
   const actions = entries
     .map(({ action }: { action: string }) => action)
@@ -163,7 +176,7 @@ test('every fault of OPENWAGE_RAILS is named in one message, and nothing starts'
     OPENWAGE_RAILS: railsFile('wrong.json', { rails: [broken, sepa] }),
   })
   for (const fault of [
-    ...['timeZone must be an IANA name', 'the IBAN of the debtor default is wrong'],
+    ...['timeZone must be an IANA name', 'the account of the debtor default is wrong'],
     ...['two rails have the name sepa', 'two rails have the currency EUR'],
   ]) {
     expect(wrong.stdout + wrong.stderr).toContain(fault)
@@ -176,4 +189,50 @@ test('every fault of OPENWAGE_RAILS is named in one message, and nothing starts'
   })
   const missing = await openwage(['payouts', 'import', 'sepa', 'x'], { ...settings, OPENWAGE_RAILS: '/none' })
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be read as JSON') })
+})
+
+test('a rail with a folder pays pounds: the file is put there, payees count as paid on the entry day, and a return still counts', async () => {
+  const { db, clock } = harness
+  const bacs = {
+    ...{ name: 'bacs', type: 'standard18-file', currency: 'GBP', scheme: 'bacs', serviceUserNumber: '123456' },
+    debtors: { default: { name: 'Acme Ltd', sortCode: '089999', accountNumber: '66374958' } },
+    ...{ cutOff: '16:00', timeZone: 'Europe/London', folder: path.join(folder, 'bacs') },
+    approval: { automatic: { paymentMax: 100_000, batchMax: 100_000, dayMax: 100_000 } },
+    returns: { format: 'csv', columns: { reference: 'ref', amount: 'amount', reasonCode: 'code' } },
+  }
+  const OPENWAGE_RAILS = railsFile('bacs.json', { rails: [bacs] })
+  const [configured] = await readConfiguredRails({ OPENWAGE_RAILS })
+  if (configured === undefined) throw new Error('The rail is missing')
+  // Midday on a Tuesday.
+  clock.set(new Date('2026-03-17T12:00:00Z'))
+  const memberId = await harness.addMember({ available: 20_000 })
+  const body = { memberId, amount: { amount: 5_050, currency: 'GBP' } }
+  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
+  const id = locatedId(await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } }))
+  clock.advance({ minutes: 1 })
+  const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
+  const run = async (...names: (keyof typeof tasks)[]) => {
+    for (const each of names) await tasks[each]({ db, log: pino({ level: 'silent' }), now: clock.now })
+  }
+  await run('submit-withdrawals')
+  clock.set(new Date('2026-03-17T16:00:00Z'))
+  await run('send-payout-batches')
+  const [name = ''] = readdirSync(path.join(bacs.folder, 'outbox')).filter(each => each.endsWith('.txt'))
+  const { paymentReference, expectedAt } = await get(id)
+  expect(readFileSync(path.join(bacs.folder, 'outbox', name), 'latin1')).toContain(paymentReference)
+  expect(expectedAt).toBe('2026-03-19T23:59:59.999Z')
+
+  clock.set(new Date('2026-03-18T12:00:00Z'))
+  await run('send-payout-batches', 'read-rail-reports')
+  expect((await get(id)).status).toBe('submitted')
+  clock.set(new Date('2026-03-19T12:00:00Z'))
+  await run('send-payout-batches', 'read-rail-reports')
+  expect((await get(id)).status).toBe('paid')
+  const returned = path.join(bacs.folder, 'inbox', 'arucs.csv')
+  writeFileSync(returned, `ref,amount,code\r\n${paymentReference},50.00,B\r\n`)
+  // A file counts as complete once it has not changed for a while, by the clock of the file system.
+  clock.set(new Date(Date.now() + 3_600_000))
+  await run('read-bank-files', 'read-rail-reports')
+  expect(await get(id)).toMatchObject({ status: 'returned' })
+  expect((await get(id)).timeline.at(-1).reason).toBe('B The account is closed')
 })

@@ -590,8 +590,9 @@ const everything = `
      where account not in ('member_available', 'member_owed')
      group by account, pay_cycle_id, member_id, currency having sum(amount) <> 0
     union all
-    select 'payment', reference, '{}', array[amount::text, currency]
-      from simulated_bank_payments where partner_id = $1
+    select 'payment', coalesce(o.withdrawal_id, p.reference), '{}', array[p.amount::text, p.currency]
+      from simulated_bank_payments p left join payouts o on o.reference = p.reference
+     where p.partner_id = $1
     union all
     select 'event', type, array[resource_id], array[count(*)::text]
       from events where partner_id = $1 group by type, resource_id`

@@ -1,48 +1,127 @@
 import { readFileSync } from 'node:fs'
 import { Ajv } from 'ajv'
 import { type Static, Type } from 'typebox'
-import { check } from '../../bank-accounts/rules.ts'
+import { type BankAccount, check } from '../../bank-accounts/rules.ts'
 import { SettingsProblem } from '../../config.ts'
 import { isGeneratedId } from '../../ids.ts'
 import { amountMax } from '../../money.ts'
+import type { Debtor } from './bank-files.ts'
 import { withOverride } from './calendars/calendar.ts'
 import { atOnce, cutOffOf, leadTimes } from './calendars/cut-off.ts'
 import { target } from './calendars/target.ts'
+import { uk } from './calendars/uk.ts'
+import type { Delivery } from './delivery/delivery.ts'
 import type { FileRailSettings } from './file/format.ts'
 import { sepaFormat } from './sepa/format.ts'
+import { stateWithoutAdvice } from './standard18/entry-day.ts'
+import { standard18Format } from './standard18/format.ts'
 
 const strict = { additionalProperties: false }
 const Day = Type.String({ pattern: '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$' })
 const Amount = Type.Integer({ minimum: 0, maximum: amountMax })
 
-const Debtor = Type.Object(
+const Name = Type.String({ minLength: 1, maxLength: 140 })
+const File = Type.String({ pattern: '^/.' })
+
+const SftpServer = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 140 }),
+    host: Name,
+    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+    username: Name,
+    /** Fingerprints of the server's keys, as `ssh-keygen -lf` prints them. */
+    hostKeys: Type.Array(Type.String({ pattern: '^SHA256:[A-Za-z0-9+/]{43}$' }), { minItems: 1, maxItems: 10 }),
+    privateKeyFile: Type.Optional(File),
+    passwordFile: Type.Optional(File),
+    outbox: Name,
+    inbox: Name,
+    uploads: Type.Optional(Name),
+  },
+  strict,
+)
+
+const commonFields = {
+  /** What payouts are recorded under; never reuse it for another bank. */
+  name: Type.String({ pattern: '^[a-z][a-z0-9-]{0,29}$' }),
+  /** In the bank's time zone: when the day's batch is closed. Earlier than the bank's own cut-off. */
+  cutOff: Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' }),
+  timeZone: Type.String({ minLength: 1, maxLength: 60 }),
+  /** Days on which the bank is closed besides those of the calendar. */
+  closedDays: Type.Optional(Type.Array(Day, { maxItems: 100 })),
+  approval: Type.Optional(
+    Type.Object({ automatic: Type.Object({ paymentMax: Amount, batchMax: Amount, dayMax: Amount }, strict) }, strict),
+  ),
+  /** With outbox/, inbox/, archive/ and rejected/ in it. Without it, an operator carries the files. */
+  folder: Type.Optional(File),
+  /** Sends and fetches what is in the folder. */
+  sftp: Type.Optional(SftpServer),
+  /** Public keys of age: archived files are encrypted for them. */
+  archiveFor: Type.Optional(Type.Array(Type.String({ pattern: '^age1[a-z0-9]{58}$' }), { maxItems: 10 })),
+}
+
+const SepaDebtor = Type.Object(
+  {
+    name: Name,
     iban: Type.String({ pattern: '^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$' }),
     bic: Type.Optional(Type.String({ pattern: '^[A-Z0-9]{8}([A-Z0-9]{3})?$' })),
+  },
+  strict,
+)
+const UkDebtor = Type.Object(
+  {
+    name: Name,
+    sortCode: Type.String({ pattern: '^[0-9]{6}$' }),
+    accountNumber: Type.String({ pattern: '^[0-9]{8}$' }),
   },
   strict,
 )
 
 const SepaFileRail = Type.Object(
   {
-    /** What payouts are recorded under; never reuse it for another bank. */
-    name: Type.String({ pattern: '^[a-z][a-z0-9-]{0,29}$' }),
+    ...commonFields,
     type: Type.Literal('sepa-file'),
     currency: Type.Literal('EUR'),
     /** The accounts that pay, by partner id; `default` pays for all others. */
-    debtors: Type.Object({ default: Debtor }, { additionalProperties: Debtor }),
-    /** In the bank's time zone: when the file must be with the bank. */
-    cutOff: Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' }),
-    timeZone: Type.String({ minLength: 1, maxLength: 60 }),
+    debtors: Type.Object({ default: SepaDebtor }, { additionalProperties: SepaDebtor }),
     instant: Type.Optional(Type.Boolean()),
     batchBooking: Type.Optional(Type.Boolean()),
-    /** Days on which the bank is closed besides those of TARGET. */
-    closedDays: Type.Optional(Type.Array(Day, { maxItems: 100 })),
-    approval: Type.Optional(
+  },
+  strict,
+)
+
+const Standard18FileRail = Type.Object(
+  {
+    ...commonFields,
+    type: Type.Literal('standard18-file'),
+    currency: Type.Literal('GBP'),
+    scheme: Type.Unsafe<'bacs' | 'faster-payments'>({ type: 'string', enum: ['bacs', 'faster-payments'] }),
+    serviceUserNumber: Type.String({ pattern: '^[0-9]{6}$' }),
+    debtors: Type.Object({ default: UkDebtor }, { additionalProperties: UkDebtor }),
+    processing: Type.Optional(Type.Unsafe<'single' | 'multi'>({ type: 'string', enum: ['single', 'multi'] })),
+    hasLabels: Type.Optional(Type.Boolean()),
+    hdr1Column15: Type.Optional(Type.Unsafe<'1' | ' '>({ type: 'string', enum: ['1', ' '] })),
+    receivingParty: Type.Optional(
+      Type.Unsafe<'999999' | 'service-user-number'>({ type: 'string', enum: ['999999', 'service-user-number'] }),
+    ),
+    blockCount: Type.Optional(Type.Unsafe<'zeros' | 'counted'>({ type: 'string', enum: ['zeros', 'counted'] })),
+    /** The columns of the bank's CSV of returned credits. */
+    returns: Type.Optional(
       Type.Object(
         {
-          automatic: Type.Object({ paymentMax: Amount, batchMax: Amount, dayMax: Amount }, strict),
+          format: Type.Literal('csv'),
+          columns: Type.Object(
+            {
+              reference: Name,
+              amount: Name,
+              reasonCode: Name,
+              reasonText: Type.Optional(Name),
+              currency: Type.Optional(Name),
+            },
+            strict,
+          ),
+          delimiter: Type.Optional(
+            Type.Unsafe<',' | ';' | '\t' | '|'>({ type: 'string', enum: [',', ';', '\t', '|'] }),
+          ),
+          amountIn: Type.Optional(Type.Unsafe<'pounds' | 'pence'>({ type: 'string', enum: ['pounds', 'pence'] })),
         },
         strict,
       ),
@@ -50,12 +129,31 @@ const SepaFileRail = Type.Object(
   },
   strict,
 )
-type SepaFileRail = Static<typeof SepaFileRail>
 
-const RailsFile = Type.Object({ rails: Type.Array(SepaFileRail, { minItems: 1, maxItems: 20 }) }, strict)
+type SepaFileRail = Static<typeof SepaFileRail>
+type Standard18FileRail = Static<typeof Standard18FileRail>
+type GivenRail = SepaFileRail | Standard18FileRail
+
+// Which of the types a rail has is decided by its `type`, so that faults are those of that type alone.
+const RailsFile = Type.Object(
+  {
+    rails: Type.Array(
+      Type.Unsafe<GivenRail>({
+        type: 'object',
+        required: ['type'],
+        discriminator: { propertyName: 'type' },
+        oneOf: [SepaFileRail, Standard18FileRail],
+      }),
+      { minItems: 1, maxItems: 20 },
+    ),
+  },
+  strict,
+)
 
 // Unlike the validator of requests it goes on after the first fault, so that an operator can correct all of them at once.
-const validate = new Ajv({ allErrors: true }).compile<Static<typeof RailsFile>>(RailsFile)
+const validate = new Ajv({ allErrors: true, discriminator: true, strict: false }).compile<Static<typeof RailsFile>>(
+  RailsFile,
+)
 
 /**
  * Reads the rails from the file that OPENWAGE_RAILS names.
@@ -82,22 +180,33 @@ export function readRails(file: string): FileRailSettings[] {
   return rails.map(toSettings)
 }
 
-function faultsOf({ name, timeZone, debtors, approval }: SepaFileRail): string[] {
+function faultsOf({ name, timeZone, debtors, approval, folder, sftp }: GivenRail): string[] {
   const { automatic } = approval ?? {}
   return [
     ...(isTimeZone(timeZone) ? [] : [`${name}: timeZone must be an IANA name, such as Europe/Berlin`]),
-    ...Object.entries(debtors).flatMap(([owner, { iban }]) => [
+    ...Object.entries(debtors).flatMap(([owner, debtor]) => [
       ...(owner === 'default' || isGeneratedId(owner) ? [] : [`${name}: the debtor ${owner} is no partner id`]),
-      ...(check({ accountHolder: '', iban }) === 'valid' ? [] : [`${name}: the IBAN of the debtor ${owner} is wrong`]),
+      ...(check(accountOf(debtor)) === 'invalid' ? [`${name}: the account of the debtor ${owner} is wrong`] : []),
     ]),
     ...(automatic !== undefined && (automatic.paymentMax > automatic.batchMax || automatic.batchMax > automatic.dayMax)
       ? [`${name}: paymentMax must not exceed batchMax, nor batchMax dayMax`]
       : []),
+    ...(sftp !== undefined && folder === undefined ? [`${name}: sftp needs a folder for files on their way`] : []),
+    ...(sftp !== undefined && (sftp.privateKeyFile === undefined) === (sftp.passwordFile === undefined)
+      ? [`${name}: sftp needs either privateKeyFile or passwordFile`]
+      : []),
   ]
 }
 
-function repeated(rails: SepaFileRail[], field: 'name' | 'currency'): string[] {
-  const values = rails.map(each => each[field])
+type GivenDebtor = Static<typeof SepaDebtor> | Static<typeof UkDebtor>
+
+function accountOf(debtor: GivenDebtor): BankAccount {
+  if ('iban' in debtor) return { accountHolder: debtor.name, iban: debtor.iban }
+  return { accountHolder: debtor.name, sortCode: debtor.sortCode, accountNumber: debtor.accountNumber }
+}
+
+function repeated(rails: GivenRail[], field: 'name' | 'currency'): string[] {
+  const values = rails.map((each): string => each[field])
   const twice = new Set(values.filter((value, index) => values.indexOf(value) !== index))
   return [...twice].map(value => `two rails have the ${field} ${value}`)
 }
@@ -110,29 +219,16 @@ function isTimeZone(timeZone: string): boolean {
   }
 }
 
-function toSettings(given: SepaFileRail): FileRailSettings {
-  const { name, currency, debtors, cutOff, timeZone, instant = false, batchBooking, closedDays, approval } = given
-  const calendar = withOverride(target, { closedDays })
-  const toDebtor = ({ name: holder, iban, bic }: Static<typeof Debtor>) => ({
-    name: holder,
-    account: { accountHolder: holder, iban },
-    bic,
-  })
+function toSettings(given: GivenRail): FileRailSettings {
+  const { name, currency, debtors, timeZone, approval } = given
   const automatic = approval?.automatic
   return {
-    name,
-    currency,
-    format: sepaFormat({ isBatchBooked: batchBooking }),
+    ...{ name, currency, timeZone },
+    ...(given.type === 'sepa-file' ? sepaSettings(given) : standard18Settings(given)),
     debtors: {
       ...Object.fromEntries(Object.entries(debtors).map(([owner, debtor]) => [owner, toDebtor(debtor)])),
       default: toDebtor(debtors.default),
     },
-    isInstant: instant,
-    timeZone,
-    schedule: now =>
-      instant
-        ? atOnce({ now, timeZone })
-        : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes['sepa-credit-transfer'] }),
     automatic:
       automatic === undefined
         ? null
@@ -141,6 +237,57 @@ function toSettings(given: SepaFileRail): FileRailSettings {
             batchMax: BigInt(automatic.batchMax),
             dayMax: BigInt(automatic.dayMax),
           },
-    delivery: null,
+    delivery: deliveryOf(given),
+  }
+}
+
+type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
+
+function sepaSettings({ cutOff, timeZone, closedDays, instant = false, batchBooking }: SepaFileRail): OfType {
+  const calendar = withOverride(target, { closedDays })
+  const leadTime = leadTimes['sepa-credit-transfer']
+  return {
+    format: sepaFormat({ isBatchBooked: batchBooking }),
+    isInstant: instant,
+    calendar: instant ? null : calendar,
+    schedule: now => (instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime })),
+    countsAsPaid: null,
+  }
+}
+
+function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...given }: Standard18FileRail): OfType {
+  const calendar = withOverride(uk, { closedDays })
+  const { serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount } = given
+  const options = { scheme, serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount }
+  return {
+    format: standard18Format(options, returns ?? null),
+    isInstant: false,
+    calendar,
+    schedule: now => cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes[scheme] }),
+    countsAsPaid: (valueDate, today) => stateWithoutAdvice(scheme, valueDate, { today, calendar }) === 'paid',
+  }
+}
+
+function toDebtor(debtor: GivenDebtor): Debtor {
+  return { name: debtor.name, account: accountOf(debtor), bic: 'bic' in debtor ? debtor.bic : undefined }
+}
+
+/** Opened when it is first needed: an API process reads the settings too, and needs neither folder nor server. */
+function deliveryOf({ folder, sftp, archiveFor: recipients }: GivenRail): FileRailSettings['delivery'] {
+  if (folder === undefined) return null
+  let opened: Promise<Delivery> | undefined
+  const open = async (): Promise<Delivery> => {
+    if (sftp === undefined)
+      return await (await import('./delivery/folder.ts')).FolderDelivery.open({ folder, recipients })
+    return await (await import('./delivery/sftp.ts')).SftpDelivery.open({ folder, recipients, ...sftp })
+  }
+  return async () => {
+    opened ??= open()
+    try {
+      return await opened
+    } catch (error) {
+      opened = undefined
+      throw error
+    }
   }
 }

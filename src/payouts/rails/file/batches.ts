@@ -139,6 +139,35 @@ export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; 
   }
 }
 
+/**
+ * Pays the unanswered payments of batches whose payees have the money by now, if the bank confirms none. Each becomes a report
+ * of the rail. A later return still counts.
+ */
+export async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+  const { countsAsPaid } = rail
+  if (countsAsPaid === null) return
+  await lockRail(tx, { rail: rail.name, for: 'records' })
+  const unanswered = await sql<{ id: string; messageId: string; valueDate: Day }>`
+    select id, message_id, value_date from payout_batches
+     where rail = ${rail.name} and status in ('sent', 'acknowledged') order by id for update`.execute(tx)
+  const today = dayIn(rail.timeZone, now)
+  for (const { id, messageId, valueDate } of unanswered.rows) {
+    if (!countsAsPaid(valueDate, today)) continue
+    await sql`
+      with paid as (
+        update payouts set outcome = 'paid' where batch_id = ${id} and outcome is null returning reference
+      )
+      insert into bank_records (rail, message_id, entry_key, reference, outcome, created_at)
+      select ${rail.name}, ${messageId}, 'unanswered ' || reference, reference, 'paid', ${now} from paid order by reference`.execute(
+      tx,
+    )
+    await sql`
+      update payout_batches set status = 'settled', ended_at = ${now}
+       where id = ${id}
+         and not exists (select from payouts p where p.batch_id = ${id} and p.outcome is null)`.execute(tx)
+  }
+}
+
 async function sumApprovedToday(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<bigint> {
   const dayStart = startOfDay(rail.timeZone, dayIn(rail.timeZone, now))
   const { rows } = await sql<{ sum: bigint }>`

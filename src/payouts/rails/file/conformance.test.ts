@@ -14,7 +14,7 @@ railConformance('of files', async (): Promise<RailUnderTest> => {
   const harness = await startHarness()
   const { db, clock, stop } = harness
   const bank = new FileBank()
-  const settings = euroRail({ delivery: bank })
+  const settings = euroRail({ delivery: async () => bank })
   const rail = fileRail({ db, now: clock.now, settings })
   const context = { db, log: pino({ level: 'silent' }), now: clock.now }
   const prepared = await preparePayments(harness, { rail: settings.name, count: rail.paymentsMax + 50 })

@@ -6,6 +6,7 @@ import { verify } from '../../../audit/verify.ts'
 import type { TaskContext } from '../../../tasks.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
+import { remove } from './decisions.ts'
 import { fileRail } from './file-rail.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -34,7 +35,7 @@ beforeEach(() => {
 function useRail(changes: Partial<FileRailSettings>): void {
   named += 1
   bank = new FileBank()
-  settings = euroRail({ name: `euro-${named}`, delivery: bank, ...changes })
+  settings = euroRail({ name: `euro-${named}`, delivery: async () => bank, ...changes })
   rails = [fileRail({ db: harness.db, now: harness.clock.now, settings })]
 }
 
@@ -162,6 +163,40 @@ describe('a batch', () => {
     expect(bank.outbox.size).toBe(1)
     expect([...bank.payments().values()].map(amounts => amounts.length)).toEqual([1, 1])
   })
+
+  test.each(['before the file is delivered', 'after the file was delivered, but before that is recorded'])(
+    'whose worker is killed %s is in one file, and can no longer be changed',
+    async when => {
+      let isKilled = false
+      const put: FileBank['put'] = async (name, bytes) => {
+        if (isKilled) return await bank.put(name, bytes)
+        isKilled = true
+        if (when.startsWith('after')) await bank.put(name, bytes)
+        throw new Error('killed')
+      }
+      useRail({
+        delivery: async () => ({
+          put,
+          list: () => bank.list(),
+          get: name => bank.get(name),
+          archive: name => bank.archive(name),
+          reject: (name, report) => bank.reject(name, report),
+        }),
+      })
+      const [payment] = await submitted(5_000, 6_000)
+      harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+      await expect(run('send-payout-batches')).rejects.toThrow('killed')
+      const removal = harness.db
+        .transaction()
+        .execute(tx => remove(tx, { payment: payment?.id ?? '', reason: 'Too late', now: harness.clock.now() }))
+      await expect(removal).rejects.toThrow('is being delivered')
+      harness.clock.advance({ minutes: 1 })
+      await run('send-payout-batches')
+      expect((await batches())[0]).toMatchObject({ status: 'sent' })
+      expect([bank.deliveries, bank.outbox.size]).toEqual([1, 1])
+      expect([...bank.payments().values()]).toEqual([[expect.any(BigInt)], [expect.any(BigInt)]])
+    },
+  )
 
   test('that cannot be written is not sent, and can still be changed', async () => {
     const write = async function* () {

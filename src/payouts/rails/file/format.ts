@@ -1,7 +1,10 @@
 import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import type { Currency } from '../../../money.ts'
+import type { Day } from '../../../time.ts'
 import type { Debtor, ReadBankFile, WriteBatch } from '../bank-files.ts'
+import type { Calendar } from '../calendars/calendar.ts'
 import type { Schedule } from '../calendars/cut-off.ts'
+import type { Delivery } from '../delivery/delivery.ts'
 
 /** A kind of bank file, as a rail of files uses it. */
 export type FileFormat = {
@@ -17,25 +20,10 @@ export type FileFormat = {
   paymentsMax: number
   /** Largest sum of one file, in minor units. */
   totalMax: bigint
-  /**
-   * Whether the bank confirms the payments that it has made. Without, a payment counts as paid once the payee should have it,
-   * unless the bank has said otherwise.
-   */
-  confirms: boolean
 }
 
 /** Limits, in minor units, up to which a batch needs no person. */
 type AutomaticApproval = { paymentMax: bigint; batchMax: bigint; dayMax: bigint }
-
-/** How files reach the bank and come back. */
-export type FileDelivery = {
-  /** Delivers a file under its name, whole and once, however often it is called. */
-  put(name: string, bytes: AsyncIterable<string | Uint8Array>): Promise<{ sha256: string }>
-  list(now: Date): Promise<{ files: { name: string }[]; skipped: { name: string; reason: string }[] }>
-  get(name: string): AsyncIterable<Uint8Array>
-  archive(name: string, day: string): Promise<void>
-  reject(name: string, report: string): Promise<void>
-}
 
 /** One configured rail of files. */
 export type FileRailSettings = {
@@ -47,10 +35,17 @@ export type FileRailSettings = {
   isInstant: boolean
   /** The bank's. */
   timeZone: string
+  /** The days on which it pays; null: every day. */
+  calendar: Calendar | null
   /** Plans the batch that payments join at an instant. */
   schedule(now: Date): Schedule
   /** Null: two people approve every batch. */
   automatic: AutomaticApproval | null
-  /** Null: an operator exports and imports the files. */
-  delivery: FileDelivery | null
+  /**
+   * For a bank that confirms no payments: whether those of a value date count as paid today, unless it has said otherwise. Null
+   * for a bank that confirms them.
+   */
+  countsAsPaid: ((valueDate: Day, today: Day) => boolean) | null
+  /** Opens the connection to the bank. Null: an operator exports and imports the files. */
+  delivery: (() => Promise<Delivery>) | null
 }

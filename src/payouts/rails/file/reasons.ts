@@ -29,12 +29,12 @@ const known: ReadonlyMap<string, Known> = new Map(
     AM04: { meaning: 'The paying account lacks the money', consequence: 'float' },
     AM05: { meaning: 'The bank takes the payment for a duplicate', consequence: 'duplicate' },
     DUPL: { meaning: 'The bank takes the payment for a duplicate', consequence: 'duplicate' },
-    'ARUCS-0': { meaning: 'The account details are wrong', consequence: 'block-account' },
-    'ARUCS-2': { meaning: 'The account holder has died', consequence: 'review-member' },
-    'ARUCS-3': { meaning: 'The account was transferred', consequence: 'block-account' },
-    'ARUCS-5': { meaning: 'There is no such account', consequence: 'block-account' },
-    'ARUCS-B': { meaning: 'The account is closed', consequence: 'block-account' },
-    'ARUCS-C': { meaning: 'The payment was recalled', consequence: 'review-member' },
+    0: { meaning: 'The account details are wrong', consequence: 'block-account' },
+    2: { meaning: 'The account holder has died', consequence: 'review-member' },
+    3: { meaning: 'The account was transferred', consequence: 'block-account' },
+    5: { meaning: 'There is no such account', consequence: 'block-account' },
+    B: { meaning: 'The account is closed', consequence: 'block-account' },
+    C: { meaning: 'The payment was recalled', consequence: 'review-member' },
   } satisfies Record<string, Known>),
 )
 

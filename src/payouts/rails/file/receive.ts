@@ -8,8 +8,8 @@ import { importBankFile } from './import.ts'
  * imported but not moved is recognised by its checksum.
  */
 export async function receiveBankFiles({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
-  const { delivery } = rail
-  if (delivery === null) return
+  const delivery = await rail.delivery?.()
+  if (delivery === undefined) return
   const { files, skipped } = await delivery.list(now())
   for (const { name, reason } of skipped)
     log.warn({ rail: rail.name, file: name, reason }, 'a file of the inbox is left')

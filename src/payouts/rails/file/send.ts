@@ -8,8 +8,9 @@ import type { FileRailSettings } from './format.ts'
  */
 export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
   await db.transaction().execute(tx => batches.closeDue(tx, { rail, now: now() }))
-  const { delivery } = rail
-  if (delivery === null) return
+  await db.transaction().execute(tx => batches.payUnanswered(tx, { rail, now: now() }))
+  const delivery = await rail.delivery?.()
+  if (delivery === undefined) return
   const failures: unknown[] = []
   for (const batchId of await batches.listSendable(db, rail.name)) {
     // One batch's failure must not keep the others back.

@@ -17,7 +17,6 @@ export function sepaFormat(options: CreditTransferOptions = {}): FileFormat {
     paymentsMax: 100_000,
     // 18 digits in the schema; banks limit the sum to what their systems hold.
     totalMax: 99_999_999_999_999n,
-    confirms: true,
   }
 }
 

@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest'
+import { target } from '../src/payouts/rails/calendars/target.ts'
+import { uk } from '../src/payouts/rails/calendars/uk.ts'
+import type { Batch } from '../src/payouts/rails/file/batches.ts'
+import { euroRail, FileBank } from '../test/file-bank.ts'
+import { type DatabaseFacts, diagnose, type SettingsFacts } from './doctor-checks.ts'
+
+const now = new Date('2026-11-20T10:00:00Z')
+const settings: SettingsFacts = { now, mode: 'live', railsFile: '/rails.json', rails: [euroRail()] }
+const database: DatabaseFacts = {
+  isEmbedded: false,
+  excess: undefined,
+  archiving: { isOn: true, archivedAt: now, failedAt: null },
+  partners: [],
+  floats: [],
+  keys: [],
+  endpoints: [],
+  workersAlive: 1,
+  batches: [],
+  openExceptions: 0,
+}
+const batch: Batch = {
+  id: 'bat_1',
+  messageId: 'OWB1',
+  rail: 'euro-files',
+  currency: 'EUR',
+  debtor: 'default',
+  valueDate: '2026-11-20',
+  isInstant: false,
+  cutOffAt: new Date('2026-11-20T14:00:00Z'),
+  status: 'building',
+  held: false,
+  paymentCount: 2,
+  controlTotal: 12_345n,
+  fileName: null,
+  fileSha256: null,
+  nameCheck: null,
+  closedAt: null,
+  approvedAt: null,
+  approvedAutomatically: false,
+  sendingAt: null,
+  sentAt: null,
+}
+
+function said(check: string, changes: Partial<SettingsFacts & DatabaseFacts>): string[] {
+  return diagnose({ ...settings, ...changes }, { ...database, ...changes })
+    .filter(each => each.check === check)
+    .map(({ level, sentence }) => `${level}: ${sentence}`)
+}
+
+test('a calendar is a warning 89 days before its end, and is missing after it', () => {
+  const at = (day: string) =>
+    said('calendars', { now: new Date(`${day}T12:00:00Z`), rails: [euroRail({ calendar: uk }), euroRail()] })
+  expect(at('2028-10-02')[0]).toBe(
+    'ok: Euro-files knows the banking days until 2028-12-31; euro-files knows the banking days until 2099-12-31',
+  )
+  expect(at('2028-10-03')).toEqual([
+    'warning: The UK bank holiday calendar of the rail euro-files ends on 2028-12-31, in 89 days: update Openwage',
+  ])
+  expect(at('2029-01-01')).toEqual([
+    'missing: The UK bank holiday calendar of the rail euro-files ended on 2028-12-31: update Openwage',
+  ])
+  expect(said('calendars', { rails: [euroRail({ calendar: null })] })).toEqual(['ok: No rail needs banking days'])
+  expect(target.validUntil).toBe('2099-12-31')
+})
+
+test('archiving is fine while it works, a warning when it fails, and a hint when it is off', () => {
+  const earlier = new Date(now.getTime() - 60_000)
+  const levels = [
+    { isOn: true, archivedAt: now, failedAt: earlier },
+    { isOn: true, archivedAt: earlier, failedAt: now },
+    { isOn: true, archivedAt: null, failedAt: null },
+    { isOn: false, archivedAt: null, failedAt: null },
+  ].map(archiving => said('backups', { archiving })[0]?.split(':')[0])
+  expect(levels).toEqual(['ok', 'warning', 'warning', 'hint'])
+})
+
+test('a batch is named when it needs a person or is late', () => {
+  const bank = new FileBank()
+  const delivered = [euroRail({ delivery: async () => bank })]
+  const at = (changes: Partial<Batch>) => said('batches', { rails: delivered, batches: [{ ...batch, ...changes }] })
+  const closed = { closedAt: now, cutOffAt: now }
+  const what = 'warning: bat_1 (2 payments, 123.45 EUR)'
+  expect(at({})).toEqual(['ok: No batch waits for a person or is late'])
+  expect(at(closed)).toEqual([`${what} waits for approval`])
+  expect(at({ ...closed, held: true })).toEqual([`${what} is held`])
+  expect(at({ ...closed, valueDate: '2026-11-19' })).toEqual([
+    `${what} waits for approval, and its value date 2026-11-19 has passed`,
+  ])
+  expect(at({ ...closed, status: 'approved' })).toEqual(['ok: No batch waits for a person or is late'])
+  expect(at({ ...closed, status: 'approved', valueDate: '2026-11-19' })).toEqual([
+    `${what} was not sent, and its value date 2026-11-19 has passed`,
+  ])
+  const byHand = {
+    rails: [euroRail({ delivery: null })],
+    batches: [{ ...batch, ...closed, status: 'approved' as const }],
+  }
+  expect(said('batches', byHand)).toEqual([`${what} waits to be exported and carried to the bank`])
+  const sent = { ...closed, status: 'sent' as const, sentAt: now }
+  expect(at({ ...sent, valueDate: '2026-11-15' })).toEqual(['ok: No batch waits for a person or is late'])
+  expect(at({ ...sent, valueDate: '2026-11-14' })).toEqual([
+    `${what} was sent on 2026-11-20T10:00:00.000Z, and the bank has not answered for all of it`,
+  ])
+})
+
+test('open exceptions are counted', () => {
+  expect(said('exceptions', { openExceptions: 2 })).toEqual([
+    'warning: 2 answers of a bank did not fit and need a decision',
+  ])
+})

@@ -1,0 +1,123 @@
+import { Command } from 'commander'
+import { readSettings, type Settings } from '../src/config.ts'
+import type { Tx } from '../src/database/database.ts'
+import { readArchiving } from '../src/database/durability.ts'
+import { describeExcess } from '../src/database/grants.ts'
+import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
+import * as float from '../src/float/float.ts'
+import { openDatabase, readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
+import { listValidKeys } from '../src/partners/api-keys.ts'
+import { checkMode, listStates } from '../src/partners/partners.ts'
+import * as exceptions from '../src/payouts/exceptions.ts'
+import * as batches from '../src/payouts/rails/file/batches.ts'
+import * as webhooks from '../src/webhooks/webhooks.ts'
+import { listWorkers } from '../src/workers/heartbeats.ts'
+import { type DatabaseFacts, type DatabaseFault, diagnose, type Finding, type SettingsFacts } from './doctor-checks.ts'
+import { examples } from './help.ts'
+import { openLog } from './log.ts'
+import { countOf, printResult } from './print.ts'
+import { setExitCode, terminal } from './terminal.ts'
+
+const limits = {
+  // The JSON has all. A screen has room for a few of each kind, and the same command is the answer to all of them.
+  shownMax: 10,
+  // Newest first. A rail closes one or two batches a day, so this is more than a month in which none was settled.
+  batchesMax: 200,
+}
+
+export const doctorCommand = new Command('doctor')
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    `
+Levels: missing (live mode cannot pay until it is done), warning, hint (what cannot be seen from here), ok.
+Exit codes: 0 nothing is missing, 1 something is missing, 2 wrong settings.
+${examples('doctor', 'doctor --json')}`,
+  )
+  .action(async options => {
+    const settings = readSettings(terminal().env)
+    const now = systemClock()
+    const findings = diagnose(await readSettingsFacts(settings, now), await readDatabase(settings, now))
+    const isReady = !findings.some(({ level }) => level === 'missing')
+    printResult(options, {
+      value: { state: isReady ? 'ready' : 'notReady', at: now, findings },
+      text: () => textOf(findings),
+    })
+    setExitCode(isReady ? 0 : 1)
+  })
+
+async function readSettingsFacts(settings: Settings, now: Date): Promise<SettingsFacts> {
+  // A fault of the file is a finding, so that the rest is checked too.
+  const rails = await readConfiguredRails(settings).catch((error: unknown) => reasonOf(error))
+  return { now, mode: settings.OPENWAGE_MODE, railsFile: settings.OPENWAGE_RAILS, rails }
+}
+
+async function readDatabase(settings: Settings, now: Date): Promise<DatabaseFacts | DatabaseFault> {
+  try {
+    return await readDatabaseFacts(settings, now)
+  } catch (error) {
+    return { sentence: reasonOf(error), command: 'export DATABASE_URL=postgres://openwage_app:PASSWORD@HOST/openwage' }
+  }
+}
+
+async function readDatabaseFacts(settings: Settings, now: Date): Promise<DatabaseFacts | DatabaseFault> {
+  const { db, close } = await openDatabase(settings, openLog('warn'), { mayCreate: false })
+  try {
+    const schema = await readSchemaState(db)
+    if (schema.pending.length > 0) {
+      const sentence = `The database schema is out of date (pending: ${schema.pending.join(', ')})`
+      return { sentence, command: 'npx openwage migrate' }
+    }
+    const tooNew = await describeNewerSchema(schema)
+    if (tooNew !== undefined) return { sentence: tooNew, command: 'git pull && npm install --omit=dev' }
+    // One snapshot, so that the findings agree with each other; read only, so that looking changes nothing.
+    return await db
+      .transaction()
+      .setIsolationLevel('repeatable read')
+      .setAccessMode('read only')
+      .execute(async tx => ({ isEmbedded: settings.DATABASE_URL === '', ...(await readBooks(tx, settings, now)) }))
+  } finally {
+    await close()
+  }
+}
+
+async function readBooks(tx: Tx, { OPENWAGE_MODE: mode }: Settings, now: Date) {
+  await checkMode(tx, mode)
+  return {
+    excess: await describeExcess(tx),
+    archiving: await readArchiving(tx),
+    partners: await listStates(tx),
+    floats: await float.listAll(tx),
+    keys: await listValidKeys(tx, { mode, now }),
+    endpoints: await webhooks.listHealth(tx),
+    workersAlive: (await listWorkers(tx)).filter(({ isAlive }) => isAlive).length,
+    batches: await batches.list(tx, {
+      statuses: ['building', 'approved', 'sent', 'acknowledged'],
+      take: limits.batchesMax,
+    }),
+    openExceptions: await exceptions.countOpen(tx),
+  }
+}
+
+function textOf(findings: Finding[]): string {
+  const groups = [...Map.groupBy(findings, ({ level, check }) => `${level.padEnd(8)} ${check.padEnd(10)}`)]
+  const indent = ' '.repeat(20)
+  const lines = groups.flatMap(([label, all]) => [
+    ...all
+      .slice(0, limits.shownMax)
+      .flatMap(({ sentence, command }) => [
+        `${label} ${sentence}`,
+        ...(command === null ? [] : [`${indent}$ ${command}`]),
+      ]),
+    ...(all.length > limits.shownMax
+      ? [`${indent}… and ${all.length - limits.shownMax} more; see openwage doctor --json`]
+      : []),
+  ])
+  const count = (wanted: Finding['level']) => findings.filter(({ level }) => level === wanted).length
+  const others = `${countOf(count('warning'), 'warning')}, ${countOf(count('hint'), 'hint')}`
+  const verdict =
+    count('missing') === 0
+      ? `Nothing is missing: this installation can pay (${others}).`
+      : `${countOf(count('missing'), 'thing')} ${count('missing') === 1 ? 'is' : 'are'} missing before live mode can pay (${others}).`
+  return [...lines, '', verdict].join('\n')
+}

@@ -1,0 +1,38 @@
+import { BankFileProblem, type ReadBankFile } from '../bank-files.ts'
+import type { FileFormat } from '../file/format.ts'
+import { type ArucsOptions, arucsReader } from './read-arucs.ts'
+import { type Standard18Options, standard18Writer } from './write-standard18.ts'
+
+// Of one payment and of one file, in pence: £20,000,000 for Bacs, £1,000,000 for Faster Payments, £999,999,999.99 for a contra.
+const limits = {
+  paymentMax: { bacs: 2_000_000_000n, 'faster-payments': 100_000_000n },
+  totalMax: 99_999_999_999n,
+}
+
+/**
+ * Bacs or Faster Payments: Standard 18 to the bank, returned credits from it.
+ * @param arucs how the bank writes returned credits; null refuses every file
+ */
+export function standard18Format(options: Standard18Options, arucs: ArucsOptions | null): FileFormat {
+  return {
+    name: 'Standard 18',
+    extension: 'txt',
+    write: standard18Writer(options),
+    read: arucs === null ? refuseAll : arucsReader(arucs),
+    refusal({ account, amount }) {
+      if (!('sortCode' in account)) return 'This bank pays to a sort code and an account number only'
+      return amount > limits.paymentMax[options.scheme]
+        ? 'The amount is above the limit of the payment scheme'
+        : undefined
+    },
+    paymentsMax: 100_000,
+    totalMax: limits.totalMax,
+  }
+}
+
+// biome-ignore lint/correctness/useYield: it refuses every file before the first record.
+const refuseAll: ReadBankFile = async function* () {
+  throw new BankFileProblem(
+    'The rail has no "returns" in OPENWAGE_RAILS, which says how the bank writes returned payments',
+  )
+}

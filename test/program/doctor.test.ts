@@ -1,0 +1,199 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { Finding } from '../../cli/doctor-checks.ts'
+import { type Environment, newDatabase, newDataDir, openwage, serve, tamper, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const sepa = {
+  name: 'sepa',
+  type: 'sepa-file',
+  currency: 'EUR',
+  debtors: { default: { name: 'Acme GmbH', iban: 'DE75512108001245126199' } },
+  cutOff: '15:00',
+  timeZone: 'Europe/Berlin',
+}
+
+let folder: string
+let database: Awaited<ReturnType<typeof newDatabase>>
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'openwage-doctor-'))
+  database = await newDatabase()
+})
+afterAll(async () => {
+  await tidyUp()
+  rmSync(folder, { recursive: true })
+})
+
+function railsFile(name: string, content: unknown): string {
+  const file = path.join(folder, name)
+  writeFileSync(file, JSON.stringify(content))
+  return file
+}
+
+async function diagnosis(settings: Environment): Promise<{ code: number | null; findings: Finding[]; state: string }> {
+  const { code, stdout, stderr } = await openwage(['doctor', '--json'], settings)
+  expect(stderr).toBe('')
+  return { code, ...JSON.parse(stdout) }
+}
+
+/** What the doctor says of one check, as `level: sentence`. */
+async function said(check: string, settings: Environment): Promise<string[]> {
+  const { findings } = await diagnosis(settings)
+  return findings.filter(each => each.check === check).map(({ level, sentence }) => `${level}: ${sentence}`)
+}
+
+async function json(args: string[], settings: Environment) {
+  const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
+  expect(stderr).toBe('')
+  expect(code).toBe(0)
+  return JSON.parse(stdout)
+}
+
+test('each missing thing is named with its command, and is fine once it is done', async () => {
+  const bare = { ...database, OPENWAGE_MODE: 'live' }
+  const first = await diagnosis(bare)
+  expect(first).toMatchObject({ code: 1, state: 'notReady' })
+  const missing = first.findings.filter(({ level }) => level === 'missing')
+  expect(missing.map(({ check, command }) => [check, command])).toEqual([
+    ['rails', 'export OPENWAGE_RAILS=/etc/openwage/rails.json'],
+    ['partners', 'npx openwage partner create NAME'],
+    ['workers', 'npx openwage start --worker'],
+  ])
+
+  const settings = { ...bare, OPENWAGE_RAILS: railsFile('rails.json', { rails: [sepa] }) }
+  expect(await said('rails', settings)).toEqual(['ok: EUR by sepa (pain.001.001.09, carried by hand)'])
+  expect(await said('calendars', settings)).toEqual(['ok: Sepa knows the banking days until 2099-12-31'])
+  expect(await said('approval', settings)).toEqual([
+    'hint: The rail sepa has no limits for automatic approval, so two people approve every batch',
+  ])
+  const approval = { automatic: { paymentMax: 50_000, batchMax: 2_000_000, dayMax: 5_000_000 } }
+  const limited = { ...bare, OPENWAGE_RAILS: railsFile('limited.json', { rails: [{ ...sepa, approval }] }) }
+  expect(await said('approval', limited)).toEqual(['ok: Batches of sepa up to 20000.00 EUR need no person'])
+
+  const { id } = await json(['partner', 'create', 'Acme Couriers'], settings)
+  const acme = `Acme Couriers (${id})`
+  expect(await said('partners', settings)).toEqual([`missing: ${acme} has no tier, so it cannot have members`])
+  const limits = ['--fee', '50', '--lower-limit', '1000', '--upper-limit', '20000']
+  await json(['tier', 'set', id, 'Silver', '--currency', 'EUR', ...limits], settings)
+  expect(await said('partners', settings)).toEqual(['ok: 1 partner with tiers, none paused'])
+  await json(['partner', 'pause', id, '--reason', 'fire drill'], settings)
+  expect(await said('partners', settings)).toEqual([`warning: ${acme} is paused, so its members cannot withdraw`])
+  await json(['partner', 'resume', id], settings)
+
+  expect(await said('currencies', settings)).toEqual(['ok: Every currency that a partner has a tier in has a rail'])
+  expect(await said('accounts', settings)).toEqual([`ok: EUR of ${acme} is paid by Acme GmbH, account …6199`])
+  expect(await said('currencies', bare)).toEqual([`missing: ${acme} has a tier in EUR, but no rail pays EUR`])
+
+  expect(await said('float', settings)).toEqual([
+    `missing: ${acme} has 0.00 EUR free: transfer money to the account that pays, then record it`,
+    `warning: ${acme} has no floor in EUR, so withdrawals go on when the float is used up`,
+  ])
+  await json(['float', 'fund', id, 'EUR', '10000', '--reference', 'opening'], settings)
+  await json(['float', 'floor', id, 'EUR', '20000'], settings)
+  expect(await said('float', settings)).toEqual([
+    `missing: ${acme} has 100.00 EUR free, less than its floor of 200.00 EUR, so withdrawals are refused`,
+  ])
+  await json(['float', 'floor', id, 'EUR', '5000'], settings)
+  expect(await said('float', settings)).toEqual(['ok: Every float has free money and a floor'])
+
+  expect(await said('keys', settings)).toEqual([`missing: ${acme} has no valid live API key`])
+  const short = await json(['key', 'create', id, '--expires-in-days', '10'], settings)
+  expect(await said('keys', settings)).toEqual([
+    expect.stringMatching(/^warning: The key ow_live_\w+… of Acme Couriers \(par_\w+\) expires 20/),
+  ])
+  await json(['key', 'revoke', short.id], settings)
+  expect(await said('keys', settings)).toEqual([`missing: ${acme} has no valid live API key`])
+  const { key } = await json(['key', 'create', id], settings)
+  expect(await said('keys', settings)).toEqual(['ok: Every partner has an API key that is valid for 30 days or more'])
+
+  expect(await said('webhooks', settings)).toEqual([expect.stringContaining(`hint: ${acme} has no webhook endpoint`)])
+  const service = await serve(settings)
+  await vi.waitFor(async () => expect(await said('workers', settings)).toEqual(['ok: 1 worker running']), {
+    timeout: 30_000,
+  })
+  const api = async (method: string, at: string, body: unknown) => {
+    const headers = { 'x-api-key': key, 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() }
+    const response = await fetch(service.address + at, { method, headers, body: JSON.stringify(body) })
+    expect(response.ok, await response.clone().text()).toBe(true)
+    return response.headers.get('location')?.split('/').at(-1)
+  }
+  const url = 'https://hooks.example.com/openwage'
+  const webhookId = await api('POST', '/v1/webhooks', { url, types: ['*'], enabled: false })
+  expect(await said('webhooks', settings)).toEqual([
+    `warning: The webhook endpoint ${webhookId} of ${acme} is disabled (requested); the partner can enable it again`,
+  ])
+  await api('PATCH', `/v1/webhooks/${webhookId}`, { enabled: true })
+  expect(await said('webhooks', settings)).toEqual(['ok: Every partner has webhook endpoints, and all work'])
+
+  const done = await openwage(['doctor'], settings)
+  expect(done).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Nothing is missing: this installation can pay \(0 warnings, 3 hints\)\.$/m),
+  })
+  expect(done.stdout).not.toMatch(/^(missing|warning)/m)
+  await service.stop()
+  const stopped = await openwage(['doctor'], settings)
+  expect(stopped.code).toBe(1)
+  expect(stopped.stdout).toMatch(
+    /^missing {2}workers {4}No worker is running, so nothing is paid\n {20}\$ npx openwage start --worker$/m,
+  )
+  expect(stopped.stdout).toMatch(/^1 thing is missing before live mode can pay/m)
+})
+
+test('a faulty rails file is one finding, and everything else is still checked', async () => {
+  const faulty = railsFile('faulty.json', { rails: [{ ...sepa, cutOff: '25:00' }] })
+  const { code, findings } = await diagnosis({ ...database, OPENWAGE_MODE: 'live', OPENWAGE_RAILS: faulty })
+  expect(code).toBe(1)
+  expect(findings).toContainEqual({
+    check: 'rails',
+    level: 'missing',
+    sentence: expect.stringMatching(/OPENWAGE_RAILS \(.+faulty\.json\): .*cutOff must match/),
+    command: `\${EDITOR:-vi} '${faulty}'`,
+  })
+  expect(findings.map(({ check }) => check)).toContain('workers')
+  const stray = { default: sepa.debtors.default, par_01m80hdxn9e0dbvh4ctmg88nb7: sepa.debtors.default }
+  const strayed = railsFile('stray.json', { rails: [{ ...sepa, debtors: stray }] })
+  expect(await said('accounts', { ...database, OPENWAGE_MODE: 'live', OPENWAGE_RAILS: strayed })).toEqual([
+    'warning: The rail sepa has an account for par_01m80hdxn9e0dbvh4ctmg88nb7, which is no partner here; the default account pays for all others',
+  ])
+})
+
+test('a role that owns the tables is named', async () => {
+  const owned = await newDatabase()
+  const owner = { ...owned, DATABASE_URL: owned.DATABASE_OWNER_URL }
+  expect(await said('role', owner)).toEqual([expect.stringMatching(/^warning: .+ can change the schema/)])
+  expect(await said('role', owned)).toEqual(['ok: The program’s database role has no more rights than it needs'])
+  expect(await said('mode', owned)).toEqual([expect.stringMatching(/^missing: OPENWAGE_MODE is sandbox/)])
+})
+
+test('looking changes nothing: no database is created, none is migrated, and none takes the mode', async () => {
+  const empty = await newDatabase({ migrated: false })
+  const { code, findings } = await diagnosis({ ...empty, OPENWAGE_MODE: 'live' })
+  expect(code).toBe(1)
+  expect(findings).toContainEqual(
+    expect.objectContaining({
+      check: 'database',
+      level: 'missing',
+      sentence: expect.stringMatching(/^The database schema is out of date \(pending: 0001/),
+      command: 'npx openwage migrate',
+    }),
+  )
+  expect(await tamper(empty, "select 1 from pg_tables where schemaname = 'public'")).toEqual([])
+  const unclaimed = await newDatabase()
+  await diagnosis({ ...unclaimed, OPENWAGE_MODE: 'live' })
+  expect(await tamper(unclaimed, 'select 1 from installation')).toEqual([])
+  const dataDir = newDataDir()
+  const absent = await diagnosis({ OPENWAGE_MODE: 'live', OPENWAGE_DATA_DIR: dataDir })
+  expect(absent.findings.map(({ check }) => check)).toContain('database')
+  expect(readdirSync(dataDir, { recursive: true })).toEqual([])
+})
+
+test('a database of the other mode is named', async () => {
+  const sandbox = await newDatabase({ hasDemo: true })
+  expect(await said('database', { ...sandbox, OPENWAGE_MODE: 'live' })).toEqual([
+    expect.stringMatching(/^missing: This is a sandbox database/),
+  ])
+})

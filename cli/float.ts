@@ -2,12 +2,12 @@ import { Command } from 'commander'
 import type { Action } from '../src/audit-log/audit-log.ts'
 import type { Reader } from '../src/database/database.ts'
 import * as float from '../src/float/float.ts'
-import { systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
 import { currency, minorUnits, name } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
+import { partnerNow } from './partner-clock.ts'
 import { printResult, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
@@ -54,9 +54,9 @@ for (const { verb, action, description, example, move } of [
     .option('--json', 'print JSON')
     .addHelpText('after', examples(example))
     .action(async (partnerId: string, code: Currency, units: bigint, { reference, json }) => {
-      const now = systemClock()
       const amount = { amount: units, currency: code }
       const { moved, floats } = await withTransaction(async tx => {
+        const now = await partnerNow(tx, partnerId)
         const done = await move(tx, { partnerId, amount, reference, now })
         const details = { amount: toWire(amount), reference: reference ?? null, movementId: done.movementId }
         const change = { action, resourceId: code, details }
@@ -98,9 +98,9 @@ floatCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('float floor par_… GBP 500000', 'float floor par_… GBP off'))
   .action(async (partnerId: string, code: Currency, floor: bigint | null, options) => {
-    const now = systemClock()
     const moneyOrNull = (amount: bigint | null) => (amount === null ? null : toWire({ amount, currency: code }))
     const floats = await withTransaction(async tx => {
+      const now = await partnerNow(tx, partnerId)
       const before = await float.setFloor(tx, { partnerId, currency: code, floor, now })
       const details = { before: { floor: moneyOrNull(before) }, after: { floor: moneyOrNull(floor) } }
       const change = { action: 'float.floor', resourceId: code, details } as const

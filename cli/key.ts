@@ -5,6 +5,7 @@ import { findState } from '../src/partners/partners.ts'
 import { whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
+import { partnerNow } from './partner-clock.ts'
 import { print, printResult } from './print.ts'
 import { writeLine } from './terminal.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
@@ -27,17 +28,17 @@ keyCommand
     examples('key create par_…', 'key create par_… --scopes members:read,pay:read --expires-in-days 90'),
   )
   .action(async (partnerId: string, { scopes: granted, expiresInDays, json }) => {
-    const now = systemClock()
-    const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
     const { key, secret } = await withTransaction(async (tx, settings) => {
       await findState(tx, partnerId)
+      const now = await partnerNow(tx, partnerId)
+      const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
       const made = await createKey(tx, { partnerId, mode: settings.OPENWAGE_MODE, scopes: granted, expiresAt, now })
       const { id, hint } = made.key
       const details = { key: hint, scopes: granted, expiresAt: expiresAt?.toISOString() ?? null }
       await recordChange(tx, { partnerId, change: { action: 'key.create', resourceId: id, details }, now })
       return made
     })
-    print({ id: key.id, key: secret, expires: expiresAt?.toISOString() ?? null }, { json })
+    print({ id: key.id, key: secret, expires: key.expiresAt?.toISOString() ?? null }, { json })
     if (!json) writeLine('\nSave the key now. It is stored only as a hash and cannot be shown again.')
   })
 
@@ -48,10 +49,9 @@ keyCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('key list par_…'))
   .action(async (partnerId: string, { json }) => {
-    const now = systemClock()
-    const keys = await withDatabase(async db => {
+    const { keys, now } = await withDatabase(async db => {
       await findState(db, partnerId)
-      return await listKeys(db, partnerId)
+      return { keys: await listKeys(db, partnerId), now: await partnerNow(db, partnerId) }
     })
     print(
       keys.map(({ id, hint, scopes: granted, createdAt, expiresAt, revokedAt, lastUsedAt }) => ({

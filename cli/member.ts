@@ -1,10 +1,11 @@
 import { Command } from 'commander'
 import { check, lastFour } from '../src/bank-accounts/rules.ts'
-import { banksOf, readConfiguredRails, systemClock } from '../src/main.ts'
+import { banksOf, readConfiguredRails } from '../src/main.ts'
 import * as members from '../src/members/members.ts'
 import { inWords, toWire } from '../src/money.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
 import { examples } from './help.ts'
+import { partnerNow } from './partner-clock.ts'
 import { printResult, sheet } from './print.ts'
 import { withDatabase } from './with-database.ts'
 import { inTable, onWire } from './withdrawal.ts'
@@ -23,11 +24,11 @@ memberCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('member show mem_…'))
   .action(async (memberId: string, options) => {
-    const now = systemClock()
     const { partnerId, member, eligibility, latest } = await withDatabase(async (db, settings) => {
       const owner = await members.findPartnerOf(db, memberId)
       if (owner === undefined) throw new Error(`There is no member ${memberId}; GET /v1/members lists the ids`)
       const asked = { partnerId: owner, memberId }
+      const now = await partnerNow(db, owner)
       const bankOf = banksOf(settings, await readConfiguredRails(settings))
       return {
         partnerId: owner,

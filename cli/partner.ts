@@ -23,6 +23,7 @@ import { addDays } from '../src/time.ts'
 import { name, whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
+import { partnerNow } from './partner-clock.ts'
 import { partnerInWords, partnerOnWire, readPartner } from './partner-show.ts'
 import { printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
@@ -78,7 +79,9 @@ partnerCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('partner show par_…'))
   .action(async (partnerId: string, options) => {
-    const found = await withDatabase(db => readPartner(db, { partnerId, now: systemClock() }))
+    const found = await withDatabase(async db => {
+      return await readPartner(db, { partnerId, now: await partnerNow(db, partnerId) })
+    })
     printResult(options, { value: partnerOnWire(found), text: () => partnerInWords(found) })
   })
 
@@ -230,9 +233,9 @@ for (const { verb, action, description, change, done, unchanged } of [
     .option('--json', 'print JSON')
     .addHelpText('after', examples(`partner ${verb} par_… --reason "bank outage"`))
     .action(async (partnerId: string, { reason, json }) => {
-      const now = systemClock()
       const { after, hasChanged } = await withTransaction(async tx => {
         const changed = await change(tx, partnerId)
+        const now = await partnerNow(tx, partnerId)
         const isDifferent = stateOf(changed.before) !== stateOf(changed.after)
         const details = { reason: reason ?? null }
         if (isDifferent) await recordChange(tx, { partnerId, change: { action, resourceId: partnerId, details }, now })

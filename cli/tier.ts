@@ -1,7 +1,6 @@
 import { Command, Option } from 'commander'
 import { differences } from '../src/audit-log/audit-log.ts'
 import type { Db } from '../src/database/database.ts'
-import { systemClock } from '../src/main.ts'
 import * as members from '../src/members/members.ts'
 import { type Currency, inWords } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
@@ -12,6 +11,7 @@ import { minorUnits, name, currency as readCurrency, whole } from './arguments.t
 import { ask, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
+import { partnerNow } from './partner-clock.ts'
 import { countOf, printResult, table } from './print.ts'
 import { writeErrorLine, writeLine } from './terminal.ts'
 import { inTransaction, withDatabase } from './with-database.ts'
@@ -58,8 +58,8 @@ const setCommand = tierCommand
     if (currency === undefined && Object.keys(change).length === 0)
       setCommand.error('error: specify at least one term to change')
     await withDatabase(async (db, settings) => {
-      const now = systemClock()
       await findState(db, partnerId)
+      const now = await partnerNow(db, partnerId)
       const before = await findTier(db, { partnerId, name: tierName })
       const after = before === undefined ? newTier(tierName, { currency, change }) : { ...before, ...change }
       if (before !== undefined && currency !== undefined && currency !== before.currency) {
@@ -151,7 +151,8 @@ tierCommand
     const { versions, affected } = await withDatabase(async db => {
       await findState(db, partnerId)
       const found = await listVersions(db, { partnerId, name: tierName })
-      return { versions: found, affected: await countAffected(db, { partnerId, tier: tierName, now: systemClock() }) }
+      const now = await partnerNow(db, partnerId)
+      return { versions: found, affected: await countAffected(db, { partnerId, tier: tierName, now }) }
     })
     const [current] = versions
     if (current === undefined) throw new Error(`There is no tier ${tierName}; tier list shows their names`)

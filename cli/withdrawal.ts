@@ -1,12 +1,14 @@
 import { Command, Option } from 'commander'
 import { lastFour } from '../src/bank-accounts/rules.ts'
 import { systemClock } from '../src/main.ts'
+import * as members from '../src/members/members.ts'
 import { inWords, toWire } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
 import * as withdrawals from '../src/withdrawals/withdrawals.ts'
 import { examples } from './help.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
+import { partnerNow } from './partner-clock.ts'
 import { printResult, sheet, table } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
@@ -19,13 +21,13 @@ withdrawalCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('withdrawal show w_…'))
   .action(async (withdrawalId: string, options) => {
-    const now = systemClock()
     const { found, details } = await withDatabase(async db => {
-      const inspected = await inspection.find(db, { withdrawalId, now })
-      if (inspected === undefined)
+      const known = await inspection.find(db, { withdrawalId, now: systemClock() })
+      if (known === undefined)
         throw new Error(`There is no withdrawal ${withdrawalId}; withdrawal list shows their ids`)
-      const { partnerId } = inspected
-      return { found: inspected, details: await withdrawals.find(db, { partnerId, withdrawalId }) }
+      const { partnerId } = known
+      const inspected = await inspection.find(db, { withdrawalId, now: await partnerNow(db, partnerId) })
+      return { found: inspected ?? known, details: await withdrawals.find(db, { partnerId, withdrawalId }) }
     })
     const { account, balanceAfter, timeline, reference, expectedAt } = details
     const { currency } = found
@@ -74,7 +76,10 @@ addPaging(
   withdrawalCommand
     .command('list')
     .description('List withdrawals, newest first.')
-    .option('--stuck', 'only withdrawals that need attention, with the reason')
+    .option(
+      '--stuck',
+      'only withdrawals that need attention, with the reason; by real time without --partner or --member, by the partner’s clock with them',
+    )
     .addOption(new Option('--status <status...>', 'only these statuses').choices(statuses))
     .option('--partner <partner>', 'only this partner')
     .option('--member <member>', 'only this member'),
@@ -94,7 +99,9 @@ addPaging(
     }
     const found = await withDatabase(async db => {
       if (partner !== undefined) await findState(db, partner)
-      return await inspection.list(db, { filter, before: paging.before, take: paging.take + 1, now: systemClock() })
+      const owner = partner ?? (member === undefined ? undefined : await members.findPartnerOf(db, member))
+      const now = owner === undefined ? systemClock() : await partnerNow(db, owner)
+      return await inspection.list(db, { filter, before: paging.before, take: paging.take + 1, now })
     })
     const { shown, hasMore, more } = pageOf(found, paging)
     printResult({ json }, { value: { withdrawals: shown.map(onWire), hasMore }, text: () => inTable(shown) + more })

@@ -152,7 +152,7 @@ const sideDoors: Record<string, string[]> = {
   'members/rules': ['member-imports', 'withdrawals'],
   'members/schema': ['member-imports'],
   'partners/api-keys': ['http', 'sandbox', 'cli'],
-  'partners/clocks': ['http', 'sandbox', 'webhooks', 'src/worker.ts'],
+  'partners/clocks': ['http', 'sandbox', 'webhooks', 'src/worker.ts', 'cli'],
   'pay-cycles/deductions': ['sandbox', 'settlements'],
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
   'payouts/rail': ['src/app.ts', 'src/main.ts', 'src/worker.ts'],

@@ -175,10 +175,15 @@ export async function startHarness({
       }
       return invited.body.memberId
     },
-    /** Stands in for a second process: the same API with separate connections. */
-    async startSecond() {
+    /**
+     * Stands in for a second process: the same API with separate connections.
+     * @param options.rails instead of those of the first
+     * @param options.moveMsMax how long its requests wait for a move of a clock
+     */
+    async startSecond(options: { rails?: Rail[]; moveMsMax?: number } = {}) {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
-      const secondApp = await buildApp({ ...databases, log, now: clock.now, mode, bankOf }, { fence, rails })
+      const context = { ...databases, log, now: clock.now, mode, bankOf }
+      const secondApp = await buildApp(context, { fence, rails, ...options })
       return {
         call: callerOf(secondApp),
         async stop() {

@@ -1,9 +1,10 @@
 import pino from 'pino'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
 import { deliveryOf, startReceiver } from '../../test/receiver.ts'
 import { sql } from '../database/database.ts'
 import { createClock, raiseOffset } from '../partners/clocks.ts'
+import type { Rail } from '../payouts/rail.ts'
 import { simulatedBank } from '../payouts/simulated-bank.ts'
 import { internalTasks, payoutTasks } from '../registered-tasks.ts'
 import { advance, start } from './moves.ts'
@@ -304,6 +305,63 @@ describe('moving a clock', () => {
   })
 })
 
+test('a move that takes longer than a request waits is answered 202, is polled while it goes on, and does everything', async () => {
+  const { key } = await harness.addPartner('Slow', { holdSeconds: 30, intentMinutes: 60 })
+  const answer = Promise.withResolvers<void>()
+  const rails = [bankThatWaits(answer.promise)]
+  const second = await harness.startSecond({ moveMsMax: 100, rails })
+  try {
+    const [withdrawalId, intentId] = [await newWithdrawal(key), await newIntent(key)]
+    const headers = { 'x-idempotency-key': 'slow' }
+    const ask = () => second.call('POST', '/v1/sandbox/clock', { key, headers, body: { by: 'P1D' } })
+    const accepted = await ask()
+    const clock = async () => (await harness.call('GET', '/v1/sandbox/clock', { key })).body
+    const lastMove = { from: later(0), to: later(day) }
+    expect(accepted).toMatchObject({ status: 202, body: { status: 'Moving', lastMove } })
+    expect(await clock()).toMatchObject({ status: 'Moving', lastMove })
+    expect((await withdrawalOf(withdrawalId, key)).status).not.toBe('paid')
+    const other = await move({ by: 'PT1S' }, key)
+    expect([other.status, other.headers['retry-after'], other.body.issues[0].code]).toEqual([409, '1', 'Conflict'])
+
+    answer.resolve()
+    const worker = clockTasks(work())['move-sandbox-clocks']
+    await vi.waitFor(
+      async () => {
+        await worker({ db: harness.db, log, now: harness.clock.now })
+        expect((await clock()).status).toBe('Still')
+      },
+      { timeout: 20_000 },
+    )
+    const arrived = await clock()
+    expect(arrived.now).toBe(later(day))
+    expect(arrived.lastMove.ran).toMatchObject([
+      { due: 'withdrawal_submission', from: later(30_000), count: 1 },
+      { due: 'intent_expiry', from: later(3_600_000), count: 1 },
+    ])
+    expect((await withdrawalOf(withdrawalId, key)).status).toBe('paid')
+    expect((await intentOf(intentId, key)).status).toBe('expired')
+    const again = await ask()
+    expect([again.text, again.headers['idempotency-replayed']]).toEqual([accepted.text, 'true'])
+  } finally {
+    answer.resolve()
+    await second.stop()
+  }
+})
+
+/** The simulated bank, which answers no submission before `answered`. */
+function bankThatWaits(answered: Promise<void>): Rail {
+  const waiting = (bank: Rail): Rail => ({
+    ...bank,
+    callMsMax: 60_000,
+    inScope: context => waiting(bank.inScope?.(context) ?? bank),
+    async submit(payments, signal) {
+      await answered
+      return await bank.submit(payments, signal)
+    },
+  })
+  return waiting(simulatedBank({ db: harness.db, now: harness.clock.now }))
+}
+
 test('a worker looks for a move as soon as the lease of its process ends, so that it continues soon after a kill', async () => {
   const { partner, key } = await harness.addPartner('Leased')
   const now = harness.clock.now()
@@ -378,8 +436,11 @@ test('journey: a withdrawal is paid, and returned three days later by the clock'
   await move({ next: 'withdrawal_submission' }, key)
   expect((await withdrawalOf(id, key)).status).toBe('paid')
   await move({ by: 'P3D' }, key)
-  const told = await harness.call('POST', `/v1/sandbox/withdrawals/${id}/return`, { key, body: { reason: 'AC04' } })
-  expect(told.body.status).toBe('returned')
+  const instructed = await harness.call('POST', `/v1/sandbox/withdrawals/${id}/return`, {
+    key,
+    body: { reason: 'AC04' },
+  })
+  expect(instructed.body.status).toBe('returned')
 
   const { body } = await harness.call('GET', '/v1/events?types=withdrawal.paid&types=withdrawal.returned', { key })
   const [paid, returned] = body.events

@@ -20,7 +20,7 @@ const limits = {
 }
 
 /** `missing`: live mode cannot pay, or not every partner's members, until it is done. `hint`: what this program cannot see. */
-export type Level = 'missing' | 'warning' | 'hint' | 'ok'
+type Level = 'missing' | 'warning' | 'hint' | 'ok'
 
 /** A sentence for the operator, and the command that does it or says more. Capitals in a command are to be filled in. */
 export type Finding = { check: string; level: Level; sentence: string; command: string | null }

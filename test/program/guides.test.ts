@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startReceiver, verify } from '../receiver.ts'
-import { baseEnvironment, newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
+import { baseEnvironment, newDatabase, openwage, type Served, serve, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -75,19 +75,66 @@ sleep() {
   await receiver.stop()
 })
 
+test('"Go live" works as written: one cent in live mode, approved by two people, exported, answered by the bank and paid', async () => {
+  const guide = await readFile(path.join(checkout, 'docs/guides/go-live.md'), 'utf8')
+  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  const rails = path.join(folder, 'rails.json')
+  await writeFile(rails, /```json\n([\s\S]*?)```/.exec(guide)?.[1]?.replace(/,\s*"approval".*\n/, '\n') ?? '')
+  const live = { ...(await newDatabase()), OPENWAGE_MODE: 'live', OPENWAGE_RAILS: rails }
+  const { address, stop } = await serve(live)
+  const env = { ...baseEnvironment, ...live, OPENWAGE_URL: address }
+  const section = (title: string, next: string) => guide.slice(guide.indexOf(title), guide.indexOf(next))
+  const substitutes = `
+sleep() {
+  if [ "$1" = 2 ]; then until api "/v1/pay/members/$MEMBER/balance" | grep -q '"available":{"amount":1,'; do command sleep 0.1; done
+  else until npx openwage payouts list | grep -q bat_; do command sleep 0.1; done
+  fi
+}`
+  const start = commandsOf(section('### Make the payment', '### After the cut-off'))
+  const printed = await shell(`${substitutes}\n${start}\nset > variables`, { folder, env })
+  expect(printed).toMatch(/bat_\w+ +sepa +\S+ +building +1 +0\.01 EUR/)
+  // The worker's next minute, now.
+  const runNow = async (task: string, until: string) => {
+    await tamper(live, `select graphile_worker.add_job('${task}')`)
+    await vi.waitFor(async () => expect(await tamper(live, until)).toHaveLength(1), { timeout: 20_000, interval: 100 })
+  }
+  await tamper(live, "update payout_batches set cut_off_at = now() - interval '1 second'")
+  await runNow('send-payout-batches', 'select 1 from payout_batches where closed_at is not null')
+  const [toImport, afterImport] = commandsOf(section('### After the cut-off', '## 10.')).split('sleep 60\n')
+  const kept = `eval "$(grep -E '^(PARTNER|OPENWAGE_API_KEY)=' variables)"\n`
+  const imported = await shell(kept + toImport, { folder, env })
+  expect(imported).toContain('has 1 of 2 approvals; another person must approve it.')
+  expect(imported).toContain('1 records imported.')
+  await runNow('read-rail-reports', "select 1 from withdrawals where status = 'paid'")
+  const after = await shell(kept + afterImport, { folder, env })
+  expect(after).toMatch(/w_\w+.* paid/)
+  expect(after).toContain('(none)')
+  await stop()
+  await rm(folder, { recursive: true })
+  // A dozen commands and two shells, one after the other.
+}, 180_000)
+
 /** Runs the commands of a guide in one shell, as its reader does. */
 async function follow(guide: string, { variables = {}, substitutes = '' } = {}): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
-  const script = `${commonSubstitutes}${substitutes}\n${commandsOf(await readFile(path.join(checkout, 'docs', guide), 'utf8'))}`
+  const script = `${substitutes}\n${commandsOf(await readFile(path.join(checkout, 'docs', guide), 'utf8'))}`
   const address = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
   try {
-    const env = { ...baseEnvironment, ...database, ...address, ...variables }
-    const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', script], { cwd: folder, env })
-    expect(stderr).toBe('')
-    return stdout
+    return await shell(script, { folder, env: { ...baseEnvironment, ...database, ...address, ...variables } })
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+async function shell(script: string, { folder, env }: { folder: string; env: NodeJS.ProcessEnv }): Promise<string> {
+  const options = { cwd: folder, env }
+  const { stdout, stderr } = await promisify(execFile)(
+    'bash',
+    ['--norc', '-c', `${commonSubstitutes}\n${script}`],
+    options,
+  )
+  expect(stderr).toBe('')
+  return stdout
 }
 
 // Without the reader's part: starting the sandbox, and setting the two variables.

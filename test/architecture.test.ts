@@ -156,6 +156,7 @@ const sideDoors: Record<string, string[]> = {
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
   'payouts/rail': ['src/app.ts', 'src/main.ts', 'src/worker.ts'],
   'payouts/exceptions': ['cli'],
+  'payouts/rails/file/balances': ['cli'],
   'payouts/rails/file/batches': ['cli'],
   'payouts/rails/file/decisions': ['cli'],
   'payouts/rails/file/file-rail': ['src/main.ts'],

@@ -39,13 +39,14 @@ export async function send(
     put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
   },
 ): Promise<{ name: string; sha256: string } | undefined> {
-  const { extension, write } = rail.format
-  const batch = await db.transaction().execute(tx => batches.claimForSending(tx, { batchId, extension, now: now() }))
+  const batch = await db.transaction().execute(tx => batches.claimForSending(tx, { rail, batchId, now: now() }))
   if (batch === undefined) return undefined
+  const { valueDate, missed } = batch
+  if (missed !== null) log.warn({ rail: rail.name, batchId, missed, valueDate }, 'a late batch took another value date')
   let isWriterAtFault = false
   const content = async function* () {
     try {
-      yield* write(batches.toWrite(db, { rail, batch }))
+      yield* rail.format.write(batches.toWrite(db, { rail, batch }))
     } catch (error) {
       isWriterAtFault = true
       throw error

@@ -1,4 +1,5 @@
 import type { TaskContext } from '../../../tasks.ts'
+import type { Day } from '../../../time.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -38,11 +39,11 @@ export async function send(
     batchId: string
     put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
   },
-): Promise<{ name: string; sha256: string } | undefined> {
+): Promise<{ name: string; sha256: string; valueDate: Day } | undefined> {
   const batch = await db.transaction().execute(tx => batches.claimForSending(tx, { rail, batchId, now: now() }))
   if (batch === undefined) return undefined
   const { valueDate, missed } = batch
-  if (missed !== null) log.warn({ rail: rail.name, batchId, missed, valueDate }, 'a late batch took another value date')
+  if (missed !== null) log.info({ rail: rail.name, batchId, missed, valueDate }, 'a late batch took another value date')
   let isWriterAtFault = false
   const content = async function* () {
     try {
@@ -57,7 +58,7 @@ export async function send(
     await db.transaction().execute(tx => batches.recordSent(tx, { batchId, sha256, now: now() }))
     const { messageId, paymentCount } = batch
     log.info({ rail: rail.name, batchId, messageId, payments: paymentCount, sha256 }, 'a batch was sent')
-    return { name: batch.fileName, sha256 }
+    return { name: batch.fileName, sha256, valueDate }
   } catch (error) {
     // A file that cannot be written was not delivered, so the payment at fault can be taken out.
     if (isWriterAtFault) await db.transaction().execute(tx => batches.unclaim(tx, batchId))

@@ -2,9 +2,12 @@ import { Command } from 'commander'
 import type { Action } from '../src/audit-log/audit-log.ts'
 import type { Reader } from '../src/database/database.ts'
 import * as float from '../src/float/float.ts'
+import { readConfiguredRails } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
+import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import { currency, minorUnits, name } from './arguments.ts'
+import * as balancesInWords from './bank-balances.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
 import { partnerNow } from './partner-clock.ts'
@@ -15,13 +18,26 @@ export const floatCommand = new Command('float')
 
 floatCommand
   .command('show')
-  .description('Show a partner’s float in each currency: the balance, what is pending and what is free.')
+  .description(
+    'Show a partner’s float in each currency: the balance, what is pending and what is free; and the account that it is on, as the bank states it.',
+  )
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('float show par_…'))
   .action(async (partnerId: string, options) => {
-    const floats = await withDatabase(async db => await read(db, partnerId))
-    printResult(options, { value: floats.map(onWire), text: () => inTable(floats) })
+    const { floats, balances } = await withDatabase(async (db, settings) => {
+      const found = await read(db, partnerId)
+      const rails = (await readConfiguredRails(settings)).filter(rail =>
+        found.some(each => each.currency === rail.currency),
+      )
+      const listed = rails.map(rail => listBalances(db, rail, { partnerId, daysMax: balancesInWords.daysDefault }))
+      return { floats: found, balances: (await Promise.all(listed)).flat() }
+    })
+    const bankOf = ({ currency: code }: float.Float) => balances.filter(each => each.currency === code)
+    printResult(options, {
+      value: floats.map(each => ({ ...onWire(each), bank: bankOf(each).map(balancesInWords.onWire) })),
+      text: () => [inTable(floats), ...(balances.length > 0 ? ['', balancesInWords.inTable(balances)] : [])].join('\n'),
+    })
   })
 
 for (const { verb, action, description, example, move } of [

@@ -9,12 +9,14 @@ import type { Tx } from '../src/database/database.ts'
 import { readConfiguredRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
+import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
 import * as decisions from '../src/payouts/rails/file/decisions.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
 import { send } from '../src/payouts/rails/file/send.ts'
-import { name } from './arguments.ts'
+import { name, whole } from './arguments.ts'
+import { onWire as balanceOnWire, inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { operatorName, recordChange } from './operator.ts'
@@ -222,7 +224,10 @@ payoutsCommand
       const details = { person: personOf(as), sha256: written.sha256 }
       await recordOnBatch(tx, { action: 'payout_batch.export', batchId, details, now })
     })
-    printResult({ json }, { value: written, text: () => `${written.path}\nSHA-256 ${written.sha256}` })
+    printResult(
+      { json },
+      { value: written, text: () => `${written.path}\nvalue date ${written.valueDate}\nSHA-256 ${written.sha256}` },
+    )
   })
 
 payoutsCommand
@@ -246,6 +251,23 @@ payoutsCommand
       text: () =>
         result === 'repeated' ? 'The file was imported before; nothing changed.' : `${records} records imported.`,
     })
+  })
+
+payoutsCommand
+  .command('balances')
+  .description(
+    'Compare the accounts that pay with the books, by day: what the bank states, what the floats on the account add up to, and the difference.',
+  )
+  .option('--rail <rail>', 'only this rail')
+  .option('--days <n>', 'how many days of each account, up to 366', whole({ min: 1, max: 366 }), daysDefault)
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts balances', 'payouts balances --rail sepa --days 31 --json'))
+  .action(async ({ rail, days, json }: { rail?: string; days: number; json?: boolean }) => {
+    const balances = await withDatabase(async (db, settings) => {
+      const rails = rail === undefined ? await readConfiguredRails(settings) : [await findRail(settings, rail)]
+      return (await Promise.all(rails.map(each => listBalances(db, each, { daysMax: days })))).flat()
+    })
+    printResult({ json }, { value: { balances: balances.map(balanceOnWire) }, text: () => balancesInTable(balances) })
   })
 
 const exceptionsCommand = payoutsCommand
@@ -304,16 +326,21 @@ exceptionsCommand
 exceptionsCommand
   .command('close')
   .description(
-    'Close an exception. "ignore": nothing follows. "attach": the answer is about the payment of --reference. "give-back": the payment, or each unanswered payment of the batch, was not made.',
+    'Close an exception. "ignore": nothing follows. "attach": the answer is about the payment of --reference. "give-back": the payment, or each unanswered payment of the batch, was not made; the members can withdraw again. "book": the money that arrived or left is a movement of the float of --partner.',
   )
   .argument('<exception>', 'the exception’s id, pex_…')
   .addOption(
     new Option('--decision <decision>', 'what follows')
-      .choices(['ignore', 'attach', 'give-back'] as const)
+      .choices(['ignore', 'attach', 'give-back', 'book'] as const)
       .makeOptionMandatory(),
   )
   .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
-  .option('--reference <reference>', 'with attach: the payment reference OW…, or the withdrawal’s id w_…')
+  .option(
+    '--reference <reference>',
+    'with attach: the payment reference OW…, or the withdrawal’s id w_…; with book: that of the movement, by default the one recorded for the entry',
+    name({ lengthMax: 140 }),
+  )
+  .option('--partner <partner>', 'with book: the partner’s id, par_…')
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText(
@@ -322,17 +349,18 @@ exceptionsCommand
       'payouts exceptions close pex_… --decision ignore --note "bank charges"',
       'payouts exceptions close pex_… --decision attach --reference OWK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
       'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
+      'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
     ),
   )
-  .action(async (exceptionId: string, { decision, note, reference, as, json }: CloseOptions) => {
+  .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
     const now = systemClock()
-    const decided = decisionOf(decision, reference)
+    const decided = decisionOf(given)
     await withTransaction(async tx => {
       const person = personOf(as)
       const { partnerId } = await decisions.closeException(tx, { exceptionId, person, note, now, ...decided })
       // An answer that names no payment belongs to no partner; its row says who closed it.
       if (partnerId === null) return
-      const details = { person, decision: decided.decision, note, reference: reference ?? null }
+      const details = { person, decision: decided.decision, note, reference: given.reference ?? null }
       await recordChange(tx, {
         partnerId,
         change: { action: 'payout_exception.close', resourceId: exceptionId, details },
@@ -346,16 +374,25 @@ exceptionsCommand
   })
 
 type CloseOptions = {
-  decision: 'ignore' | 'attach' | 'give-back'
+  decision: 'ignore' | 'attach' | 'give-back' | 'book'
   note: string
   reference?: string
+  partner?: string
   as?: string
   json?: boolean
 }
 
-function decisionOf(decision: CloseOptions['decision'], reference: string | undefined): decisions.Decision {
+function decisionOf({
+  decision,
+  reference,
+  partner,
+}: Pick<CloseOptions, 'decision' | 'reference' | 'partner'>): decisions.Decision {
   if (decision === 'give-back') return { decision: 'give_back' }
   if (decision === 'ignore') return { decision }
+  if (decision === 'book') {
+    if (partner === undefined) throw new Error('To book the money, name the partner with --partner')
+    return { decision, partnerId: partner, reference }
+  }
   if (reference === undefined) throw new Error('To attach an answer, name the payment with --reference')
   return { decision, reference }
 }

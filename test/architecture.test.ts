@@ -158,6 +158,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rail': ['src/app.ts', 'src/main.ts', 'src/worker.ts'],
   'payouts/exceptions': ['cli'],
   'payouts/rails/calendars/calendar': ['cli'],
+  'payouts/rails/file/balances': ['cli'],
   'payouts/rails/file/batches': ['cli'],
   'payouts/rails/file/decisions': ['cli'],
   'payouts/rails/file/file-rail': ['src/main.ts'],

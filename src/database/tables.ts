@@ -58,6 +58,7 @@ export type DB = {
     outcome: 'failed' | 'paid' | 'returned' | null
     reason: string | null
     createdAt: Date
+    movementId: string | null
   }
   eventFeeds: {
     partnerId: string
@@ -295,6 +296,7 @@ export type DB = {
     sentAt: Date | null
     acknowledgedAt: Date | null
     endedAt: Date | null
+    claims: Generated<number>
   }
   payoutExceptions: {
     id: string
@@ -314,7 +316,7 @@ export type DB = {
     openedAt: Date
     closedAt: Date | null
     closedBy: string | null
-    decision: 'applied' | 'attach' | 'give_back' | 'ignore' | null
+    decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | null
     note: string | null
   }
   payouts: {

@@ -111,6 +111,28 @@ async function move(
   return { movementId, at: now, isRepeated: false }
 }
 
+/** A movement that was recorded under a reference. */
+export type Recorded = { partnerId: string; movementId: string; reference: string }
+
+/**
+ * The movements, of all partners, of an amount under any of some references, oldest first.
+ * @param amount negative for movements out of a float
+ */
+export async function listRecorded(
+  db: Reader,
+  { references, amount: { amount, currency } }: { references: string[]; amount: Money },
+): Promise<Recorded[]> {
+  return await db
+    .selectFrom('floatReferences')
+    .select(['partnerId', 'movementId', 'reference'])
+    .where('reference', 'in', references)
+    .where('direction', '=', amount < 0n ? 'withdraw' : 'fund')
+    .where('amount', '=', amount < 0n ? -amount : amount)
+    .where('currency', '=', currency)
+    .orderBy('movementId')
+    .execute()
+}
+
 async function findEarlier(
   tx: Tx,
   direction: Direction,

@@ -2,7 +2,7 @@ import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
-import { newId } from '../ids.ts'
+import { firstId, newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
 
 /**
@@ -153,6 +153,38 @@ export function floatSums({
                    ${onOnePartner('unfolded', rows)}) changes
       left join ledger_float_totals total
              on total.partner_id = ${partnerId} and total.currency = ${currency} ${onOnePartner('total', rows)}`
+}
+
+/** Some partners, or all others. */
+export type PartnerSet = { only: string[] } | { except: string[] }
+
+/** Sums the floats of many partners in a currency (debits less credits) as of some instants, in the order given. */
+export async function sumFloatsAt(
+  db: Reader,
+  { partners, currency, instants }: { partners: PartnerSet; currency: Currency; instants: Date[] },
+): Promise<bigint[]> {
+  const among =
+    'only' in partners
+      ? sql`partner_id = any(${partners.only}::text[])`
+      : sql`partner_id <> all(${partners.except}::text[])`
+  // What has changed since an instant is a range of the primary key, because ids ascend with time.
+  const { rows } = await sql<{ sum: bigint }>`
+    with floats as (
+      select partner_id, sum(amount) as balance
+        from (select partner_id, float_balance as amount from ledger_float_totals where currency = ${currency} and ${among}
+               union all
+              select partner_id, float_change from ledger_float_changes where currency = ${currency} and ${among}) parts
+       group by partner_id
+    )
+    select coalesce(sum(f.balance - since.change), 0)::bigint as sum
+      from unnest(${instants.map(at => firstId('transfer', at))}::text[]) with ordinality as at (first_id, place)
+      left join floats f on true
+      left join lateral (
+             select ${floatChange} as change from ledger_transfers t
+              where t.partner_id = f.partner_id and t.currency = ${currency} and t.id >= at.first_id and ${movesFloat}
+           ) since on true
+     group by at.place order by at.place`.execute(db)
+  return rows.map(({ sum }) => sum)
 }
 
 /**

@@ -109,6 +109,9 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   const exported = await json(['payouts', 'export', id, '--folder', folder])
   expect(await diagnosed('batches')).toMatch(/ was sent on \S+, and the bank has not answered for all of it$/)
   const file = readFileSync(exported.path, 'utf8')
+  // By the real time, the day of the batch's cut-off is long over.
+  expect(exported.valueDate > '2026-03-11').toBe(true)
+  expect(file).toContain(exported.valueDate)
   const references = [(await get(first)).paymentReference, (await get(second)).paymentReference]
   for (const reference of references) expect(file).toContain(`<EndToEndId>${reference}</EndToEndId>`)
   expect(file).toContain('<CtrlSum>110.00</CtrlSum>')
@@ -162,6 +165,44 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
     ...['payout_batch.approve', 'payout_batch.approve', 'payout.remove', 'payout_batch.approve', 'payout_batch.hold'],
     ...['payout_batch.release', 'payout_batch.export', 'payout_exception.close'],
   ])
+  expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
+})
+
+test('the bank’s balance stands against the books, and money that arrived is booked as a movement of a float', async () => {
+  const partner = harness.partner.id
+  const balanceOf = (day: string, euros: string) =>
+    `<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">${euros}</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>${day}</Dt></Dt></Bal>`
+  const arrived = (own: string, reference: string) =>
+    `<Ntry><Amt Ccy="EUR">100.00</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-03-11</Dt></BookgDt><AcctSvcrRef>${own}</AcctSvcrRef><NtryDtls><TxDtls><Refs><EndToEndId>${reference}</EndToEndId></Refs></TxDtls></NtryDtls></Ntry>`
+  await json(['float', 'fund', partner, 'EUR', '10000', '--reference', 'FUND-1'])
+  // Commands book by the real time, which is over by the end of tomorrow.
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10)
+  const statement =
+    '<?xml version="1.0" encoding="UTF-8"?>\n<Document><BkToCstmrStmt><GrpHdr><MsgId>S1</MsgId><CreDtTm>2026-03-12T06:00:00+01:00</CreDtTm></GrpHdr>' +
+    `<Stmt><Acct><Id><IBAN>${account.iban}</IBAN></Id></Acct>${balanceOf(tomorrow, '200.00')}${arrived('A', 'FUND-1')}${arrived('B', 'FUND-2')}</Stmt></BkToCstmrStmt></Document>`
+  await json(['payouts', 'import', 'sepa', railsFile('camt053.xml', statement)])
+
+  const { exceptions } = await json(['payouts', 'exceptions', 'list'])
+  expect(exceptions).toMatchObject([{ kind: 'money_in', reference: 'FUND-2', amount: { amount: 10_000 } }])
+  const close = ['payouts', 'exceptions', 'close', exceptions[0].id, '--note', 'a transfer', '--decision', 'book']
+  expect(await refusal(close)).toMatch(/name the partner with --partner/)
+  const balance = async () => (await json(['payouts', 'balances', '--days', '1'])).balances[0]
+  const before = await balance()
+  await json([...close, '--partner', partner])
+  const after = await balance()
+  expect(after.book.amount - before.book.amount).toBe(10_000)
+  expect(after).toMatchObject({
+    ...{ rail: 'sepa', account: account.iban, debtors: ['default'], day: tomorrow, bank: { amount: 20_000 } },
+    difference: { amount: 20_000 - after.book.amount, currency: 'EUR' },
+  })
+  const shown = await json(['float', 'show', partner])
+  expect(shown.map((each: { currency: string; bank: unknown[] }) => [each.currency, each.bank.length])).toEqual([
+    ...[
+      ['EUR', 1],
+      ['GBP', 0],
+    ],
+  ])
+  expect((await openwage(['float', 'show', partner], settings)).stdout).toContain('partners without an own account')
   expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
 })
 

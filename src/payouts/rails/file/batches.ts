@@ -6,6 +6,7 @@ import type { Currency } from '../../../money.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
 import { randomBase32 } from '../../payouts.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
+import { debtorOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
 
@@ -52,8 +53,7 @@ export async function join(
   { rail, payments, now }: { rail: FileRailSettings; payments: Joining[]; now: Date },
 ): Promise<void> {
   const { cutOffAt, valueDate, expectedOn } = rail.schedule(now)
-  // The end of the day.
-  const expectedAt = new Date(startOfDay(rail.timeZone, addDays(expectedOn, 1)).getTime() - 1)
+  const expectedAt = endOf(rail, expectedOn)
   // In order, so that concurrent submissions lock batches in the same order.
   const byDebtor = [...Map.groupBy(payments, ({ partnerId }) => debtorOf(rail, partnerId))].sort(([a], [b]) =>
     a < b ? -1 : 1,
@@ -69,8 +69,9 @@ export async function join(
   }
 }
 
-function debtorOf({ debtors }: FileRailSettings, partnerId: string): string {
-  return Object.hasOwn(debtors, partnerId) ? partnerId : 'default'
+/** The last millisecond of a day. */
+function endOf({ timeZone }: FileRailSettings, day: Day): Date {
+  return new Date(startOfDay(timeZone, addDays(day, 1)).getTime() - 1)
 }
 
 /** Adds to the sums of the open batch. If that is full, it is closed and a new one is opened. @returns the batch */
@@ -190,27 +191,44 @@ export async function listSendable(db: Reader, rail: string): Promise<string[]> 
 }
 
 /**
- * Fixes an approved batch, so that its file can be written: from here on it can neither be held nor changed. Idempotent.
+ * Fixes an approved batch, so that its file can be written: from here on it can neither be held nor changed. If the day of its
+ * cut-off is over, it takes the next possible value date, unless an earlier sender may have written its file. Idempotent.
  * @returns undefined if it is not approved, held, or sent already
+ * @throws CalendarEnded
  */
 export async function claimForSending(
   tx: Tx,
-  { batchId, extension, now }: { batchId: string; extension: string; now: Date },
-): Promise<(Batch & { fileName: string }) | undefined> {
-  const { rows } = await sql<{ fileName: string }>`
-    update payout_batches
-       set sending_at = coalesce(sending_at, ${now}), file_name = coalesce(file_name, message_id || '.' || ${extension})
-     where id = ${batchId} and status = 'approved' and not held and payment_count > 0
-    returning file_name`.execute(tx)
+  { rail, batchId, now }: { rail: FileRailSettings; batchId: string; now: Date },
+): Promise<(Batch & { fileName: string; missed: Day | null }) | undefined> {
+  const { rows } = await sql<{ fileName: string; isFixed: boolean }>`
+    update payout_batches b
+       set claims = b.claims + 1, sending_at = coalesce(b.sending_at, ${now}),
+           file_name = coalesce(b.file_name, b.message_id || '.' || ${rail.format.extension})
+      from (select id, sending_at is not null as is_fixed from payout_batches where id = ${batchId} for update) before
+     where b.id = before.id and b.status = 'approved' and not b.held and b.payment_count > 0
+    returning b.file_name, before.is_fixed`.execute(tx)
   const [claimed] = rows
   const batch = claimed && (await find(tx, batchId))
-  return batch && { ...batch, fileName: claimed.fileName }
+  if (claimed === undefined || batch === undefined) return undefined
+  const { fileName, isFixed } = claimed
+  const isLate = dayIn(rail.timeZone, now) > dayIn(rail.timeZone, batch.cutOffAt)
+  if (isFixed || !isLate) return { ...batch, fileName, missed: null }
+  const { cutOffAt, valueDate, expectedOn } = rail.schedule(now)
+  await sql`
+    update payout_batches set cut_off_at = ${cutOffAt}, value_date = ${valueDate}::date where id = ${batchId}`.execute(
+    tx,
+  )
+  await sql`
+    update payouts set expected_at = ${endOf(rail, expectedOn)}
+     where batch_id = ${batchId} and removed_at is null`.execute(tx)
+  return { ...batch, cutOffAt, valueDate, fileName, missed: batch.valueDate }
 }
 
-/** Lets a batch be changed again whose file could not be written. */
+/** Gives a claim back whose file could not be written. With the last one the batch can be changed again. */
 export async function unclaim(tx: Tx, batchId: string): Promise<void> {
   await sql`
-    update payout_batches set sending_at = null where id = ${batchId} and status = 'approved'`.execute(tx)
+    update payout_batches set claims = claims - 1, sending_at = case when claims > 1 then sending_at end
+     where id = ${batchId} and status = 'approved' and claims > 0`.execute(tx)
 }
 
 /** Records that a batch was delivered. Does nothing if it was recorded before. */
@@ -223,14 +241,14 @@ export async function recordSent(
      where id = ${batchId} and status = 'approved'`.execute(tx)
 }
 
-/** A batch as its format writes it. The same batch gives the same bytes, however often it is written. */
+/** A claimed batch as its format writes it. The same claim gives the same bytes, however often it is written. */
 export function toWrite(db: Reader, { rail, batch }: { rail: FileRailSettings; batch: Batch }): BatchToWrite {
-  const { messageId, valueDate, currency, paymentCount, controlTotal, isInstant, closedAt } = batch
-  assert(closedAt !== null)
+  const { messageId, valueDate, currency, paymentCount, controlTotal, isInstant, sendingAt } = batch
+  assert(sendingAt !== null)
   const debtor = rail.debtors[batch.debtor]
   if (debtor === undefined) throw new Error(`The rail ${rail.name} has no account of ${batch.debtor} any longer`)
   const common = { messageId, valueDate, currency, paymentCount, controlTotal, isInstant, debtor }
-  return { ...common, createdAt: closedAt, payments: ordersOf(db, batch.id) }
+  return { ...common, createdAt: sendingAt, payments: ordersOf(db, batch.id) }
 }
 
 async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrder> {

@@ -1,7 +1,8 @@
-import assert from 'node:assert/strict'
 import { sql, type Tx } from '../../../database/database.ts'
+import type { Currency } from '../../../money.ts'
 import type { NewException } from '../../exceptions.ts'
 import * as batches from './batches.ts'
+import { bookMovement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
 import { reasonInWords } from './reasons.ts'
 
@@ -63,11 +64,13 @@ export async function remove(
   tx: Tx,
   { payment, reason, now }: { payment: string; reason: string; now: Date },
 ): Promise<{ partnerId: string; withdrawalId: string; batchId: string }> {
-  const payout = await lockPayout(tx, payment)
-  const { reference, rail, partnerId, withdrawalId, batchId, amount } = payout
-  if (batchId === null || payout.outcome !== null) throw new Error(`${reference} waits in no batch`)
+  const { rail, batchId } = await findPayout(tx, payment)
+  // In the order of the importer and of the sender: the rail, the batch, the payment.
   await lockRail(tx, { rail, for: 'records' })
-  refuseSent(await lock(tx, batchId))
+  const batch = batchId === null ? undefined : await lock(tx, batchId)
+  const { reference, partnerId, withdrawalId, amount, outcome } = await lockPayout(tx, payment)
+  if (batch === undefined || batchId === null || outcome !== null) throw new Error(`${reference} waits in no batch`)
+  refuseSent(batch)
   await sql`
     update payouts set removed_at = ${now}, outcome = 'failed', reason = ${reason} where reference = ${reference}`.execute(
     tx,
@@ -103,9 +106,13 @@ type Payout = {
 }
 
 async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
+  return await findPayout(tx, payment, { lock: true })
+}
+
+async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<Payout> {
   const { rows } = await sql<Payout>`
     select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome from payouts
-     where reference = ${payment} or withdrawal_id = ${payment} for update`.execute(tx)
+     where reference = ${payment} or withdrawal_id = ${payment} ${locks ? sql`for update` : sql``}`.execute(tx)
   const [payout] = rows
   if (payout === undefined) throw new Error(`There is no payment ${payment}`)
   return payout
@@ -142,6 +149,8 @@ export type Decision =
   | { decision: 'attach'; reference: string }
   /** The payment, or every unanswered payment of the batch, was not made: the members have the money back. */
   | { decision: 'give_back' }
+  /** The money is a movement of the partner's float. */
+  | { decision: 'book'; partnerId: string; reference?: string | undefined }
 
 type Exception = Pick<NewException, 'rail' | 'kind'> & {
   id: string
@@ -150,11 +159,15 @@ type Exception = Pick<NewException, 'rail' | 'kind'> & {
   withdrawalId: string | null
   outcome: 'paid' | 'failed' | 'returned' | null
   amount: bigint | null
+  currency: Currency | null
   reasonCode: string | null
   closedAt: Date | null
 }
 
-/** Closes an exception by a decision, which takes effect with the next reports of the rail. */
+/**
+ * Closes an exception by a decision. Money is booked at once; withdrawals follow with the next reports of the rail.
+ * @returns the exception, and the partner whose float was booked
+ */
 export async function closeException(
   tx: Tx,
   {
@@ -166,7 +179,7 @@ export async function closeException(
   }: { exceptionId: string; person: string; note: string; now: Date } & Decision,
 ): Promise<Exception> {
   const { rows } = await sql<Exception>`
-    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, reason_code, closed_at
+    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, closed_at
       from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
   const [exception] = rows
   if (exception === undefined)
@@ -175,10 +188,26 @@ export async function closeException(
   await lockRail(tx, { rail: exception.rail, for: 'records' })
   if (decided.decision === 'attach') await attach(tx, { exception, reference: decided.reference, now })
   if (decided.decision === 'give_back') await giveBack(tx, { exception, now })
+  if (decided.decision === 'book') await book(tx, { exception, ...decided, now })
   await sql`
     update payout_exceptions set closed_at = ${now}, closed_by = ${person}, decision = ${decided.decision}, note = ${note}
      where id = ${exceptionId}`.execute(tx)
-  return exception
+  return decided.decision === 'book' ? { ...exception, partnerId: decided.partnerId } : exception
+}
+
+async function book(
+  tx: Tx,
+  {
+    exception: { id, rail, kind, reference: ofEntry, amount, currency },
+    partnerId,
+    reference,
+    now,
+  }: { exception: Exception; partnerId: string; reference?: string | undefined; now: Date },
+): Promise<void> {
+  if ((kind !== 'money_in' && kind !== 'money_out') || amount === null || currency === null)
+    throw new Error('Only money that arrived or left without a payment can be booked')
+  const booking = { id, rail, reference: ofEntry, amount: { amount, currency }, partnerId, now }
+  await bookMovement(tx, booking, reference)
 }
 
 async function attach(
@@ -223,7 +252,10 @@ async function end(
   }: { payout: Payout; key: string; outcome: 'paid' | 'failed' | 'returned'; reasonCode: string | null; now: Date },
 ): Promise<void> {
   const { reference, rail, batchId } = payout
-  assert(batchId !== null)
+  const batch = batchId === null ? undefined : await batches.find(tx, batchId)
+  // The file of an unsent batch would still pay it.
+  if (batch === undefined || batch.sentAt === null)
+    throw new Error(`The payment ${reference} has not been sent; payouts remove takes it out of its batch`)
   const reason = reasonInWords(reasonCode)
   await sql`
     update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}

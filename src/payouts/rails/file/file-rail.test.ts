@@ -3,10 +3,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { euroRail, FileBank, ownIban } from '../../../../test/file-bank.ts'
 import { type Harness, startHarness } from '../../../../test/harness.ts'
 import { verify } from '../../../audit/verify.ts'
+import { sql, type Tx } from '../../../database/database.ts'
+import * as float from '../../../float/float.ts'
 import type { TaskContext } from '../../../tasks.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
-import { remove } from './decisions.ts'
+import type { Delivery } from '../delivery/delivery.ts'
+import { listBalances } from './balances.ts'
+import { approve, closeException, remove, setHeld } from './decisions.ts'
 import { fileRail } from './file-rail.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -38,6 +42,15 @@ function useRail(changes: Partial<FileRailSettings>): void {
   settings = euroRail({ name: `euro-${named}`, delivery: async () => bank, ...changes })
   rails = [fileRail({ db: harness.db, now: harness.clock.now, settings })]
 }
+
+/** The bank, with another way to take files. */
+const deliveryWith = (put: FileBank['put']): Delivery => ({
+  put,
+  list: () => bank.list(),
+  get: name => bank.get(name),
+  archive: name => bank.archive(name),
+  reject: (name, report) => bank.reject(name, report),
+})
 
 const run = (task: keyof ReturnType<typeof payoutTasks>) => payoutTasks(rails)[task](context)
 
@@ -137,7 +150,7 @@ test('ledger verify notices a batch whose sums are not those of its payments', a
 
 describe('a batch', () => {
   test('takes payments until its cut-off; later ones go on the next banking day, and their withdrawals say so', async () => {
-    const [early] = await submitted(5_000)
+    const [early] = await sent(5_000)
     // 15:00 in Berlin, on the Friday before.
     harness.clock.set(new Date('2026-03-13T14:00:00.000Z'))
     const [late] = await submitted(6_000)
@@ -174,15 +187,7 @@ describe('a batch', () => {
         if (when.startsWith('after')) await bank.put(name, bytes)
         throw new Error('killed')
       }
-      useRail({
-        delivery: async () => ({
-          put,
-          list: () => bank.list(),
-          get: name => bank.get(name),
-          archive: name => bank.archive(name),
-          reject: (name, report) => bank.reject(name, report),
-        }),
-      })
+      useRail({ delivery: async () => deliveryWith(put) })
       const [payment] = await submitted(5_000, 6_000)
       harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
       await expect(run('send-payout-batches')).rejects.toThrow('killed')
@@ -209,6 +214,64 @@ describe('a batch', () => {
     await expect(run('send-payout-batches')).rejects.toThrow('does not fit')
     expect(bank.outbox.size).toBe(0)
     expect((await batches())[0]).toMatchObject({ status: 'approved', sendingAt: null })
+  })
+
+  describe('that is sent after the day of its cut-off', () => {
+    const friday = new Date('2026-03-13T09:00:00.000Z')
+    const monday = new Date('2026-03-16T22:59:59.999Z')
+
+    test.each([
+      ['as it was held', { held: true, status: 'approved' as const }],
+      ['as it was approved late', { held: false, status: 'building' as const }],
+    ])('%s takes the next possible value date, and its withdrawals say so', async (_, { held, status }) => {
+      useRail(status === 'building' ? { automatic: null } : {})
+      const [payment] = await submitted(5_000)
+      const [batch] = await batches()
+      const inTx = async <T>(run: (tx: Tx) => Promise<T>) => await harness.db.transaction().execute(run)
+      const batchId = batch?.id ?? ''
+      if (held) await inTx(tx => setHeld(tx, { batchId, held: true }))
+      harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+      await run('send-payout-batches')
+      expect(bank.outbox.size).toBe(0)
+      harness.clock.set(friday)
+      if (held) await inTx(tx => setHeld(tx, { batchId, held: false }))
+      else {
+        for (const person of ['Ada', 'Bob'])
+          await inTx(tx => approve(tx, { batchId, person, now: harness.clock.now() }))
+      }
+      await run('send-payout-batches')
+      expect((await batches())[0]).toMatchObject({ status: 'sent', valueDate: '2026-03-13' })
+      expect(bank.outbox.get(`${batch?.messageId}.txt`)).toContain(`batch;${batch?.messageId};2026-03-13;1;5000`)
+      expect((await get(payment?.id ?? '')).expectedAt).toBe(monday.toISOString())
+    })
+
+    test('keeps its value date and its bytes if its file may be with the bank', async () => {
+      let isKilled = false
+      const put: FileBank['put'] = async (name, bytes) => {
+        const delivered = await bank.put(name, bytes)
+        if (isKilled) return delivered
+        isKilled = true
+        throw new Error('killed')
+      }
+      useRail({ delivery: async () => deliveryWith(put), format: { ...settings.format } })
+      const [payment] = await submitted(5_000)
+      harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+      await expect(run('send-payout-batches')).rejects.toThrow('killed')
+      harness.clock.set(friday)
+      // A sender that cannot write it, either, does not free it: an earlier one has delivered it.
+      const { write } = settings.format
+      settings.format.write = async function* () {
+        yield 'half a file'
+        throw new Error('cannot be read now')
+      }
+      await expect(run('send-payout-batches')).rejects.toThrow('cannot be read now')
+      expect((await batches())[0]).toMatchObject({ status: 'approved', sendingAt: expect.any(Date) })
+      settings.format.write = write
+      await run('send-payout-batches')
+      expect((await batches())[0]).toMatchObject({ status: 'sent', valueDate: '2026-03-10' })
+      expect([bank.deliveries, bank.outbox.size]).toEqual([1, 1])
+      expect((await get(payment?.id ?? '')).expectedAt).toBe('2026-03-11T22:59:59.999Z')
+    })
   })
 
   test('that is full is closed, and the next one is opened', async () => {
@@ -338,6 +401,15 @@ describe('a bank file', () => {
     await answer('head;M1', `paid;${payment?.reference};5000EUR`)
     expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['contradiction'])
     expect(await statusOf(payment?.id ?? '')).toBe('submitted')
+    // Its file would still pay it.
+    const { id: exceptionId } = await harness.db
+      .selectFrom('payoutExceptions')
+      .select('id')
+      .where('rail', '=', settings.name)
+      .executeTakeFirstOrThrow()
+    const common = { exceptionId, person: 'Ada', note: 'not sent', now: harness.clock.now() }
+    const giveBack = harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
+    await expect(giveBack).rejects.toThrow('has not been sent; payouts remove')
   })
 
   test('that rejects a batch gives the money of each payment back', async () => {
@@ -377,5 +449,127 @@ describe('a bank file', () => {
     await answer('head;M1', `name-check;${batch?.messageId};RCVC`, `name-check;${batch?.messageId};RVNM`)
     expect(await statusOf(payment?.id ?? '')).toBe('submitted')
     expect((await batches())[0]).toMatchObject({ status: 'sent', nameCheck: 'RVNM' })
+  })
+})
+
+describe('money that no payment explains', () => {
+  const amount = { amount: 70_000n, currency: 'EUR' } as const
+  const inTx = async <T>(run: (tx: Tx) => Promise<T>) => await harness.db.transaction().execute(run)
+  const record = async (move: typeof float.fund, reference: string, units = 70_000n) =>
+    await inTx(tx =>
+      move(tx, {
+        partnerId: harness.partner.id,
+        amount: { amount: units, currency: 'EUR' },
+        reference,
+        now: harness.clock.now(),
+      }),
+    )
+  const balance = async () =>
+    (await float.read(harness.db, harness.partner.id)).find(({ currency }) => currency === 'EUR')?.float ?? 0n
+  const close = async (changes: { reference?: string; at?: number } = {}) => {
+    const { at = 0, reference } = changes
+    const open = harness.db.selectFrom('payoutExceptions').select('id').where('rail', '=', settings.name)
+    const found = await open.where('closedAt', 'is', null).orderBy('id').execute()
+    const common = { exceptionId: found[at]?.id ?? '', person: 'Ada', note: 'a transfer', now: harness.clock.now() }
+    const { id: partnerId } = harness.partner
+    return await inTx(tx => closeException(tx, { ...common, decision: 'book', partnerId, reference }))
+  }
+
+  test('is matched to the funding of the same reference and amount, which explains one entry', async () => {
+    await record(float.fund, 'top-up 1')
+    const before = await balance()
+    await answer('head;M1', 'entry;70000EUR;top-up 1;E1')
+    expect(await openExceptions()).toEqual([])
+    // It arrives a second time, and another amount arrives.
+    await answer('head;M2', 'entry;70000EUR;top-up 1;E2', 'entry;70001EUR;top-up 1;E3')
+    expect((await openExceptions()).map(({ kind, line }) => [kind, line])).toEqual([
+      ['money_in', 2],
+      ['money_in', 3],
+    ])
+    expect(await balance()).toBe(before)
+  })
+
+  test('is matched to a movement out of the float if it left', async () => {
+    await record(float.fund, 'opening transfer', 1_000_000n)
+    await record(float.fund, 'top-up 2')
+    await record(float.withdraw, 'sweep 2')
+    await answer('head;M1', 'entry;-70000EUR;sweep 2;E1', 'entry;70000EUR;sweep 2;E2')
+    await answer('head;M2', 'entry;-70000EUR;top-up 2;E1')
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['money_in', 'money_out'])
+  })
+
+  test('is not matched to the funding of a partner that another account pays for', async () => {
+    const own = { name: 'Own', account: { accountHolder: 'Own', iban: 'DE02120300000000202051' } }
+    useRail({ debtors: { default: settings.debtors.default, [harness.partner.id]: own } })
+    await record(float.fund, 'top-up 3')
+    await answer(`head;M1;${ownIban}`, 'entry;70000EUR;top-up 3;E1')
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['money_in'])
+    await answer('head;M2;DE02120300000000202051', 'entry;70000EUR;top-up 3;E1')
+    expect(await openExceptions()).toHaveLength(1)
+  })
+
+  test('is booked once by closing its exception, and each entry with the same words anew', async () => {
+    const before = await balance()
+    await answer('head;M1', 'entry;70000EUR;NOTPROVIDED;E1', 'entry;70000EUR;NOTPROVIDED;E2')
+    expect(await close()).toMatchObject({ partnerId: harness.partner.id })
+    expect(await balance()).toBe(before + 70_000n)
+    await close()
+    expect(await balance()).toBe(before + 140_000n)
+    const { rows } = await sql`
+      select from payout_exceptions where rail = ${settings.name} and decision = 'book'`.execute(harness.db)
+    expect(rows).toHaveLength(2)
+    expect(await disagreements()).toEqual([])
+  })
+
+  test('that was recorded after it had arrived is not booked again by closing its exception', async () => {
+    await answer('head;M1', 'entry;70000EUR;top-up 5;E1', 'entry;70000EUR;top-up 5;E2')
+    await record(float.fund, 'top-up 5')
+    const before = await balance()
+    await close()
+    expect(await balance()).toBe(before)
+    await expect(close({ reference: 'top-up 5' })).rejects.toThrow('belongs to another entry')
+    await close({ reference: 'top-up 5, again' })
+    expect(await balance()).toBe(before + amount.amount)
+  })
+
+  test('is the only one that can be booked', async () => {
+    await sent(5_000)
+    await answer('head;M1', 'paid;OWAAAAAAAAAAAAAA;5000EUR')
+    await expect(close()).rejects.toThrow('Only money that arrived or left')
+  })
+})
+
+describe('the balances that a bank states', () => {
+  test('are compared with the floats on the account at the end of the same day in the bank’s time zone', async () => {
+    const own = { name: 'Own', account: { accountHolder: 'Own', iban: 'DE02120300000000202051' } }
+    const fund = async (at: string, amount: bigint) =>
+      await harness.db
+        .transaction()
+        .execute(tx =>
+          float.fund(tx, { partnerId: harness.partner.id, amount: { amount, currency: 'EUR' }, now: new Date(at) }),
+        )
+    // Later than anything that other tests have booked. Midnight in Berlin is 22:00 in UTC.
+    await fund('2026-05-04T21:59:59.999Z', 100n)
+    await fund('2026-05-04T22:00:00.000Z', 30n)
+    await fund('2026-05-05T22:00:00.000Z', 5n)
+    const book = (await float.read(harness.db, harness.partner.id)).find(each => each.currency === 'EUR')?.float ?? 0n
+    const lines = ['balance;2026-05-05;12345EUR', 'balance;2026-05-04;777EUR', 'balance;2026-05-03;1EUR']
+    await answer(`head;M1;${ownIban}`, ...lines)
+    const partnerId = harness.partner.id
+    const shown = await listBalances(harness.db, settings, { partnerId, daysMax: 2 })
+    expect(shown).toEqual([
+      expect.objectContaining({
+        account: ownIban,
+        debtors: ['default'],
+        day: '2026-05-05',
+        bank: 12_345n,
+        book: book - 5n,
+      }),
+      expect.objectContaining({ day: '2026-05-04', bank: 777n, book: book - 35n }),
+    ])
+    // With an own account, the partner's float is on that one, and on the other there is none.
+    const apart = { ...settings, debtors: { default: settings.debtors.default, [partnerId]: own } }
+    expect(await listBalances(harness.db, apart, { partnerId, daysMax: 2 })).toEqual([])
+    expect((await listBalances(harness.db, apart, { daysMax: 1 })).map(each => each.book)).toEqual([0n])
   })
 })

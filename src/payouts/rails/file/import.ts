@@ -4,6 +4,8 @@ import { newId } from '../../../ids.ts'
 import type { Currency } from '../../../money.ts'
 import * as exceptions from '../../exceptions.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
+import { debtorsOf } from './debtors.ts'
+import { findMovement } from './float-movements.ts'
 import type { FileRailSettings } from './format.ts'
 import { type FinalState, type KnownPayout, match } from './matching.ts'
 import { lockRail } from './rail-lock.ts'
@@ -132,14 +134,10 @@ async function applyAll(
 }
 
 /** A statement of another account must not be booked: not even in part. */
-function refuseOtherAccount({ debtors }: FileRailSettings, { account }: BankFileHead): void {
-  if (account === null) return
-  const compact = account.replaceAll(/[ -]/g, '').toUpperCase()
-  const isOurs = Object.values(debtors).some(({ account: own }) =>
-    'iban' in own ? own.iban === compact : compact.endsWith(`${own.sortCode}${own.accountNumber}`),
-  )
-  if (!isOurs)
-    throw new BankFileProblem(`The file is about the account …${compact.slice(-4)}, which is not one of this rail`)
+function refuseOtherAccount(rail: FileRailSettings, { account }: BankFileHead): void {
+  if (account === null || debtorsOf(rail, account).length > 0) return
+  const last = account.replaceAll(/[ -]/g, '').slice(-4).toUpperCase()
+  throw new BankFileProblem(`The file is about the account …${last}, which is not one of this rail`)
 }
 
 type PaymentRecord = Extract<BankRecord, { type: 'payment' }>
@@ -359,13 +357,17 @@ async function endAll(
 async function keepRecord(
   tx: Tx,
   { rail, fileId, now }: Context,
-  { head, record, reference }: { head: BankFileHead; record: BankRecord; reference: string },
+  {
+    head,
+    record,
+    reference,
+    movementId = null,
+  }: { head: BankFileHead; record: BankRecord; reference: string; movementId?: string | null | undefined },
 ): Promise<void> {
   await sql`
-    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, created_at)
-    values (${rail.name}, ${fileId}, ${head.messageId}, ${entryKeyOf(record)}, ${record.line}, ${reference}, ${now})`.execute(
-    tx,
-  )
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, movement_id, created_at)
+    values (${rail.name}, ${fileId}, ${head.messageId}, ${entryKeyOf(record)}, ${record.line}, ${reference}, ${movementId},
+            ${now})`.execute(tx)
 }
 
 /** A check of a name is no answer about the payment. The worst one is kept with the batch. */
@@ -396,18 +398,25 @@ async function keepBalance(
         do update set amount = excluded.amount, bank_file_id = excluded.bank_file_id`.execute(tx)
 }
 
-/** An entry of the account that is no single payment of ours: a batch that was booked as a whole, or other money. */
+/**
+ * An entry of the account that is no single payment of ours: a batch that was booked as a whole, a movement of a float that the
+ * operator has recorded, or other money.
+ */
 async function bookEntry(
   tx: Tx,
   context: Context,
   { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'entry' }> },
 ): Promise<void> {
   const { rail, fileId, now } = context
-  const { amount, reference, line } = record
+  const { amount, reference, remittance, line } = record
   if (amount.currency !== rail.currency)
     throw new BankFileProblem(`The entry is in ${amount.currency}, but the rail pays ${rail.currency}`, { line })
-  await keepRecord(tx, context, { head, record, reference: reference ?? '' })
   const batch = reference === null || amount.amount >= 0n ? undefined : await lockBatch(tx, context, reference)
+  const texts = [reference, remittance].filter(text => text !== null)
+  const entry = { texts, amount, account: head.account }
+  const movementId = batch === undefined ? await findMovement(tx, { rail, entry }) : undefined
+  await keepRecord(tx, context, { head, record, reference: reference ?? '', movementId })
+  if (movementId !== undefined) return
   const isWholeBatch = batch !== undefined && -amount.amount === batch.controlTotal - batch.unpaid
   if (isWholeBatch) {
     return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })

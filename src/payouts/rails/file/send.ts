@@ -1,4 +1,5 @@
 import type { TaskContext } from '../../../tasks.ts'
+import type { Day } from '../../../time.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -38,14 +39,15 @@ export async function send(
     batchId: string
     put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
   },
-): Promise<{ name: string; sha256: string } | undefined> {
-  const { extension, write } = rail.format
-  const batch = await db.transaction().execute(tx => batches.claimForSending(tx, { batchId, extension, now: now() }))
+): Promise<{ name: string; sha256: string; valueDate: Day } | undefined> {
+  const batch = await db.transaction().execute(tx => batches.claimForSending(tx, { rail, batchId, now: now() }))
   if (batch === undefined) return undefined
+  const { valueDate, missed } = batch
+  if (missed !== null) log.info({ rail: rail.name, batchId, missed, valueDate }, 'a late batch took another value date')
   let isWriterAtFault = false
   const content = async function* () {
     try {
-      yield* write(batches.toWrite(db, { rail, batch }))
+      yield* rail.format.write(batches.toWrite(db, { rail, batch }))
     } catch (error) {
       isWriterAtFault = true
       throw error
@@ -56,7 +58,7 @@ export async function send(
     await db.transaction().execute(tx => batches.recordSent(tx, { batchId, sha256, now: now() }))
     const { messageId, paymentCount } = batch
     log.info({ rail: rail.name, batchId, messageId, payments: paymentCount, sha256 }, 'a batch was sent')
-    return { name: batch.fileName, sha256 }
+    return { name: batch.fileName, sha256, valueDate }
   } catch (error) {
     // A file that cannot be written was not delivered, so the payment at fault can be taken out.
     if (isWriterAtFault) await db.transaction().execute(tx => batches.unclaim(tx, batchId))

@@ -1,0 +1,28 @@
+import { inWords, toWire } from '../src/money.ts'
+import type { AccountDay } from '../src/payouts/rails/file/balances.ts'
+import { table } from './print.ts'
+
+/** How many days of each account are shown if the command does not say. */
+export const daysDefault = 7
+
+/** A balance with its amounts as Money objects. */
+export function onWire({ bank, book, currency, ...rest }: AccountDay) {
+  const money = (amount: bigint) => toWire({ amount, currency })
+  return { ...rest, bank: money(bank), book: money(book), difference: money(bank - book) }
+}
+
+export function inTable(balances: AccountDay[]): string {
+  return table(
+    balances.map(({ account, debtors, day, currency, bank, book }) => {
+      const words = (amount: bigint) => inWords({ amount, currency })
+      return {
+        account,
+        'pays for': debtors.map(each => (each === 'default' ? 'partners without an own account' : each)).join(', '),
+        day,
+        bank: words(bank),
+        book: words(book),
+        difference: words(bank - book),
+      }
+    }),
+  )
+}

@@ -1,0 +1,67 @@
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import * as float from '../../../float/float.ts'
+import type { Money } from '../../../money.ts'
+import { isAccountOf } from './debtors.ts'
+import type { FileRailSettings } from './format.ts'
+
+// Money that reaches or leaves an account of a rail without a payment is a movement of a partner's float. Callers hold the
+// lock of the rail's records, and keep the movement with the entry, so that each movement explains one entry.
+
+/**
+ * Finds the movement that the operator recorded for an entry: of the same amount, under a text that the entry bears, and of a
+ * partner that the account pays for. Undefined if there is none that no other entry has.
+ * @param entry.amount negative if money left
+ * @param entry.account null if the bank's file does not name it
+ */
+export async function findMovement(
+  tx: Tx,
+  {
+    rail,
+    entry: { texts, amount, account },
+  }: { rail: FileRailSettings; entry: { texts: string[]; amount: Money; account: string | null } },
+): Promise<string | undefined> {
+  if (texts.length === 0) return undefined
+  const recorded = await float.listRecorded(tx, { references: texts, amount })
+  const ofAccount = recorded.filter(({ partnerId }) => account === null || isAccountOf(rail, { account, partnerId }))
+  return (await withoutEntry(tx, ofAccount))[0]?.movementId
+}
+
+type Booking = { id: string; rail: string; reference: string | null; amount: Money; partnerId: string; now: Date }
+
+/**
+ * Books the money of an exception as a movement of a partner's float, or recognises the movement that was recorded for it.
+ * @param booking.id the exception's
+ * @param given the movement's reference; otherwise that of the entry if such a movement was recorded, or else the exception's id
+ * @throws Error if the movement belongs to another entry, or for any reason of `float.fund` and `float.withdraw`
+ */
+export async function bookMovement(
+  tx: Tx,
+  { id, rail, reference: ofEntry, amount: money, partnerId, now }: Booking,
+  given: string | undefined,
+): Promise<void> {
+  const known = given ?? ofEntry
+  const recorded = known === null ? [] : await float.listRecorded(tx, { references: [known], amount: money })
+  const ofPartner = recorded.filter(each => each.partnerId === partnerId)
+  const [free] = await withoutEntry(tx, ofPartner)
+  if (given !== undefined && free === undefined && ofPartner.length > 0)
+    throw new Error(`The movement "${given}" belongs to another entry of the bank; use a new reference`)
+  const reference = given ?? free?.reference ?? id
+  const { amount, currency } = money
+  const { movementId } =
+    amount < 0n
+      ? await float.withdraw(tx, { partnerId, amount: { amount: -amount, currency }, reference, now })
+      : await float.fund(tx, { partnerId, amount: money, reference, now })
+  await sql`
+    insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
+    values (${rail}, 'operator', ${id}, ${reference}, ${movementId}, ${now})`.execute(tx)
+}
+
+/** Those of some movements that explain no entry yet. */
+async function withoutEntry(db: Reader, movements: float.Recorded[]): Promise<float.Recorded[]> {
+  if (movements.length === 0) return []
+  const { rows } = await sql<{ movementId: string }>`
+    select movement_id from bank_records
+     where movement_id = any(${movements.map(({ movementId }) => movementId)}::text[])`.execute(db)
+  const taken = new Set(rows.map(({ movementId }) => movementId))
+  return movements.filter(({ movementId }) => !taken.has(movementId))
+}

@@ -6,6 +6,7 @@ import { verify } from '../../../audit/verify.ts'
 import type { TaskContext } from '../../../tasks.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
+import { sepaFormat } from '../sepa/format.ts'
 import { remove } from './decisions.ts'
 import { fileRail } from './file-rail.ts'
 import type { FileRailSettings } from './format.ts'
@@ -378,4 +379,22 @@ describe('a bank file', () => {
     expect(await statusOf(payment?.id ?? '')).toBe('submitted')
     expect((await batches())[0]).toMatchObject({ status: 'sent', nameCheck: 'RVNM' })
   })
+})
+
+test('a report that the bank writes on one line ends each of the payments in it', async () => {
+  useRail({ format: { ...settings.format, read: sepaFormat().read } })
+  const payments = await sent(1_000, 2_000)
+  const [batch] = await batches()
+  const rejected = payments.map(
+    ({ reference }) => `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>RJCT</TxSts></TxInfAndSts>`,
+  )
+  bank.inbox.set(
+    'one-line.xml',
+    '<Document><CstmrPmtStsRpt><GrpHdr><MsgId>M1</MsgId></GrpHdr>' +
+      `<OrgnlGrpInfAndSts><OrgnlMsgId>${batch?.messageId}</OrgnlMsgId><GrpSts>PART</GrpSts></OrgnlGrpInfAndSts>` +
+      `<OrgnlPmtInfAndSts>${rejected.join('')}</OrgnlPmtInfAndSts></CstmrPmtStsRpt></Document>`,
+  )
+  await run('read-bank-files')
+  await run('read-rail-reports')
+  expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['failed', 'failed'])
 })

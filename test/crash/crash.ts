@@ -28,6 +28,8 @@ const shownMax = 5
 // Files are left alone for a minute, in case they are still being written, so with files every clock is ahead of that of the disk.
 const aheadMs = 120_000
 const pokeMs = 250
+// How long to wait for further files at which to kill the workers.
+const aimedMsMax = 20_000
 
 let areSound = true
 for (const bank of banks) areSound = (await run(bank)) && areSound
@@ -48,8 +50,8 @@ type Stage = {
 
 async function run(payer: Payer): Promise<boolean> {
   const isFiles = payer === 'files'
-  // The second run needs fewer, since half of its kills are aimed.
-  const share = isFiles ? 3 : 1
+  // The second run needs fewer, since most of its kills are aimed.
+  const share = isFiles ? 6 : 1
   const atFiles = isFiles ? Math.ceil(kills / 2) : 0
   const { ofProgram, ofPostgres } = {
     ofProgram: Math.ceil(kills / share),
@@ -176,6 +178,8 @@ async function runStorm(stage: Stage, log: RequestRecord[]): Promise<Record<stri
   const poking = files && poke(databaseUrl, () => simulation.isOver())
   try {
     const atRandom = await killRepeatedly(kills, { processes, postgres, random })
+    const deadline = Date.now() + aimedMsMax
+    while (aimed !== undefined && !aimed.isDone() && Date.now() < deadline) await sleep(pokeMs)
     aimed?.stop()
     return { ...atRandom, ...aimed?.kills() }
   } finally {
@@ -194,7 +198,10 @@ async function poke(databaseUrl: string, isOver: () => boolean): Promise<void> {
       await client.connect()
       while (!isOver()) {
         for (const task of tasks)
-          await client.query('select graphile_worker.add_job($1, job_key => $2)', [task, `poke: ${task}`])
+          await client.query(`select graphile_worker.add_job($1, job_key => $2, job_key_mode => 'preserve_run_at')`, [
+            task,
+            `poke: ${task}`,
+          ])
         await sleep(pokeMs)
       }
     } catch {

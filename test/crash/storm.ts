@@ -69,7 +69,7 @@ const steps = ['outbox/.', 'sent/', 'outbox/', 'inbox/', 'archive/', 'rejected/'
 export function killAtFiles(
   folder: string,
   { processes, random, killsMax }: { processes: Process[]; random: Random; killsMax: number },
-): { kills(): Record<string, number>; stop(): void } {
+): { kills(): Record<string, number>; isDone(): boolean; stop(): void } {
   const kills = new Map<string, number>()
   const workers = processes.filter(({ role }) => role === 'worker')
   const watcher = watch(folder, { recursive: true }, (_event, name) => {
@@ -77,9 +77,15 @@ export function killAtFiles(
     const count = kills.get(step ?? '') ?? 0
     // Each step has its share of the kills, so that the frequent ones leave some for the others.
     if (step === undefined || count >= killsMax / steps.length || random.chance(1 / 2)) return
-    if (!workers.every(worker => worker.isReady())) return
+    const running = workers.filter(worker => worker.isReady() && worker.isAlive())
+    if (running.length === 0) return
     kills.set(step, count + 1)
-    for (const worker of workers) worker.kill(random.between(0, downMsMax / 4))
+    for (const worker of running) worker.kill(random.between(0, downMsMax / 4))
   })
-  return { kills: () => Object.fromEntries(kills), stop: () => watcher.close() }
+  const total = () => [...kills.values()].reduce((sum, count) => sum + count, 0)
+  return {
+    kills: () => Object.fromEntries([...kills].map(([step, count]) => [`at ${step}`, count])),
+    isDone: () => total() >= killsMax,
+    stop: () => watcher.close(),
+  }
 }

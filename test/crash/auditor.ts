@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { BankBooks } from './bank.ts'
 import { amountOfFirstLine, amountOfIntent, idAt, outcomeOf, type Request, type RequestRecord } from './clients.ts'
 
 /**
@@ -16,21 +17,68 @@ export type Findings = {
   books: string[]
   /** Events that the webhook endpoint has not accepted, or deliveries that were recorded but not made. */
   undelivered: string[]
+  /** Answers of a bank that were read for what they are not, and payments that are not in exactly one file. */
+  misread: string[]
 }
 
+/**
+ * @param accepted the ids of the events that the webhook endpoint has accepted
+ * @param books of the bank that takes files; undefined if the simulated bank paid, whose books are in the database
+ */
 export async function audit(
   databaseUrl: string,
-  log: RequestRecord[],
-  accepted: ReadonlySet<string>,
+  { log, accepted, books }: { log: RequestRecord[]; accepted: ReadonlySet<string>; books: BankBooks | undefined },
 ): Promise<Findings> {
-  const rows = await read(databaseUrl)
+  const found = await read(databaseUrl)
+  const rows = books === undefined ? found : { ...found, payments: paymentsOf(found, books) }
   return {
     lost: [...lostOf(rows, log), ...contradictsBank(rows)],
     duplicated: [...conflictingAnswers(log), ...duplicatedOf(rows)],
     ghost: ghostsOf(rows, log),
     books: booksOf(rows),
     undelivered: undeliveredOf(rows, accepted),
+    misread: books === undefined ? [] : misreadOf(found, books),
   }
+}
+
+// Each order of each file is one execution, so that a payment in two files counts twice.
+function paymentsOf({ payouts }: Rows, { orders }: BankBooks): Payment[] {
+  const withdrawalOf = new Map(payouts.map(payout => [payout.reference, payout.withdrawal_id]))
+  return [...Map.groupBy(orders, ({ reference }) => reference)].flatMap(([reference, all]) => {
+    const count = (outcomes: string[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length
+    const [first] = all
+    if (first === undefined) return []
+    return {
+      reference: withdrawalOf.get(reference) ?? reference,
+      behaviour: 'files',
+      amount: first.amount,
+      currency: 'EUR',
+      paid: count(['paid', 'returned']),
+      failed: count(['failed']),
+      returned: count(['returned']),
+    }
+  })
+}
+
+// What the bank said wrongly is one exception each and nothing else is. A file was refused exactly if it ended half way.
+function misreadOf({ exceptions, bankFiles, payouts }: Rows, { lies, halves, orders }: BankBooks): string[] {
+  const expected = new Sums()
+  for (const { kind, reference } of lies) expected.add(`exceptions of kind ${kind} about ${reference}`, 1n)
+  const actual = new Sums()
+  for (const { kind, reference } of exceptions) actual.add(`exceptions of kind ${kind} about ${reference}`, 1n)
+  const refused = bankFiles.filter(({ status }) => status === 'rejected').map(({ name }) => name)
+  const taken = Map.groupBy(orders, ({ reference }) => reference)
+  return [
+    ...expected.differences(actual),
+    ...refused.filter(name => !halves.includes(name)).map(name => `the file ${name} was refused`),
+    ...halves
+      .filter(name => !refused.includes(name))
+      .map(name => `the file ${name} was imported, but it is half a file`),
+    ...payouts.flatMap(({ reference }) => {
+      const files = (taken.get(reference) ?? []).map(({ file }) => file)
+      return files.length === 1 ? [] : [`payment ${reference} is in ${files.length} files: ${files.join(', ')}`]
+    }),
+  ]
 }
 
 function undeliveredOf({ deliveries }: Rows, accepted: ReadonlySet<string>): string[] {
@@ -78,6 +126,9 @@ type Cycle = { partner_id: Id; id: Id; start_date: string; end_date: string; day
 type Key = { partner_id: Id; key: string; status: number; body: string }
 type Event = { resource_id: Id; type: string; sequence: number }
 type Delivery = { event_id: Id; type: string; state: string | null }
+type Payout = { reference: string; withdrawal_id: Id }
+type BankException = { kind: string; reference: string | null }
+type BankFile = { name: string; status: string }
 type Payment = {
   /** The withdrawal whose reference the bank has. */
   reference: string
@@ -132,6 +183,9 @@ async function read(databaseUrl: string) {
              on d.partner_id = e.partner_id and d.endpoint_id = w.id and d.event_id = e.id
           where e.position is null or e.position > w.since_position order by e.id`,
       ),
+      payouts: await all<Payout>('select reference, withdrawal_id from payouts order by reference'),
+      exceptions: await all<BankException>('select kind, reference from payout_exceptions order by id'),
+      bankFiles: await all<BankFile>('select name, status from bank_files order by id'),
       payments: await all<Payment>(
         `select coalesce(o.withdrawal_id, p.reference) as reference, p.behaviour, p.amount, p.currency,
                 count(*) filter (where r.outcome = 'paid')::integer as paid,
@@ -163,14 +217,14 @@ function lostOf(rows: Rows, log: RequestRecord[]): string[] {
     if (kept === undefined) return [`${describe(record)}: its idempotency key is missing`]
     if (kept.status !== answer.status || kept.body !== answer.body)
       return [`${describe(record)}: a different response is stored: ${kept.status} ${kept.body}`]
-    const missing = missingOf(record.request, answer)
+    const missing = missingOf(record, answer)
     return missing === undefined
       ? []
       : [`${describe(record)}: ${missing}; the response was ${answer.status} ${answer.body}`]
   })
 
   function missingOf(
-    request: Request,
+    { request, currency }: RequestRecord,
     { body, location }: { body: string; location: string | null },
   ): string | undefined {
     switch (request.action) {
@@ -178,7 +232,7 @@ function lostOf(rows: Rows, log: RequestRecord[]): string[] {
         const id = idAt(location)
         if (!payRuns.has(id)) return `there is no pay run ${id}`
         const found = (linesOf.get(id) ?? []).map(line => `${line.member_id} ${line.amount} ${line.currency}`).join()
-        const expected = request.lines.map(line => `${line.memberId} ${line.amount} GBP`).join()
+        const expected = request.lines.map(line => `${line.memberId} ${line.amount} ${currency}`).join()
         return found === expected ? undefined : `pay run ${id} has the lines ${found}`
       }
       case 'revert': {

@@ -4,6 +4,7 @@ import type { Random } from './random.ts'
 /** A client's record of one request: written before it is sent, updated with each definite response. */
 export type RequestRecord = {
   partnerId: string
+  currency: Partner['currency']
   key: string
   request: Request
   attempts: number
@@ -46,6 +47,8 @@ export function amountOfFirstLine(serial: number): number {
 /** The state that a partner's clients share, so that several of them use the same resource concurrently. */
 export type Partner = {
   partnerId: string
+  /** In which its members are paid. */
+  currency: 'GBP' | 'EUR'
   apiKey: string
   clients: number
   memberIds: string[]
@@ -79,6 +82,7 @@ export async function runClient(name: string, partner: Partner, simulation: Simu
     await sleep(random.between(5, 80))
     const record: RequestRecord = {
       partnerId: partner.partnerId,
+      currency: partner.currency,
       key: `${name}/${count}`,
       request: choose(partner, simulation, random),
       attempts: 0,
@@ -154,10 +158,10 @@ async function sendUntilAnswered(
 
 async function send(
   record: RequestRecord,
-  { apiKey }: Partner,
+  { apiKey, currency }: Partner,
   { address, waitMs }: { address: string; waitMs: number },
 ): Promise<Answer | undefined> {
-  const { method, path, body } = onWire(record.request)
+  const { method, path, body } = onWire(record.request, currency)
   try {
     const response = await fetch(address + path, {
       method,
@@ -187,17 +191,17 @@ function isDefinite({ status, headers }: Response): boolean {
   return !(status === 409 && headers.has('retry-after'))
 }
 
-function onWire(request: Request): { method: string; path: string; body?: unknown } {
+function onWire(request: Request, currency: Partner['currency']): { method: string; path: string; body?: unknown } {
   switch (request.action) {
     case 'pay run': {
-      const payDetails = request.lines.map(({ memberId, amount }) => ({ memberId, money: pounds(amount) }))
+      const payDetails = request.lines.map(({ memberId, amount }) => ({ memberId, money: { amount, currency } }))
       return { method: 'POST', path: '/v1/pay/run', body: { payDetails } }
     }
     case 'revert':
       return { method: 'POST', path: `/v1/pay/runs/${request.subject}/revert` }
     case 'intent': {
       const { memberId, amount } = request
-      return { method: 'POST', path: '/v1/pay/withdrawals/intent', body: { memberId, amount: pounds(amount) } }
+      return { method: 'POST', path: '/v1/pay/withdrawals/intent', body: { memberId, amount: { amount, currency } } }
     }
     case 'complete':
       return { method: 'POST', path: '/v1/pay/withdrawals/complete', body: { withdrawalIntentId: request.subject } }
@@ -208,10 +212,6 @@ function onWire(request: Request): { method: string; path: string; body?: unknow
     default:
       return request satisfies never
   }
-}
-
-function pounds(amount: number) {
-  return { amount, currency: 'GBP' }
 }
 
 function remember(partner: Partner, request: Request, { body, location }: Answer): void {

@@ -3,62 +3,127 @@ import { cpus, tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import pg from 'pg'
 import { audit } from './auditor.ts'
-import { type Outcome, outcomeOf, type RequestRecord, runClient, type Simulation } from './clients.ts'
-import { drain } from './drain.ts'
+import { type Bank, type BankBooks, startBank } from './bank.ts'
+import { type Outcome, outcomeOf, type Partner, type RequestRecord, runClient, type Simulation } from './clients.ts'
+import { drain, tasks } from './drain.ts'
 import { createPartners, endCycle } from './partners.ts'
-import { createPostgres } from './postgres.ts'
-import { keepRunning, runCommand } from './program.ts'
+import { createPostgres, type Postgres } from './postgres.ts'
+import { keepRunning, type Process, runCommand } from './program.ts'
 import { randomOf } from './random.ts'
-import { startReceiver, subscribe } from './receiver.ts'
-import { type Kills, killRepeatedly } from './storm.ts'
+import { type Receiver, startReceiver, subscribe } from './receiver.ts'
+import { killAtFiles, killRepeatedly } from './storm.ts'
 import { until } from './until.ts'
 
 // Repeatedly kills two APIs, two workers and a PostgreSQL while clients of three partners send requests and retry them.
 // Then drains all work, and audits the database against the responses that the clients and the webhooks that a receiver got. The seed determines the
 // kills and the requests; how they interleave depends on the machine.
-const { seed, kills, keeps } = readOptions()
+//
+// All of it happens twice: the simulated bank pays first, then a bank that takes files.
+const { seed, kills, keeps, banks } = readOptions()
 // How long clients may go on retrying after the last kill.
 const graceMsMax = 30_000
 const shownMax = 5
+// Files are left alone for a minute, in case they are still being written, so with files every clock is ahead of that of the disk.
+const aheadMs = 120_000
+const pokeMs = 250
+// How long to wait for further files at which to kill the workers.
+const aimedMsMax = 20_000
 
-console.log(
-  `seed ${seed}: ${kills.ofProgram} kills of Openwage, ${kills.ofPostgres} of PostgreSQL, ${cpus().length} cores`,
-)
-const folder = path.join(tmpdir(), `openwage-crash-${seed}-${process.pid}`)
-const logs = path.join(folder, 'logs')
-mkdirSync(folder, { mode: 0o755 })
-mkdirSync(logs)
+let areSound = true
+for (const bank of banks) areSound = (await run(bank)) && areSound
+process.exit(areSound ? 0 : 1)
 
-const postgres = await createPostgres({ folder, logs })
-await postgres.start()
-const databaseUrl = postgres.url
-await runCommand(databaseUrl, ['migrate'], { DATABASE_OWNER_URL: postgres.ownerUrl })
-const processes = (['API', 'worker'] as const).flatMap(role =>
-  [1, 2].map(number => keepRunning(`${role}-${number}`, role, { databaseUrl, logs })),
-)
-const receiver = await startReceiver(randomOf(seed, 'receiver'))
-let isSound = false
-try {
-  isSound = await crash()
-} finally {
-  await Promise.all(processes.map(each => each.stop()))
-  await postgres.stop()
-  await receiver.stop()
-  if (isSound && !keeps) rmSync(folder, { recursive: true })
-  else console.log(`seed ${seed}: logs and data are in ${folder}`)
+/** Everything that runs, and what it needs. */
+type Stage = {
+  databaseUrl: string
+  logs: string
+  settings: Record<string, string>
+  currency: Partner['currency']
+  kills: { ofProgram: number; ofPostgres: number; atFiles: number }
+  postgres: Postgres
+  processes: Process[]
+  receiver: Receiver
+  files: { bank: Bank; folder: string } | undefined
 }
-process.exit(isSound ? 0 : 1)
 
-async function crash(): Promise<boolean> {
+async function run(payer: Payer): Promise<boolean> {
+  const isFiles = payer === 'files'
+  // The second run needs fewer, since most of its kills are aimed.
+  const share = isFiles ? 6 : 1
+  const atFiles = isFiles ? Math.ceil(kills / 2) : 0
+  const { ofProgram, ofPostgres } = {
+    ofProgram: Math.ceil(kills / share),
+    ofPostgres: Math.ceil((kills * 2) / 5 / share),
+  }
+  console.log(
+    `seed ${seed}, ${isFiles ? 'a bank that takes files' : 'the simulated bank'}: ${ofProgram} kills of Openwage, ` +
+      `${ofPostgres} of PostgreSQL${isFiles ? `, up to ${atFiles} at files` : ''}, ${cpus().length} cores`,
+  )
+  const folder = path.join(tmpdir(), `openwage-crash-${payer}-${seed}-${process.pid}`)
+  const logs = path.join(folder, 'logs')
+  mkdirSync(folder, { mode: 0o755 })
+  mkdirSync(logs)
+
+  const postgres = await createPostgres({ folder, logs })
+  await postgres.start()
+  const databaseUrl = postgres.url
+  await runCommand(databaseUrl, ['migrate'], { DATABASE_OWNER_URL: postgres.ownerUrl })
+  const bankFolder = path.join(folder, 'bank')
+  const files = isFiles ? { folder: bankFolder, bank: startBank(bankFolder, randomOf(seed, 'bank')) } : undefined
+  const settings: Record<string, string> = isFiles ? { OPENWAGE_RAILS: writeRails(folder, bankFolder) } : {}
+  const processes = (['API', 'worker'] as const).flatMap(role =>
+    [1, 2].map(number =>
+      keepRunning(`${role}-${number}`, role, { databaseUrl, logs, settings, aheadMs: isFiles ? aheadMs : 0 }),
+    ),
+  )
+  const receiver = await startReceiver(randomOf(seed, 'receiver'))
+  const common = { databaseUrl, logs, settings, postgres, processes, receiver, files }
+  const stage: Stage = {
+    ...common,
+    currency: isFiles ? 'EUR' : 'GBP',
+    kills: { ofProgram, ofPostgres, atFiles },
+  }
+  let isSound = false
+  try {
+    isSound = await crash(stage)
+  } finally {
+    await Promise.all(processes.map(each => each.stop()))
+    await files?.bank.stop()
+    await postgres.stop()
+    await receiver.stop()
+    if (isSound && !keeps) rmSync(folder, { recursive: true })
+    else console.log(`seed ${seed}: logs and data are in ${folder}`)
+  }
+  return isSound
+}
+
+// Batches of instant payments close at once.
+function writeRails(folder: string, bankFolder: string): string {
+  const file = path.join(folder, 'rails.json')
+  const rail = {
+    ...{ name: 'files', type: 'sepa-file', currency: 'EUR', instant: true, cutOff: '15:00', timeZone: 'Europe/Berlin' },
+    debtors: { default: { name: 'Acme GmbH', iban: 'DE75512108001245126199' } },
+    approval: { automatic: { paymentMax: 10_000_000, batchMax: 1_000_000_000, dayMax: 1_000_000_000 } },
+    folder: bankFolder,
+  }
+  writeFileSync(file, JSON.stringify({ rails: [rail] }))
+  return file
+}
+
+async function crash(stage: Stage): Promise<boolean> {
+  const { databaseUrl, logs, settings, processes, receiver, files } = stage
   const laps = [Date.now()]
   const log: RequestRecord[] = []
-  const kills = await runStorm(log).finally(() => {
+  const kills = await runStorm(stage, log).finally(() => {
     writeFileSync(path.join(logs, 'clients.jsonl'), log.map(record => `${JSON.stringify(record)}\n`).join(''))
   })
   laps.push(Date.now())
   await Promise.all(processes.map(each => each.stop()))
-  const unfinished = await drain({ databaseUrl, logs })
+  files?.bank.hurry()
+  const unfinished = await drain({ databaseUrl, logs, settings, bank: files?.bank })
+  await files?.bank.stop()
   laps.push(Date.now())
   const exited = processes
     .filter(each => each.unexpectedExits() > 0)
@@ -68,17 +133,22 @@ async function crash(): Promise<boolean> {
     () => [],
     error => [`openwage ledger verify: ${error.stdout} ${error.stderr}`],
   )
-  const findings = { ...(await audit(databaseUrl, log, receiver.accepted)), verify, unfinished, exited }
+  const books = files?.bank.books
+  const audited = await audit(databaseUrl, { log, accepted: receiver.accepted, books })
+  const findings = { ...audited, verify, unfinished, exited }
   laps.push(Date.now())
-  print({ log, kills, findings, seconds: laps.slice(1).map((lap, index) => (lap - (laps[index] ?? 0)) / 1_000) })
+  const seconds = laps.slice(1).map((lap, index) => (lap - (laps[index] ?? 0)) / 1_000)
+  print({ log, kills, findings, seconds, receiver, books })
   return Object.values(findings).every(found => found.length === 0)
 }
 
 /** Kills processes while the clients run, and waits for the last client. @returns the number of kills */
-async function runStorm(log: RequestRecord[]): Promise<Kills> {
+async function runStorm(stage: Stage, log: RequestRecord[]): Promise<Record<string, number>> {
+  const { databaseUrl, currency, processes, postgres, receiver, files, kills } = stage
   await until(() => processes.every(each => each.isReady()), 'all processes are ready')
-  const partners = await createPartners(databaseUrl, processes[0]?.address() ?? 'nowhere')
-  for (const partner of partners) await subscribe(processes[0]?.address() ?? 'nowhere', partner, receiver.url)
+  const address = processes[0]?.address() ?? 'nowhere'
+  const partners = await createPartners(databaseUrl, address, currency)
+  for (const partner of partners) await subscribe(address, partner, receiver.url)
   let serial = 0
   let endedAt: number | undefined
   const simulation: Simulation = {
@@ -102,17 +172,56 @@ async function runStorm(log: RequestRecord[]): Promise<Kills> {
       () => simulation.isOver(),
     )
   })
+  const random = randomOf(seed, 'storm')
+  const aimed =
+    files && killAtFiles(files.folder, { processes, random: randomOf(seed, 'files'), killsMax: kills.atFiles })
+  const poking = files && poke(databaseUrl, () => simulation.isOver())
   try {
-    return await killRepeatedly(kills, { processes, postgres, random: randomOf(seed, 'storm') })
+    const atRandom = await killRepeatedly(kills, { processes, postgres, random })
+    const deadline = Date.now() + aimedMsMax
+    while (aimed !== undefined && !aimed.isDone() && Date.now() < deadline) await sleep(pokeMs)
+    aimed?.stop()
+    return { ...atRandom, ...aimed?.kills() }
   } finally {
+    aimed?.stop()
     endedAt = Date.now()
-    await Promise.all([...clients, ...closings])
+    await Promise.all([...clients, ...closings, poking])
   }
 }
 
-type Report = { log: RequestRecord[]; kills: Kills; findings: Record<string, string[]>; seconds: number[] }
+/** Runs the tasks of the workers more often than every minute. The database may be down. */
+async function poke(databaseUrl: string, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    const client = new pg.Client({ connectionString: databaseUrl })
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      while (!isOver()) {
+        for (const task of tasks)
+          await client.query(`select graphile_worker.add_job($1, job_key => $2, job_key_mode => 'preserve_run_at')`, [
+            task,
+            `poke: ${task}`,
+          ])
+        await sleep(pokeMs)
+      }
+    } catch {
+      await sleep(pokeMs)
+    } finally {
+      await client.end().catch(() => undefined)
+    }
+  }
+}
 
-function print({ log, kills, findings, seconds }: Report): void {
+type Report = {
+  log: RequestRecord[]
+  kills: Record<string, number>
+  findings: Record<string, string[]>
+  seconds: number[]
+  receiver: Receiver
+  books: BankBooks | undefined
+}
+
+function print({ log, kills, findings, seconds, receiver, books }: Report): void {
   const count = (holds: (record: RequestRecord) => boolean) => log.filter(holds).length
   const [storm, drained, audit] = seconds.map(Math.round)
   const rows = {
@@ -125,6 +234,10 @@ function print({ log, kills, findings, seconds }: Report): void {
     refused: count(isA('refused')),
     unknown: count(isA('unknown')),
     webhooks: `${receiver.accepted.size} events accepted, in ${receiver.requests()} requests`,
+    ...(books && {
+      'bank files': `${books.files} taken with ${books.orders.length} payments; answered by ${books.answers.length} files and ${books.halves.length} halves`,
+      lies: books.lies.length,
+    }),
     'status 500': log.reduce((sum, { serverErrors }) => sum + serverErrors, 0),
     ...Object.fromEntries(Object.entries(findings).map(([kind, found]) => [kind, found.length])),
   }
@@ -154,16 +267,20 @@ async function retryUntil(command: () => Promise<void>, isTooLate: () => boolean
   }
 }
 
-function readOptions(): { seed: number; kills: { ofProgram: number; ofPostgres: number }; keeps: boolean } {
+type Payer = 'simulated' | 'files'
+
+function readOptions(): { seed: number; kills: number; keeps: boolean; banks: Payer[] } {
   const { values } = parseArgs({
     options: {
       seed: { type: 'string', default: String(Math.floor(Math.random() * 1e9)) },
       kills: { type: 'string', default: '25' },
       keep: { type: 'boolean', default: false },
+      bank: { type: 'string' },
     },
   })
-  const [seed, ofProgram] = [values.seed, values.kills].map(Number)
-  if (!Number.isSafeInteger(seed) || seed === undefined || !ofProgram || !Number.isSafeInteger(ofProgram))
-    throw new Error('usage: node test/crash/crash.ts [--seed N] [--kills N] [--keep]')
-  return { seed, kills: { ofProgram, ofPostgres: Math.ceil((ofProgram * 2) / 5) }, keeps: values.keep }
+  const [seed, kills] = [values.seed, values.kills].map(Number)
+  const banks = (['simulated', 'files'] as const).filter(each => values.bank === undefined || values.bank === each)
+  if (!Number.isSafeInteger(seed) || seed === undefined || !kills || !Number.isSafeInteger(kills) || banks.length === 0)
+    throw new Error('usage: node test/crash/crash.ts [--seed N] [--kills N] [--bank simulated|files] [--keep]')
+  return { seed, kills, keeps: values.keep, banks }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import type { Bank } from './bank.ts'
 import { keepRunning } from './program.ts'
 import { until } from './until.ts'
 
@@ -10,10 +11,12 @@ const roundsMax = 8
 const roundMsMax = 8_000
 
 // Tasks that the worker runs every minute. Scheduled here, to save the wait.
-const tasks = [
+export const tasks = [
   'make-pay-runs-available',
   'close-pay-cycles',
   'submit-withdrawals',
+  'send-payout-batches',
+  'read-bank-files',
   'ask-about-withdrawals',
   'read-rail-reports',
   'expire-intents',
@@ -33,6 +36,10 @@ const unfinished = `
     left join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
    where r.outcome = 'returned' and w.status is distinct from 'returned'
    union all
+  select p.reference, 'the bank’s files say ' || p.outcome from payouts p
+    join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+   where p.outcome is not null and w.status <> p.outcome
+   union all
   select event_id, 'delivery ' || state from webhook_deliveries where state = 'pending'
    union all
   select e.id, 'not fanned out' from events e join webhook_endpoints w on w.partner_id = e.partner_id
@@ -42,15 +49,26 @@ const unfinished = `
 
 /**
  * Runs one worker until all work is finished, in rounds that each set its clock some hours further ahead.
+ * @param bank has answers of its own that the program must read first
  * @returns the work left unfinished
  */
-export async function drain({ databaseUrl, logs }: { databaseUrl: string; logs: string }): Promise<string[]> {
+export async function drain({
+  databaseUrl,
+  logs,
+  settings,
+  bank,
+}: {
+  databaseUrl: string
+  logs: string
+  settings: Record<string, string>
+  bank: Bank | undefined
+}): Promise<string[]> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
   try {
     for (let round = 1; round <= roundsMax; round++) {
       const aheadMs = round * hoursAhead * 3_600_000
-      const worker = keepRunning('worker-drain', 'worker', { databaseUrl, logs, aheadMs })
+      const worker = keepRunning('worker-drain', 'worker', { databaseUrl, logs, settings, aheadMs })
       try {
         await until(() => worker.isReady(), 'the worker is ready')
         const deadline = Date.now() + roundMsMax
@@ -59,14 +77,14 @@ export async function drain({ databaseUrl, logs }: { databaseUrl: string; logs: 
             await client.query('select graphile_worker.add_job($1, job_key => $2)', [task, `drain: ${task}`])
           await sleep(1_000)
           const { rowCount } = await client.query(unfinished)
-          if (rowCount === 0) return []
+          if (rowCount === 0 && (bank?.unfinished() ?? []).length === 0) return []
         }
       } finally {
         await worker.stop()
       }
     }
     const { rows } = await client.query<{ id: string; status: string }>(unfinished)
-    return rows.map(({ id, status }) => `${id}: ${status}`)
+    return [...rows.map(({ id, status }) => `${id}: ${status}`), ...(bank?.unfinished() ?? [])]
   } finally {
     await client.end()
   }

@@ -11,20 +11,30 @@ const silentAndLost = ['000004 00000004', '000006 00000006']
 // Always a calendar day apart: moving a partner from one to the other ends its day, and with it its cycle.
 const zones = { before: 'Pacific/Pago_Pago', after: 'Pacific/Kiritimati' }
 
-/** Creates partners with different hold and grace periods. Today is the last day of their cycle. */
-export async function createPartners(databaseUrl: string, address: string): Promise<Partner[]> {
+const ibans = accounts.map((_, index) => ibanOf(String(532_013_000 + index).padStart(10, '0')))
+
+/**
+ * Creates partners with different hold and grace periods. Today is the last day of their cycle. Pounds are paid by the simulated
+ * bank, euros by files.
+ */
+export async function createPartners(
+  databaseUrl: string,
+  address: string,
+  currency: Partner['currency'],
+): Promise<Partner[]> {
+  const usual = currency === 'GBP' ? accounts : ibans
   const settings = [
-    { name: 'At once', feePayer: 'member', holdSeconds: 0, graceMinutes: 0, clients: 4, accounts },
+    { name: 'At once', feePayer: 'member', holdSeconds: 0, graceMinutes: 0, clients: 4, accounts: usual },
     {
       name: 'Held',
       feePayer: 'employer',
       holdSeconds: 3,
       graceMinutes: 0,
       clients: 4,
-      accounts: [...accounts, ...silentAndLost],
+      accounts: currency === 'GBP' ? [...accounts, ...silentAndLost] : ibans,
     },
     // Its members have no balance for the first minute, so one client is enough.
-    { name: 'Grace', feePayer: 'member', holdSeconds: 1, graceMinutes: 1, clients: 1, accounts },
+    { name: 'Grace', feePayer: 'member', holdSeconds: 1, graceMinutes: 1, clients: 1, accounts: usual },
   ]
   return await Promise.all(
     settings.map(async ({ name, feePayer, holdSeconds, graceMinutes, clients, accounts }) => {
@@ -33,13 +43,14 @@ export async function createPartners(databaseUrl: string, address: string): Prom
       const times = ['--hold-seconds', String(holdSeconds), '--grace-minutes', String(graceMinutes)]
       const cycles = ['--cycle-schedule', 'weekly', '--cycle-anchor', tomorrow(), '--time-zone', zones.before]
       const partner = JSON.parse(await runCommand(databaseUrl, [...create, ...rates, ...times, ...cycles]))
-      const limits = ['--currency', 'GBP', '--lower-limit', '500', '--upper-limit', '1000000000']
+      const limits = ['--currency', currency, '--lower-limit', '500', '--upper-limit', '1000000000']
       const fee = ['--fee', '30', '--fee-bps', '100', '--fee-max', '300', '--fee-payer', feePayer]
       await runCommand(databaseUrl, ['tier', 'set', partner.id, 'Bronze', ...limits, ...fee])
       const { key: apiKey } = JSON.parse(await runCommand(databaseUrl, ['key', 'create', partner.id, '--json']))
       const memberIds = await Promise.all(accounts.map((account, index) => invite(address, { apiKey, account, index })))
       return {
         partnerId: partner.id,
+        currency,
         apiKey,
         clients,
         memberIds,
@@ -61,7 +72,8 @@ async function invite(
   address: string,
   { apiKey, account, index }: { apiKey: string; account: string; index: number },
 ): Promise<string> {
-  const [sortCode, accountNumber] = account.split(' ')
+  const [first, accountNumber] = account.split(' ')
+  const details = accountNumber === undefined ? { iban: first } : { sortCode: first, accountNumber }
   const response = await fetch(`${address}/v1/members`, {
     method: 'POST',
     headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
@@ -70,7 +82,7 @@ async function invite(
       firstName: 'Member',
       lastName: String(index),
       tier: 'Bronze',
-      accountDetails: { accountHolder: `Member ${index}`, sortCode, accountNumber },
+      accountDetails: { accountHolder: `Member ${index}`, ...details },
     }),
   })
   const body = await response.text()
@@ -81,4 +93,11 @@ async function invite(
 function tomorrow(): string {
   const day = new Intl.DateTimeFormat('en-CA', { timeZone: zones.before })
   return day.format(new Date(Date.now() + 24 * 3_600_000))
+}
+
+/** A German IBAN of a bank code that exists. Its check digits make the number, with the letters as 13 and 14, 1 modulo 97. */
+function ibanOf(accountNumber: string): string {
+  const bban = `37040044${accountNumber}`
+  const checkDigits = 98n - (BigInt(`${bban}131400`) % 97n)
+  return `DE${String(checkDigits).padStart(2, '0')}${bban}`
 }

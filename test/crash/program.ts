@@ -35,12 +35,17 @@ export type Process = {
 export function keepRunning(
   name: string,
   role: Role,
-  { databaseUrl, logs, aheadMs = 0 }: { databaseUrl: string; logs: string; aheadMs?: number },
+  {
+    databaseUrl,
+    logs,
+    settings = {},
+    aheadMs = 0,
+  }: { databaseUrl: string; logs: string; settings?: Record<string, string>; aheadMs?: number },
 ): Process {
   const log = createWriteStream(path.join(logs, `${name}.log`), { flags: 'a' })
   const preload = aheadMs === 0 ? [] : ['--import', laterClock]
   const args = [...preload, command, 'start', role === 'API' ? '--api' : '--worker']
-  const env = { ...environmentOf(databaseUrl), CRASH_TEST_AHEAD_MS: String(aheadMs) }
+  const env = { ...environmentOf(databaseUrl), ...settings, CRASH_TEST_AHEAD_MS: String(aheadMs) }
   let child: ChildProcess | undefined
   let output = ''
   let downMs = restartMs

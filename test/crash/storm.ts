@@ -1,3 +1,4 @@
+import { watch } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Postgres } from './postgres.ts'
 import type { Process, Role } from './program.ts'
@@ -56,4 +57,35 @@ export async function killRepeatedly(
   await recovering
   await until(() => processes.every(process => process.isReady()), 'all processes are ready again')
   return kills
+}
+
+/** Of a file: being written, recorded, released to the bank, put there by the bank, moved away after it was read. */
+const steps = ['outbox/.', 'sent/', 'outbox/', 'inbox/', 'archive/', 'rejected/'] as const
+
+/**
+ * Kills all workers at the moment at which a file in a folder appears or moves, that is between two steps of sending or reading
+ * it. The seed determines at which of the moments.
+ */
+export function killAtFiles(
+  folder: string,
+  { processes, random, killsMax }: { processes: Process[]; random: Random; killsMax: number },
+): { kills(): Record<string, number>; isDone(): boolean; stop(): void } {
+  const kills = new Map<string, number>()
+  const workers = processes.filter(({ role }) => role === 'worker')
+  const watcher = watch(folder, { recursive: true }, (_event, name) => {
+    const step = steps.find(each => name?.startsWith(each))
+    const count = kills.get(step ?? '') ?? 0
+    // Each step has its share of the kills, so that the frequent ones leave some for the others.
+    if (step === undefined || count >= killsMax / steps.length || random.chance(1 / 2)) return
+    const running = workers.filter(worker => worker.isReady() && worker.isAlive())
+    if (running.length === 0) return
+    kills.set(step, count + 1)
+    for (const worker of running) worker.kill(random.between(0, downMsMax / 4))
+  })
+  const total = () => [...kills.values()].reduce((sum, count) => sum + count, 0)
+  return {
+    kills: () => Object.fromEntries([...kills].map(([step, count]) => [`at ${step}`, count])),
+    isDone: () => total() >= killsMax,
+    stop: () => watcher.close(),
+  }
 }

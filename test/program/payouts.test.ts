@@ -277,3 +277,78 @@ test('a rail with a folder pays pounds: the file is put there, payees count as p
   expect(await get(id)).toMatchObject({ status: 'returned' })
   expect((await get(id)).timeline.at(-1).reason).toBe('B The account is closed')
 })
+
+test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses what the scheme cannot pay', async () => {
+  const uk = {
+    ...{ name: 'uk', type: 'uk-pain001-file', currency: 'GBP', cutOff: '16:00', timeZone: 'Europe/London' },
+    debtors: { default: { name: 'Acme Ltd', sortCode: '089999', accountNumber: '66374958' } },
+  }
+  const settingsOf = async (name: string, changes: object) => {
+    const OPENWAGE_RAILS = railsFile(name, { rails: [{ ...uk, ...changes }] })
+    const [configured] = await readConfiguredRails({ OPENWAGE_RAILS })
+    if (configured === undefined) throw new Error('The rail is missing')
+    return configured
+  }
+  const bacs = await settingsOf('uk-bacs.json', {})
+  const faster = await settingsOf('uk-faster.json', { instant: true })
+  // Midday on a Tuesday: Bacs has the file today, processes it tomorrow and pays the day after.
+  const now = new Date('2026-03-17T12:00:00Z')
+  expect(bacs.schedule(now)).toEqual({
+    ...{ cutOffAt: new Date('2026-03-17T16:00:00Z'), valueDate: '2026-03-18', expectedOn: '2026-03-19' },
+  })
+  expect(faster.schedule(now)).toEqual({ cutOffAt: now, valueDate: '2026-03-17', expectedOn: '2026-03-17' })
+
+  const account = { accountHolder: 'Mia Smith', sortCode: '200415', accountNumber: '38290008' }
+  for (const [{ format, isInstant, debtors }, level] of [
+    [bacs, 'NURG'],
+    [faster, 'URNS'],
+  ] as const) {
+    const reference = 'OWABCDEFGHIJKLMN'
+    const xml = await text(
+      Readable.from(
+        format.write({
+          ...{ messageId: 'OWBABCDEFGHIJKLMN', createdAt: now, valueDate: '2026-03-18', currency: 'GBP', isInstant },
+          ...{ debtor: debtors.default, paymentCount: 1, controlTotal: 5_000n },
+          payments: Readable.from([{ reference, amount: 5_000n, account }]),
+        }),
+      ),
+    )
+    expect(xml).toContain(`<SvcLvl><Cd>${level}</Cd></SvcLvl>`)
+    expect(xml).toContain('<InstdAmt Ccy="GBP">50.00</InstdAmt>')
+    expect(format.refusal({ account, amount: 100_000_000n })).toBeUndefined()
+    const iban = { accountHolder: 'Mia Smith', iban: 'DE89370400440532013000' }
+    expect(format.refusal({ account: iban, amount: 1n })).toBe(
+      'This bank pays to a sort code and an account number only',
+    )
+  }
+  const tooMuch = 'The amount is above the limit of the payment scheme'
+  expect(faster.format.refusal({ account, amount: 100_000_001n })).toBe(tooMuch)
+  expect(bacs.format.refusal({ account, amount: 2_000_000_000n })).toBeUndefined()
+  expect(bacs.format.refusal({ account, amount: 2_000_000_001n })).toBe(tooMuch)
+})
+
+test('the returns of a Standard 18 rail are read as XML if the settings say so', async () => {
+  const bacs = {
+    ...{ name: 'bacs', type: 'standard18-file', currency: 'GBP', scheme: 'bacs', serviceUserNumber: '123456' },
+    debtors: { default: { name: 'Acme Ltd', sortCode: '089999', accountNumber: '66374958' } },
+    ...{ cutOff: '16:00', timeZone: 'Europe/London' },
+  }
+  const withReturns = (returns: object) => ({
+    OPENWAGE_RAILS: railsFile('arucs.json', { rails: [{ ...bacs, returns }] }),
+  })
+  const [configured] = await readConfiguredRails(withReturns({ format: 'xml' }))
+  const xml =
+    '<Advice><OriginatingAccountRecords><OriginatingAccountRecord>' +
+    '<ReturnedCreditItem ref="OWABCDEFGHIJKLMN" valueOf="50.00" currency="GBP" returnCode="B"/>' +
+    '</OriginatingAccountRecord></OriginatingAccountRecords></Advice>'
+  if (configured === undefined) throw new Error('The rail is missing')
+  const limits = { bytesMax: 10_000, recordsMax: 10 }
+  const records = await Readable.from(configured.format.read(Readable.from([Buffer.from(xml)]), limits)).toArray()
+  expect(records.at(-1)).toMatchObject({
+    ...{ type: 'payment', reference: 'OWABCDEFGHIJKLMN', state: 'returned', reasonCode: 'B' },
+    amount: { amount: 5_000n, currency: 'GBP' },
+  })
+  await expect(readConfiguredRails(withReturns({ format: 'xml', columns: {} }))).rejects.toThrow(
+    /returns must NOT have additional properties/,
+  )
+})

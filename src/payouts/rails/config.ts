@@ -12,9 +12,10 @@ import { target } from './calendars/target.ts'
 import { uk } from './calendars/uk.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { FileRailSettings } from './file/format.ts'
-import { sepaFormat } from './sepa/format.ts'
+import { sepaFormat, ukFormat } from './sepa/format.ts'
 import { stateWithoutAdvice } from './standard18/entry-day.ts'
 import { standard18Format } from './standard18/format.ts'
+import type { ArucsOptions } from './standard18/read-arucs.ts'
 
 const strict = { additionalProperties: false }
 const Day = Type.String({ pattern: '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$' })
@@ -88,6 +89,27 @@ const SepaFileRail = Type.Object(
   strict,
 )
 
+// How the bank writes returned credits. The columns are named by the header of its CSV.
+const ArucsCsv = Type.Object(
+  {
+    format: Type.Literal('csv'),
+    columns: Type.Object(
+      {
+        reference: Name,
+        amount: Name,
+        reasonCode: Name,
+        reasonText: Type.Optional(Name),
+        currency: Type.Optional(Name),
+      },
+      strict,
+    ),
+    delimiter: Type.Optional(Type.Unsafe<',' | ';' | '\t' | '|'>({ type: 'string', enum: [',', ';', '\t', '|'] })),
+    amountIn: Type.Optional(Type.Unsafe<'pounds' | 'pence'>({ type: 'string', enum: ['pounds', 'pence'] })),
+  },
+  strict,
+)
+const ArucsXml = Type.Object({ format: Type.Literal('xml') }, strict)
+
 const Standard18FileRail = Type.Object(
   {
     ...commonFields,
@@ -103,36 +125,35 @@ const Standard18FileRail = Type.Object(
       Type.Unsafe<'999999' | 'service-user-number'>({ type: 'string', enum: ['999999', 'service-user-number'] }),
     ),
     blockCount: Type.Optional(Type.Unsafe<'zeros' | 'counted'>({ type: 'string', enum: ['zeros', 'counted'] })),
-    /** The columns of the bank's CSV of returned credits. */
     returns: Type.Optional(
-      Type.Object(
-        {
-          format: Type.Literal('csv'),
-          columns: Type.Object(
-            {
-              reference: Name,
-              amount: Name,
-              reasonCode: Name,
-              reasonText: Type.Optional(Name),
-              currency: Type.Optional(Name),
-            },
-            strict,
-          ),
-          delimiter: Type.Optional(
-            Type.Unsafe<',' | ';' | '\t' | '|'>({ type: 'string', enum: [',', ';', '\t', '|'] }),
-          ),
-          amountIn: Type.Optional(Type.Unsafe<'pounds' | 'pence'>({ type: 'string', enum: ['pounds', 'pence'] })),
-        },
-        strict,
-      ),
+      Type.Unsafe<ArucsOptions>({
+        type: 'object',
+        required: ['format'],
+        discriminator: { propertyName: 'format' },
+        oneOf: [ArucsCsv, ArucsXml],
+      }),
     ),
+  },
+  strict,
+)
+
+const UkPain001FileRail = Type.Object(
+  {
+    ...commonFields,
+    type: Type.Literal('uk-pain001-file'),
+    currency: Type.Literal('GBP'),
+    debtors: Type.Object({ default: UkDebtor }, { additionalProperties: UkDebtor }),
+    /** Faster Payments instead of Bacs. */
+    instant: Type.Optional(Type.Boolean()),
+    batchBooking: Type.Optional(Type.Boolean()),
   },
   strict,
 )
 
 type SepaFileRail = Static<typeof SepaFileRail>
 type Standard18FileRail = Static<typeof Standard18FileRail>
-type GivenRail = SepaFileRail | Standard18FileRail
+type UkPain001FileRail = Static<typeof UkPain001FileRail>
+type GivenRail = SepaFileRail | Standard18FileRail | UkPain001FileRail
 
 // Which of the types a rail has is decided by its `type`, so that faults are those of that type alone.
 const RailsFile = Type.Object(
@@ -142,7 +163,7 @@ const RailsFile = Type.Object(
         type: 'object',
         required: ['type'],
         discriminator: { propertyName: 'type' },
-        oneOf: [SepaFileRail, Standard18FileRail],
+        oneOf: [SepaFileRail, Standard18FileRail, UkPain001FileRail],
       }),
       { minItems: 1, maxItems: 20 },
     ),
@@ -224,7 +245,7 @@ function toSettings(given: GivenRail): FileRailSettings {
   const automatic = approval?.automatic
   return {
     ...{ name, currency, timeZone },
-    ...(given.type === 'sepa-file' ? sepaSettings(given) : standard18Settings(given)),
+    ...settingsOfType(given),
     debtors: {
       ...Object.fromEntries(Object.entries(debtors).map(([owner, debtor]) => [owner, toDebtor(debtor)])),
       default: toDebtor(debtors.default),
@@ -242,6 +263,19 @@ function toSettings(given: GivenRail): FileRailSettings {
 }
 
 type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
+
+function settingsOfType(given: GivenRail): OfType {
+  switch (given.type) {
+    case 'sepa-file':
+      return sepaSettings(given)
+    case 'standard18-file':
+      return standard18Settings(given)
+    case 'uk-pain001-file':
+      return ukSettings(given)
+    default:
+      return given satisfies never
+  }
+}
 
 function sepaSettings({ cutOff, timeZone, closedDays, instant = false, batchBooking }: SepaFileRail): OfType {
   const calendar = withOverride(target, { closedDays })
@@ -265,6 +299,17 @@ function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...
     calendar,
     schedule: now => cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes[scheme] }),
     countsAsPaid: (valueDate, today) => stateWithoutAdvice(scheme, valueDate, { today, calendar }) === 'paid',
+  }
+}
+
+function ukSettings({ cutOff, timeZone, closedDays, instant = false, batchBooking }: UkPain001FileRail): OfType {
+  const calendar = withOverride(uk, { closedDays })
+  return {
+    format: ukFormat({ isInstant: instant, isBatchBooked: batchBooking }),
+    isInstant: instant,
+    schedule: now =>
+      instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes.bacs }),
+    countsAsPaid: null,
   }
 }
 

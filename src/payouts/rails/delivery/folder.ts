@@ -217,7 +217,12 @@ export class FolderDelivery implements Delivery {
     }
     // Not ours to change if the bank's software owns the file; the folder is closed to others anyway.
     await restrict(source).catch(() => undefined)
-    await renameDurably(source, target)
+    try {
+      await renameDurably(source, target)
+    } catch (error) {
+      // Moved by a concurrent call.
+      if (!isErrno(error, 'ENOENT')) throw error
+    }
   }
 }
 

@@ -9,6 +9,7 @@ import type { TaskContext } from '../../../tasks.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
 import type { Delivery } from '../delivery/delivery.ts'
+import { sepaFormat } from '../sepa/format.ts'
 import { listBalances } from './balances.ts'
 import { approve, closeException, remove, setHeld } from './decisions.ts'
 import { fileRail } from './file-rail.ts'
@@ -572,4 +573,22 @@ describe('the balances that a bank states', () => {
     expect(await listBalances(harness.db, apart, { partnerId, daysMax: 2 })).toEqual([])
     expect((await listBalances(harness.db, apart, { daysMax: 1 })).map(each => each.book)).toEqual([0n])
   })
+})
+
+test('a report that the bank writes on one line ends each of the payments in it', async () => {
+  useRail({ format: { ...settings.format, read: sepaFormat().read } })
+  const payments = await sent(1_000, 2_000)
+  const [batch] = await batches()
+  const rejected = payments.map(
+    ({ reference }) => `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>RJCT</TxSts></TxInfAndSts>`,
+  )
+  bank.inbox.set(
+    'one-line.xml',
+    '<Document><CstmrPmtStsRpt><GrpHdr><MsgId>M1</MsgId></GrpHdr>' +
+      `<OrgnlGrpInfAndSts><OrgnlMsgId>${batch?.messageId}</OrgnlMsgId><GrpSts>PART</GrpSts></OrgnlGrpInfAndSts>` +
+      `<OrgnlPmtInfAndSts>${rejected.join('')}</OrgnlPmtInfAndSts></CstmrPmtStsRpt></Document>`,
+  )
+  await run('read-bank-files')
+  await run('read-rail-reports')
+  expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['failed', 'failed'])
 })

@@ -181,11 +181,26 @@ async function applySome(
   await applyPayments()
 }
 
-/** Recognises a record within its message, also when the bank sends the message again. */
+/**
+ * Recognises a record within its message, also when the bank sends the message again. A line does not tell records apart:
+ * many banks write a whole message on one.
+ */
 function entryKeyOf(record: BankRecord): string {
-  const entry = 'entryReference' in record ? record.entryReference : null
-  if (entry === null) return `line ${record.line}`
-  return record.type === 'payment' ? `${entry} ${record.reference} ${record.state}` : entry
+  const line = `line ${record.line}`
+  switch (record.type) {
+    case 'payment':
+      return `${record.entryReference ?? line} ${record.reference} ${record.state}`
+    case 'entry':
+      return record.entryReference ?? `${line} ${record.reference ?? ''} ${record.amount.amount} ${record.bookedOn}`
+    case 'batch':
+      return `${line} ${record.messageId} ${record.state}`
+    case 'name-check':
+      return `${line} ${record.messageId} ${record.reference ?? ''} ${record.code}`
+    case 'balance':
+      return `${line} ${record.day}`
+    default:
+      return record satisfies never
+  }
 }
 
 async function keepNew(

@@ -1,24 +1,42 @@
 import type { FileFormat } from '../file/format.ts'
+import { ukPaymentMax } from '../uk-limits.ts'
 import { readBankFile } from './read-bank-file.ts'
-import { type CreditTransferOptions, writeSepaCreditTransfer } from './write-credit-transfer.ts'
+import { type CreditTransferOptions, writeSepaCreditTransfer, writeUkCreditTransfer } from './write-credit-transfer.ts'
 
 /** SEPA credit transfers: pain.001.001.09 to the bank; pain.002, camt.053 and camt.054 from it. */
 export function sepaFormat(options: CreditTransferOptions = {}): FileFormat {
   return {
-    name: 'pain.001.001.09',
-    extension: 'xml',
+    ...common,
     write: writeSepaCreditTransfer(options),
-    read: readBankFile,
     refusal({ account, amount }) {
       if (!('iban' in account)) return 'A SEPA payment needs an IBAN'
-      return amount > paymentMax ? 'A SEPA payment is at most 999,999,999.99' : undefined
+      return amount > sepaPaymentMax ? 'A SEPA payment is at most 999,999,999.99' : undefined
     },
-    // Some banks take fewer; none takes more without an agreement.
-    paymentsMax: 100_000,
-    // 18 digits in the schema; banks limit the sum to what their systems hold.
-    totalMax: 99_999_999_999_999n,
   }
 }
 
+/** Payments in pounds, by Bacs or, if instant, by Faster Payments: the same messages as for SEPA. */
+export function ukFormat({ isInstant, ...options }: CreditTransferOptions & { isInstant: boolean }): FileFormat {
+  const scheme = isInstant ? 'faster-payments' : 'bacs'
+  return {
+    ...common,
+    write: writeUkCreditTransfer(options),
+    refusal({ account, amount }) {
+      if (!('sortCode' in account)) return 'This bank pays to a sort code and an account number only'
+      return amount > ukPaymentMax[scheme] ? 'The amount is above the limit of the payment scheme' : undefined
+    },
+  }
+}
+
+const common = {
+  name: 'pain.001.001.09',
+  extension: 'xml',
+  read: readBankFile,
+  // Some banks take fewer; none takes more without an agreement.
+  paymentsMax: 100_000,
+  // 18 digits in the schema; banks limit the sum to what their systems hold.
+  totalMax: 99_999_999_999_999n,
+}
+
 // EPC implementation guidelines, "Instructed Amount".
-const paymentMax = 99_999_999_999n
+const sepaPaymentMax = 99_999_999_999n

@@ -1,13 +1,11 @@
 import { BankFileProblem, type ReadBankFile } from '../bank-files.ts'
 import type { FileFormat } from '../file/format.ts'
+import { ukPaymentMax } from '../uk-limits.ts'
 import { type ArucsOptions, arucsReader } from './read-arucs.ts'
 import { type Standard18Options, standard18Writer } from './write-standard18.ts'
 
-// Of one payment and of one file, in pence: £20,000,000 for Bacs, £1,000,000 for Faster Payments, £999,999,999.99 for a contra.
-const limits = {
-  paymentMax: { bacs: 2_000_000_000n, 'faster-payments': 100_000_000n },
-  totalMax: 99_999_999_999n,
-}
+// Of one file, in pence: £999,999,999.99, the largest contra.
+const totalMax = 99_999_999_999n
 
 /**
  * Bacs or Faster Payments: Standard 18 to the bank, returned credits from it.
@@ -21,12 +19,10 @@ export function standard18Format(options: Standard18Options, arucs: ArucsOptions
     read: arucs === null ? refuseAll : arucsReader(arucs),
     refusal({ account, amount }) {
       if (!('sortCode' in account)) return 'This bank pays to a sort code and an account number only'
-      return amount > limits.paymentMax[options.scheme]
-        ? 'The amount is above the limit of the payment scheme'
-        : undefined
+      return amount > ukPaymentMax[options.scheme] ? 'The amount is above the limit of the payment scheme' : undefined
     },
     paymentsMax: 100_000,
-    totalMax: limits.totalMax,
+    totalMax,
   }
 }
 

@@ -1,0 +1,275 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Random } from './random.ts'
+
+/** A payment order, once for each file that the bank took it from. */
+export type Order = { reference: string; amount: bigint; iban: string; file: string; outcome: Outcome }
+type Outcome = 'paid' | 'failed' | 'returned'
+
+/** An answer that is wrong on purpose: it must become one exception, and change nothing. */
+export type Lie = { kind: 'contradiction' | 'amount' | 'unmatched'; reference: string }
+
+/** What the bank did, and what it said. */
+export type BankBooks = {
+  files: number
+  orders: Order[]
+  lies: Lie[]
+  /** Names of the files that ended half way. */
+  halves: string[]
+  /** Names of all other files. */
+  answers: string[]
+}
+
+export type Bank = {
+  books: BankBooks
+  /** Holds nothing back any longer. */
+  hurry(): void
+  /** What is still to be answered, or to be read by the program. */
+  unfinished(): string[]
+  stop(): Promise<void>
+}
+
+/** A file for the inbox. */
+type Answer = {
+  name: string
+  text: string
+  dueAt: number
+  /** Another answer that must have been imported before. */
+  after: Answer | undefined
+  isHalf?: boolean
+}
+
+const account = 'DE75512108001245126199'
+const tickMs = 50
+
+/**
+ * Starts a bank that takes files from an outbox and puts its answers into an inbox. It shares no code with the program. It
+ * rejects and returns some payments, answers late, twice, or half, and now and then says what is not true.
+ */
+export function startBank(folder: string, random: Random): Bank {
+  const [outbox, inbox, rejected, taken] = ['outbox', 'inbox', 'rejected', 'taken'].map(name => {
+    const made = path.join(folder, name)
+    mkdirSync(made, { recursive: true, mode: 0o700 })
+    return made
+  }) as [string, string, string, string]
+  const books: BankBooks = { files: 0, orders: [], lies: [], halves: [], answers: [] }
+  const waiting: Answer[] = []
+  const put = new Set<Answer>()
+  let serial = 0
+  let isHurried = false
+  let isStopping = false
+  const nextId = () => `BANK${String(++serial).padStart(6, '0')}`
+  const names = (of: string) => readdirSync(of).filter(name => !name.startsWith('.'))
+
+  /** The program moves a file out of the inbox once it has booked it. */
+  const isImported = ({ name }: Answer) => !names(inbox).includes(name) && !names(rejected).includes(name)
+
+  const answer = (text: string, after?: Answer): Answer => {
+    const delayMs = random.chance(0.15) ? random.between(5_000, 20_000) : random.between(0, 1_500)
+    const planned = { name: `${nextId()}.xml`, text, dueAt: Date.now() + delayMs, after }
+    waiting.push(planned)
+    if (random.chance(0.12)) {
+      waiting.push({
+        ...planned,
+        name: `${nextId()}-half.xml`,
+        text: text.slice(0, random.between(1, text.length - 20)),
+        isHalf: true,
+      })
+    }
+    // The same bytes again, and the same message in other bytes.
+    if (random.chance(0.15)) waiting.push({ ...planned, name: `${nextId()}-again.xml`, dueAt: planned.dueAt + 700 })
+    if (random.chance(0.1)) {
+      waiting.push({
+        ...planned,
+        name: `${nextId()}-copy.xml`,
+        text: `${text}<!-- copy -->`,
+        dueAt: planned.dueAt + 300,
+      })
+    }
+    return planned
+  }
+
+  const take = (name: string) => {
+    // Taken as a bank takes it: moved away first, and paid whatever it had taken before.
+    const file = path.join(taken, `${++serial}-${name}`)
+    renameSync(path.join(outbox, name), file)
+    const { messageId, orders } = readOrders(readFileSync(file, 'utf8'), name)
+    books.files += 1
+    const isRefusedWhole = random.chance(0.05)
+    const decided = orders.map(order => {
+      const outcome: Outcome =
+        isRefusedWhole || random.chance(0.08) ? 'failed' : random.chance(0.08) ? 'returned' : 'paid'
+      return { ...order, file: name, outcome }
+    })
+    books.orders.push(...decided)
+    reply(messageId, decided, isRefusedWhole)
+  }
+
+  const reply = (messageId: string, orders: Order[], isRefusedWhole: boolean) => {
+    const failed = orders.filter(({ outcome }) => outcome === 'failed')
+    const debited = orders.filter(({ outcome }) => outcome !== 'failed')
+    const returned = orders.filter(({ outcome }) => outcome === 'returned')
+    const status = answer(
+      statusReport(nextId(), messageId, isRefusedWhole ? { group: 'RJCT', failed: [] } : { group: null, failed }),
+    )
+    const lie = (kind: Lie['kind'], reference: string, text: string, after: Answer | undefined) => {
+      books.lies.push({ kind, reference })
+      answer(text, after)
+    }
+    if (debited.length === 0) return
+    // What a batch-booked entry means depends on which of its payments had failed by then.
+    const isWhole = random.chance(0.3)
+    const total = debited.reduce((sum, { amount }) => sum + amount, 0n)
+    const entries = isWhole
+      ? entry({
+          number: 1,
+          amount: total,
+          direction: 'DBIT',
+          bank: nextId(),
+          details: `<Btch><PmtInfId>${messageId}</PmtInfId></Btch>`,
+        })
+      : debited.map((order, index) => entryOf(order, index + 1, nextId())).join('')
+    const booked = answer(notification(nextId(), entries), isWhole ? status : undefined)
+    if (returned.length > 0) {
+      // At times the bank says that a payment came back before it says that it went out.
+      const after = isWhole || random.chance(0.8) ? booked : undefined
+      const back = returned.map((order, index) => entryOf(order, index + 1, nextId(), { isReturn: true })).join('')
+      answer(notification(nextId(), back), after)
+    }
+    const victim = random.pick(debited)
+    const { reference } = victim
+    if (random.chance(0.15)) {
+      lie('contradiction', reference, statusReport(nextId(), messageId, { group: null, failed: [victim] }), booked)
+    }
+    if (random.chance(0.15)) {
+      const wrong = { ...victim, amount: victim.amount + 1n }
+      lie('amount', reference, notification(nextId(), entryOf(wrong, 1, nextId())), undefined)
+    }
+    if (random.chance(0.1)) {
+      const stranger = { ...victim, reference: `OW${'A'.repeat(8)}${base32(serial)}` }
+      lie('unmatched', stranger.reference, notification(nextId(), entryOf(stranger, 1, nextId())), undefined)
+    }
+  }
+
+  const post = (each: Answer) => {
+    put.add(each)
+    books[each.isHalf ? 'halves' : 'answers'].push(each.name)
+    const part = path.join(inbox, `.${each.name}.part`)
+    writeFileSync(part, each.text, { mode: 0o600 })
+    renameSync(part, path.join(inbox, each.name))
+  }
+
+  const running = (async () => {
+    while (!isStopping) {
+      for (const name of names(outbox)) take(name)
+      const isDue = ({ dueAt, after }: Answer) =>
+        (isHurried || dueAt <= Date.now()) && (after === undefined || (put.has(after) && isImported(after)))
+      for (const each of waiting.filter(isDue)) {
+        waiting.splice(waiting.indexOf(each), 1)
+        post(each)
+      }
+      await sleep(tickMs)
+    }
+  })()
+  // Awaited when the bank is stopped: avoids an unhandled rejection until then.
+  running.catch(() => undefined)
+
+  return {
+    books,
+    hurry() {
+      isHurried = true
+    },
+    unfinished: () => [
+      ...names(outbox).map(name => `${name} was not taken`),
+      ...waiting.map(({ name }) => `${name} was not put into the inbox`),
+      ...names(inbox).map(name => `${name} was not imported`),
+    ],
+    async stop() {
+      isStopping = true
+      await running
+    },
+  }
+}
+
+/** Reads the orders of a file as a bank does that trusts its sums: they must add up. */
+function readOrders(xml: string, file: string) {
+  const field = (text: string, name: string) =>
+    new RegExp(`<${name}(?: [^>]*)?>([^<]*)</${name}>`).exec(text)?.[1] ?? ''
+  const orders = xml
+    .split('<CdtTrfTxInf>')
+    .slice(1)
+    .map(text => ({
+      reference: field(text, 'EndToEndId'),
+      amount: BigInt(field(text, 'InstdAmt').replace('.', '')),
+      iban: field(text, 'IBAN'),
+    }))
+  const total = orders.reduce((sum, { amount }) => sum + amount, 0n)
+  const isWhole = xml.trimEnd().endsWith('</Document>')
+  if (!isWhole || Number(field(xml, 'NbOfTxs')) !== orders.length || field(xml, 'CtrlSum') !== decimals(total))
+    throw new Error(`The file ${file} is not whole, or does not add up`)
+  return { messageId: field(xml, 'MsgId'), orders }
+}
+
+function decimals(amount: bigint): string {
+  return `${amount / 100n}.${String(amount % 100n).padStart(2, '0')}`
+}
+
+function base32(value: number): string {
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+  return [25, 20, 15, 10, 5, 0].map(bits => letters[(value >> bits) & 31]).join('')
+}
+
+function head(id: string): string {
+  return `<GrpHdr><MsgId>${id}</MsgId><CreDtTm>${new Date().toISOString().slice(0, 19)}</CreDtTm></GrpHdr>`
+}
+
+// On one line, as many banks write XML.
+function statusReport(
+  id: string,
+  messageId: string,
+  { group, failed }: { group: 'RJCT' | null; failed: Order[] },
+): string {
+  const reason = '<StsRsnInf><Rsn><Cd>MS03</Cd></Rsn></StsRsnInf>'
+  const payments = failed.map(
+    ({ reference }) =>
+      `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>RJCT</TxSts>${reason}</TxInfAndSts>`,
+  )
+  const groupStatus = group ?? (failed.length === 0 ? 'ACTC' : 'PART')
+  return (
+    '<?xml version="1.0" encoding="UTF-8"?><Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"><CstmrPmtStsRpt>' +
+    `${head(id)}<OrgnlGrpInfAndSts><OrgnlMsgId>${messageId}</OrgnlMsgId><OrgnlMsgNmId>pain.001.001.09</OrgnlMsgNmId>` +
+    `<GrpSts>${groupStatus}</GrpSts>${group === null ? '' : reason}</OrgnlGrpInfAndSts>` +
+    (payments.length === 0
+      ? ''
+      : `<OrgnlPmtInfAndSts><OrgnlPmtInfId>${messageId}</OrgnlPmtInfId>${payments.join('')}</OrgnlPmtInfAndSts>`) +
+    '</CstmrPmtStsRpt></Document>'
+  )
+}
+
+function notification(id: string, entries: string): string {
+  return (
+    '<?xml version="1.0" encoding="UTF-8"?><Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.054.001.08"><BkToCstmrDbtCdtNtfctn>' +
+    `${head(id)}<Ntfctn><Id>${id}</Id><Acct><Id><IBAN>${account}</IBAN></Id></Acct>${entries}</Ntfctn></BkToCstmrDbtCdtNtfctn></Document>`
+  )
+}
+
+function entryOf({ reference, amount }: Order, number: number, bank: string, { isReturn = false } = {}): string {
+  const why = isReturn ? '<RtrInf><Rsn><Cd>MS03</Cd></Rsn></RtrInf>' : ''
+  const details = `<TxDtls><Refs><EndToEndId>${reference}</EndToEndId></Refs>${why}</TxDtls>`
+  return entry({ number, amount, direction: isReturn ? 'CRDT' : 'DBIT', bank, details })
+}
+
+function entry(of: {
+  number: number
+  amount: bigint
+  direction: 'CRDT' | 'DBIT'
+  bank: string
+  details: string
+}): string {
+  return (
+    `<Ntry><NtryRef>${of.number}</NtryRef><Amt Ccy="EUR">${decimals(of.amount)}</Amt><CdtDbtInd>${of.direction}</CdtDbtInd>` +
+    `<Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>${new Date().toISOString().slice(0, 10)}</Dt></BookgDt>` +
+    `<AcctSvcrRef>${of.bank}</AcctSvcrRef><NtryDtls>${of.details}</NtryDtls></Ntry>`
+  )
+}

@@ -217,6 +217,8 @@ export type DB = {
     createdAt: Date
     updatedAt: Date
     instructedAt: Date | null
+    accountRefused: string | null
+    reviewReason: string | null
   }
   partners: {
     id: string
@@ -316,6 +318,7 @@ export type DB = {
     closedBy: string | null
     decision: 'applied' | 'attach' | 'give_back' | 'ignore' | null
     note: string | null
+    restriction: 'account_refused' | 'review' | null
   }
   payouts: {
     partnerId: string
@@ -331,6 +334,7 @@ export type DB = {
     reasonCode: string | null
     reason: string | null
     removedAt: Date | null
+    restriction: 'account_refused' | 'review' | null
   }
   railCursors: {
     rail: string
@@ -396,6 +400,7 @@ export type DB = {
     withdrawalId: string
     outcome: 'failed' | 'hold' | 'paid' | 'returned'
     reason: string | null
+    restriction: 'account_refused' | 'review' | null
   }
   simulatedBankPayments: {
     reference: string
@@ -413,6 +418,7 @@ export type DB = {
     reason: string | null
     reportedAt: Date
     partnerId: string | null
+    restriction: 'account_refused' | 'review' | null
   }
   stateEdges: {
     entity: string

@@ -1,5 +1,6 @@
 import type { Db, Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
+import { restrictionOf } from '../payouts/rails/reasons.ts'
 import { type InstructedOutcome, instruct } from '../payouts/simulated-bank.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 
@@ -62,7 +63,9 @@ export async function instructBank(
     throw problem('Conflict', `The withdrawal is ${status}; only one that is ${possible} can be told to ${name}`)
   }
   const why = tells === 'failed' || tells === 'returned' ? inWords(reason ?? defaultReasons[tells]) : null
-  await instruct(tx, { partnerId, withdrawalId, outcome: tells, reason: why, now })
+  // Only a reason that was asked for restricts the member, so that a payment can also fail without further effects.
+  const restriction = why === null || reason === undefined ? null : restrictionOf(reason)
+  await instruct(tx, { partnerId, withdrawalId, outcome: tells, reason: why, restriction, now })
   if (name !== 'hold') await withdrawals.hasten(tx, { partnerId, withdrawalId, now })
 }
 

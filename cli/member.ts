@@ -1,13 +1,17 @@
 import { Command } from 'commander'
 import { check, lastFour } from '../src/bank-accounts/rules.ts'
-import { banksOf, readConfiguredRails } from '../src/main.ts'
+import type { Reader } from '../src/database/database.ts'
+import { banksOf, readConfiguredRails, systemClock } from '../src/main.ts'
 import * as members from '../src/members/members.ts'
+import { release } from '../src/members/restrictions.ts'
 import { inWords, toWire } from '../src/money.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
+import { name } from './arguments.ts'
 import { examples } from './help.ts'
+import { recordChange } from './operator.ts'
 import { partnerNow } from './partner-clock.ts'
 import { printResult, sheet } from './print.ts'
-import { withDatabase } from './with-database.ts'
+import { withDatabase, withTransaction } from './with-database.ts'
 import { inTable, onWire } from './withdrawal.ts'
 
 export const memberCommand = new Command('member')
@@ -25,8 +29,7 @@ memberCommand
   .addHelpText('after', examples('member show mem_…'))
   .action(async (memberId: string, options) => {
     const { partnerId, member, eligibility, latest } = await withDatabase(async (db, settings) => {
-      const owner = await members.findPartnerOf(db, memberId)
-      if (owner === undefined) throw new Error(`There is no member ${memberId}; GET /v1/members lists the ids`)
+      const owner = await ownerOf(db, memberId)
       const asked = { partnerId: owner, memberId }
       const now = await partnerNow(db, owner)
       const bankOf = banksOf(settings, await readConfiguredRails(settings))
@@ -44,7 +47,8 @@ memberCommand
     // Always defined: a foreign key gives every member a tier.
     if (eligibility === undefined) throw new Error(`There is no member ${memberId}`)
     const { status, email, firstName, lastName, workerId, accountDetails, enablePayroll } = member
-    const { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle } = eligibility
+    const { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle, accountRefused, reviewReason } =
+      eligibility
     const account =
       accountDetails === null ? null : { lastFour: lastFour(accountDetails), check: check(accountDetails) }
     const money = { amount: available, currency: tier.currency }
@@ -58,6 +62,8 @@ memberCommand
         available: toWire(money),
         canWithdraw: refusal === null,
         refusal,
+        accountRefused,
+        reviewReason,
         withdrawalsToday,
         withdrawalsThisCycle,
         withdrawals: latest.map(onWire),
@@ -73,6 +79,8 @@ memberCommand
             status,
             tier: `${tier.name}, version ${tier.version}`,
             account: account === null ? null : `…${account.lastFour} (check: ${account.check})`,
+            'account refused': accountRefused,
+            'held for review': reviewReason,
             'payroll enabled': enablePayroll ? 'yes' : 'no',
             available: inWords(money),
             'can withdraw': refusal === null ? 'yes' : `no: ${refusal}`,
@@ -82,3 +90,38 @@ memberCommand
         ].join('\n'),
     })
   })
+
+memberCommand
+  .command('release')
+  .description(
+    'Let a member withdraw again who is held for review, or whose bank account was refused although it is right.',
+  )
+  .argument('<member>', 'the member’s id, mem_…')
+  .option('--reason <text>', 'reason for the audit log; must not contain personal data', name({ lengthMax: 200 }))
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('member release mem_… --reason "The bank confirmed the account"'))
+  .action(async (memberId: string, { reason, json }: { reason?: string; json?: boolean }) => {
+    const now = systemClock()
+    const released = await withTransaction(async tx => {
+      const partnerId = await ownerOf(tx, memberId)
+      const before = await release(tx, { partnerId, memberId })
+      if (before.accountRefused === null && before.reviewReason === null) return false
+      const details = { before, after: { accountRefused: null, reviewReason: null }, reason: reason ?? null }
+      await recordChange(tx, { partnerId, change: { action: 'member.release', resourceId: memberId, details }, now })
+      return true
+    })
+    printResult(
+      { json },
+      {
+        value: { id: memberId, released },
+        text: () => (released ? `${memberId} is released.` : `${memberId} was not held; nothing was changed.`),
+      },
+    )
+  })
+
+/** The partner of a member. @throws if there is no such member */
+async function ownerOf(db: Reader, memberId: string): Promise<string> {
+  const owner = await members.findPartnerOf(db, memberId)
+  if (owner === undefined) throw new Error(`There is no member ${memberId}; GET /v1/members lists the ids`)
+  return owner
+}

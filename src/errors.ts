@@ -158,7 +158,7 @@ export const problems = {
     status: 422,
     retry: 'no',
     extra: ['memberId'],
-    when: 'The member is not `active`, or has reached the number of withdrawals that the tier allows.',
+    when: 'The member is not `active`, is held for review after a bank returned a payment, or has reached the number of withdrawals that the tier allows.',
   },
   PayRunMemberNotEligible: {
     order: 11,
@@ -174,7 +174,7 @@ export const problems = {
     status: 422,
     retry: 'no',
     extra: [],
-    when: 'The member has no bank account, or the account is invalid.',
+    when: 'The member has no bank account, the account is invalid, or a bank refused it and it has not been changed since.',
   },
   AmountBelowLowerLimit: {
     order: 13,

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Restriction } from '../src/members/restrictions.ts'
 import { type Payment, type Rail, type Report, within } from '../src/payouts/rail.ts'
 
 /** A rail with the controls that the suite needs to trigger what a real rail does on its own. */
 export type RailUnderTest = {
+  /** What follows for the member from the reason of its failed payments; nothing by default. */
+  restriction?: Restriction
   rail: Rail
   /** Creates a payment with a unique reference that the rail will end with this outcome. */
   payment(outcome: 'paid' | 'failed' | 'returned'): Payment
@@ -102,7 +105,12 @@ export function railConformance(name: string, make: () => Promise<RailUnderTest>
       await submit([payment])
       await subject.letTimeGoBy()
       const [report] = await ask([payment.reference])
-      expect(report).toEqual({ reference: payment.reference, outcome: 'failed', reason: expect.stringMatching(/./) })
+      expect(report).toEqual({
+        reference: payment.reference,
+        outcome: 'failed',
+        reason: expect.stringMatching(/./),
+        restriction: subject.restriction,
+      })
       expect(report?.reason?.length).toBeLessThanOrEqual(140)
       expect(await subject.executed(payment.reference)).toBe(0)
     })

@@ -230,6 +230,7 @@ async function readFacts(
   const known = id !== null && {
     ...{ id, status, available, tier: { name, ...terms }, withdrawalsToday: 0, withdrawalsThisCycle: 0 },
     account: fromColumns({ accountHolder, sortCode, accountNumber, iban }),
+    ...{ accountRefused: null, reviewReason: null },
   }
   return {
     facts: { hasRail: true, paused, float: null, payCycleId, member: known || null },

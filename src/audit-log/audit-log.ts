@@ -25,6 +25,7 @@ export const actions = [
   'member.replace',
   'member.offboard',
   'member.activate',
+  'member.release',
   'member_job.create',
   'member_job.approve',
   'member_job.reject',

@@ -76,6 +76,8 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'gender',
       'updatedAt',
       'instructedAt',
+      'accountRefused',
+      'reviewReason',
     ],
   },
   bankBalances: { insert: true, update: ['amount', 'bankFileId'] },
@@ -105,7 +107,10 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     ],
   },
   payoutExceptions: { insert: true, update: ['closedAt', 'closedBy', 'decision', 'note'] },
-  payouts: { insert: true, update: ['batchId', 'expectedAt', 'outcome', 'reasonCode', 'reason', 'removedAt'] },
+  payouts: {
+    insert: true,
+    update: ['batchId', 'expectedAt', 'outcome', 'reasonCode', 'reason', 'removedAt', 'restriction'],
+  },
   partners: {
     insert: true,
     update: [
@@ -136,7 +141,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   schemaCompatibility: {},
   settlementLines: { insert: true },
   simulatedBankFaults: { insert: true, update: ['remaining'] },
-  simulatedBankInstructions: { insert: true, update: ['outcome', 'reason'] },
+  simulatedBankInstructions: { insert: true, update: ['outcome', 'reason', 'restriction'] },
   simulatedBankPayments: { insert: true, update: ['submissions'] },
   // A report that is not due yet is dropped when the partner instructs the bank otherwise.
   simulatedBankReports: { insert: true, delete: true },

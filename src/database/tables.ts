@@ -218,6 +218,8 @@ export type DB = {
     createdAt: Date
     updatedAt: Date
     instructedAt: Date | null
+    accountRefused: string | null
+    reviewReason: string | null
   }
   partners: {
     id: string
@@ -318,6 +320,7 @@ export type DB = {
     closedBy: string | null
     decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | null
     note: string | null
+    restriction: 'account_refused' | 'review' | null
   }
   payouts: {
     partnerId: string
@@ -333,6 +336,7 @@ export type DB = {
     reasonCode: string | null
     reason: string | null
     removedAt: Date | null
+    restriction: 'account_refused' | 'review' | null
   }
   railCursors: {
     rail: string
@@ -398,6 +402,7 @@ export type DB = {
     withdrawalId: string
     outcome: 'failed' | 'hold' | 'paid' | 'returned'
     reason: string | null
+    restriction: 'account_refused' | 'review' | null
   }
   simulatedBankPayments: {
     reference: string
@@ -415,6 +420,7 @@ export type DB = {
     reason: string | null
     reportedAt: Date
     partnerId: string | null
+    restriction: 'account_refused' | 'review' | null
   }
   stateEdges: {
     entity: string

@@ -416,6 +416,9 @@ async function setProfiles(
   await sql`
     update members
        set ${profileAssignments('p')}, updated_at = ${now},
+           account_refused = case when (members.account_holder, members.sort_code, members.account_number, members.iban)
+                                       is not distinct from (p.account_holder, p.sort_code, p.account_number, p.iban)
+                                  then members.account_refused end,
            instructed_at = greatest(${lastInstructedAt}, ${instructedAt})
       from ${relationOf(members, 'p')}
      where members.partner_id = ${partnerId} and members.id = p.id`.execute(tx)

@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { newId } from '../ids.ts'
+import type { Restriction } from '../members/restrictions.ts'
 import type { Currency, Money } from '../money.ts'
 import { inScope, type Scope } from '../tasks.ts'
 
@@ -36,6 +37,8 @@ export type NewException = {
   outcome?: 'paid' | 'failed' | 'returned' | null
   amount?: Money | null
   reasonCode?: string | null
+  /** For a refused report: what follows from it for the member. */
+  restriction?: Restriction | null
 }
 
 /** Opens exceptions. An answer that has one already, open or closed, gets no second one. */
@@ -59,6 +62,7 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
         amount: each.amount?.amount ?? null,
         currency: each.amount?.currency ?? null,
         reasonCode: each.reasonCode ?? null,
+        restriction: each.restriction ?? null,
         openedAt: now,
       })),
     )
@@ -108,18 +112,21 @@ export async function list(
   return rows
 }
 
+type RefusedReport = {
+  id: string
+  reference: string
+  outcome: 'paid' | 'failed' | 'returned'
+  reasonCode: string | null
+  restriction: Restriction | null
+}
+
 /** The reports of a rail that could not be recorded, oldest first. */
 export async function listRefused(
   db: Reader,
   { rail, countMax, scope }: { rail: string; countMax: number; scope: Scope | undefined },
-): Promise<{ id: string; reference: string; outcome: 'paid' | 'failed' | 'returned'; reasonCode: string | null }[]> {
-  const { rows } = await sql<{
-    id: string
-    reference: string
-    outcome: 'paid' | 'failed' | 'returned'
-    reasonCode: string | null
-  }>`
-    select id, reference, outcome, reason_code from payout_exceptions
+): Promise<RefusedReport[]> {
+  const { rows } = await sql<RefusedReport>`
+    select id, reference, outcome, reason_code, restriction from payout_exceptions
      where closed_at is null and kind = 'refused' and rail = ${rail} and outcome is not null and reference is not null
            ${inScope(scope)}
      order by id limit ${countMax}`.execute(db)

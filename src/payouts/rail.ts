@@ -1,4 +1,5 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
+import type { Restriction } from '../members/restrictions.ts'
 import type { Currency, Money } from '../money.ts'
 import type { TaskContext } from '../tasks.ts'
 
@@ -72,6 +73,15 @@ export type Report = {
   outcome: Outcome
   /** Why it failed or was returned, in the rail's words. Without bank details and names, since partners read it. */
   reason: string | null
+  /** What follows from the reason for the member; none by default. The reason must be about the member, not about a file. */
+  restriction?: Restriction
+}
+
+/** A report as a rail keeps it. */
+export type StoredReport = Required<Omit<Report, 'restriction'>> & { restriction: Restriction | null }
+
+export function toReport({ reference, outcome, reason, restriction }: StoredReport): Report {
+  return { reference, outcome, reason, ...(restriction === null ? {} : { restriction }) }
 }
 
 /** @throws if the call does, or after `msMax`, even if the call is still running */

@@ -90,7 +90,14 @@ test('a payment that is instructed while the bank is receiving it is treated as 
           select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(db)
         if (rows.length > 0) break
       }
-      const instruction = { partnerId, withdrawalId, now: clock.now(), outcome: 'hold', reason: null } as const
+      const instruction = {
+        partnerId,
+        withdrawalId,
+        now: clock.now(),
+        outcome: 'hold',
+        reason: null,
+        restriction: null,
+      } as const
       await db.transaction().execute(other => instruct(other, instruction))
     })
     await submitting

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import type { BankAccount } from '../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import type { Restriction } from '../members/restrictions.ts'
 import type { Currency } from '../money.ts'
 import { inScope, partnerOf, type Scope } from '../tasks.ts'
 import type { Clock } from '../time.ts'
 import { copyCursor } from './payouts.ts'
-import type { Outcome, Payment, Rail, Report } from './rail.ts'
+import { type Payment, type Rail, type Report, type StoredReport, toReport } from './rail.ts'
 
 /** How the simulated bank treats a payment: docs/reference/simulated-bank.md. */
 export type Behaviour = 'paid' | 'failed' | 'returned' | 'slow' | 'silent' | 'twice' | 'lost'
@@ -16,7 +17,7 @@ export type Fault = (typeof faults)[number]
 
 /** The outcome that a partner can choose for one payment; `hold`: the bank accepts it and reports nothing. */
 export type InstructedOutcome = 'hold' | 'paid' | 'failed' | 'returned'
-export type Instruction = { outcome: InstructedOutcome; reason: string | null }
+export type Instruction = { outcome: InstructedOutcome; reason: string | null; restriction: Restriction | null }
 
 // A change here is a change of docs/reference/simulated-bank.md: partners test against these values.
 const bySortCode: ReadonlyMap<string, Behaviour> = new Map([
@@ -60,6 +61,7 @@ type ScriptedReport = {
   afterMs: number
   outcome: 'paid' | 'failed' | 'returned'
   reason: string | null
+  restriction?: Restriction | null
   /** The report names a payment that was never made. */
   isStray?: true
 }
@@ -92,9 +94,9 @@ const byFault: Record<Fault, keyof typeof scripts> = {
   unknown_reference: 'accompanied',
 }
 
-function instructed({ outcome, reason }: Instruction): ScriptedReport[] {
+function instructed({ outcome, reason, restriction }: Instruction): ScriptedReport[] {
   if (outcome === 'hold') return []
-  const report = { afterMs: 0, outcome, reason }
+  const report = { afterMs: 0, outcome, reason, restriction }
   return outcome === 'returned' ? [paid, report] : [report]
 }
 
@@ -147,14 +149,8 @@ export function simulatedBank({
 
     async reports(after, countMax) {
       const [since, sequence] = after === null ? ['-infinity', '0'] : after.split('/')
-      const { rows } = await sql<{
-        sequence: bigint
-        reference: string
-        outcome: Outcome
-        reason: string | null
-        reportedAt: Date
-      }>`
-        select sequence, reference, outcome, reason, reported_at
+      const { rows } = await sql<StoredReport & { sequence: bigint; reportedAt: Date }>`
+        select sequence, reference, outcome, reason, restriction, reported_at
           from simulated_bank_reports
          where (reported_at, sequence) > (${since}::timestamptz, ${sequence}::bigint)
            and reported_at <= ${new Date(now().getTime() - feedDelayMs)}
@@ -163,7 +159,7 @@ export function simulatedBank({
          limit ${countMax}`.execute(db)
       const last = rows.at(-1)
       return {
-        reports: rows.map(({ reference, outcome, reason }) => ({ reference, outcome, reason })),
+        reports: rows.map(toReport),
         cursor: last === undefined ? after : `${last.reportedAt.toISOString()}/${last.sequence}`,
       }
     },
@@ -190,11 +186,12 @@ export async function instruct(
     ...instruction
   }: { partnerId: string; withdrawalId: string; now: Date } & Instruction,
 ): Promise<void> {
-  const { outcome, reason } = instruction
+  const { outcome, reason, restriction } = instruction
   await sql`
-    insert into simulated_bank_instructions (partner_id, withdrawal_id, outcome, reason)
-    values (${partnerId}, ${withdrawalId}, ${outcome}, ${reason})
-        on conflict (partner_id, withdrawal_id) do update set outcome = excluded.outcome, reason = excluded.reason`.execute(
+    insert into simulated_bank_instructions (partner_id, withdrawal_id, outcome, reason, restriction)
+    values (${partnerId}, ${withdrawalId}, ${outcome}, ${reason}, ${restriction})
+        on conflict (partner_id, withdrawal_id)
+        do update set outcome = excluded.outcome, reason = excluded.reason, restriction = excluded.restriction`.execute(
     tx,
   )
   const { rows } = await sql<{ reference: string; hasPaid: boolean }>`
@@ -214,8 +211,10 @@ export async function instruct(
   const at = new Date(now.getTime() - feedDelayMs)
   for (const step of script) {
     await sql`
-      insert into simulated_bank_reports (partner_id, reference, outcome, reason, reported_at)
-      values (${partnerId}, ${reference}, ${step.outcome}, ${step.reason}, ${at})`.execute(tx)
+      insert into simulated_bank_reports (partner_id, reference, outcome, reason, restriction, reported_at)
+      values (${partnerId}, ${reference}, ${step.outcome}, ${step.reason}, ${step.restriction ?? null}, ${at})`.execute(
+      tx,
+    )
   }
 }
 
@@ -256,7 +255,7 @@ async function planAll(db: Reader, payments: Payment[]): Promise<{ payment: Paym
   const { rows } = await sql<
     { reference: string; mayFail: boolean } & Nullable<Instruction & Pick<Received, 'behaviour'>>
   >`
-    select asked.reference, p.behaviour, i.outcome, i.reason,
+    select asked.reference, p.behaviour, i.outcome, i.reason, i.restriction,
            exists (select from simulated_bank_faults f
                     where f.partner_id = asked.partner_id and f.remaining > 0) as may_fail
       from unnest(${payments.map(({ partnerId }) => partnerId)}::text[],
@@ -271,9 +270,9 @@ async function planAll(db: Reader, payments: Payment[]): Promise<{ payment: Paym
   for (const payment of payments) {
     const row = known.get(payment.reference)
     assert(row !== undefined)
-    const { outcome, reason, behaviour: before, mayFail } = row
+    const { outcome, reason, restriction, behaviour: before, mayFail } = row
     if (outcome !== null || before === 'instructed') {
-      const script = outcome === null ? [] : instructed({ outcome, reason })
+      const script = outcome === null ? [] : instructed({ outcome, reason, restriction })
       planned.push({ payment, plan: { behaviour: 'instructed', script } })
     } else {
       const fault = mayFail && before === null ? await takeFault(db, payment.partnerId) : undefined
@@ -313,7 +312,8 @@ async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Pro
   const effectiveSubmission = behaviour === 'lost' ? 2 : 1
   const { rows } = await sql<Received>`
     with instruction as (
-      select outcome, reason from simulated_bank_instructions where partner_id = ${partnerId} and withdrawal_id = ${withdrawalId}
+      select outcome, reason, restriction from simulated_bank_instructions
+       where partner_id = ${partnerId} and withdrawal_id = ${withdrawalId}
     ), received as (
       insert into simulated_bank_payments as p (partner_id, reference, behaviour, amount, currency, received_at)
       select ${partnerId}, ${reference},
@@ -323,16 +323,17 @@ async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Pro
        where (p.amount, p.currency) = (excluded.amount, excluded.currency)
       returning p.reference, p.behaviour, p.submissions
     ), reported as (
-      insert into simulated_bank_reports (partner_id, reference, outcome, reason, reported_at)
-      select ${partnerId}, step.reference, step.outcome, step.reason, step.at
+      insert into simulated_bank_reports (partner_id, reference, outcome, reason, restriction, reported_at)
+      select ${partnerId}, step.reference, step.outcome, step.reason, step.restriction, step.at
         from received,
              lateral (
-               select 1 as place, ${reference} as reference, 'paid' as outcome, null as reason, ${now}::timestamptz as at
+               select 1 as place, ${reference} as reference, 'paid' as outcome, null as reason, null as restriction,
+                      ${now}::timestamptz as at
                  from instruction where outcome = 'returned'
                union all
-               select 2, ${reference}, outcome, reason, ${now}::timestamptz from instruction where outcome <> 'hold'
+               select 2, ${reference}, outcome, reason, restriction, ${now}::timestamptz from instruction where outcome <> 'hold'
                union all
-               select planned.place, planned.reference, planned.outcome, planned.reason, planned.at from unnest(${script.map(step => step.reference)}::text[], ${script.map(({ outcome }) => outcome)}::text[],
+               select planned.place, planned.reference, planned.outcome, planned.reason, null, planned.at from unnest(${script.map(step => step.reference)}::text[], ${script.map(({ outcome }) => outcome)}::text[],
                     ${script.map(({ reason }) => reason)}::text[], ${script.map(({ at }) => at)}::timestamptz[])
                with ordinality as planned (reference, outcome, reason, at, place)
                 where not exists (select from instruction)) as step
@@ -359,16 +360,16 @@ async function silence(signal: AbortSignal): Promise<never> {
 
 // The latest report up to now. A payment without one is pending; one that was lost is unknown.
 async function latestReports(db: Reader, { references, now }: { references: string[]; now: Date }): Promise<Report[]> {
-  const { rows } = await sql<Report>`
-    select asked.reference, latest.reason,
+  const { rows } = await sql<StoredReport>`
+    select asked.reference, latest.reason, latest.restriction,
            coalesce(latest.outcome, case when p.reference is null or (p.behaviour = 'lost' and p.submissions = 1)
                                          then 'unknown' else 'pending' end) as outcome
       from unnest(${references}::text[]) with ordinality as asked (reference, place)
       left join simulated_bank_payments p on p.reference = asked.reference
       left join lateral (
-             select outcome, reason from simulated_bank_reports r
+             select outcome, reason, restriction from simulated_bank_reports r
               where r.reference = asked.reference and r.reported_at <= ${now}
               order by r.reported_at desc, r.sequence desc limit 1) latest on true
      order by asked.place`.execute(db)
-  return rows
+  return rows.map(toReport)
 }

@@ -5,7 +5,7 @@ import type { TaskContext, Tasks } from '../tasks.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import * as exceptions from './exceptions.ts'
 import { create, cursorOf, findByReference, setCursor } from './payouts.ts'
-import { type Rail, type Report, within } from './rail.ts'
+import { type Rail, type Report, toReport, within } from './rail.ts'
 import { backOffFrom } from './rules.ts'
 
 // Per run of a task; the rest is left to the next run, so that a stopping worker does not wait long.
@@ -183,7 +183,7 @@ async function record(
 
 /** Opens an exception for a report that cannot be recorded now; it is tried again with every reading. */
 async function setAside({ db, now }: TaskContext, rail: Rail, report: Report, error: unknown): Promise<void> {
-  const { reference, outcome, reason: reasonCode } = report
+  const { reference, outcome, reason: reasonCode, restriction = null } = report
   if (outcome === 'pending' || outcome === 'unknown') return
   const payout = await findByReference(db, reference)
   const why = error instanceof Problem ? error.message : 'See the log of the worker'
@@ -197,6 +197,7 @@ async function setAside({ db, now }: TaskContext, rail: Rail, report: Report, er
     reference,
     outcome,
     reasonCode,
+    restriction,
     payout,
   } as const
   await db.transaction().execute(tx => exceptions.open(tx, [opened], now()))
@@ -210,7 +211,7 @@ async function retryRefused(context: TaskContext, rail: Rail): Promise<void> {
     scope: context.scope,
   })) {
     try {
-      await recordOne(context, rail, { ...report, reason })
+      await recordOne(context, rail, toReport({ ...report, reason }))
     } catch (error) {
       if (outageOutcome(error) !== undefined) throw error
       continue
@@ -225,7 +226,7 @@ async function recordOne(
   rail: Rail,
   report: Report,
 ): Promise<withdrawals.ReportEffect['to'] | undefined> {
-  const { reference, outcome, reason } = report
+  const { reference, outcome, reason, restriction = null } = report
   if (outcome === 'pending' || outcome === 'unknown') return undefined
   const openException = async (kind: exceptions.ExceptionKind, why: string, payout?: typeof found) => {
     const fingerprint = `${kind} ${reference} ${outcome}`
@@ -241,7 +242,9 @@ async function recordOne(
   const { partnerId, withdrawalId } = found
   const { result, from, to } = await db
     .transaction()
-    .execute(tx => withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason, now: now() }))
+    .execute(tx =>
+      withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason, restriction, now: now() }),
+    )
   if (result === 'changed') log.debug({ rail: rail.name, partnerId, withdrawalId, from, to }, 'withdrawal changed')
   if (result === 'contradiction') {
     log.error(

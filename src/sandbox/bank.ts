@@ -1,5 +1,6 @@
 import type { Db, Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
+import { restrictionOf } from '../payouts/rails/reasons.ts'
 import { type InstructedOutcome, instruct } from '../payouts/simulated-bank.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 
@@ -65,7 +66,9 @@ export async function instructBank(
     throw problem('Conflict', `The withdrawal is ${status}; ${name} requires one that is ${possible}`)
   }
   const why = outcome === 'failed' || outcome === 'returned' ? inWords(reason ?? defaultReasons[outcome]) : null
-  await instruct(tx, { partnerId, withdrawalId, outcome, reason: why, now })
+  // Only a reason that was asked for restricts the member, so that a payment can also fail without further effects.
+  const restriction = why === null || reason === undefined ? null : restrictionOf(reason)
+  await instruct(tx, { partnerId, withdrawalId, outcome, reason: why, restriction, now })
   if (name !== 'hold') await withdrawals.bringForward(tx, { partnerId, withdrawalId, now })
 }
 

@@ -3,6 +3,7 @@ import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import * as ledger from '../ledger/ledger.ts'
+import type { Restrictions } from '../members/restrictions.ts'
 import type { Currency } from '../money.ts'
 import type { Tier } from '../tiers/rules.ts'
 import { standingStatuses } from './lifecycle.ts'
@@ -12,6 +13,7 @@ import type { Facts, MemberFacts } from './rules.ts'
 export type Asked = { partnerId: string; memberId: string; now: Date }
 
 type Row = AccountColumns &
+  Restrictions &
   Omit<Tier, 'name'> & {
     place: number
     paused: boolean
@@ -43,6 +45,7 @@ export async function readFacts<A extends Asked>(
     select a.place::integer, p.paused, l.floor, l.low_since is not null as is_alerted,
            c.id as pay_cycle_id,
            m.id as member_id, m.status, m.account_holder, m.sort_code, m.account_number, m.iban,
+           m.account_refused, m.review_reason,
            t.name as tier, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
            v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle,
            coalesce(b.available, 0) as available
@@ -176,6 +179,8 @@ function toFacts(
     id: row.memberId,
     status: row.status,
     account: fromColumns(row),
+    accountRefused: row.accountRefused,
+    reviewReason: row.reviewReason,
     tier,
     available: row.available,
     withdrawalsToday: count?.today ?? 0,

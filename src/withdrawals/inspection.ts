@@ -86,7 +86,7 @@ export type WithdrawalEligibility = {
   available: bigint
   /** Null if the member could withdraw the lowest amount now. */
   refusal: string | null
-} & Pick<MemberFacts, 'withdrawalsToday' | 'withdrawalsThisCycle'>
+} & Pick<MemberFacts, 'withdrawalsToday' | 'withdrawalsThisCycle' | 'accountRefused' | 'reviewReason'>
 
 /** Decides an intent for the lowest amount. Undefined if there is no such member. */
 export async function findEligibility(
@@ -96,11 +96,11 @@ export async function findEligibility(
   const [asked] = await readFacts(db, [{ partnerId, memberId, now }], { hasRail })
   const member = asked?.facts.member
   if (asked === undefined || member == null) return undefined
-  const { tier, available, withdrawalsToday, withdrawalsThisCycle } = member
+  const { tier, available, withdrawalsToday, withdrawalsThisCycle, accountRefused, reviewReason } = member
   const amount = { amount: lowestAmount(tier), currency: tier.currency }
   const decided = decideIntent(asked.facts, { memberId, amount })
   const refusal = decided instanceof Problem ? decided.message : null
-  return { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle }
+  return { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle, accountRefused, reviewReason }
 }
 
 // Both conditions: the due time is what the index is on.

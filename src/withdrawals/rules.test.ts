@@ -19,7 +19,7 @@ const payCycleId = 'pc_01kah4pzc5e4r8v2m6t0x9y3bd'
 const tier: Tier = { ...bronze, name: 'Bronze', version: 1, currency: 'GBP' }
 const member: MemberFacts = {
   ...{ id: memberId, status: 'active', account: goodAccount, tier, available: 12_000n },
-  ...{ withdrawalsToday: 0, withdrawalsThisCycle: 0 },
+  ...{ withdrawalsToday: 0, withdrawalsThisCycle: 0, accountRefused: null, reviewReason: null },
 }
 const facts: Facts = { hasRail: true, paused: false, float: null, payCycleId, member }
 const now = new Date('2026-03-10T09:00:00Z')
@@ -53,6 +53,8 @@ test('each refusal has its reason', () => {
   expect(codeOf(decide({ ...facts, member: { ...member, status: 'inactive' } }))).toBe('MemberNotEligible')
   expect(codeOf(decide({ ...facts, member: { ...member, account: null } }))).toBe('BankAccountInvalid')
   expect(codeOf(decide({ ...facts, member: { ...member, account: badAccount } }))).toBe('BankAccountInvalid')
+  expect(codeOf(decide({ ...facts, member: { ...member, reviewReason: 'MS03' } }))).toBe('MemberNotEligible')
+  expect(codeOf(decide({ ...facts, member: { ...member, accountRefused: 'AC04' } }))).toBe('BankAccountInvalid')
   expect(codeOf(decide(facts, 999n))).toBe('AmountBelowLowerLimit')
   expect(codeOf(decide(facts, 20_001n))).toBe('AmountAboveUpperLimit')
   expect(codeOf(decide(facts, 12_001n))).toBe('MemberInsufficientFunds')

@@ -1,5 +1,6 @@
 import { type BankAccount, check, isSame } from '../bank-accounts/rules.ts'
 import { type Problem, problem } from '../errors.ts'
+import type { Restrictions } from '../members/restrictions.ts'
 import { memberNotFound } from '../members/rules.ts'
 import { type Currency, inWords, type Money, toWire } from '../money.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
@@ -22,7 +23,7 @@ export type Facts = {
 /** In minor units. `isAlerted`: the low-float alert is raised. */
 type FloatFacts = { free: bigint; floor: bigint; isAlerted: boolean }
 
-export type MemberFacts = {
+export type MemberFacts = Restrictions & {
   id: string
   status: 'invited' | 'active' | 'inactive'
   account: BankAccount | null
@@ -213,7 +214,7 @@ function refusalOf(
   return (
     refuseUnavailable(facts) ??
     refuseIneligible(member) ??
-    refuseAccount(member.account) ??
+    refuseAccount(member) ??
     refuseAmount(amount, { lowest, highest: member.tier.upperLimit }) ??
     refuseFunds(member, amount)
   )
@@ -241,12 +242,20 @@ function refuseUnavailable(facts: Facts): Problem | undefined {
 function refuseIneligible({
   id,
   status,
+  reviewReason,
   tier,
   withdrawalsToday,
   withdrawalsThisCycle,
 }: MemberFacts): Problem | undefined {
   if (status !== 'active')
     return problem('MemberNotEligible', `The member is ${status}; only active members can withdraw`, { memberId: id })
+  if (reviewReason !== null) {
+    return problem(
+      'MemberNotEligible',
+      `The bank did not make a payment to the member (${reviewReason}); withdrawals are held for review by the operator`,
+      { memberId: id },
+    )
+  }
   if (tier.withdrawalsPerDay !== null && withdrawalsToday >= tier.withdrawalsPerDay) {
     return problem(
       'MemberNotEligible',
@@ -264,11 +273,17 @@ function refuseIneligible({
   return undefined
 }
 
-function refuseAccount(account: BankAccount | null): Problem | undefined {
+function refuseAccount({ account, accountRefused }: MemberFacts): Problem | undefined {
   if (account === null)
     return problem('BankAccountInvalid', 'The member has no bank account; add one to the member first')
   if (check(account) === 'invalid')
     return problem('BankAccountInvalid', 'The member’s bank account fails its check; correct it first')
+  if (accountRefused !== null) {
+    return problem(
+      'BankAccountInvalid',
+      `The bank refused the member’s bank account (${accountRefused}); change the account first`,
+    )
+  }
   return undefined
 }
 

@@ -8,11 +8,13 @@ import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
+import { type Restriction, restrict } from '../members/restrictions.ts'
 import { type Currency, type Money, toWire } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { inScope, type Scope } from '../tasks.ts'
 import { transfersOnEntering } from './bookings.ts'
+import * as intents from './intents.ts'
 import {
   canTransition,
   type Outcome,
@@ -155,6 +157,7 @@ export type ReportEffect = {
  * Applies a bank report to a withdrawal. Idempotent: a transition starts from one state only. A contradiction changes
  * nothing; the caller reports it to the operator.
  * @param reason in the words of the bank
+ * @param restriction what follows from the reason for the member
  * @throws Problem `NotFound`; `UnprocessableEntity` if money is to be returned while no pay cycle is open
  */
 export async function applyBankReport(
@@ -164,8 +167,16 @@ export async function applyBankReport(
     withdrawalId,
     outcome,
     reason,
+    restriction = null,
     now,
-  }: { partnerId: string; withdrawalId: string; outcome: Outcome; reason: string | null; now: Date },
+  }: {
+    partnerId: string
+    withdrawalId: string
+    outcome: Outcome
+    reason: string | null
+    restriction?: Restriction | null
+    now: Date
+  },
 ): Promise<ReportEffect> {
   const withdrawal = returnsFunds(outcome)
     ? await lockToReturnFunds(tx, { partnerId, withdrawalId })
@@ -180,6 +191,12 @@ export async function applyBankReport(
     })
   }
   const to = steps?.at(-1) ?? from
+  if (restriction !== null && steps !== null && steps.length > 0 && returnsFunds(outcome)) {
+    const { memberId, withdrawalIntentId: intentId } = withdrawal
+    const { account } = await intents.find(tx, { partnerId, intentId })
+    const why = reason === null ? 'The bank gave no reason' : storable(reason)
+    await restrict(tx, { partnerId, memberId, restriction, account, reason: why })
+  }
   return { result: steps === null ? 'contradiction' : steps.length === 0 ? 'known' : 'changed', from, to }
 }
 

@@ -246,6 +246,7 @@ test('withdrawals, members and jobs can be shown by id alone, with amounts as Mo
       withdrawals: expect.arrayContaining([expect.objectContaining({ id })]),
     },
   })
+  expect(await json(['member', 'release', memberId], database)).toEqual({ id: memberId, released: false })
   expect(await json(['job', 'list'], database)).toMatchObject({
     hasMore: false,
     jobs: [{ id: jobId, partnerId, kind: 'file', status: 'AwaitingReview', plan: { offboard: 24 } }],
@@ -254,6 +255,7 @@ test('withdrawals, members and jobs can be shown by id alone, with amounts as Mo
     ['withdrawal', 'show', 'w_none'],
     ['withdrawal', 'list', '--partner', 'par_none'],
     ['member', 'show', 'mem_none'],
+    ['member', 'release', 'mem_none'],
     ['job', 'list', '--partner', 'par_none'],
     ['partner', 'show', 'par_none'],
     ['partner', 'pause', 'par_none'],

@@ -307,6 +307,7 @@ function ukSettings({ cutOff, timeZone, closedDays, instant = false, batchBookin
   return {
     format: ukFormat({ isInstant: instant, isBatchBooked: batchBooking }),
     isInstant: instant,
+    calendar: instant ? null : calendar,
     schedule: now =>
       instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes.bacs }),
     countsAsPaid: null,

@@ -1,3 +1,5 @@
+import type { Restriction } from '../../members/restrictions.ts'
+
 /** What follows from a bank's reason. */
 export type NextStep =
   /** The account is wrong: give the money back, and accept no withdrawal until the account is changed. */
@@ -17,6 +19,28 @@ export function reasonOf(code: string | null): Reason {
   if (known !== undefined) return { ...known, isKnown: true }
   const meaning = code === null ? 'The bank gave no reason' : 'The reason is not a known code'
   return { next: 'give_back_and_review', meaning, isKnown: false }
+}
+
+/** What follows for the member once the money is given back; null if nothing does. */
+export function restrictionOf(code: string | null): Restriction | null {
+  return restrictions[reasonOf(code).next]
+}
+
+const restrictions: Record<NextStep, Restriction | null> = {
+  give_back_and_block_account: 'account_refused',
+  give_back_and_review: 'review',
+  retry_after_funding: null,
+  never_retry: null,
+}
+
+/**
+ * A reason as partners and members read it: the code verbatim, and what it means if it is known. The bank's own words are
+ * left out, since they may hold names.
+ */
+export function reasonInWords(code: string | null): string | null {
+  if (code === null) return null
+  const { isKnown, meaning } = reasonOf(code)
+  return isKnown ? `${code} ${meaning}` : code
 }
 
 // docs/reference/bank-files.md has the same table.

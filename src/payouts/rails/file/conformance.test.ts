@@ -22,6 +22,7 @@ railConformance('of files', async (): Promise<RailUnderTest> => {
   const answered = new Set<string>()
   return {
     rail,
+    restriction: 'account_refused',
     payment(outcome) {
       const payment = prepared.pop()
       if (payment === undefined) throw new Error('More payments are needed')

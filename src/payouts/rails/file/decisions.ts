@@ -1,10 +1,11 @@
 import { sql, type Tx } from '../../../database/database.ts'
+import type { Restriction } from '../../../members/restrictions.ts'
 import type { Currency } from '../../../money.ts'
 import type { NewException } from '../../exceptions.ts'
+import { reasonInWords, restrictionOf } from '../reasons.ts'
 import * as batches from './batches.ts'
 import { bookMovement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
-import { reasonInWords } from './reasons.ts'
 
 // What operators decide about batches, payments and exceptions. Errors have messages for the operator.
 
@@ -222,7 +223,8 @@ async function attach(
     throw new Error(`The answer is about another amount than the payment ${reference}`)
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
   if (!isPossible) throw new Error(`The payment ${reference} is ${payout.outcome} already`)
-  await end(tx, { payout, key: id, outcome, reasonCode, now })
+  const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
+  await end(tx, { payout, key: id, outcome, reasonCode, restriction, now })
 }
 
 async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now: Date }): Promise<void> {
@@ -237,7 +239,9 @@ async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now:
     const payout = await lockPayout(tx, each.reference)
     const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
     if (outcome === null) throw new Error(`The payment ${each.reference} is ${payout.outcome} already`)
-    await end(tx, { payout, key: `${id} ${each.reference}`, outcome, reasonCode, now })
+    // The reason of a batch is not about its members.
+    const restriction = each.reference === reference ? restrictionOf(reasonCode) : null
+    await end(tx, { payout, key: `${id} ${each.reference}`, outcome, reasonCode, restriction, now })
   }
 }
 
@@ -248,8 +252,16 @@ async function end(
     key,
     outcome,
     reasonCode,
+    restriction,
     now,
-  }: { payout: Payout; key: string; outcome: 'paid' | 'failed' | 'returned'; reasonCode: string | null; now: Date },
+  }: {
+    payout: Payout
+    key: string
+    outcome: 'paid' | 'failed' | 'returned'
+    reasonCode: string | null
+    restriction: Restriction | null
+    now: Date
+  },
 ): Promise<void> {
   const { reference, rail, batchId } = payout
   const batch = batchId === null ? undefined : await batches.find(tx, batchId)
@@ -258,7 +270,8 @@ async function end(
     throw new Error(`The payment ${reference} has not been sent; payouts remove takes it out of its batch`)
   const reason = reasonInWords(reasonCode)
   await sql`
-    update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
+    update payouts
+       set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}, restriction = ${restriction}
      where reference = ${reference}`.execute(tx)
   await report(tx, { rail, key, reference, outcome, reason, now })
   await sql`

@@ -103,6 +103,45 @@ async function answer(...lines: string[]): Promise<void> {
   await run('read-rail-reports')
 }
 
+const restrictionsOf = async (id: string) =>
+  await harness.db
+    .selectFrom('members')
+    .select(['accountRefused', 'reviewReason'])
+    .where('id', '=', (await get(id)).memberId)
+    .executeTakeFirstOrThrow()
+
+test('a code about the member restricts the member; one about a whole batch or file does not', async () => {
+  const codes = ['AC04', 'AG01', 'ZZ99', '']
+  const payments = await sent(5_000, 5_100, 5_200, 5_300)
+  await answer(
+    'head;M1',
+    ...payments.map(({ reference }, index) => `failed;${reference};5${index}00EUR;${codes[index]}`),
+  )
+  expect(await Promise.all(payments.map(({ id }) => restrictionsOf(id)))).toEqual([
+    { accountRefused: 'AC04 The account is closed', reviewReason: null },
+    { accountRefused: null, reviewReason: 'AG01 Payments to this account are not allowed' },
+    { accountRefused: null, reviewReason: 'ZZ99' },
+    { accountRefused: null, reviewReason: 'The bank gave no reason' },
+  ])
+
+  useRail({})
+  harness.clock.set(tuesday)
+  const [other] = await sent(6_000)
+  await answer('head;M1', `batch;${(await batches())[0]?.messageId};rejected;AC04`)
+  expect(await statusOf(other?.id ?? '')).toBe('failed')
+  expect(await restrictionsOf(other?.id ?? '')).toEqual({ accountRefused: null, reviewReason: null })
+})
+
+test('a payment that is returned after it was paid restricts the member, also if the bank is asked first', async () => {
+  const [payment] = await sent(5_000)
+  const { id = '', reference = '' } = payment ?? {}
+  bank.inbox.set('failed.txt', `head;M1\nfailed;${reference};5000EUR;AC01\nend`)
+  await run('read-bank-files')
+  harness.clock.advance({ days: 2 })
+  await run('ask-about-withdrawals')
+  expect(await restrictionsOf(id)).toEqual({ accountRefused: 'AC01 The account number is wrong', reviewReason: null })
+})
+
 test('a withdrawal goes to the bank in a file, is paid when the bank says so, and can be returned days later', async () => {
   const [first, second] = await sent(5_000, 7_000)
   const [batch] = await batches()

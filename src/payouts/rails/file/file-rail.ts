@@ -1,7 +1,8 @@
 import { type Db, sql, type Tx } from '../../../database/database.ts'
+import type { Restriction } from '../../../members/restrictions.ts'
 import { inWords } from '../../../money.ts'
 import type { Clock } from '../../../time.ts'
-import type { Outcome, Payment, Rail, Report } from '../../rail.ts'
+import { type Outcome, type Payment, type Rail, type Report, type StoredReport, toReport } from '../../rail.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -35,22 +36,23 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
     },
 
     async ask(references) {
-      const { rows } = await sql<Report>`
-        select asked.reference, p.reason,
+      const { rows } = await sql<StoredReport>`
+        select asked.reference, p.reason, p.restriction,
                coalesce(p.outcome, case when p.batch_id is null then 'unknown' else 'pending' end) as outcome
           from unnest(${references}::text[]) with ordinality as asked (reference, place)
           left join payouts p on p.reference = asked.reference and p.rail = ${name}
          order by asked.place`.execute(db)
-      return rows
+      return rows.map(toReport)
     },
 
     async reports(after, countMax) {
-      const { rows } = await sql<{ sequence: bigint; reference: string; outcome: Outcome; reason: string | null }>`
-        select sequence, reference, outcome, reason from bank_records
-         where rail = ${name} and outcome is not null and sequence > ${after ?? '0'}::bigint
-         order by sequence limit ${countMax}`.execute(db)
+      const { rows } = await sql<StoredReport & { sequence: bigint }>`
+        select r.sequence, r.reference, r.outcome, r.reason, p.restriction
+          from bank_records r left join payouts p on p.reference = r.reference and p.outcome = r.outcome
+         where r.rail = ${name} and r.outcome is not null and r.sequence > ${after ?? '0'}::bigint
+         order by r.sequence limit ${countMax}`.execute(db)
       return {
-        reports: rows.map(({ reference, outcome, reason }) => ({ reference, outcome, reason })),
+        reports: rows.map(toReport),
         cursor: rows.at(-1)?.sequence.toString() ?? after,
       }
     },
@@ -65,6 +67,7 @@ type Known = {
   batchId: string | null
   outcome: Outcome | null
   reason: string | null
+  restriction: Restriction | null
 }
 
 async function submit(
@@ -72,7 +75,7 @@ async function submit(
   { settings, payments, now }: { settings: FileRailSettings; payments: Payment[]; now: Date },
 ): Promise<Report[]> {
   const { rows } = await sql<Known>`
-    select reference, amount, currency, batch_id, outcome, reason from payouts
+    select reference, amount, currency, batch_id, outcome, reason, restriction from payouts
      where rail = ${settings.name} and reference = any(${payments.map(({ reference }) => reference)}::text[])
      order by reference for update`.execute(tx)
   const known = new Map(rows.map(row => [row.reference, row]))
@@ -84,7 +87,8 @@ async function submit(
     if (row === undefined) throw new Error(`${reference} is no payout of the rail ${settings.name}`)
     if (row.amount !== amount.amount || row.currency !== amount.currency)
       throw new Error(`${reference} was reused with ${inWords(amount)}`)
-    reports.set(reference, { reference, outcome: row.outcome ?? 'pending', reason: row.reason })
+    const { outcome, reason, restriction } = row
+    reports.set(reference, toReport({ reference, outcome: outcome ?? 'pending', reason, restriction }))
     if (row.batchId !== null || row.outcome !== null) continue
     const refusal = settings.format.refusal({ account, amount: amount.amount })
     if (refusal === undefined) joining.push(payment)

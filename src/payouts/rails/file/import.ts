@@ -4,12 +4,12 @@ import { newId } from '../../../ids.ts'
 import type { Currency } from '../../../money.ts'
 import * as exceptions from '../../exceptions.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
+import { reasonInWords, reasonOf, restrictionOf } from '../reasons.ts'
 import { debtorsOf } from './debtors.ts'
 import { findMovement } from './float-movements.ts'
 import type { FileRailSettings } from './format.ts'
 import { type FinalState, type KnownPayout, match } from './matching.ts'
 import { lockRail } from './rail-lock.ts'
-import { consequenceOf, reasonInWords } from './reasons.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
 const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
@@ -271,10 +271,11 @@ async function answerPayments(
   const changes = [...changed]
   if (changes.length > 0) {
     await sql`
-      update payouts p set outcome = c.outcome, reason_code = c.code, reason = c.reason
+      update payouts p set outcome = c.outcome, reason_code = c.code, reason = c.reason, restriction = c.restriction
         from unnest(${changes.map(([reference]) => reference)}::text[], ${changes.map(([, { outcome }]) => outcome)}::text[],
-                    ${changes.map(([, { code }]) => code)}::text[], ${changes.map(([, { reason }]) => reason)}::text[])
-          as c (reference, outcome, code, reason)
+                    ${changes.map(([, { code }]) => code)}::text[], ${changes.map(([, { reason }]) => reason)}::text[],
+                    ${changes.map(([, { outcome, code }]) => (outcome === 'paid' ? null : restrictionOf(code)))}::text[])
+          as c (reference, outcome, code, reason, restriction)
        where p.reference = c.reference`.execute(tx)
   }
   await exceptions.open(tx, opened, now)
@@ -329,13 +330,13 @@ async function answerBatch(
   if (batch.status === 'rejected') return
   if (batch.paidCount > 0 || batch.status === 'settled')
     return await openException('contradiction', 'The bank rejects a batch of which it has reported payments as paid')
-  const consequence = consequenceOf(reasonCode)
-  if (consequence === 'duplicate')
+  const { next } = reasonOf(reasonCode)
+  if (next === 'never_retry')
     return await openException(
       'duplicate',
       'The bank takes the batch for a duplicate; find out which of the two it paid',
     )
-  if (consequence === 'float')
+  if (next === 'retry_after_funding')
     return await openException('float', 'The paying account lacked the money for the batch; top it up and decide')
   await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'failed', reasonCode })
   await sql`
@@ -343,7 +344,10 @@ async function answerBatch(
      where id = ${batch.id} and status in ('sent', 'acknowledged')`.execute(tx)
 }
 
-/** Ends every payment of a batch that has not been answered one by one. */
+/**
+ * Ends every payment of a batch that has not been answered one by one. The reason is about the batch, so nothing follows from it
+ * for the members.
+ */
 async function endAll(
   tx: Tx,
   { rail, fileId, now }: Context,

@@ -1,7 +1,7 @@
 import { type Currency, inWords, type Money } from '../../../money.ts'
 import type { ExceptionKind } from '../../exceptions.ts'
 import type { PaymentState } from '../bank-files.ts'
-import { consequenceOf } from './reasons.ts'
+import { reasonOf } from '../reasons.ts'
 
 /** A final answer about a payment. */
 export type FinalState = 'paid' | 'failed' | 'returned'
@@ -56,14 +56,14 @@ export function match(payout: KnownPayout | undefined, { state, amount, reasonCo
     default:
       return state satisfies never
   }
-  const consequence = consequenceOf(reasonCode)
-  if (consequence === 'duplicate') {
+  const { next } = reasonOf(reasonCode)
+  if (next === 'never_retry') {
     return exception(
       'duplicate',
       `The bank takes the payment for a duplicate and reports it as ${state}; find out whether it was paid`,
     )
   }
-  if (consequence === 'float') {
+  if (next === 'retry_after_funding') {
     return exception('float', 'The paying account lacked the money for the payment; top it up and decide')
   }
   return { result: 'changed', outcome: state }

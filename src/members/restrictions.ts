@@ -1,0 +1,67 @@
+import { type BankAccount, toColumns } from '../bank-accounts/rules.ts'
+import { sql, type Tx } from '../database/database.ts'
+import { memberNotFound } from './rules.ts'
+
+/**
+ * Why a member cannot withdraw after a bank refused or returned a payment. `account_refused`: until the account is changed.
+ * `review`: until the operator releases the member.
+ */
+export type Restriction = 'account_refused' | 'review'
+
+/** The reasons of a member's restrictions, in the words of the bank; null where there is none. */
+export type Restrictions = { accountRefused: string | null; reviewReason: string | null }
+
+/**
+ * Restricts a locked member. An account that was changed since the payment is not refused: the bank said nothing about it.
+ * @param account the one that the payment was made to
+ */
+export async function restrict(
+  tx: Tx,
+  {
+    partnerId,
+    memberId,
+    restriction,
+    account,
+    reason,
+  }: { partnerId: string; memberId: string; restriction: Restriction; account: BankAccount; reason: string },
+): Promise<void> {
+  if (restriction === 'review') {
+    await sql`
+      update members set review_reason = ${reason} where partner_id = ${partnerId} and id = ${memberId}`.execute(tx)
+    return
+  }
+  const { accountHolder, sortCode, accountNumber, iban } = toColumns(account)
+  await sql`
+    update members set account_refused = ${reason}
+     where partner_id = ${partnerId} and id = ${memberId}
+       and (account_holder, sort_code, account_number, iban)
+           is not distinct from (${accountHolder}::text, ${sortCode}::text, ${accountNumber}::text, ${iban}::text)`.execute(
+    tx,
+  )
+}
+
+/**
+ * Ends the restrictions of a member, also that of an account that has not changed.
+ * @returns those that were in force
+ * @throws Problem `MemberNotFound`
+ */
+export async function release(
+  tx: Tx,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): Promise<Restrictions> {
+  const before = await tx
+    .selectFrom('members')
+    .select(['accountRefused', 'reviewReason'])
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', memberId)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  if (before === undefined) throw memberNotFound(memberId)
+  await tx
+    .updateTable('members')
+    .set({ accountRefused: null, reviewReason: null })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', memberId)
+    .execute()
+  return before
+}

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { euAccount, goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { sql } from '../database/database.ts'
+import { release } from '../members/restrictions.ts'
+import { findEligibility } from './inspection.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const otherAccount = { accountHolder: 'Sam Okafor', sortCode: '107999', accountNumber: '88837491' }
+
+const quote = (memberId: string) =>
+  harness.call('POST', '/v1/pay/withdrawals/intent', {
+    body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
+  })
+const complete = (withdrawalIntentId: string) =>
+  harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+const change = (memberId: string, body: object) => harness.call('PATCH', `/v1/members/${memberId}`, { body })
+const tell = (withdrawalId: string, name: string, reason?: string) =>
+  harness.call('POST', `/v1/sandbox/withdrawals/${withdrawalId}/${name}`, {
+    body: reason === undefined ? {} : { reason },
+  })
+
+async function withdraw(memberId?: string): Promise<{ memberId: string; withdrawalId: string }> {
+  const id = memberId ?? (await harness.addMember({ available: 100_000 }))
+  return { memberId: id, withdrawalId: locatedId(await complete((await quote(id)).body.withdrawalIntentId)) }
+}
+
+describe('an account that the bank refused', () => {
+  const refused = {
+    status: 422,
+    body: {
+      issues: [
+        {
+          code: 'BankAccountInvalid',
+          message: 'The bank refused the member’s bank account (AC04 The account is closed); change the account first',
+        },
+      ],
+    },
+  }
+
+  test.each(['fail', 'return'])('takes no withdrawal after a %s until it is changed', async name => {
+    const { memberId, withdrawalId } = await withdraw()
+    const pending = (await quote(memberId)).body.withdrawalIntentId
+    expect((await tell(withdrawalId, name, 'AC04')).status).toBe(200)
+    expect(await quote(memberId)).toMatchObject(refused)
+    expect(await complete(pending)).toMatchObject(refused)
+    await change(memberId, { lastName: 'Ade', accountDetails: goodAccount })
+    expect(await quote(memberId)).toMatchObject(refused)
+    await change(memberId, { accountDetails: otherAccount })
+    await withdraw(memberId)
+    await change(memberId, { accountDetails: goodAccount })
+    await withdraw(memberId)
+  })
+
+  test('is free again after a change of the holder’s name alone', async () => {
+    const { memberId, withdrawalId } = await withdraw()
+    await tell(withdrawalId, 'fail', 'AC01')
+    await change(memberId, { accountDetails: { ...goodAccount, accountHolder: 'Samuel Okafor' } })
+    await withdraw(memberId)
+  })
+
+  test('does not count against the account that the member has since', async () => {
+    const { memberId, withdrawalId } = await withdraw()
+    await tell(withdrawalId, 'hold')
+    await change(memberId, { accountDetails: otherAccount })
+    await tell(withdrawalId, 'fail', 'AC04')
+    await withdraw(memberId)
+  })
+
+  test('is free again however the account is changed, and keeps its reason otherwise', async () => {
+    const { memberId, withdrawalId } = await withdraw()
+    await tell(withdrawalId, 'fail', 'AC04')
+    await sql`update members set account_holder = account_holder, updated_at = now() where id = ${memberId}`.execute(
+      harness.db,
+    )
+    expect(await quote(memberId)).toMatchObject(refused)
+    await sql`update members set sort_code = '107999', account_number = '88837491' where id = ${memberId}`.execute(
+      harness.db,
+    )
+    await withdraw(memberId)
+  })
+
+  test('can be released by the operator if it is right', async () => {
+    const { memberId, withdrawalId } = await withdraw()
+    await tell(withdrawalId, 'fail', 'AC03')
+    const { db } = harness
+    const partnerId = harness.partner.id
+    const asked = { partnerId, memberId, hasRail: () => true, now: harness.clock.now() }
+    expect((await findEligibility(db, asked))?.refusal).toMatch(/^The bank refused the member’s bank account \(AC03 /)
+    const before = await db.transaction().execute(tx => release(tx, { partnerId, memberId }))
+    expect(before).toEqual({ accountRefused: expect.stringMatching(/^AC03 /), reviewReason: null })
+    await withdraw(memberId)
+  })
+})
+
+describe('a member held for review', () => {
+  test.each(['AC06', 'AG01', 'MD07', 'MS03', 'BE01'])('after %s cannot withdraw until released', async code => {
+    const { memberId, withdrawalId } = await withdraw()
+    const pending = (await quote(memberId)).body.withdrawalIntentId
+    await tell(withdrawalId, 'return', code)
+    const held = {
+      status: 422,
+      body: { issues: [{ code: 'MemberNotEligible', memberId, message: expect.stringContaining(`(${code} `) }] },
+    }
+    expect(await quote(memberId)).toMatchObject(held)
+    expect(await complete(pending)).toMatchObject(held)
+    await change(memberId, { accountDetails: otherAccount })
+    expect(await quote(memberId)).toMatchObject(held)
+    await harness.db.transaction().execute(tx => release(tx, { partnerId: harness.partner.id, memberId }))
+    await withdraw(memberId)
+  })
+})
+
+test('a payment that fails on a sandbox without a given reason restricts nothing', async () => {
+  const { memberId, withdrawalId } = await withdraw()
+  await tell(withdrawalId, 'fail')
+  const second = await withdraw(memberId)
+  await tell(second.withdrawalId, 'return')
+  await withdraw(memberId)
+})
+
+test('an account in euros is refused and changed like one in pounds', async () => {
+  const memberId = await harness.addMember({
+    ...{ available: 20_000, account: euAccount, tier: 'Silver EU', currency: 'EUR' },
+  })
+  const euros = { body: { memberId, amount: { amount: 5_000, currency: 'EUR' } } }
+  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', euros)).body
+  await tell(locatedId(await complete(withdrawalIntentId)), 'fail', 'RC01')
+  const answer = await harness.call('POST', '/v1/pay/withdrawals/intent', euros)
+  expect(answer.body.issues[0].code).toBe('BankAccountInvalid')
+  await change(memberId, { accountDetails: { ...euAccount, iban: 'GB33BUKB20201555555555' } })
+  expect((await harness.call('POST', '/v1/pay/withdrawals/intent', euros)).status).toBe(201)
+})

@@ -4,11 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from './random.ts'
 
 /** A payment order, once for each file that the bank took it from. */
-export type Order = { reference: string; amount: bigint; iban: string; file: string; outcome: Outcome }
+type Order = { reference: string; amount: bigint; iban: string; file: string; outcome: Outcome }
 type Outcome = 'paid' | 'failed' | 'returned'
 
 /** An answer that is wrong on purpose: it must become one exception, and change nothing. */
-export type Lie = { kind: 'contradiction' | 'amount' | 'unmatched'; reference: string }
+type Lie = { kind: 'contradiction' | 'amount' | 'unmatched'; reference: string }
 
 /** What the bank did, and what it said. */
 export type BankBooks = {

@@ -49,7 +49,7 @@ const unfinished = `
 
 /**
  * Runs one worker until all work is finished, in rounds that each set its clock some hours further ahead.
- * @param bank has answers of its own that the program must read first
+ * @param bank whose answers the program must have read as well
  * @returns the work left unfinished
  */
 export async function drain({

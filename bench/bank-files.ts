@@ -5,14 +5,10 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
+import type { Answer, AnswersToWrite } from '../src/payouts/rails/answers.ts'
 import type { BatchToWrite, PaymentOrder } from '../src/payouts/rails/bank-files.ts'
 import { readBankFile } from '../src/payouts/rails/sepa/read-bank-file.ts'
-import {
-  type Answer,
-  type AnswersToWrite,
-  writeNotification,
-  writeStatusReport,
-} from '../src/payouts/rails/sepa/write-answers.ts'
+import { writeNotification, writeStatusReport } from '../src/payouts/rails/sepa/write-answers.ts'
 import { writeSepaCreditTransfer } from '../src/payouts/rails/sepa/write-credit-transfer.ts'
 import { type Server, withClient } from './postgres.ts'
 import { peakRssMbOf, resetPeakRss, rssMbOf } from './processes.ts'

@@ -10,6 +10,7 @@ import { memberRoutes } from './members/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import type { Rail } from './payouts/rail.ts'
+import type { FileRailSettings } from './payouts/rails/file/format.ts'
 import { requestRoutes } from './requests/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
@@ -24,6 +25,7 @@ import { withdrawalRoutes } from './withdrawals/routes.ts'
  * Builds the API, ready to listen or to be called without a socket.
  * @param hasDocs whether it serves the documentation pages
  * @param rails the banks that a sandbox pays through at once; by default the simulated bank
+ * @param fileRails the rails of files whose bank a sandbox plays
  * @param moveMsMax how long a request waits for a move of a sandbox clock
  * @param fence which targets webhook deliveries may be sent to; by default only public ones
  */
@@ -34,11 +36,13 @@ export async function buildApp(
     fence,
     rails,
     moveMsMax,
+    fileRails = [],
   }: {
     hasDocs?: boolean
     fence?: Fence
     rails?: Rail[] | undefined
     moveMsMax?: number | undefined
+    fileRails?: readonly FileRailSettings[] | undefined
   } = {},
 ): Promise<App> {
   const app = createServer(context)
@@ -58,6 +62,7 @@ export async function buildApp(
     (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, {
       tasks: await sandboxTasks(context, rails),
       moveMsMax,
+      fileRails,
     })
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)

@@ -197,7 +197,7 @@ export async function run(
             bankOf: banksOf(settings, configured),
             recordRequest: requestLog?.record,
           },
-          { hasDocs: settings.OPENWAGE_DOCS === 'on', fence, rails },
+          { hasDocs: settings.OPENWAGE_DOCS === 'on', fence, rails, fileRails: configured },
         )
       : await (await import('./http/health.ts')).buildHealthApp(context, {
           isWorking: () => worker?.isWorking() ?? false,

@@ -47,8 +47,9 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
   assert(given, `${operationId} answered ${answer.status}, which openapi.json does not declare: ${answer.text}`)
   const shared = given.$ref?.split('/').at(-1)
   const declared = shared === undefined ? given : document.components.responses[shared]
-  if (isCsv(answer)) {
-    assert(declared?.content?.['text/csv'], `${operationId} declares no CSV body`)
+  const fileType = fileTypeOf(answer)
+  if (fileType !== undefined) {
+    assert(declared?.content?.[fileType], `${operationId} declares no ${fileType} body`)
     return
   }
   // Of two shapes, the first is the published one. The fuller one comes only with its header.
@@ -74,14 +75,14 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
   )
 }
 
-function isCsv({ status, headers }: Answer): boolean {
-  return status < 300 && headers['content-type'] === 'text/csv; charset=utf-8'
+function fileTypeOf({ status, headers }: Answer): string | undefined {
+  return status < 300 ? /^(text\/(?:csv|xml)); charset=utf-8$/.exec(headers['content-type'] ?? '')?.[1] : undefined
 }
 
 function assertEveryAnswer(answer: Answer): void {
   const { headers, status, text } = answer
   assert.equal(headers['cache-control'], 'no-store')
-  if (!isCsv(answer)) assert.equal(headers['content-type'], 'application/json; charset=utf-8')
+  if (fileTypeOf(answer) === undefined) assert.equal(headers['content-type'], 'application/json; charset=utf-8')
   assert(headers['x-request-id'], 'x-request-id is missing')
   assert(headers.ratelimit, 'ratelimit is missing')
   assert(headers['ratelimit-policy'], 'ratelimit-policy is missing')

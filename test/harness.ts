@@ -12,6 +12,7 @@ import { createKey, type Scope, scopes } from '../src/partners/api-keys.ts'
 import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings } from '../src/partners/partners.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
 import type { Rail } from '../src/payouts/rail.ts'
+import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { RequestLog } from '../src/requests/recorder.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
@@ -60,6 +61,7 @@ export async function startHarness({
   hasRail = mode === 'sandbox',
   bankOf = () => (hasRail ? (mode === 'sandbox' ? 'simulated' : 'connected') : null),
   rails,
+  fileRails,
   startAt = new Date('2026-03-10T09:00:00.000Z'),
   postgres: { host, user, owner, superuser } = inject('postgres'),
   log = pino({ level: 'silent' }),
@@ -71,6 +73,8 @@ export async function startHarness({
   bankOf?: ApiContext['bankOf']
   /** The rails of a sandbox; by default the simulated bank. */
   rails?: Rail[]
+  /** The rails of files whose bank a sandbox plays. */
+  fileRails?: FileRailSettings[]
   startAt?: Date
   postgres?: { host: string; user: string; owner: string; superuser: string }
   log?: Logger
@@ -89,7 +93,7 @@ export async function startHarness({
   const recordRequest = requestLog.record
   const app = await buildApp(
     { ...databases, lanes, log, now: clock.now, mode, bankOf, recordRequest },
-    { fence, rails },
+    { fence, rails, ...(fileRails ? { fileRails } : {}) },
   )
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })

@@ -35,6 +35,7 @@ const bodies: Record<string, object> = {
   updateWebhook: { enabled: true },
   rotateWebhookSecret: {},
   testWebhook: { type: 'withdrawal.paid' },
+  answerSandboxBankFile: { format: 'pain.002', outcomes: [{ outcome: 'paid' }] },
   replayWebhook: { eventId: 'evt_123' },
 }
 
@@ -50,7 +51,7 @@ afterAll(() => harness.stop())
 test('openapi.json contains the operations under test', () => {
   expect(byPath.length).toBeGreaterThanOrEqual(20)
   expect(new Set(byPath.map(({ prefix }) => prefix))).toEqual(
-    new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_', 'we_', 'evt_', 'req_']),
+    new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_', 'we_', 'evt_', 'req_', 'bat_']),
   )
 })
 

@@ -49,6 +49,7 @@ const recordedOnSandbox: Record<string, Action | { because: string }> = {
   returnSandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
   holdSandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
   addSandboxBankFault: { because: 'the bank is instructed, and what it does has its events' },
+  answerSandboxBankFile: { because: 'it writes a file and changes nothing' },
   fundSandboxMember: 'pay_run.create',
   activateSandboxMember: 'member.activate',
   provokeSandboxJob: 'member_job.create',

@@ -58,5 +58,10 @@ const partMsMax = 10_000
 
 /** Headers of a CSV download. `name` may contain only letters, digits, `-` and `.`. */
 export function csvHeaders(name: string): Record<string, string> {
-  return { 'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}"` }
+  return fileHeaders(name, 'text/csv')
+}
+
+/** Headers of a download. `name` as in `csvHeaders`. */
+export function fileHeaders(name: string, mediaType: 'text/csv' | 'text/xml'): Record<string, string> {
+  return { 'content-type': `${mediaType}; charset=utf-8`, 'content-disposition': `attachment; filename="${name}"` }
 }

@@ -6,8 +6,8 @@ import { WireMoney } from '../money.ts'
 import { mediaTypes } from './file-kinds.ts'
 import { preferenceAppliedHeader, preferHeader } from './prefer.ts'
 
-/** A CSV file as the OpenAPI document describes it. */
-type Csv = { description: string; example: string }
+/** A file of text as the OpenAPI document describes it. */
+type TextFile = { description: string; example: string }
 
 type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B extends TSchema | undefined> = {
   /** The `operationId`, the name of the method in generated clients. */
@@ -19,15 +19,17 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   query?: Q
   body?: B
   /** The body may be JSON or this file; see `acceptUploads`. */
-  csvBody?: Csv
+  csvBody?: TextFile
   /** The body must be a file: CSV, XLSX, or a form that contains one; see `acceptUploads`. */
-  fileBody?: Csv
+  fileBody?: TextFile
   success: {
     status: 200 | 201 | 202
     description: string
-    schema: TSchema
+    /** Of the JSON; without it, the answer is one of the files. */
+    schema?: TSchema
     headers?: Record<string, TSchema>
-    csv?: Csv
+    csv?: TextFile
+    xml?: TextFile
     /** The fuller shape, for callers that request it; see `prefersRepresentation`. `schema` is the published shape. */
     representation?: { description: string; schema: TSchema }
   }
@@ -91,11 +93,9 @@ export function operation<
           ...success.headers,
         },
         content: {
-          // Not `oneOf`: an empty list matches both shapes.
-          'application/json': {
-            schema: representation ? Type.Union([success.schema, representation.schema]) : success.schema,
-          },
+          ...jsonContent(success.schema, representation?.schema),
           ...csvContent(success.csv),
+          ...textContent('text/xml', success.xml),
         },
       },
       ...alternativeOf(declared.alternative),
@@ -127,11 +127,11 @@ function alternativeOf(alternative: { status: number; description: string; schem
   return { [status]: { description, headers, content: { 'application/json': { schema } } } }
 }
 
-function bodySchema(json: TSchema, csv: Csv | undefined): object {
+function bodySchema(json: TSchema, csv: TextFile | undefined): object {
   return csv === undefined ? json : { content: { 'application/json': { schema: json }, ...csvContent(csv) } }
 }
 
-function fileSchema({ description, example }: Csv): object {
+function fileSchema({ description, example }: TextFile): object {
   const file = { type: 'string', format: 'binary', description }
   const form = { type: 'object', required: ['file'], properties: { file }, additionalProperties: false }
   return {
@@ -143,9 +143,19 @@ function fileSchema({ description, example }: Csv): object {
   }
 }
 
-function csvContent(csv: Csv | undefined) {
-  if (csv === undefined) return {}
-  return { 'text/csv': { schema: Type.String({ description: csv.description, examples: [csv.example] }) } }
+function jsonContent(schema: TSchema | undefined, fuller: TSchema | undefined) {
+  if (schema === undefined) return {}
+  // Not `oneOf`: an empty list matches both shapes.
+  return { 'application/json': { schema: fuller === undefined ? schema : Type.Union([schema, fuller]) } }
+}
+
+function csvContent(csv: TextFile | undefined) {
+  return textContent('text/csv', csv)
+}
+
+function textContent(mediaType: string, file: TextFile | undefined) {
+  if (file === undefined) return {}
+  return { [mediaType]: { schema: Type.String({ description: file.description, examples: [file.example] }) } }
 }
 
 type Given<K extends string, S> = S extends TSchema ? { [key in K]: S } : unknown

@@ -1,5 +1,7 @@
 import type { ApiContext, App } from '../http/server.ts'
+import type { FileRailSettings } from '../payouts/rails/file/format.ts'
 import type { Tasks } from '../tasks.ts'
+import { bankFileRoutes } from './bank-file-routes.ts'
 import { bankRoutes } from './bank-routes.ts'
 import { clockRoutes } from './clock-routes.ts'
 import { memberRoutes } from './member-routes.ts'
@@ -14,15 +16,21 @@ const defaultMoveMsMax = 20_000
  * The operations of a sandbox, for the partner of the key. They move the partner's clock and instruct the simulated bank; what
  * follows is done by the tasks that do it in production.
  * @param options.moveMsMax how long a request waits for a move of a clock
+ * @param options.fileRails the rails of files whose bank the sandbox plays
  */
 export function sandboxRoutes(
   app: App,
   context: ApiContext,
-  { tasks, moveMsMax = defaultMoveMsMax }: { tasks: Partial<Tasks>; moveMsMax?: number | undefined },
+  {
+    tasks,
+    moveMsMax = defaultMoveMsMax,
+    fileRails,
+  }: { tasks: Partial<Tasks>; moveMsMax?: number | undefined; fileRails: readonly FileRailSettings[] },
 ): void {
   const sandbox = { ...context, tasks }
   clockRoutes(app, sandbox, { moveMsMax })
   bankRoutes(app, sandbox)
+  bankFileRoutes(app, sandbox, { rails: fileRails })
   memberRoutes(app, sandbox)
   moneyRoutes(app, sandbox)
   resetRoutes(app, sandbox)

@@ -3,6 +3,7 @@ import { createReadStream, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { validateXML } from 'xmllint-wasm'
+import type { Answer } from '../../src/payouts/rails/answers.ts'
 import {
   answersOf,
   batchOf,
@@ -12,7 +13,7 @@ import {
   ukBatchOf,
 } from '../../src/payouts/rails/sepa/files.fixture.ts'
 import { readBankFile } from '../../src/payouts/rails/sepa/read-bank-file.ts'
-import { type Answer, writeNotification, writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts'
+import { writeNotification, writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts'
 import { writeSepaCreditTransfer, writeUkCreditTransfer } from '../../src/payouts/rails/sepa/write-credit-transfer.ts'
 
 // Validates every kind of file that is written against the ISO 20022 schemas, and reads two files of a real bank. The schemas

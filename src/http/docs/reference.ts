@@ -74,7 +74,8 @@ export function renderMethod({ method }: Operation): Html {
 
 function renderAnswer(status: string, { description, headers = {}, content = {} }: Answer, document: Document): Html {
   const isRefusal = Number(status) >= 400
-  const json = content['application/json']
+  const { 'application/json': json, ...files } = content
+  const fileTypes = Object.keys(files)
   // All refusals have one shape; listing its fields for each would hide the successful answer.
   const shape = json && !isRefusal ? renderWhole(json.schema, document) : html``
   const example = json && exampleOfContent(json, document)
@@ -82,7 +83,7 @@ function renderAnswer(status: string, { description, headers = {}, content = {} 
 <summary><span class="status">${status}</span> ${isRefusal ? codesOf(description) : renderInline(description)}</summary>
 ${isRefusal ? renderDescription(description) : ''}
 ${shape}
-${Object.keys(content).includes(tableMediaType) ? html`<p>Also as <code>${tableMediaType}</code>.</p>` : ''}
+${fileTypes.length > 0 ? html`<p>${json ? 'Also as' : 'As'} ${fileTypes.map(type => html`<code>${type}</code> `)}</p>` : ''}
 ${example === undefined ? '' : html`<h4>Example</h4><pre><code>${JSON.stringify(example, null, 2)}</code></pre>`}
 ${
   isRefusal || Object.keys(headers).length === 0

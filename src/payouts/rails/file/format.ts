@@ -1,6 +1,7 @@
 import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import type { Currency } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
+import type { AnswerFormat, WriteAnswers } from '../answers.ts'
 import type { Debtor, ReadBankFile, WriteBatch } from '../bank-files.ts'
 import type { Calendar } from '../calendars/calendar.ts'
 import type { Schedule } from '../calendars/cut-off.ts'
@@ -14,6 +15,8 @@ export type FileFormat = {
   extension: string
   write: WriteBatch
   read: ReadBankFile
+  /** Writes files that `read` takes, for the bank of a sandbox. */
+  answers?: Partial<Record<AnswerFormat, WriteAnswers>>
   /** Why a payment cannot be written; undefined if it can. The money goes back to the member with this reason. */
   refusal(payment: { account: BankAccount; amount: bigint }): string | undefined
   /** Of one file. */

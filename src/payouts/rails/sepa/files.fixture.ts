@@ -1,6 +1,6 @@
+import type { Answer, AnswersToWrite } from '../answers.ts'
 import type { BatchToWrite, PaymentOrder, ReadBankFile, ReadLimits } from '../bank-files.ts'
 import { readBankFile } from './read-bank-file.ts'
-import type { Answer, AnswersToWrite } from './write-answers.ts'
 
 export type Part = ReturnType<ReadBankFile> extends AsyncGenerator<infer Each> ? Each : never
 

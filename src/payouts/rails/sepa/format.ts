@@ -1,6 +1,7 @@
 import type { FileFormat } from '../file/format.ts'
 import { ukPaymentMax } from '../uk-limits.ts'
 import { readBankFile } from './read-bank-file.ts'
+import { writeNotification, writeStatusReport } from './write-answers.ts'
 import { type CreditTransferOptions, writeSepaCreditTransfer, writeUkCreditTransfer } from './write-credit-transfer.ts'
 
 /** SEPA credit transfers: pain.001.001.09 to the bank; pain.002, camt.053 and camt.054 from it. */
@@ -32,6 +33,7 @@ const common = {
   name: 'pain.001.001.09',
   extension: 'xml',
   read: readBankFile,
+  answers: { 'pain.002': writeStatusReport, 'camt.054': writeNotification },
   // Some banks take fewer; none takes more without an agreement.
   paymentsMax: 100_000,
   // 18 digits in the schema; banks limit the sum to what their systems hold.

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import type { Answer } from '../answers.ts'
 import { answersOf, partsOf, textOf } from './files.fixture.ts'
-import { type Answer, writeNotification, writeStatusReport } from './write-answers.ts'
+import { writeNotification, writeStatusReport } from './write-answers.ts'
 
 const none = { reasonCode: null, reasonText: null }
 const accepted: Answer = { reference: 'OWAAAAAAAAAAAAAA', amount: 1n, state: 'accepted', ...none }

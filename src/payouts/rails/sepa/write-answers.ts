@@ -1,30 +1,6 @@
-import type { BankAccount } from '../../../bank-accounts/rules.ts'
-import { type Currency, inDecimals } from '../../../money.ts'
-import type { Day } from '../../../time.ts'
-import type { PaymentState } from '../bank-files.ts'
+import { inDecimals } from '../../../money.ts'
+import type { AnswersToWrite } from '../answers.ts'
 import { escapeXml, inChunks } from './xml-text.ts'
-
-/** The simulated bank's word on one payment. A reason goes with `failed` and `returned` only. */
-export type Answer = {
-  reference: string
-  amount: bigint
-  state: PaymentState
-  reasonCode: string | null
-  reasonText: string | null
-}
-
-export type AnswersToWrite = {
-  /** The bank's own id for this message. */
-  messageId: string
-  createdAt: Date
-  bookedOn: Day
-  /** The message id of the batch that is answered. */
-  batchMessageId: string
-  currency: Currency
-  /** The account that the batch was paid from. */
-  account: BankAccount
-  answers: AsyncIterable<Answer>
-}
 
 const statuses = { accepted: 'ACSP', pending: 'PDNG', paid: 'ACSC', failed: 'RJCT' } as const
 

@@ -1,0 +1,63 @@
+import { type Page, type Reader, sql } from '../../../database/database.ts'
+import type { Currency } from '../../../money.ts'
+import type { Day } from '../../../time.ts'
+import type { BatchStatus } from './batches.ts'
+
+// Batches belong to the operator. A partner of a sandbox sees those that hold only its own payments, so that nothing of
+// another partner shows.
+
+export type PartnerBatch = {
+  id: string
+  messageId: string
+  rail: string
+  currency: Currency
+  debtor: string
+  valueDate: Day
+  status: BatchStatus
+  paymentCount: number
+  controlTotal: bigint
+  sentAt: Date | null
+}
+
+/** The batches that hold payments of this partner only, newest first. Payments that were taken out count, too. */
+export async function list(
+  db: Reader,
+  { partnerId, page }: { partnerId: string; page: Page },
+): Promise<PartnerBatch[]> {
+  return await select(db, { partnerId, page })
+}
+
+/** Returns a batch; undefined if there is none, or it holds a payment of another partner. */
+export async function find(
+  db: Reader,
+  { partnerId, batchId }: { partnerId: string; batchId: string },
+): Promise<PartnerBatch | undefined> {
+  const [batch] = await select(db, { partnerId, batchId, page: { skip: 0, take: 1 } })
+  return batch
+}
+
+async function select(
+  db: Reader,
+  { partnerId, batchId, page }: { partnerId: string; batchId?: string; page: Page },
+): Promise<PartnerBatch[]> {
+  const { rows } = await sql<PartnerBatch>`
+    select id, message_id, rail, currency, debtor, value_date, status, payment_count, control_total, sent_at
+      from payout_batches b
+     where exists (select from payouts p where p.batch_id = b.id and p.partner_id = ${partnerId})
+       and not exists (select from payouts p where p.batch_id = b.id and p.partner_id <> ${partnerId})
+           ${batchId === undefined ? sql`` : sql`and id = ${batchId}`}
+     order by id desc offset ${page.skip} limit ${page.take}`.execute(db)
+  return rows
+}
+
+/** The payments of a batch as its file has them, ordered by reference. */
+export async function listPayments(
+  db: Reader,
+  { partnerId, batchId, countMax }: { partnerId: string; batchId: string; countMax: number },
+): Promise<{ reference: string; amount: bigint }[]> {
+  const { rows } = await sql<{ reference: string; amount: bigint }>`
+    select reference, amount from payouts
+     where partner_id = ${partnerId} and batch_id = ${batchId} and removed_at is null
+     order by reference limit ${countMax}`.execute(db)
+  return rows
+}

@@ -1,0 +1,92 @@
+import { Type } from 'typebox'
+import { fileHeaders } from '../http/csv.ts'
+import { pageFields, pageOf, pageQuery } from '../http/list.ts'
+import type { App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
+import { Id } from '../ids.ts'
+import { toWire } from '../money.ts'
+import type { AnswerFormat } from '../payouts/rails/answers.ts'
+import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import * as partnerBatches from '../payouts/rails/file/partner-batches.ts'
+import { BankFile, BankFileAnswers } from './bank-file-schema.ts'
+import { answerBatch } from './bank-files.ts'
+import { type SandboxContext, sandboxOperation } from './operation.ts'
+
+const BankFiles = Type.Object(
+  { bankFiles: Type.Array(BankFile), ...pageFields },
+  { title: 'SandboxBankFiles', additionalProperties: false },
+)
+
+/** Plays the bank of a rail of files, so that the way of files can be rehearsed on a sandbox. */
+export function bankFileRoutes(
+  app: App,
+  { db }: SandboxContext,
+  { rails }: { rails: readonly FileRailSettings[] },
+): void {
+  app.get(
+    '/v1/sandbox/bank-files',
+    {
+      config: { scope: 'pay:read' },
+      schema: sandboxOperation({
+        id: 'getSandboxBankFiles',
+        summary: 'List your bank files',
+        description:
+          'The batches of payments that hold only withdrawals of this partner, newest first. Each is sent to the bank in one file. Empty unless the operator has configured a rail of files.',
+        query: Type.Object(pageQuery, { additionalProperties: false }),
+        success: { status: 200, description: 'One page of batches.', schema: BankFiles },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const page = pageOf(request.query)
+        const found = await partnerBatches.list(reader, { partnerId: request.partner.id, page })
+        return { status: 200, body: { bankFiles: found.map(bodyOf), ...page } }
+      }),
+  )
+
+  app.post(
+    '/v1/sandbox/bank-files/:batchId/answers',
+    {
+      config: { scope: 'pay:write' },
+      schema: sandboxOperation({
+        id: 'answerSandboxBankFile',
+        summary: 'Write the answer of a bank to a file',
+        description:
+          'Returns the file in which the bank answers a sent batch. Nothing is changed until the operator imports it with `openwage payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, one that is not sent yet a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.',
+        params: Type.Object({ batchId: Id('payoutBatch') }),
+        body: BankFileAnswers,
+        success: {
+          status: 200,
+          description: 'The file. `content-disposition` has its name.',
+          xml: {
+            description: 'A payment status report (`pain.002`) or a notification of entries (`camt.054`).',
+            example: '<?xml version="1.0" encoding="UTF-8"?>\n<Document>…</Document>\n',
+          },
+          csv: {
+            description: 'Returned Bacs credits, in the columns that the rail is configured to read.',
+            example: 'Reference,Amount,Code\r\nOWABCDEFGHIJKLMN,50.00,B\r\n',
+          },
+        },
+        problems: ['NotFound', 'UnprocessableEntity'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partner, params, body: asked } = request
+        const file = await answerBatch(reader, { partnerId: partner.id, batchId: params.batchId, asked, rails })
+        const headers = fileHeaders(file.name, file.mediaType)
+        return { status: 200, body: file.text, headers, resourceId: params.batchId }
+      }),
+  )
+
+  function bodyOf({ id, debtor: _debtor, controlTotal, currency, sentAt, ...batch }: partnerBatches.PartnerBatch) {
+    const rail = rails.find(({ name }) => name === batch.rail)
+    return {
+      batchId: id,
+      ...batch,
+      controlTotal: toWire({ amount: controlTotal, currency }),
+      sentAt: sentAt?.toISOString() ?? null,
+      formats: Object.keys(rail?.format.answers ?? {}) as AnswerFormat[],
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import { type Static, Type } from 'typebox'
+import { Id } from '../ids.ts'
+import { WireMoney } from '../money.ts'
+import { type AnswerFormat, answerFormats } from '../payouts/rails/answers.ts'
+import { Instant } from '../time.ts'
+
+const strict = { additionalProperties: false }
+
+const BankFileOutcome = Type.Object(
+  {
+    paymentReference: Type.Optional(
+      Type.String({
+        pattern: '^OW[A-Z2-7]{14}$',
+        description:
+          'A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome is that of all payments that are not named.',
+        examples: ['OWABCDEFGHIJKLMN'],
+      }),
+    ),
+    outcome: Type.Enum(['accepted', 'pending', 'paid', 'failed', 'returned'], {
+      type: 'string',
+      description:
+        'What the bank says. `pain.002`: `accepted`, `pending`, `paid` or `failed`. `camt.054`: `paid` or `returned`. `arucs-csv`: `returned`.',
+    }),
+    reasonCode: Type.Optional(
+      Type.String({
+        pattern: '^[0-9A-Z]{1,4}$',
+        description:
+          'Why it failed or was returned, one character for `arucs-csv`; unless given, `AC04`, `BE01` (`camt.054`) or `B` (`arucs-csv`). See docs/reference/bank-files.md.',
+        examples: ['AC04'],
+      }),
+    ),
+  },
+  strict,
+)
+export type BankFileOutcome = Static<typeof BankFileOutcome>
+
+export const BankFileAnswers = Type.Object(
+  {
+    format: Type.Enum(Object.keys(answerFormats) as AnswerFormat[], {
+      type: 'string',
+      description: 'The kind of file. The rail must read it.',
+    }),
+    outcomes: Type.Array(BankFileOutcome, {
+      minItems: 1,
+      maxItems: 10_000,
+      description: 'Each payment at most once. The bank is silent about payments without an outcome.',
+    }),
+  },
+  { ...strict, examples: [{ format: 'pain.002', outcomes: [{ outcome: 'paid' }] }] },
+)
+export type BankFileAnswers = Static<typeof BankFileAnswers>
+
+export const BankFile = Type.Object(
+  {
+    batchId: Id('payoutBatch'),
+    rail: Type.String({ description: 'The name of the rail in the operator’s configuration.' }),
+    status: Type.Enum(['building', 'approved', 'sent', 'acknowledged', 'settled', 'rejected', 'cancelled'], {
+      type: 'string',
+    }),
+    valueDate: Type.String({
+      format: 'date',
+      description: 'When the bank executes it; for Bacs, the day on which it is processed.',
+    }),
+    paymentCount: Type.Integer({ minimum: 0 }),
+    controlTotal: WireMoney,
+    messageId: Type.String({ description: 'Identifies the batch at the bank.' }),
+    sentAt: Type.Union([Instant, Type.Null()]),
+    formats: Type.Array(Type.Enum(Object.keys(answerFormats) as AnswerFormat[], { type: 'string' }), {
+      description: 'The kinds of files that can answer it.',
+    }),
+  },
+  { title: 'SandboxBankFile', ...strict },
+)

@@ -1,0 +1,338 @@
+import pino from 'pino'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { euroRail, FileBank } from '../../test/file-bank.ts'
+import { type Answer, euAccount, type Harness, locatedId, startHarness, type TestPartner } from '../../test/harness.ts'
+import { extent } from '../../test/long.ts'
+import { verify } from '../audit/verify.ts'
+import type { Rail } from '../payouts/rail.ts'
+import { cutOffOf, leadTimes } from '../payouts/rails/calendars/cut-off.ts'
+import { uk } from '../payouts/rails/calendars/uk.ts'
+import { fileRail } from '../payouts/rails/file/file-rail.ts'
+import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import { sepaFormat } from '../payouts/rails/sepa/format.ts'
+import { stateWithoutAdvice } from '../payouts/rails/standard18/entry-day.ts'
+import { standard18Format } from '../payouts/rails/standard18/format.ts'
+import { payoutTasks } from '../payouts/tasks.ts'
+
+const startAt = new Date('2026-03-10T09:00:00.000Z')
+const euros = new FileBank()
+const pounds = new FileBank()
+const settings: FileRailSettings[] = [
+  euroRail({ name: 'sepa', format: sepaFormat(), delivery: async () => euros }),
+  euroRail({
+    name: 'bacs',
+    currency: 'GBP',
+    format: standard18Format(
+      { scheme: 'bacs', serviceUserNumber: '123456' },
+      { format: 'csv', columns: { reference: 'Reference', amount: 'Amount', reasonCode: 'Code' } },
+    ),
+    debtors: {
+      default: { name: 'Acme', account: { accountHolder: 'Acme', sortCode: '200000', accountNumber: '55779911' } },
+    },
+    schedule: now => cutOffOf({ now, cutOff: '15:00', timeZone: 'Europe/London', calendar: uk, ...leadTimes.bacs }),
+    countsAsPaid: (valueDate, today) => stateWithoutAdvice('bacs', valueDate, { today, calendar: uk }) === 'paid',
+    delivery: async () => pounds,
+  }),
+]
+
+let harness: Harness
+let rails: Rail[]
+beforeAll(async () => {
+  harness = await startHarness({ bankOf: () => 'connected', fileRails: settings })
+  const { db, clock } = harness
+  rails = settings.map(each => fileRail({ db, now: clock.now, settings: each }))
+})
+afterAll(() => harness.stop())
+
+let day = startAt
+beforeEach(() => {
+  // A week later, so that each test has its own batches.
+  day = new Date(day.getTime() + 7 * 86_400_000)
+  harness.clock.set(day)
+})
+
+const run = async (...names: (keyof ReturnType<typeof payoutTasks>)[]) => {
+  const context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
+  for (const name of names) await payoutTasks(rails)[name](context)
+}
+const statusOf = async (id: string) => (await get(id)).status
+const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
+const disagreements = async () => (await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)
+
+type Payment = { id: string; reference: string; net: number }
+type Of = { currency?: 'EUR' | 'GBP'; key?: string }
+
+async function withdraw(nets: number[], { currency = 'EUR', key = harness.key }: Of = {}): Promise<string[]> {
+  const terms = currency === 'EUR' ? { tier: 'Silver EU', account: euAccount } : {}
+  const memberId = await harness.addMember({ available: 10_000_000, currency, key, ...terms })
+  const ids: string[] = []
+  for (const net of nets) {
+    // The tier takes a fee of 50 from the member.
+    const body = { memberId, amount: { amount: net + 50, currency } }
+    const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body, key })).body
+    const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, key })
+    ids.push(locatedId(completed))
+  }
+  return ids
+}
+
+/** Withdraws, and sends the file to the bank. */
+async function sent(nets: number[], of: Of = {}): Promise<{ batchId: string; payments: Payment[] }> {
+  const ids = await withdraw(nets, of)
+  harness.clock.advance({ minutes: 1 })
+  await run('submit-withdrawals')
+  harness.clock.set(new Date(day.getTime() + 6 * 3_600_000))
+  await run('send-payout-batches')
+  const payments: Payment[] = []
+  for (const [index, id] of ids.entries())
+    payments.push({ id, reference: (await get(id)).paymentReference, net: nets[index] ?? 0 })
+  const [newest] = (await harness.call('GET', '/v1/sandbox/bank-files?take=1')).body.bankFiles
+  return { batchId: newest.batchId, payments }
+}
+
+function ask(batchId: string, body: object, call: { key?: string; headers?: Record<string, string> } = {}) {
+  return harness.call('POST', `/v1/sandbox/bank-files/${batchId}/answers`, { body, ...call })
+}
+
+let files = 0
+/** Puts a file into the inbox of a bank, imports it and records what it reports. */
+async function importFile(bank: FileBank, text: string): Promise<string> {
+  files += 1
+  const name = `answer-${files}`
+  bank.inbox.set(name, text)
+  await run('read-bank-files', 'read-rail-reports')
+  return bank.rejected.get(name) ?? 'imported'
+}
+
+describe('the answers of the bank of a sandbox', () => {
+  test('are a file that the rail imports, and the withdrawals follow', async () => {
+    const { batchId, payments } = await sent([5_000, 6_000, 7_000])
+    const [first, second, third] = payments
+    const { bankFiles } = (await harness.call('GET', '/v1/sandbox/bank-files?take=1')).body
+    expect(bankFiles).toEqual([
+      {
+        ...{ batchId, rail: 'sepa', status: 'sent', valueDate: '2026-03-17', paymentCount: 3 },
+        ...{ controlTotal: { amount: 18_000, currency: 'EUR' }, messageId: expect.stringMatching(/^OWB/) },
+        ...{ sentAt: harness.clock.now().toISOString(), formats: ['pain.002', 'camt.054'] },
+      },
+    ])
+    const outcomes = [
+      { outcome: 'paid' },
+      { paymentReference: second?.reference, outcome: 'failed', reasonCode: 'AC01' },
+      { paymentReference: third?.reference, outcome: 'pending' },
+    ]
+    const answer = await ask(batchId, { format: 'pain.002', outcomes })
+    expect(answer.status).toBe(200)
+    expect(answer.headers).toMatchObject({
+      'content-type': 'text/xml; charset=utf-8',
+      'content-disposition': `attachment; filename="${bankFiles[0].messageId}-pain.002.xml"`,
+    })
+    expect(await importFile(euros, answer.text)).toBe('imported')
+    expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'failed', 'submitted'])
+    expect((await get(second?.id ?? '')).timeline.at(-1).reason).toMatch(/^AC01 /)
+
+    const returned = await ask(batchId, {
+      format: 'camt.054',
+      outcomes: [
+        { paymentReference: first?.reference, outcome: 'returned' },
+        { paymentReference: third?.reference, outcome: 'paid' },
+      ],
+    })
+    expect(await importFile(euros, returned.text)).toBe('imported')
+    expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['returned', 'failed', 'paid'])
+    expect((await get(first?.id ?? '')).timeline.at(-1).reason).toMatch(/^BE01/)
+  })
+
+  test('are a CSV of returned credits for Bacs, which the rail imports', async () => {
+    const { batchId, payments } = await sent([5_000, 6_000], { currency: 'GBP' })
+    harness.clock.advance({ days: 4 })
+    await run('send-payout-batches', 'read-rail-reports')
+    expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'paid'])
+    const outcomes = [{ paymentReference: payments[1]?.reference, outcome: 'returned', reasonCode: '5' }]
+    const answer = await ask(batchId, { format: 'arucs-csv', outcomes })
+    expect([answer.headers['content-type'], answer.text]).toEqual([
+      'text/csv; charset=utf-8',
+      `Reference,Amount,Code\r\n${payments[1]?.reference},60.00,5\r\n`,
+    ])
+    expect(await importFile(pounds, answer.text)).toBe('imported')
+    expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'returned'])
+  })
+
+  test('have the same bytes for the same request, change nothing by themselves, and are kept for an idempotency key', async () => {
+    const { batchId, payments } = await sent([5_000])
+    const body = { format: 'pain.002', outcomes: [{ outcome: 'paid' }] }
+    const first = await ask(batchId, body)
+    expect((await ask(batchId, body)).text).toBe(first.text)
+    const headers = { 'x-idempotency-key': 'answered' }
+    expect((await ask(batchId, body, { headers })).text).toBe(first.text)
+    const replayed = await ask(batchId, body, { headers })
+    expect([replayed.text, replayed.headers['idempotency-replayed']]).toEqual([first.text, 'true'])
+    expect(await statusOf(payments[0]?.id ?? '')).toBe('submitted')
+  })
+
+  const paid = { outcome: 'paid' }
+  const unknown = 'OWAAAAAAAAAAAAAA'
+  test.each<[string, object, (string | [string, RegExp])[]]>([
+    [
+      'pain.002 cannot say returned',
+      { format: 'pain.002', outcomes: [{ outcome: 'returned' }] },
+      ['outcomes.0.outcome'],
+    ],
+    [
+      'camt.054 says paid and returned only',
+      { format: 'camt.054', outcomes: [paid, { paymentReference: unknown, outcome: 'accepted' }] },
+      ['outcomes.1.outcome'],
+    ],
+    ['ARUCS says returned only', { format: 'arucs-csv', outcomes: [paid] }, ['outcomes.0.outcome']],
+    [
+      'a reason of ARUCS has one character',
+      { format: 'arucs-csv', outcomes: [{ outcome: 'returned', reasonCode: 'AC04' }] },
+      ['outcomes.0.reasonCode'],
+    ],
+    [
+      'a reason has at most four characters',
+      { format: 'pain.002', outcomes: [{ outcome: 'failed', reasonCode: 'AC040' }] },
+      ['outcomes.0.reasonCode'],
+    ],
+    [
+      'what is paid has no reason',
+      { format: 'pain.002', outcomes: [{ ...paid, reasonCode: 'AC04' }] },
+      ['outcomes.0.reasonCode'],
+    ],
+    ['a default comes once', { format: 'pain.002', outcomes: [paid, paid] }, ['outcomes.1.paymentReference']],
+    [
+      'a payment is of the batch',
+      { format: 'pain.002', outcomes: [{ ...paid, paymentReference: unknown }] },
+      ['outcomes.0.paymentReference'],
+    ],
+    ['there is an outcome', { format: 'pain.002', outcomes: [] }, ['outcomes']],
+  ])('are refused with BodyValidation: %s', async (_, body, paths) => {
+    const { batchId } = await batchOfEach()
+    const answer = await ask(batchId, body)
+    expect(answer.status).toBe(400)
+    expect(answer.body.issues.map(({ code, path }: { code: string; path: string }) => [code, path])).toEqual(
+      paths.map(path => ['BodyValidation', path]),
+    )
+  })
+
+  let shared: Promise<{ batchId: string; payments: Payment[] }> | undefined
+  function batchOfEach() {
+    shared ??= sent([5_000])
+    return shared
+  }
+
+  const codeOf = ({ status, body }: Answer) => [status, body.issues?.[0].code]
+
+  test('are refused for a kind of file that the rail does not read, and for a batch that is not sent', async () => {
+    const { batchId } = await batchOfEach()
+    const body = { format: 'arucs-csv', outcomes: [{ outcome: 'returned' }] }
+    const refused = await ask(batchId, body)
+    expect(codeOf(refused)).toEqual([422, 'UnprocessableEntity'])
+    expect(refused.text).toContain('The rail sepa does not read arucs-csv; it reads pain.002, camt.054')
+
+    await withdraw([5_000])
+    harness.clock.advance({ minutes: 1 })
+    await run('submit-withdrawals')
+    const [building] = (await harness.call('GET', '/v1/sandbox/bank-files?take=1')).body.bankFiles
+    expect(building).toMatchObject({ status: 'building', sentAt: null })
+    expect(codeOf(await ask(building.batchId, { format: 'pain.002', outcomes: [paid] }))).toEqual([409, 'Conflict'])
+  })
+
+  test('are of batches with payments of this partner only; others are not found', async () => {
+    const { other } = harness
+    await withdraw([5_000], { key: other.key })
+    const { batchId, payments } = await sent([6_000])
+    const [batch] = await harness.db
+      .selectFrom('payouts')
+      .select('batchId')
+      .where('reference', '=', payments[0]?.reference ?? '')
+      .execute()
+    // The newest batch that is listed is an older one.
+    expect(batch?.batchId).not.toBe(batchId)
+    const body = { format: 'pain.002', outcomes: [paid] }
+    for (const key of [harness.key, other.key]) {
+      expect(codeOf(await ask(batch?.batchId ?? '', body, { key }))).toEqual([404, 'NotFound'])
+    }
+    expect(codeOf(await ask(batchId, body, { key: other.key }))).toEqual([404, 'NotFound'])
+    expect((await harness.call('GET', '/v1/sandbox/bank-files', { key: other.key })).body.bankFiles).toEqual([])
+  })
+})
+
+const count = extent({ short: 200, long: 10_000 })
+
+test(`${count} payouts go to the bank in a file and end as its answers say; a repeated or broken file changes nothing`, {
+  timeout: 60_000 + count * 60,
+}, async () => {
+  const nets = Array.from({ length: count }, (_, index) => 2_000 + (index % 977))
+  const { batchId, payments } = await sent(nets)
+  const file = [...euros.outbox.values()].at(-1) ?? ''
+  expect(paymentsOf(file)).toEqual(new Map(payments.map(({ reference, net }) => [reference, BigInt(net)])))
+
+  const named = (remainder: number, outcome: object) =>
+    payments
+      .filter((_, index) => index % 5 === remainder)
+      .map(({ reference: paymentReference }) => ({ paymentReference, ...outcome }))
+  const [failed, silent, returned] = [
+    named(1, { outcome: 'failed', reasonCode: 'AC06' }),
+    named(2, { outcome: 'pending' }),
+    named(3, { outcome: 'returned' }),
+  ]
+  const report = await ask(batchId, { format: 'pain.002', outcomes: [{ outcome: 'paid' }, ...failed, ...silent] })
+  const returns = await ask(batchId, { format: 'camt.054', outcomes: returned })
+  const [before, afterReport, atTheEnd] = [
+    (_: number) => 'submitted',
+    (index: number) => ['paid', 'failed', 'submitted', 'paid', 'paid'][index % 5] ?? '',
+    (index: number) => ['paid', 'failed', 'submitted', 'returned', 'paid'][index % 5] ?? '',
+  ]
+  const expectStates = async (wanted: (index: number) => string) => {
+    const states = await statesOf(harness.partner.id)
+    expect(payments.map(({ id }) => states.get(id))).toEqual(payments.map((_, index) => wanted(index)))
+    expect(await disagreements()).toEqual([])
+  }
+  const half = (text: string) => text.slice(0, Math.floor(text.length / 2))
+  expect(await importFile(euros, half(report.text))).toMatch(/Nothing of this file was booked/)
+  await expectStates(before)
+  expect(await importFile(euros, report.text)).toBe('imported')
+  await expectStates(afterReport)
+  const rows = await everything()
+  expect(await importFile(euros, report.text)).toBe('imported')
+  expect(await everything()).toEqual(rows)
+  expect(await importFile(euros, half(returns.text))).toMatch(/Nothing of this file was booked/)
+  await expectStates(afterReport)
+  expect(await importFile(euros, returns.text)).toBe('imported')
+  await expectStates(atTheEnd)
+  const settled = await everything()
+  for (const text of [report.text, returns.text]) expect(await importFile(euros, text)).toBe('imported')
+  expect(await everything()).toEqual(settled)
+  await expectStates(atTheEnd)
+})
+
+/** The payments of a pain.001, by reference, in minor units. */
+function paymentsOf(file: string): Map<string, bigint> {
+  const found = file.matchAll(/<EndToEndId>(\w+)<\/EndToEndId><\/PmtId><Amt><InstdAmt Ccy="EUR">([0-9]+)\.([0-9]{2})</g)
+  return new Map([...found].map(([, reference = '', whole = '', cents = '']) => [reference, BigInt(whole + cents)]))
+}
+
+async function statesOf(partnerId: TestPartner['partner']['id']): Promise<Map<string, string>> {
+  const rows = await harness.db
+    .selectFrom('withdrawals')
+    .select(['id', 'status'])
+    .where('partnerId', '=', partnerId)
+    .execute()
+  return new Map(rows.map(({ id, status }) => [id, status]))
+}
+
+/** What an import could change: how many rows there are of each kind. */
+async function everything() {
+  const { db } = harness
+  const tables = ['bankFiles', 'bankRecords', 'payoutExceptions', 'ledgerTransfers', 'events'] as const
+  const counts: Record<string, unknown> = {}
+  for (const table of tables) {
+    const { total } = await db
+      .selectFrom(table)
+      .select(({ fn }) => fn.countAll().as('total'))
+      .executeTakeFirstOrThrow()
+    counts[table] = total
+  }
+  return counts
+}

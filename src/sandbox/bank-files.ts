@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+import stringify from 'safe-stable-stringify'
+import type { Reader } from '../database/database.ts'
+import { type Issue, issue, Problem, problem } from '../errors.ts'
+import { type Answer, type AnswerFormat, answerFormats } from '../payouts/rails/answers.ts'
+import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import * as partnerBatches from '../payouts/rails/file/partner-batches.ts'
+import type { BankFileAnswers, BankFileOutcome } from './bank-file-schema.ts'
+
+// The answer is in memory, and kept with its idempotency key: at most seven megabytes.
+const paymentsMax = 10_000
+
+/**
+ * Writes the file in which the bank of a rail answers a sent batch. It changes nothing, and the same question has the same
+ * bytes: the file takes effect when it is imported.
+ * @throws Problem `BodyValidation`, `NotFound`, `Conflict`, `UnprocessableEntity`
+ */
+export async function answerBatch(
+  db: Reader,
+  {
+    partnerId,
+    batchId,
+    asked,
+    rails,
+  }: { partnerId: string; batchId: string; asked: BankFileAnswers; rails: readonly FileRailSettings[] },
+): Promise<{ name: string; mediaType: 'text/xml' | 'text/csv'; text: string }> {
+  const { format, outcomes } = asked
+  refuse(faultsOf(asked))
+  const batch = await partnerBatches.find(db, { partnerId, batchId })
+  if (batch === undefined) throw problem('NotFound', `There is no batch ${batchId} with payments of yours alone`)
+  const rail = rails.find(({ name }) => name === batch.rail)
+  const debtor = rail?.debtors[batch.debtor]
+  if (rail === undefined || debtor === undefined)
+    throw problem('UnprocessableEntity', `The rail ${batch.rail} or its account is no longer configured`)
+  const write = rail.format.answers?.[format]
+  if (write === undefined) throw problem('UnprocessableEntity', unreadable(rail, format))
+  if (batch.sentAt === null)
+    throw problem('Conflict', `The batch is ${batch.status}; the bank answers it once it is sent`)
+  if (batch.paymentCount > paymentsMax)
+    throw problem('UnprocessableEntity', `A batch of more than ${paymentsMax} payments is not answered`)
+  const payments = await partnerBatches.listPayments(db, { partnerId, batchId, countMax: paymentsMax })
+  const known = new Set(payments.map(({ reference }) => reference))
+  refuse(
+    outcomes.flatMap(({ paymentReference }, index) =>
+      paymentReference === undefined || known.has(paymentReference)
+        ? []
+        : [fault(index, 'paymentReference', `${paymentReference} is no payment of this batch`)],
+    ),
+  )
+  const { mediaType, extension } = answerFormats[format]
+  const written = write({
+    messageId: messageIdOf(batch.id, asked),
+    createdAt: batch.sentAt,
+    bookedOn: batch.valueDate,
+    batchMessageId: batch.messageId,
+    currency: batch.currency,
+    account: debtor.account,
+    answers: answersTo(payments, asked),
+  })
+  let text = ''
+  for await (const chunk of written) text += chunk
+  return { name: `${batch.messageId}-${format}.${extension}`, mediaType, text }
+}
+
+function refuse(issues: Issue[]): void {
+  if (issues.length > 0) throw new Problem('BodyValidation', issues)
+}
+
+function fault(index: number, field: keyof BankFileOutcome, message: string): Issue {
+  return issue('BodyValidation', message, { path: `outcomes.${index}.${field}` })
+}
+
+/** What the body asks for that no file of this format can say. */
+function faultsOf({ format, outcomes }: BankFileAnswers): Issue[] {
+  const { states, reasonCharsMax } = answerFormats[format]
+  const seen = new Set<string | undefined>()
+  return outcomes.flatMap(({ paymentReference, outcome, reasonCode }, index) => {
+    const isRepeated = seen.has(paymentReference)
+    seen.add(paymentReference)
+    const isSayable = (states as readonly string[]).includes(outcome)
+    const hasReason = outcome === 'failed' || outcome === 'returned'
+    return [
+      ...(isRepeated
+        ? [fault(index, 'paymentReference', `${paymentReference ?? 'The default'} has an outcome already`)]
+        : []),
+      ...(isSayable ? [] : [fault(index, 'outcome', `${format} cannot say ${outcome}; use ${states.join(', ')}`)]),
+      ...(reasonCode === undefined || hasReason
+        ? []
+        : [fault(index, 'reasonCode', `A payment that is ${outcome} has no reason; leave it out`)]),
+      ...(reasonCode === undefined || reasonCode.length <= reasonCharsMax
+        ? []
+        : [fault(index, 'reasonCode', `A reason of ${format} has at most ${reasonCharsMax} characters`)]),
+    ]
+  })
+}
+
+function unreadable({ name, format: { answers = {} } }: FileRailSettings, format: AnswerFormat): string {
+  const read = Object.keys(answers)
+  return `The rail ${name} does not read ${format}${read.length === 0 ? '' : `; it reads ${read.join(', ')}`}`
+}
+
+async function* answersTo(
+  payments: readonly { reference: string; amount: bigint }[],
+  { format, outcomes }: BankFileAnswers,
+): AsyncGenerator<Answer> {
+  const byReference = new Map(outcomes.map(each => [each.paymentReference, each]))
+  for (const payment of payments) {
+    const given = byReference.get(payment.reference) ?? byReference.get(undefined)
+    // The bank is silent about it.
+    if (given === undefined) continue
+    const { outcome: state, reasonCode = answerFormats[format].defaultReason } = given
+    const hasReason = state === 'failed' || state === 'returned'
+    yield { ...payment, state, reasonCode: hasReason ? reasonCode : null, reasonText: null }
+  }
+}
+
+/** Identifies the answer, so that importing it again is recognised as the same message. */
+function messageIdOf(batchId: string, asked: BankFileAnswers): string {
+  const digest = createHash('sha256')
+    .update(stringify([batchId, asked]))
+    .digest('hex')
+  return `SIM${digest.slice(0, 21).toUpperCase()}`
+}

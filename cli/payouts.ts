@@ -1,12 +1,12 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { link, open, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { Command, Option } from 'commander'
 import type { Action, Details } from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
-import { readConfiguredRails, systemClock } from '../src/main.ts'
+import { readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
@@ -14,7 +14,7 @@ import * as batches from '../src/payouts/rails/file/batches.ts'
 import * as decisions from '../src/payouts/rails/file/decisions.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
-import { send } from '../src/payouts/rails/file/send.ts'
+import { NotDelivered, send } from '../src/payouts/rails/file/send.ts'
 import { name, whole } from './arguments.ts'
 import { onWire as balanceOnWire, inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
@@ -218,7 +218,13 @@ payoutsCommand
       )
       if (file === undefined)
         throw new Error(`The batch is ${stateInWords(batch)}; only an approved one can be exported`)
-      return { ...file, path: path.join(folder, file.name) }
+      const { isFirst, ...exported } = file
+      const written = path.join(folder, file.name)
+      if (!isFirst) {
+        await rm(written)
+        throw new Error('Another command exported the batch at the same time; only its file must go to the bank')
+      }
+      return { ...exported, path: written }
     })
     await withTransaction(async tx => {
       const details = { person: personOf(as), sha256: written.sha256 }
@@ -421,20 +427,37 @@ async function findRail(settings: Settings, wanted: string): Promise<FileRailSet
   throw new Error(`OPENWAGE_RAILS has no rail ${wanted}${known === '' ? '' : `; it has ${known}`}`)
 }
 
-/** Writes a file that does not exist yet, readable only by the user, and returns once it is on the disk. */
+/**
+ * Writes a file that does not exist yet, readable only by the user: whole and on the disk, or not under its name.
+ * @throws NotDelivered
+ */
 async function writeNew(file: string, bytes: AsyncIterable<string>): Promise<{ sha256: string }> {
-  const handle = await open(file, 'wx', 0o600)
+  const unfinished = `${file}.${randomUUID()}.tmp`
+  const hash = createHash('sha256')
   try {
-    const hash = createHash('sha256')
+    await using handle = await open(unfinished, 'wx', 0o600)
     for await (const chunk of bytes) {
       hash.update(chunk)
       await handle.appendFile(chunk)
     }
     await handle.sync()
-    return { sha256: hash.digest('hex') }
-  } finally {
-    await handle.close()
+  } catch (error) {
+    await rm(unfinished, { force: true })
+    throw new NotDelivered(`The file was not written, and the batch was not sent: ${reasonOf(error)}`, { cause: error })
   }
+  const sha256 = hash.digest('hex')
+  try {
+    // Unlike renaming, this never replaces a file.
+    await link(unfinished, file)
+  } catch (error) {
+    const existing = await readFile(file).catch(() => undefined)
+    if (existing === undefined) throw new NotDelivered(`The batch was not sent: ${reasonOf(error)}`, { cause: error })
+    // An export that was killed left it, and it may have been sent.
+    if (createHash('sha256').update(existing).digest('hex') !== sha256) throw error
+  } finally {
+    await rm(unfinished, { force: true })
+  }
+  return { sha256 }
 }
 
 function stateInWords({ status, held, closedAt }: batches.Batch): string {

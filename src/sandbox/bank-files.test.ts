@@ -336,3 +336,12 @@ async function everything() {
   }
   return counts
 }
+
+test('a withdrawal that goes to a bank in files takes no instruction to the simulated bank', async () => {
+  const [id = ''] = await withdraw([5_000])
+  for (const instruction of ['pay', 'fail', 'return', 'hold']) {
+    const answer = await harness.call('POST', `/v1/sandbox/withdrawals/${id}/${instruction}`, { body: {} })
+    expect([answer.status, answer.body.issues[0].message]).toEqual([409, expect.stringContaining('sandbox/bank-files')])
+  }
+  expect(await statusOf(id)).toBe('held')
+})

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import type { App } from '../http/server.ts'
 import { withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
+import type { Currency } from '../money.ts'
 import { addFault, listFaults } from '../payouts/simulated-bank.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { bankTasks, hasArrived, type InstructionName, instructBank } from './bank.ts'
@@ -12,6 +13,7 @@ import { runAtOnce } from './tasks-at-once.ts'
 /** Instructs the simulated bank about one withdrawal, or about the next payments of the partner. */
 export function bankRoutes(app: App, context: SandboxContext): void {
   const { db } = context
+  const isSimulated = (currency: Currency) => context.bankOf(currency) === 'simulated'
 
   for (const [name, { summary, description }] of Object.entries(bankOperations)) {
     app.post(
@@ -37,7 +39,7 @@ export function bankRoutes(app: App, context: SandboxContext): void {
         const asked = { partnerId: partner.id, withdrawalId: params.withdrawalId, name: name as InstructionName }
         return await withStartedWork(db, request, reply, {
           async start(tx) {
-            await instructBank(tx, { ...asked, reason: body.reason, now: at })
+            await instructBank(tx, { ...asked, reason: body.reason, isSimulated, now: at })
             return async () =>
               await runAtOnce(context, {
                 partnerId: partner.id,

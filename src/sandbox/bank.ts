@@ -1,5 +1,6 @@
 import type { Db, Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
+import type { Currency } from '../money.ts'
 import { restrictionOf } from '../payouts/rails/reasons.ts'
 import { type InstructedOutcome, instruct } from '../payouts/simulated-bank.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
@@ -46,7 +47,7 @@ const startsFrom: Record<InstructionName, readonly withdrawals.Withdrawal['statu
 /**
  * Instructs the simulated bank about a withdrawal, and brings its submission or next poll forward to now. Idempotent: a
  * withdrawal that is already in the state is left alone.
- * @throws Problem `NotFound`; `Conflict` if the withdrawal can no longer reach the state
+ * @throws Problem `NotFound`; `Conflict` if the withdrawal can no longer reach the state, or another bank pays it
  */
 export async function instructBank(
   tx: Tx,
@@ -55,15 +56,26 @@ export async function instructBank(
     withdrawalId,
     name,
     reason,
+    isSimulated,
     now,
-  }: { partnerId: string; withdrawalId: string; name: InstructionName; reason: ReasonCode | undefined; now: Date },
+  }: {
+    partnerId: string
+    withdrawalId: string
+    name: InstructionName
+    reason: ReasonCode | undefined
+    isSimulated: (currency: Currency) => boolean
+    now: Date
+  },
 ): Promise<void> {
-  const { status } = await withdrawals.find(tx, { partnerId, withdrawalId })
+  const { status, currency } = await withdrawals.find(tx, { partnerId, withdrawalId })
   const { to, outcome } = instructions[name]
   if (status === to) return
   if (!startsFrom[name].includes(status)) {
     const possible = startsFrom[name].join(' or ')
     throw problem('Conflict', `The withdrawal is ${status}; ${name} requires one that is ${possible}`)
+  }
+  if (name !== 'submit' && !isSimulated(currency)) {
+    throw problem('Conflict', `Withdrawals in ${currency} go to a bank in files; see GET /v1/sandbox/bank-files`)
   }
   const why = outcome === 'failed' || outcome === 'returned' ? inWords(reason ?? defaultReasons[outcome]) : null
   // Only a reason that was asked for restricts the member, so that a payment can also fail without further effects.

@@ -117,7 +117,14 @@ async function instructAll(tx: Tx, { partner, team, now }: { partner: Partner; t
     const currency = await members.currencyOf(tx, { partnerId: partner.id, memberId })
     const intent = await intents.create(tx, { partner, memberId, amount: { amount: 5_000n, currency }, now })
     const { withdrawalId } = await complete(tx, { partner, intentId: intent.id, now, clockOffsetMs: 0 })
-    await instructBank(tx, { partnerId: partner.id, withdrawalId, name, reason: undefined, now })
+    await instructBank(tx, {
+      partnerId: partner.id,
+      withdrawalId,
+      name,
+      reason: undefined,
+      isSimulated: () => true,
+      now,
+    })
   }
 }
 

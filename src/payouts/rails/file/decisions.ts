@@ -24,15 +24,27 @@ export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { pers
   if (batch.closedAt === null) {
     throw new Error(`The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that`)
   }
-  await sql`
-    insert into payout_batch_approvals (batch_id, person, at) values (${batchId}, ${person}, ${now})
-        on conflict do nothing`.execute(tx)
+  const earlier = await listApprovals(tx, batchId)
+  if (!earlier.some(approval => sameName(approval.person) === sameName(person))) {
+    await sql`
+      insert into payout_batch_approvals (batch_id, person, at) values (${batchId}, ${person}, ${now})`.execute(tx)
+  }
   const people = await listApprovals(tx, batchId)
   if (people.length >= approvalsNeeded) {
     await sql`
       update payout_batches set status = 'approved', approved_at = ${now} where id = ${batchId}`.execute(tx)
   }
   return people.length
+}
+
+/** Equal for spellings of one name that look alike: letter case, full width, invisible characters, blanks. */
+function sameName(person: string): string {
+  return person
+    .normalize('NFKC')
+    .replace(/\p{Cf}/gu, '')
+    .replace(/\s+/gu, ' ')
+    .trim()
+    .toLowerCase()
 }
 
 /** Who approved a batch, and when, oldest first. */

@@ -12,7 +12,8 @@ const document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.
 
 function formatsIn(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return []
-  const inside = Object.values(value).flatMap(formatsIn)
+  // An example may have a field of this name.
+  const inside = Object.entries(value).flatMap(([key, inner]) => (/^examples?$/.test(key) ? [] : formatsIn(inner)))
   return 'format' in value && typeof value.format === 'string' ? [value.format, ...inside] : inside
 }
 

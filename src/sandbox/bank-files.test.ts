@@ -158,7 +158,7 @@ describe('the answers of the bank of a sandbox', () => {
     expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'returned'])
   })
 
-  test('have the same bytes for the same request, change nothing by themselves, and are kept for an idempotency key', async () => {
+  test('have the same bytes for the same request, change nothing until they are imported, and are kept for an idempotency key', async () => {
     const { batchId, payments } = await sent([5_000])
     const body = { format: 'pain.002', outcomes: [{ outcome: 'paid' }] }
     const first = await ask(batchId, body)

@@ -76,9 +76,16 @@ export const triggers: Record<EventType, Trigger | Impossible> = {
       await disable(endpoint)
       endpoint.answer(200)
       await write(api, 'PATCH', endpoint.path, { enabled: true })
-      const { received } = endpoint
       await invite(api)
-      await until(() => endpoint.received > received, 'a delivery')
+      // Recorded, and not only received: once the endpoint is deleted, its recovery is no event.
+      const query = new URLSearchParams({ states: 'delivered', take: '1' })
+      const isDelivered = async () => {
+        const { deliveries } = await api.read<{ deliveries: object[] }>({
+          path: `${endpoint.path}/deliveries?${query}`,
+        })
+        return deliveries.length > 0
+      }
+      await until(isDelivered, 'a delivery')
     }),
   'job.processing': api => startJob(api),
   'job.completed': api => startJob(api),
@@ -156,7 +163,7 @@ async function reject(api: Api, jobId: string): Promise<void> {
   await write(api, 'POST', `/v1/members/jobs/${jobId}/reject`)
 }
 
-type Endpoint = { api: Api; path: string; received: number; answer(status: number): void }
+type Endpoint = { api: Api; path: string; answer(status: number): void }
 
 /**
  * Creates an endpoint for the events of members, which this process receives, and deletes it afterwards. The sandbox must be
@@ -165,14 +172,12 @@ type Endpoint = { api: Api; path: string; received: number; answer(status: numbe
 async function withEndpoint(api: Api, act: (endpoint: Endpoint) => Promise<void>): Promise<void> {
   let status = 200
   const server = createServer((request, response) => {
-    endpoint.received += 1
     request.resume().on('end', () => response.writeHead(status).end())
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const endpoint: Endpoint = {
     api,
     path: '',
-    received: 0,
     answer(next) {
       status = next
     },

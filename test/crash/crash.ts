@@ -181,6 +181,8 @@ async function runStorm(stage: Stage, log: RequestRecord[]): Promise<Record<stri
     const deadline = Date.now() + aimedMsMax
     while (aimed !== undefined && !aimed.isDone() && Date.now() < deadline) await sleep(pokeMs)
     aimed?.stop()
+    // Only now: a worker that is aimed at may be down at any moment.
+    await until(() => processes.every(each => each.isReady()), 'all processes are ready again')
     return { ...atRandom, ...aimed?.kills() }
   } finally {
     aimed?.stop()

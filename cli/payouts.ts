@@ -40,17 +40,7 @@ addPaging(
     .command('list')
     .description('List the batches of payments for files, newest first.')
     .option('--rail <rail>', 'only this rail')
-    .addOption(
-      new Option('--status <status...>', 'only these statuses').choices([
-        'building',
-        'approved',
-        'sent',
-        'acknowledged',
-        'settled',
-        'rejected',
-        'cancelled',
-      ] as const),
-    ),
+    .addOption(new Option('--status <status...>', 'only these statuses').choices(batches.batchStatuses)),
   'payoutBatch',
 )
   .option('--json', 'print JSON')
@@ -89,7 +79,7 @@ payoutsCommand
   .addHelpText('after', examples('payouts show bat_…'))
   .action(async (batchId: string, options) => {
     const { batch, approvals } = await withTransaction(async tx => ({
-      batch: await findBatch(tx, batchId),
+      batch: await batches.require(tx, batchId),
       approvals: await decisions.listApprovals(tx, batchId),
     }))
     printResult(options, {
@@ -132,7 +122,7 @@ payoutsCommand
     const { batch, approvals } = await withTransaction(async tx => {
       const count = await decisions.approve(tx, { batchId, person, now })
       await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details: { person }, now })
-      return { batch: await findBatch(tx, batchId), approvals: count }
+      return { batch: await batches.require(tx, batchId), approvals: count }
     })
     printResult(
       { json },
@@ -167,7 +157,7 @@ for (const { verb, held, action, description } of [
       const batch = await withTransaction(async tx => {
         const hasChanged = await decisions.setHeld(tx, { batchId, held })
         if (hasChanged) await recordOnBatch(tx, { action, batchId, details: { person: personOf(as) }, now })
-        return await findBatch(tx, batchId)
+        return await batches.require(tx, batchId)
       })
       printResult({ json }, { value: onWire(batch), text: () => `${batchId} is ${stateInWords(batch)}.` })
     })
@@ -209,7 +199,7 @@ payoutsCommand
   .action(async (batchId: string, { folder, as, json }: { folder: string; as?: string; json?: boolean }) => {
     const now = systemClock()
     const written = await withDatabase(async (db, settings) => {
-      const batch = await db.transaction().execute(tx => findBatch(tx, batchId))
+      const batch = await db.transaction().execute(tx => batches.require(tx, batchId))
       const rail = await findRail(settings, batch.rail)
       if (rail.delivery !== null) throw new Error(`The rail ${rail.name} sends its files itself`)
       const file = await send(
@@ -411,12 +401,6 @@ async function recordOnBatch(
   for (const partnerId of await batches.listPartners(tx, batchId)) {
     await recordChange(tx, { partnerId, change: { action, resourceId: batchId, details }, now })
   }
-}
-
-async function findBatch(tx: Tx, batchId: string): Promise<batches.Batch> {
-  const batch = await batches.find(tx, batchId)
-  if (batch === undefined) throw new Error(`There is no batch ${batchId}; payouts list shows their ids`)
-  return batch
 }
 
 async function findRail(settings: Settings, wanted: string): Promise<FileRailSettings> {

@@ -161,7 +161,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rails/answers': ['sandbox'],
   'payouts/rails/calendars/calendar': ['cli'],
   'payouts/rails/file/balances': ['cli'],
-  'payouts/rails/file/batches': ['cli'],
+  'payouts/rails/file/batches': ['sandbox', 'cli'],
   'payouts/rails/file/decisions': ['cli'],
   'payouts/rails/file/file-rail': ['src/main.ts'],
   'payouts/rails/file/format': ['sandbox', 'src/app.ts', 'src/main.ts', 'cli'],
@@ -185,7 +185,7 @@ const sideDoors: Record<string, string[]> = {
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
   'withdrawals/intents': ['sandbox', 'cli'],
-  'withdrawals/lifecycle': ['sandbox'],
+  'withdrawals/lifecycle': ['payouts', 'sandbox'],
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
 }
 

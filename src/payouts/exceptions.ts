@@ -3,6 +3,7 @@ import { newId } from '../ids.ts'
 import type { Restriction } from '../members/restrictions.ts'
 import type { Currency, Money } from '../money.ts'
 import { inScope, type Scope } from '../tasks.ts'
+import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
 
 /** Why an answer of a bank did not fit. */
 export type ExceptionKind =
@@ -34,7 +35,7 @@ export type NewException = {
   file?: { id: string; line: number | null } | undefined
   reference?: string | null
   payout?: { partnerId: string; withdrawalId: string } | undefined
-  outcome?: 'paid' | 'failed' | 'returned' | null
+  outcome?: FinalOutcome | null
   amount?: Money | null
   reasonCode?: string | null
   /** For a refused report: what follows from it for the member. */
@@ -83,7 +84,7 @@ export type Exception = {
   reference: string | null
   partnerId: string | null
   withdrawalId: string | null
-  outcome: 'paid' | 'failed' | 'returned' | null
+  outcome: FinalOutcome | null
   amount: bigint | null
   currency: Currency | null
   reasonCode: string | null
@@ -115,7 +116,7 @@ export async function list(
 type RefusedReport = {
   id: string
   reference: string
-  outcome: 'paid' | 'failed' | 'returned'
+  outcome: FinalOutcome
   reasonCode: string | null
   restriction: Restriction | null
 }

@@ -2,6 +2,7 @@ import type { BankAccount } from '../bank-accounts/rules.ts'
 import type { Restriction } from '../members/restrictions.ts'
 import type { Currency, Money } from '../money.ts'
 import type { TaskContext } from '../tasks.ts'
+import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
 
 /**
  * A way for money to reach members: a bank, a payment scheme, a file exchange. Every rail passes the same conformance
@@ -65,7 +66,7 @@ export type Payment = {
   account: BankAccount
 }
 
-export type Outcome = 'pending' | 'paid' | 'failed' | 'returned' | 'unknown'
+export type Outcome = FinalOutcome | 'pending' | 'unknown'
 
 /** A rail’s report about a payment. `returned` means that it had been paid. */
 export type Report = {

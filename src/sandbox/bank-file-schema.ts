@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox'
 import { Id } from '../ids.ts'
 import { WireMoney } from '../money.ts'
 import { type AnswerFormat, answerFormats } from '../payouts/rails/answers.ts'
+import { batchStatuses } from '../payouts/rails/file/batches.ts'
 import { Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
@@ -54,9 +55,7 @@ export const BankFile = Type.Object(
   {
     batchId: Id('payoutBatch'),
     rail: Type.String({ description: 'The name of the rail in the operator’s configuration.' }),
-    status: Type.Enum(['building', 'approved', 'sent', 'acknowledged', 'settled', 'rejected', 'cancelled'], {
-      type: 'string',
-    }),
+    status: Type.Enum([...batchStatuses], { type: 'string' }),
     valueDate: Type.String({
       format: 'date',
       description: 'When the bank executes it; for Bacs, the day on which it is processed.',

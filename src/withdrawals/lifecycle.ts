@@ -17,7 +17,7 @@ export const intentStatuses = ['pending', 'completed', 'expired', 'cancelled'] a
 export type IntentStatus = (typeof intentStatuses)[number]
 
 /** A final report of the bank about a payment. */
-export type Outcome = 'paid' | 'failed' | 'returned'
+export type FinalOutcome = 'paid' | 'failed' | 'returned'
 
 // The same transitions as in the table state_edges, whose trigger refuses all others.
 const transitions: Record<WithdrawalStatus, readonly WithdrawalStatus[]> = {
@@ -39,7 +39,7 @@ export function canTransition(from: WithdrawalStatus, to: WithdrawalStatus): boo
  * @returns null if the report contradicts an earlier one or is about a payment that was never submitted; this needs
  * manual review
  */
-export function transitionsFor(status: WithdrawalStatus, outcome: Outcome): WithdrawalStatus[] | null {
+export function transitionsFor(status: WithdrawalStatus, outcome: FinalOutcome): WithdrawalStatus[] | null {
   switch (status) {
     case 'submitted':
       // A bank returns only what it has paid, so a report of the payment was lost.

@@ -17,7 +17,7 @@ import { transfersOnEntering } from './bookings.ts'
 import * as intents from './intents.ts'
 import {
   canTransition,
-  type Outcome,
+  type FinalOutcome,
   returnsFunds,
   standingStatuses,
   transitionsFor,
@@ -172,7 +172,7 @@ export async function applyBankReport(
   }: {
     partnerId: string
     withdrawalId: string
-    outcome: Outcome
+    outcome: FinalOutcome
     reason: string | null
     restriction?: Restriction | null
     now: Date

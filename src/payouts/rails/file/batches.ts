@@ -13,7 +13,16 @@ import { lockRail } from './rail-lock.ts'
 // Payments that are read at once while a file is written.
 const pageSize = 5_000
 
-export type BatchStatus = 'building' | 'approved' | 'sent' | 'acknowledged' | 'settled' | 'rejected' | 'cancelled'
+export const batchStatuses = [
+  'building',
+  'approved',
+  'sent',
+  'acknowledged',
+  'settled',
+  'rejected',
+  'cancelled',
+] as const
+export type BatchStatus = (typeof batchStatuses)[number]
 
 export type Batch = {
   id: string
@@ -162,11 +171,16 @@ export async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSetti
       select ${rail.name}, ${messageId}, 'unanswered ' || reference, reference, 'paid', ${now} from paid order by reference`.execute(
       tx,
     )
-    await sql`
-      update payout_batches set status = 'settled', ended_at = ${now}
-       where id = ${id}
-         and not exists (select from payouts p where p.batch_id = ${id} and p.outcome is null)`.execute(tx)
   }
+  await settleAnswered(tx, { rail: rail.name, now })
+}
+
+/** Ends the batches of a rail whose payments all have an answer. */
+export async function settleAnswered(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_batches b set status = 'settled', ended_at = ${now}
+     where rail = ${rail} and status in ('sent', 'acknowledged')
+       and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
 }
 
 async function sumApprovedToday(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<bigint> {
@@ -272,9 +286,15 @@ async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrd
   }
 }
 
-/** Returns a batch; undefined if there is none. */
-export async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
+async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
   const [batch] = await select(db, sql`id = ${batchId}`, 1)
+  return batch
+}
+
+/** @throws Error for the operator if there is no such batch */
+export async function require(db: Reader, batchId: string): Promise<Batch> {
+  const batch = await find(db, batchId)
+  if (batch === undefined) throw new Error(`There is no batch ${batchId}; payouts list shows their ids`)
   return batch
 }
 

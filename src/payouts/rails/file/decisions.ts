@@ -1,7 +1,7 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
-import type { Currency } from '../../../money.ts'
-import type { NewException } from '../../exceptions.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import type * as exceptions from '../../exceptions.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
 import * as batches from './batches.ts'
 import { bookMovement } from './float-movements.ts'
@@ -97,9 +97,7 @@ export async function remove(
 
 async function lock(tx: Tx, batchId: string): Promise<batches.Batch> {
   await sql`select from payout_batches where id = ${batchId} for update`.execute(tx)
-  const batch = await batches.find(tx, batchId)
-  if (batch === undefined) throw new Error(`There is no batch ${batchId}; payouts list shows their ids`)
-  return batch
+  return await batches.require(tx, batchId)
 }
 
 function refuseSent({ status, sendingAt }: batches.Batch): void {
@@ -115,7 +113,7 @@ type Payout = {
   batchId: string | null
   amount: bigint
   currency: string
-  outcome: 'paid' | 'failed' | 'returned' | null
+  outcome: FinalOutcome | null
 }
 
 async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
@@ -145,7 +143,7 @@ async function report(
     rail: string
     key: string
     reference: string
-    outcome: 'paid' | 'failed' | 'returned'
+    outcome: FinalOutcome
     reason: string | null
     now: Date
   },
@@ -165,17 +163,20 @@ export type Decision =
   /** The money is a movement of the partner's float. */
   | { decision: 'book'; partnerId: string; reference?: string | undefined }
 
-type Exception = Pick<NewException, 'rail' | 'kind'> & {
-  id: string
-  reference: string | null
-  partnerId: string | null
-  withdrawalId: string | null
-  outcome: 'paid' | 'failed' | 'returned' | null
-  amount: bigint | null
-  currency: Currency | null
-  reasonCode: string | null
-  closedAt: Date | null
-}
+type Exception = Pick<
+  exceptions.Exception,
+  | 'id'
+  | 'rail'
+  | 'kind'
+  | 'reference'
+  | 'partnerId'
+  | 'withdrawalId'
+  | 'outcome'
+  | 'amount'
+  | 'currency'
+  | 'reasonCode'
+  | 'closedAt'
+>
 
 /**
  * Closes an exception by a decision. Money is booked at once; withdrawals follow with the next reports of the rail.
@@ -269,14 +270,14 @@ async function end(
   }: {
     payout: Payout
     key: string
-    outcome: 'paid' | 'failed' | 'returned'
+    outcome: FinalOutcome
     reasonCode: string | null
     restriction: Restriction | null
     now: Date
   },
 ): Promise<void> {
   const { reference, rail, batchId } = payout
-  const batch = batchId === null ? undefined : await batches.find(tx, batchId)
+  const batch = batchId === null ? undefined : await batches.require(tx, batchId)
   // The file of an unsent batch would still pay it.
   if (batch === undefined || batch.sentAt === null)
     throw new Error(`The payment ${reference} has not been sent; payouts remove takes it out of its batch`)
@@ -286,8 +287,5 @@ async function end(
        set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}, restriction = ${restriction}
      where reference = ${reference}`.execute(tx)
   await report(tx, { rail, key, reference, outcome, reason, now })
-  await sql`
-    update payout_batches b set status = 'settled', ended_at = ${now}
-     where id = ${batchId} and status in ('sent', 'acknowledged')
-       and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
+  await batches.settleAnswered(tx, { rail, now })
 }

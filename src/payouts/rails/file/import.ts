@@ -2,13 +2,15 @@ import { createHash } from 'node:crypto'
 import { type Db, sql, type Tx } from '../../../database/database.ts'
 import { newId } from '../../../ids.ts'
 import type { Currency } from '../../../money.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
 import { reasonInWords, reasonOf, restrictionOf } from '../reasons.ts'
+import * as batches from './batches.ts'
 import { debtorsOf } from './debtors.ts'
 import { findMovement } from './float-movements.ts'
 import type { FileRailSettings } from './format.ts'
-import { type FinalState, type KnownPayout, match } from './matching.ts'
+import { type KnownPayout, match } from './matching.ts'
 import { lockRail } from './rail-lock.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
@@ -78,7 +80,7 @@ async function importAll(
   }: { rail: FileRailSettings; name: string; sha256: string; bytes: () => AsyncIterable<Uint8Array>; now: Date },
 ): Promise<Imported> {
   await lockRail(tx, { rail: rail.name, for: 'records' })
-  const { rows } = await sql<{ id: string; isNew: boolean; recordCount: number }>`
+  const { rows } = await sql<{ id: string }>`
     insert into bank_files as f (id, rail, sha256, name, status, received_at)
     values (${newId('bankFile', now)}, ${rail.name}, ${sha256}, ${name}, 'imported', ${now})
         on conflict on constraint one_import_per_file
@@ -99,7 +101,7 @@ async function importAll(
   const { records, messageId } = await applyAll(tx, context, rail.format.read(bytes(), limits))
   await sql`
     update bank_files set record_count = ${records}, message_id = ${messageId} where id = ${file.id}`.execute(tx)
-  await settle(tx, context)
+  await batches.settleAnswered(tx, { rail: rail.name, now })
   return { result: 'imported', fileId: file.id, records }
 }
 
@@ -237,8 +239,8 @@ async function answerPayments(
      where p.rail = ${rail.name} and p.reference = any(${records.map(({ reference }) => reference)}::text[])
      order by p.reference for update of p`.execute(tx)
   const payouts = new Map(rows.map(row => [row.reference, row]))
-  const kept: { record: PaymentRecord; outcome: FinalState | null; reason: string | null }[] = []
-  const changed = new Map<string, { outcome: FinalState; code: string | null; reason: string | null }>()
+  const kept: { record: PaymentRecord; outcome: FinalOutcome | null; reason: string | null }[] = []
+  const changed = new Map<string, { outcome: FinalOutcome; code: string | null; reason: string | null }>()
   const opened: exceptions.NewException[] = []
   for (const record of records) {
     const { reference, line, amount, reasonCode } = record
@@ -357,7 +359,7 @@ async function endAll(
     batchId,
     outcome,
     reasonCode,
-  }: { head: BankFileHead; record: BankRecord; batchId: string; outcome: FinalState; reasonCode: string | null },
+  }: { head: BankFileHead; record: BankRecord; batchId: string; outcome: FinalOutcome; reasonCode: string | null },
 ): Promise<void> {
   const reason = reasonInWords(reasonCode)
   await sql`
@@ -449,12 +451,4 @@ async function bookEntry(
         ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
         : (['money_out', 'Money left the account without a payment of ours'] as const)
   await exceptions.open(tx, [{ ...common, kind, reason }], now)
-}
-
-/** Ends the batches whose payments all have an answer. */
-async function settle(tx: Tx, { rail, now }: Context): Promise<void> {
-  await sql`
-    update payout_batches b set status = 'settled', ended_at = ${now}
-     where rail = ${rail.name} and status in ('sent', 'acknowledged')
-       and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
 }

@@ -1,17 +1,15 @@
 import { type Currency, inWords, type Money } from '../../../money.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type { ExceptionKind } from '../../exceptions.ts'
 import type { PaymentState } from '../bank-files.ts'
 import { reasonOf } from '../reasons.ts'
-
-/** A final answer about a payment. */
-export type FinalState = 'paid' | 'failed' | 'returned'
 
 /** A payout as far as matching needs it. */
 export type KnownPayout = {
   amount: bigint
   currency: Currency
   /** What the bank said last; null if nothing yet. */
-  outcome: FinalState | null
+  outcome: FinalOutcome | null
   isRemoved: boolean
   /** Its batch has been delivered. */
   isSent: boolean
@@ -22,7 +20,7 @@ export type Answer = { state: PaymentState; amount: Money | null; reasonCode: st
 
 export type Match =
   /** The payout ends, or goes on from paid to returned. */
-  | { result: 'changed'; outcome: FinalState }
+  | { result: 'changed'; outcome: FinalOutcome }
   /** Said before, or on the way. */
   | { result: 'known' }
   | { result: 'exception'; kind: ExceptionKind; reason: string }
@@ -73,6 +71,6 @@ function exception(kind: ExceptionKind, reason: string): Match {
   return { result: 'exception', kind, reason }
 }
 
-function contradiction(state: PaymentState, outcome: FinalState): Match {
+function contradiction(state: PaymentState, outcome: FinalOutcome): Match {
   return exception('contradiction', `The bank reports a payment as ${state} that it had reported as ${outcome}`)
 }

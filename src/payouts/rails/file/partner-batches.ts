@@ -1,23 +1,22 @@
 import { type Page, type Reader, sql } from '../../../database/database.ts'
-import type { Currency } from '../../../money.ts'
-import type { Day } from '../../../time.ts'
-import type { BatchStatus } from './batches.ts'
+import type { Batch } from './batches.ts'
 
 // Batches belong to the operator. A partner of a sandbox sees those that hold only its own payments, so that nothing of
 // another partner shows.
 
-export type PartnerBatch = {
-  id: string
-  messageId: string
-  rail: string
-  currency: Currency
-  debtor: string
-  valueDate: Day
-  status: BatchStatus
-  paymentCount: number
-  controlTotal: bigint
-  sentAt: Date | null
-}
+export type PartnerBatch = Pick<
+  Batch,
+  | 'id'
+  | 'messageId'
+  | 'rail'
+  | 'currency'
+  | 'debtor'
+  | 'valueDate'
+  | 'status'
+  | 'paymentCount'
+  | 'controlTotal'
+  | 'sentAt'
+>
 
 /** The batches that hold payments of this partner only, newest first. Payments that were taken out count, too. */
 export async function list(

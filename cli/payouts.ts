@@ -21,7 +21,7 @@ import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { operatorName, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
-import { printResult, sheet, table } from './print.ts'
+import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const payoutsCommand = new Command('payouts')
@@ -247,7 +247,7 @@ payoutsCommand
       text: () =>
         result === 'repeated'
           ? 'The file was imported before; nothing changed.'
-          : `${records} records imported.`,
+          : `${countOf(records, 'record')} imported.`,
     })
   })
 

@@ -119,7 +119,7 @@ export async function createFromActions(
     now,
   })
   await sql`
-    insert into member_job_steps (partner_id, job_id, step, action, member_id, wish)
+    insert into member_job_steps (partner_id, job_id, step, action, member_id, command)
     select ${partner.id}, ${jobId}, * from unnest(
       ${steps.map(({ step }) => step)}::integer[], ${steps.map(({ action }) => action)}::text[],
       ${steps.map(({ command }) => command.memberId)}::text[], ${steps.map(({ command }) => JSON.stringify(command))}::jsonb[])`.execute(

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { Command, Option } from 'commander'
 import type { Action, Details } from '../src/audit-log/audit-log.ts'
@@ -8,13 +7,12 @@ import type { Tx } from '../src/database/database.ts'
 import { readConfiguredRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
-import { putByHand } from '../src/payouts/rails/delivery/by-hand.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
 import * as decisions from '../src/payouts/rails/file/decisions.ts'
+import { exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
-import { send } from '../src/payouts/rails/file/send.ts'
 import { name, whole } from './arguments.ts'
 import { onWire as balanceOnWire, inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
@@ -199,22 +197,11 @@ payoutsCommand
   .action(async (batchId: string, { folder, as, json }: { folder: string; as?: string; json?: boolean }) => {
     const now = systemClock()
     const written = await withDatabase(async (db, settings) => {
-      const batch = await db.transaction().execute(tx => batches.require(tx, batchId))
-      const rail = await findRail(settings, batch.rail)
-      if (rail.delivery !== null) throw new Error(`The rail ${rail.name} sends its files itself`)
-      const file = await send(
-        { db, log: openLog('warn'), now: systemClock },
-        { rail, batchId, put: (fileName, bytes) => putByHand(path.join(folder, fileName), bytes) },
-      )
-      if (file === undefined)
-        throw new Error(`The batch is ${stateInWords(batch)}; only an approved one can be exported`)
-      const { isFirst, ...exported } = file
-      const written = path.join(folder, file.name)
-      if (!isFirst) {
-        await rm(written)
-        throw new Error('Another command exported the batch at the same time; only its file must go to the bank')
-      }
-      return { ...exported, path: written }
+      const rail = await findRail(settings, (await batches.require(db, batchId)).rail)
+      const file = await exportBatch({ db, log: openLog('warn'), now: systemClock }, { rail, batchId, folder })
+      if (file !== undefined) return file
+      const state = stateInWords(await batches.require(db, batchId))
+      throw new Error(`The batch is ${state}; only an approved one can be exported`)
     })
     await withTransaction(async tx => {
       const details = { person: personOf(as), sha256: written.sha256 }

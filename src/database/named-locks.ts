@@ -15,6 +15,8 @@ type LockSpace =
   | 'provoked member jobs of'
   /** Moving a partner's clock, and resetting the partner. */
   | 'clock of'
+  /** Exporting a batch by hand. */
+  | 'export of'
   /** One purpose of one rail of files. */
   | 'payout rail'
 

@@ -240,15 +240,14 @@ export async function unclaim(tx: Tx, batchId: string): Promise<void> {
      where id = ${batchId} and status = 'approved' and claims > 0`.execute(tx)
 }
 
-/** Records that a batch was delivered. Does nothing if it was recorded before. @returns whether this was the first time */
+/** Records that a batch was delivered. Does nothing if it was recorded before. */
 export async function recordSent(
   tx: Tx,
   { batchId, sha256, now }: { batchId: string; sha256: string; now: Date },
-): Promise<boolean> {
-  const { numAffectedRows = 0n } = await sql`
+): Promise<void> {
+  await sql`
     update payout_batches set status = 'sent', sent_at = ${now}, file_sha256 = ${sha256}
      where id = ${batchId} and status = 'approved'`.execute(tx)
-  return numAffectedRows > 0n
 }
 
 /** A claimed batch as its format writes it. The same claim gives the same bytes, however often it is written. */

@@ -287,8 +287,7 @@ async function railsOf(
   settings: Settings,
   { db, log, now, configured }: { db: Db; log: Logger; now: Clock; configured: FileRailSettings[] },
 ): Promise<Rail[]> {
-  const { fileRail } = await import('./payouts/rails/file/file-rail.ts')
-  const rails = configured.map(each => fileRail({ db, now, settings: each }))
+  const rails = await fileRailsOf(configured, { db, now })
   if (settings.OPENWAGE_MODE === 'sandbox') {
     const unpaid = currencies.filter(currency => !configured.some(each => each.currency === currency))
     return [...rails, simulatedBank({ db, now, currencies: rails.length === 0 ? undefined : unpaid })]
@@ -298,6 +297,12 @@ async function railsOf(
     'No bank is connected: withdrawals are refused, held ones can only be cancelled, and no money is paid out; see docs/guides/go-live.md',
   )
   return []
+}
+
+async function fileRailsOf(configured: FileRailSettings[], { db, now }: { db: Db; now: Clock }): Promise<Rail[]> {
+  if (configured.length === 0) return []
+  const { fileRail } = await import('./payouts/rails/file/file-rail.ts')
+  return configured.map(settings => fileRail({ db, now, settings }))
 }
 
 /** Which targets webhook deliveries may be sent to. */

@@ -160,6 +160,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/exceptions': ['cli'],
   'payouts/rails/answers': ['sandbox'],
   'payouts/rails/calendars/calendar': ['cli'],
+  'payouts/rails/delivery/by-hand': ['cli'],
   'payouts/rails/file/balances': ['cli'],
   'payouts/rails/file/batches': ['sandbox', 'cli'],
   'payouts/rails/file/decisions': ['cli'],

@@ -6,6 +6,7 @@ import type { Currency } from '../../../money.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
 import { randomBase32 } from '../../payouts.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
+import { endUnanswered } from './bank-records.ts'
 import { debtorOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -163,14 +164,8 @@ export async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSetti
   const today = dayIn(rail.timeZone, now)
   for (const { id, messageId, valueDate } of unanswered.rows) {
     if (!countsAsPaid(valueDate, today)) continue
-    await sql`
-      with paid as (
-        update payouts set outcome = 'paid' where batch_id = ${id} and outcome is null returning reference
-      )
-      insert into bank_records (rail, message_id, entry_key, reference, outcome, created_at)
-      select ${rail.name}, ${messageId}, 'unanswered ' || reference, reference, 'paid', ${now} from paid order by reference`.execute(
-      tx,
-    )
+    const source = { rail: rail.name, messageId, keyPrefix: 'unanswered' }
+    await endUnanswered(tx, { source, batchId: id, outcome: 'paid', now })
   }
   await settleAnswered(tx, { rail: rail.name, now })
 }

@@ -3,6 +3,7 @@ import type { Restriction } from '../../../members/restrictions.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
+import { report } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bookMovement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
@@ -91,7 +92,8 @@ export async function remove(
   await sql`
     update payout_batches set payment_count = payment_count - 1, control_total = control_total - ${amount}
      where id = ${batchId}`.execute(tx)
-  await report(tx, { rail, key: `removed ${reference}`, reference, outcome: 'failed', reason, now })
+  const source = { rail, messageId: 'operator', key: `removed ${reference}` } as const
+  await report(tx, { source, reference, outcome: 'failed', reason, now })
   return { partnerId, withdrawalId, batchId }
 }
 
@@ -127,30 +129,6 @@ async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {})
   const [payout] = rows
   if (payout === undefined) throw new Error(`There is no payment ${payment}`)
   return payout
-}
-
-/** Adds a decision to what the rail reports, so that the withdrawal follows. */
-async function report(
-  tx: Tx,
-  {
-    rail,
-    key,
-    reference,
-    outcome,
-    reason,
-    now,
-  }: {
-    rail: string
-    key: string
-    reference: string
-    outcome: FinalOutcome
-    reason: string | null
-    now: Date
-  },
-): Promise<void> {
-  await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
-    values (${rail}, 'operator', ${key}, ${reference}, ${outcome}, ${reason}, ${now})`.execute(tx)
 }
 
 export type Decision =
@@ -286,6 +264,6 @@ async function end(
     update payouts
        set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}, restriction = ${restriction}
      where reference = ${reference}`.execute(tx)
-  await report(tx, { rail, key, reference, outcome, reason, now })
+  await report(tx, { source: { rail, messageId: 'operator', key }, reference, outcome, reason, now })
   await batches.settleAnswered(tx, { rail, now })
 }

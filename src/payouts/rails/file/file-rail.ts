@@ -3,6 +3,7 @@ import type { Restriction } from '../../../members/restrictions.ts'
 import { inWords } from '../../../money.ts'
 import type { Clock } from '../../../time.ts'
 import { type Outcome, type Payment, type Rail, type Report, type StoredReport, toReport } from '../../rail.ts'
+import { report } from './bank-records.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -110,8 +111,7 @@ async function refuse(
   await lockRail(tx, { rail, for: 'records' })
   await sql`
     update payouts set outcome = 'failed', reason = ${refusal} where reference = ${reference}`.execute(tx)
-  await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
-    values (${rail}, 'refused', ${reference}, ${reference}, 'failed', ${refusal}, ${now})`.execute(tx)
-  return { reference, outcome: 'failed', reason: refusal }
+  const refused = { reference, outcome: 'failed', reason: refusal } as const
+  await report(tx, { source: { rail, messageId: 'refused', key: reference }, ...refused, now })
+  return refused
 }

@@ -6,6 +6,7 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
 import { reasonInWords, reasonOf, restrictionOf } from '../reasons.ts'
+import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { debtorsOf } from './debtors.ts'
 import { findMovement } from './float-movements.ts'
@@ -346,32 +347,19 @@ async function answerBatch(
      where id = ${batch.id} and status in ('sent', 'acknowledged')`.execute(tx)
 }
 
-/**
- * Ends every payment of a batch that has not been answered one by one. The reason is about the batch, so nothing follows from it
- * for the members.
- */
+/** Ends the unanswered payments of a batch by a record about all of it. */
 async function endAll(
   tx: Tx,
   { rail, fileId, now }: Context,
   {
     head,
     record,
-    batchId,
-    outcome,
-    reasonCode,
+    ...ended
   }: { head: BankFileHead; record: BankRecord; batchId: string; outcome: FinalOutcome; reasonCode: string | null },
 ): Promise<void> {
-  const reason = reasonInWords(reasonCode)
-  await sql`
-    with ended as (
-      update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
-       where batch_id = ${batchId} and outcome is null
-      returning reference
-    )
-    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
-    select ${rail.name}, ${fileId}, ${head.messageId}, ${entryKeyOf(record)} || ' ' || reference, ${record.line}, reference,
-           ${outcome}, ${reason}, ${now}
-      from ended order by reference`.execute(tx)
+  const file = { id: fileId, line: record.line }
+  const source = { rail: rail.name, messageId: head.messageId, keyPrefix: entryKeyOf(record), file }
+  await endUnanswered(tx, { source, ...ended, now })
 }
 
 /** Keeps a record that reports no payment, so that it counts once. */

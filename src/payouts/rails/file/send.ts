@@ -1,5 +1,6 @@
 import type { TaskContext } from '../../../tasks.ts'
 import type { Day } from '../../../time.ts'
+import { NotDelivered } from '../delivery/delivery.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -22,9 +23,6 @@ export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailS
   }
   if (failures.length > 0) throw failures[0]
 }
-
-/** It is certain that no part of the file can have reached the bank. */
-export class NotDelivered extends Error {}
 
 /**
  * Writes one approved batch and delivers it. Claim and commit, deliver, record and commit.

@@ -71,7 +71,7 @@ export async function join(
   for (const [debtor, all] of byDebtor) {
     for (let first = 0; first < all.length; first += rail.format.paymentsMax) {
       const some = all.slice(first, first + rail.format.paymentsMax)
-      const batchId = await makeRoom(tx, { rail, debtor, payments: some, cutOffAt, valueDate, now })
+      const batchId = await addToOpenBatch(tx, { rail, debtor, payments: some, cutOffAt, valueDate, now })
       await sql`
         update payouts set batch_id = ${batchId}, expected_at = ${expectedAt}
          where reference = any(${some.map(({ reference }) => reference)}::text[])`.execute(tx)
@@ -85,7 +85,7 @@ function endOf({ timeZone }: FileRailSettings, day: Day): Date {
 }
 
 /** Adds to the sums of the open batch. If that is full, it is closed and a new one is opened. @returns the batch */
-async function makeRoom(
+async function addToOpenBatch(
   tx: Tx,
   {
     rail,
@@ -123,7 +123,10 @@ async function makeRoom(
   return opened
 }
 
-/** Closes the batches whose cut-off has come: no payment joins them any longer. Approves those that need no person. */
+/**
+ * Closes the batches whose cut-off has come: no payment joins them any longer. Cancels the empty ones, and approves those that
+ * need no person.
+ */
 export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'batches' })
   await sql`
@@ -134,19 +137,24 @@ export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; 
      where rail = ${rail.name} and status in ('building', 'approved') and closed_at is not null and payment_count = 0`.execute(
     tx,
   )
+  await approveWithinLimits(tx, { rail, now })
+}
+
+async function approveWithinLimits(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   if (rail.automatic === null) return
+  const { paymentMax, batchMax, dayMax } = rail.automatic
   const waiting = await sql<{ id: string; controlTotal: bigint; largest: bigint }>`
     select b.id, b.control_total, (select max(amount) from payouts where batch_id = b.id and removed_at is null) as largest
       from payout_batches b
      where b.rail = ${rail.name} and b.status = 'building' and b.closed_at is not null
      order by b.id for update`.execute(tx)
+  let approvedToday = await sumApprovedToday(tx, { rail, now })
   for (const { id, controlTotal, largest } of waiting.rows) {
-    const { paymentMax, batchMax, dayMax } = rail.automatic
-    const approvedToday = await sumApprovedToday(tx, { rail, now })
     if (largest > paymentMax || controlTotal > batchMax || approvedToday + controlTotal > dayMax) continue
     await sql`
       update payout_batches set status = 'approved', approved_at = ${now}, approved_automatically = true
        where id = ${id}`.execute(tx)
+    approvedToday += controlTotal
   }
 }
 

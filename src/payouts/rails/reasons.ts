@@ -6,9 +6,9 @@ export type NextStep =
   | 'give_back_and_block_account'
   /** Give the money back, and hold the member for manual review. */
   | 'give_back_and_review'
-  /** The float was short: raise the alarm, and pay again once it is funded. */
+  /** The account that pays lacked the money. The bank may still pay once it is topped up, so a person decides. */
   | 'retry_after_funding'
-  /** The bank has seen the payment before: paying again could pay twice, so a person decides. */
+  /** The bank has seen the payment before and may have paid it, so a person decides. */
   | 'never_retry'
 
 export type Reason = { next: NextStep; meaning: string; isKnown: boolean }

@@ -189,7 +189,8 @@ const sideDoors: Record<string, string[]> = {
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
   'withdrawals/intents': ['sandbox', 'cli'],
-  'withdrawals/lifecycle': ['payouts', 'sandbox'],
+  'withdrawals/lifecycle': ['payouts'],
+  'withdrawals/schema': ['sandbox'],
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
 }
 

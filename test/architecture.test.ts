@@ -8,7 +8,7 @@ const files = ['src', 'cli', 'packages']
   .flatMap(folder =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),
   )
-  .filter(name => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|\/node_modules\//.test(name))
+  .filter(name => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|\/(node_modules|dist)\//.test(name))
 const modules = files.map(file => {
   const text = readFileSync(path.join(root, file), 'utf8')
   const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')

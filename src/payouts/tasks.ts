@@ -38,10 +38,11 @@ export function payoutTasks(rails: readonly Rail[]) {
         return false
       })
     },
-    // Safe to run twice: a file is recognised by its checksum, and each of its records counts once.
+    // Safe to run twice: a file is recognised by its checksum, and each of its records counts once; so does each change.
     async 'read-bank-files'(context) {
       await inTurns(context, async (_, rail) => {
         await rail.files?.receive(context)
+        await rail.catchUp?.(context)
         return false
       })
     },

@@ -6,31 +6,6 @@ import { reasonInWords } from '../reasons.ts'
 // for records.
 
 /**
- * Adds the outcome of a payment, which no bank has reported, to what the rail reports.
- * @param source `key` is unique within the message
- */
-export async function report(
-  tx: Tx,
-  {
-    source: { rail, messageId, key },
-    reference,
-    outcome,
-    reason,
-    now,
-  }: {
-    source: { rail: string; messageId: 'operator' | 'refused'; key: string }
-    reference: string
-    outcome: FinalOutcome
-    reason: string | null
-    now: Date
-  },
-): Promise<void> {
-  await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
-    values (${rail}, ${messageId}, ${key}, ${reference}, ${outcome}, ${reason}, ${now})`.execute(tx)
-}
-
-/**
  * Ends every payment of a batch that has not been answered one by one, and adds each to what the rail reports. The reason is
  * about the batch, so nothing follows from it for the members.
  * @param source `keyPrefix` and a reference are unique within the message

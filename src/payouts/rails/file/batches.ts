@@ -159,13 +159,19 @@ async function approveWithinLimits(tx: Tx, { rail, now }: { rail: FileRailSettin
 }
 
 /**
- * Pays the unanswered payments of batches whose payees have the money by now, if the bank confirms none. Each becomes a report
- * of the rail. A later return still counts.
+ * Ends the batches that wait for no answer any longer. If the bank confirms no payment, those whose payees have the money by now
+ * are paid, and each payment becomes a report of the rail; a later return still counts. The others were answered before their
+ * delivery was recorded.
  */
-export async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+export async function endDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+  await lockRail(tx, { rail: rail.name, for: 'records' })
+  await payUnanswered(tx, { rail, now })
+  await settleAnswered(tx, { rail: rail.name, now })
+}
+
+async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   const { countsAsPaid } = rail
   if (countsAsPaid === null) return
-  await lockRail(tx, { rail: rail.name, for: 'records' })
   const unanswered = await sql<{ id: string; messageId: string; valueDate: Day }>`
     select id, message_id, value_date from payout_batches
      where rail = ${rail.name} and status in ('sent', 'acknowledged') order by id for update`.execute(tx)
@@ -175,7 +181,6 @@ export async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSetti
     const source = { rail: rail.name, messageId, keyPrefix: 'unanswered' }
     await endUnanswered(tx, { source, batchId: id, outcome: 'paid', now })
   }
-  await settleAnswered(tx, { rail: rail.name, now })
 }
 
 /** Ends the batches of a rail whose payments all have an answer. */
@@ -248,7 +253,10 @@ export async function unclaim(tx: Tx, batchId: string): Promise<void> {
      where id = ${batchId} and status = 'approved' and claims > 0`.execute(tx)
 }
 
-/** Records that a batch was delivered. Does nothing if it was recorded before. */
+/**
+ * Records that a batch was delivered. Does nothing if it was recorded before. The bank may have answered it already, while its
+ * sender was down.
+ */
 export async function recordSent(
   tx: Tx,
   { batchId, sha256, now }: { batchId: string; sha256: string; now: Date },
@@ -256,6 +264,9 @@ export async function recordSent(
   await sql`
     update payout_batches set status = 'sent', sent_at = ${now}, file_sha256 = ${sha256}
      where id = ${batchId} and status = 'approved'`.execute(tx)
+  await sql`
+    update payout_batches set status = case when ended_at is null then 'acknowledged' else 'rejected' end
+     where id = ${batchId} and status = 'sent' and (acknowledged_at is not null or ended_at is not null)`.execute(tx)
 }
 
 /** A claimed batch as its format writes it. The same claim gives the same bytes, however often it is written. */

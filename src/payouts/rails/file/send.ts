@@ -10,7 +10,7 @@ import type { FileRailSettings } from './format.ts'
  */
 export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
   await db.transaction().execute(tx => batches.closeDue(tx, { rail, now: now() }))
-  await db.transaction().execute(tx => batches.payUnanswered(tx, { rail, now: now() }))
+  await db.transaction().execute(tx => batches.endDue(tx, { rail, now: now() }))
   const delivery = await rail.delivery?.()
   if (delivery === undefined) return
   const failures: unknown[] = []

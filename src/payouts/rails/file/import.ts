@@ -343,12 +343,12 @@ async function answerBatch(
     return await openException('contradiction', 'The bank rejects a batch of which it has reported payments as paid')
   if (batch.status === 'rejected' || batch.status === 'settled') return
   const { next } = reasonOf(reasonCode)
-  if (batch.unansweredCount > 0 && next === 'never_retry')
+  if (batch.unansweredCount > 0 && next === 'decide')
     return await openException(
       'duplicate',
       'The bank takes the batch for a duplicate; find out which of the two it paid',
     )
-  if (batch.unansweredCount > 0 && next === 'retry_after_funding')
+  if (batch.unansweredCount > 0 && next === 'decide_once_funded')
     return await openException('float', 'The paying account lacked the money for the batch; top it up and decide')
   await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'failed', reasonCode })
   await markBatch(tx, { batchId: batch.id, as: 'rejected', now })

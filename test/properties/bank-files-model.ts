@@ -67,7 +67,7 @@ export function ofMember(member: string): { partner: string; rail: RailName } {
   return { partner: `p${number % 3}`, rail: number < 3 ? 'euros' : 'pounds' }
 }
 
-export const limits = { paymentMax: 15_000n, batchMax: 40_000n, dayMax: 60_000n }
+export const limits = { paymentMax: 15_000n, batchMax: 22_000n, dayMax: 26_000n }
 /** References that are no payment and no batch of ours. */
 export const strangers = { payment: 'OWAAAAAAAAAAAAAA', batch: 'OWBAAAAAAAAAAAAAA' }
 

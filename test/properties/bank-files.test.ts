@@ -4,6 +4,7 @@ import { extent } from '../long.ts'
 import {
   type BankFile,
   BankFilesModel,
+  type Batch,
   type Code,
   type Decision,
   debtorOf,
@@ -17,7 +18,7 @@ import { BankFilesProgram } from './bank-files-program.ts'
 
 // PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
-const runs = Number(PROPERTY_RUNS ?? extent({ short: 8, long: 400 }))
+const runs = Number(PROPERTY_RUNS ?? extent({ short: 20, long: 500 }))
 const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
 // A Monday. The runs end before the clocks change, and before Easter.
@@ -34,7 +35,7 @@ test(`any interleaving of files, duplicates, losses and late returns ends with e
   timeout: 120_000 + runs * 2_000,
 }, async () => {
   const property = fc.asyncProperty(
-    fc.noBias(fc.array(command(), { minLength: 1, maxLength: 16, size: 'max' })),
+    fc.noBias(fc.array(command(), { minLength: 1, maxLength: 20, size: 'max' })),
     runCommands,
   )
   const details = await fc.check(property, {
@@ -133,6 +134,8 @@ type Answer = {
   fault: BankFile['fault']
   sentWith: SendFault
   isRead: boolean
+  /** Days until the bank says the opposite; null if it does not. */
+  oppositeAfter: number | null
 }
 type Command =
   | { do: 'withdraw'; payments: { member: number; net: bigint }[]; isSubmitted: boolean }
@@ -149,7 +152,14 @@ type Command =
       how: 'same bytes' | 'other bytes' | 'other message' | 'without the fault'
       isRead: boolean
     }
-  | { do: 'money'; amount: bigint; reference: number | null; isRecorded: 'before' | 'after' | 'never'; partner: number }
+  | {
+      do: 'money'
+      amount: bigint
+      reference: number | null
+      isRecorded: 'before' | 'after' | 'never'
+      partner: number
+      isTwice: boolean
+    }
   | {
       do: 'decide'
       exception: number
@@ -182,6 +192,7 @@ function command(): fc.Arbitrary<Command> {
     fault: is('none', 'none', 'none', 'none', 'none', 'none', 'none', 'half', 'other account', 'other currency'),
     sentWith: is('none', 'none', 'killed after delivery'),
     isRead: fc.boolean(),
+    oppositeAfter: fc.constantFrom(null, 0, 3),
   })
   const weighted: [number, fc.Arbitrary<Command>][] = [
     [
@@ -205,7 +216,7 @@ function command(): fc.Arbitrary<Command> {
     [2, fc.record({ do: is('approve'), batch: which, isByTwo: fc.boolean() })],
     [2, fc.record({ do: is('hold', 'let go'), batch: which })],
     [2, fc.record({ do: is('remove'), withdrawal: which })],
-    [14, answer],
+    [22, answer],
     [
       5,
       fc.record({
@@ -214,11 +225,12 @@ function command(): fc.Arbitrary<Command> {
       }),
     ],
     [
-      3,
+      5,
       fc.record({
         do: is('money'),
-        amount: fc.constantFrom(70_000n, 70_000n, 2_500n, -300n),
-        ...{ reference, isRecorded: is('before', 'after', 'never'), partner: fc.nat({ max: 2 }) },
+        amount: fc.constantFrom(70_000n, 70_000n, 70_000n, -300n),
+        ...{ reference: fc.constantFrom(null, 0, 0, 1), isRecorded: is('before', 'before', 'after', 'never') },
+        ...{ partner: fc.nat({ max: 2 }), isTwice: fc.boolean() },
       }),
     ],
     [
@@ -263,22 +275,27 @@ function* stepsOf(command: Command, scene: Scene): Generator<Step> {
       wait(model, command.hours)
       break
     case 'approve': {
-      const batch =
-        choose(waitingBatches(model), command.batch) ?? choose([...model.batches.keys()], command.batch) ?? 'b99'
-      if (!model.batches.has(batch)) break
+      const waiting = [...model.batches.values()].filter(({ status, isClosed }) => status === 'building' && isClosed)
+      const batch = chooseMostly(waiting, [...model.batches.values()], command.batch)?.name
+      if (batch === undefined) break
       yield { do: 'approve', batch, person: 'Ada' }
       if (command.isByTwo) yield { do: 'approve', batch, person: 'Bob' }
       break
     }
     case 'hold':
     case 'let go': {
-      const batch = choose([...model.batches.keys()], command.batch)
-      if (batch !== undefined) yield { do: command.do, batch }
+      const batch = chooseMostly(unsent(model), [...model.batches.values()], command.batch)
+      if (batch !== undefined) yield { do: command.do, batch: batch.name }
       break
     }
     case 'remove': {
+      if (unsent(model).length === 0) {
+        for (const member of ['m1', 'm4']) yield* withdrawal(model, { member, net: 3_000n })
+        yield submission(model)
+      }
       const submitted = [...model.withdrawals.values()].filter(({ batch }) => batch !== null)
-      const found = choose(submitted, command.withdrawal)
+      const removable = submitted.filter(({ batch, isRemoved }) => batch && unsent(model).includes(batch) && !isRemoved)
+      const found = chooseMostly(removable, submitted, command.withdrawal)
       if (found !== undefined) yield { do: 'remove', withdrawal: found.name }
       break
     }
@@ -332,10 +349,8 @@ function awaitCutOff(model: BankFilesModel): void {
   model.now = Math.max(model.now, ...open.map(({ cutOffAt }) => cutOffAt))
 }
 
-function waitingBatches(model: BankFilesModel): string[] {
-  return [...model.batches.values()]
-    .filter(({ status, isClosed }) => status === 'building' && isClosed)
-    .map(({ name }) => name)
+function unsent(model: BankFilesModel): Batch[] {
+  return [...model.batches.values()].filter(({ status }) => status === 'building' || status === 'approved')
 }
 
 function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
@@ -365,6 +380,36 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
       : ('none' as const)
   yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements, fault }) }
   if (answer.isRead) yield { do: 'read reports' }
+  const opposite = statements.flatMap(each => oppositeOf(each, answer.wholeCode))
+  if (answer.oppositeAfter === null || opposite.length === 0) return
+  wait(model, 24 * answer.oppositeAfter)
+  yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements: opposite, fault: 'none' }) }
+  if (answer.isRead) yield { do: 'read reports' }
+}
+
+/** What was paid has failed or comes back, and the other way round. */
+function oppositeOf(statement: Statement, code: Code): Statement[] {
+  switch (statement.says) {
+    case 'batch':
+      return [
+        {
+          ...statement,
+          status: statement.status === 'RJCT' ? 'ACTC' : 'RJCT',
+          code: statement.status === 'RJCT' ? null : code,
+        },
+      ]
+    case 'status':
+      if (statement.status === 'ACSC') return [{ ...statement, status: 'RJCT', code }]
+      return [{ ...statement, status: 'ACSC', code: null }]
+    case 'entry': {
+      const { of, isReturn, amount } = statement
+      // ARUCS knows returns only.
+      if (isReturn) return []
+      return [{ ...statement, isReturn: true, code, bank: `R-${of}-${amount}` }]
+    }
+    default:
+      return []
+  }
 }
 
 function statuses({ whole, wholeCode, payments, stranger }: Answer, model: BankFilesModel, batch: string): Statement[] {
@@ -435,14 +480,15 @@ function repeated(file: BankFile, { how, bank }: { how: (Command & { do: 'again'
 }
 
 function* money(
-  { amount, reference: number, isRecorded, partner: index }: Command & { do: 'money' },
+  { amount, reference: number, isRecorded, partner: index, isTwice }: Command & { do: 'money' },
   { bank }: Scene,
 ): Generator<Step> {
   const partner = partners[index] ?? 'p0'
   const reference = number === null ? null : `top-up ${number}`
   const record: Step[] = reference === null ? [] : [{ do: 'fund', partner, rail: 'euros', amount, reference }]
   if (isRecorded === 'before') yield* record
-  const statements: Statement[] = [{ says: 'money', amount, reference, bank: bank.next('E') }]
+  const arrivals = isTwice ? ['E', 'E'] : ['E']
+  const statements = arrivals.map((each): Statement => ({ says: 'money', amount, reference, bank: bank.next(each) }))
   const file = { rail: 'euros', debtor: debtorOf(partner), form: 'camt.053', fault: 'none', statements } as const
   yield { do: 'import', file: bank.write(file) }
   if (isRecorded === 'after') yield* record
@@ -491,6 +537,11 @@ function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
   yield { do: 'send', fault: 'none' }
   yield { do: 'read reports' }
   for (const exception of model.openExceptions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }
+}
+
+/** Chooses from those that fit, and now and then from all. */
+function chooseMostly<T>(fitting: readonly T[], all: readonly T[], which: number): T | undefined {
+  return choose(which === 5 || fitting.length === 0 ? all : fitting, which)
 }
 
 /** Chooses the newest, the one before it, and so on. */

@@ -14,9 +14,9 @@ export async function receiveBankFiles({ db, log, now }: TaskContext, rail: File
   for (const { name, reason } of skipped)
     log.warn({ rail: rail.name, file: name, reason }, 'a file of the inbox is left')
   const failures: unknown[] = []
-  for (const { name } of files) {
+  for (const { name, size } of files) {
     try {
-      const imported = await importBankFile(db, { rail, name, bytes: () => delivery.get(name), now: now() })
+      const imported = await importBankFile(db, { rail, name, size, bytes: () => delivery.get(name), now: now() })
       if (imported.result === 'rejected') {
         const { problem } = imported
         log.error({ rail: rail.name, file: name, problem }, 'a bank file was refused; nothing of it was booked')

@@ -5,6 +5,7 @@ import {
   type BankFile,
   BankFilesModel,
   type Batch,
+  type Booking,
   type Code,
   type Decision,
   debtorOf,
@@ -92,6 +93,7 @@ async function runCommands(commands: Command[]): Promise<void> {
 class Bank {
   readonly files: BankFile[] = []
   readonly #model: BankFilesModel
+  readonly #bookedOn = new Map<string, string>()
   #serial = 0
 
   constructor(model: BankFilesModel) {
@@ -100,6 +102,13 @@ class Bank {
 
   next(letter: string): string {
     return `${letter}${++this.#serial}`
+  }
+
+  /** The booking of a reference: the bank reports it again as what it was. */
+  booking(reference: string): Booking {
+    const bookedOn = this.#bookedOn.get(reference) ?? new Date(this.#model.now).toISOString().slice(0, 10)
+    this.#bookedOn.set(reference, bookedOn)
+    return { bank: reference, bookedOn }
   }
 
   write(file: Omit<BankFile, 'message' | 'copy'>): BankFile {
@@ -371,7 +380,7 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
     answer.form === 'pain.002' ? statuses(answer, model, batch.name) : entries(answer, { model, bank }, batch.name)
   if (statements.length === 0) return
   if (answer.form.startsWith('camt') && answer.fault === 'other currency')
-    statements.push({ says: 'money', amount: -100n, reference: null, bank: bank.next('F') })
+    statements.push({ says: 'money', amount: -100n, reference: null, ...bank.booking(bank.next('F')) })
   const { rail, debtor } = batch
   // Only an account report names its account and a currency.
   const fault =
@@ -380,7 +389,7 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
       : ('none' as const)
   yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements, fault }) }
   if (answer.isRead) yield { do: 'read reports' }
-  const opposite = statements.flatMap(each => oppositeOf(each, answer.wholeCode))
+  const opposite = statements.flatMap(each => oppositeOf(each, { code: answer.wholeCode, bank }))
   if (answer.oppositeAfter === null || opposite.length === 0) return
   wait(model, 24 * answer.oppositeAfter)
   yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements: opposite, fault: 'none' }) }
@@ -388,7 +397,7 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
 }
 
 /** What was paid has failed or comes back, and the other way round. */
-function oppositeOf(statement: Statement, code: Code): Statement[] {
+function oppositeOf(statement: Statement, { code, bank }: { code: Code; bank: Bank }): Statement[] {
   switch (statement.says) {
     case 'batch':
       return [
@@ -405,7 +414,7 @@ function oppositeOf(statement: Statement, code: Code): Statement[] {
       const { of, isReturn, amount } = statement
       // ARUCS knows returns only.
       if (isReturn) return []
-      return [{ ...statement, isReturn: true, code, bank: `R-${of}-${amount}` }]
+      return [{ ...statement, isReturn: true, code, ...bank.booking(`R-${of}-${amount}`) }]
     }
     default:
       return []
@@ -437,7 +446,7 @@ function entries({ form, whole, payments, stranger }: Answer, { model, bank }: S
     // The bank has one reference for one entry, in all messages.
     const reference = `${isReturn ? 'R' : 'P'}-${name}-${amount}`
     const reason = isArucs ? (code === 'AC04' ? '5' : '2') : code
-    return [{ says: 'entry', of: name, isReturn, amount, code: isReturn ? reason : null, bank: reference }]
+    return [{ says: 'entry', of: name, isReturn, amount, code: isReturn ? reason : null, ...bank.booking(reference) }]
   })
   const strange: Statement[] = stranger
     ? [
@@ -447,7 +456,7 @@ function entries({ form, whole, payments, stranger }: Answer, { model, bank }: S
           isReturn: isArucs,
           amount: 1_234n,
           code: isArucs ? '2' : null,
-          bank: bank.next('S'),
+          ...bank.booking(bank.next('S')),
         },
       ]
     : []
@@ -458,7 +467,7 @@ function entries({ form, whole, payments, stranger }: Answer, { model, bank }: S
   // A bank books a batch as one sum, or payment by payment; what comes back is booked one by one.
   const returns = single.filter(each => each.says === 'entry' && each.isReturn)
   if (amount === 0n) return [...returns, ...strange]
-  return [{ says: 'whole batch', of: batch, amount, bank: `B-${batch}-${amount}` }, ...returns, ...strange]
+  return [{ says: 'whole batch', of: batch, amount, ...bank.booking(`B-${batch}-${amount}`) }, ...returns, ...strange]
 }
 
 function repeated(file: BankFile, { how, bank }: { how: (Command & { do: 'again' })['how']; bank: Bank }): BankFile {
@@ -488,7 +497,9 @@ function* money(
   const record: Step[] = reference === null ? [] : [{ do: 'fund', partner, rail: 'euros', amount, reference }]
   if (isRecorded === 'before') yield* record
   const arrivals = isTwice ? ['E', 'E'] : ['E']
-  const statements = arrivals.map((each): Statement => ({ says: 'money', amount, reference, bank: bank.next(each) }))
+  const statements = arrivals.map(
+    (each): Statement => ({ says: 'money', amount, reference, ...bank.booking(bank.next(each)) }),
+  )
   const file = { rail: 'euros', debtor: debtorOf(partner), form: 'camt.053', fault: 'none', statements } as const
   yield { do: 'import', file: bank.write(file) }
   if (isRecorded === 'after') yield* record
@@ -526,7 +537,14 @@ function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
       .paymentsOf(batch.name)
       .filter(({ outcome }) => outcome === null)
       .map(({ name, net }): Statement => {
-        return { says: 'entry', of: name, isReturn: false, amount: net, code: null, bank: `P-${name}-${net}` }
+        return {
+          says: 'entry',
+          of: name,
+          isReturn: false,
+          amount: net,
+          code: null,
+          ...bank.booking(`P-${name}-${net}`),
+        }
       })
     const { rail, debtor } = batch
     const file = { rail, debtor, form: 'camt.053', fault: 'none', statements } as const

@@ -4,6 +4,7 @@ import { Settings } from '../src/config.ts'
 import type { Databases } from '../src/database/connect.ts'
 import { type ProblemName, problems } from '../src/errors.ts'
 import { catalogue, type EventData, type EventType, eventTypes } from '../src/events/catalogue.ts'
+import { documentText } from '../src/http/document-text.ts'
 import { exampleIssue } from '../src/http/operation.ts'
 import { exampleId } from '../src/ids.ts'
 import { systemClock } from '../src/main.ts'
@@ -41,7 +42,7 @@ async function openapiDocument(databases: Databases): Promise<string> {
     log: pino({ level: 'silent' }),
     ...{ now: systemClock, mode: 'sandbox', bankOf: () => null },
   })
-  const text = `${JSON.stringify(app.swagger(), null, 2)}\n`
+  const text = documentText(app.swagger())
   await app.close()
   return text
 }

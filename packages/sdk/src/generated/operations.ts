@@ -5,15 +5,18 @@ import type { Operation } from '../client.ts'
 import type { FileSource } from '../files.ts'
 import type {
   ApiKeyId,
-  BankReason,
   CompleteWithdrawal,
   Currency,
+  DayOrInstant,
+  Deduction,
   Deductions,
+  Email,
   ErrorRow,
   Event,
   EventId,
   EventType,
   Events,
+  GivenInstant,
   IdempotencyKey,
   Instant,
   LoggedRequest,
@@ -26,11 +29,14 @@ import type {
   MemberJobId,
   MemberJobPreview,
   MemberJobResult,
+  MemberJobResultAction,
+  MemberJobResultOutcome,
   MemberJobResults,
   MemberJobs,
   MemberRemoved,
   MemberStatement,
   MemberStatementLine,
+  MemberStatus,
   MemberUpdate,
   MemberWithdrawals,
   Members,
@@ -43,11 +49,13 @@ import type {
   NewWithdrawalIntent,
   PayCycle,
   PayCycleId,
+  PayCycleStatus,
   PayCycles,
   PayRun,
   PayRunCreated,
   PayRunDetails,
   PayRunId,
+  PayRunStatus,
   PayRuns,
   PayoutBatchId,
   Readiness,
@@ -57,22 +65,25 @@ import type {
   ReplayRequested,
   RequestId,
   RotatedWebhook,
+  SandboxBankFault,
   SandboxBankFaults,
   SandboxBankFile,
   SandboxBankFiles,
+  SandboxBankInstruction,
   SandboxClock,
   SandboxFloat,
   SandboxMemberActivated,
   SandboxMemberFunded,
   SandboxMemberJob,
   SandboxPaused,
+  SandboxScenario,
   SandboxSeeded,
   SandboxTestValues,
   SandboxWithdrawal,
   ServiceStatus,
   Settlement,
+  SettlementLine,
   SettlementSummary,
-  SignedMoney,
   TierWithTerms,
   TransferId,
   Webhook,
@@ -81,6 +92,7 @@ import type {
   WebhookDeliveries,
   WebhookDelivery,
   WebhookDeliveryDetails,
+  WebhookDeliveryState,
   WebhookId,
   WebhookRotation,
   WebhookTest,
@@ -91,8 +103,10 @@ import type {
   WithdrawalIntent,
   WithdrawalIntentExplanation,
   WithdrawalIntentId,
+  WithdrawalStatus,
   WithdrawalWithStatus,
   WithdrawalsWithStatus,
+  WorkerId,
 } from './schemas.ts'
 
 export const operations: Record<string, Operation> = {
@@ -204,10 +218,10 @@ export interface Resources {
      */
     list(query?: {
       memberIds?: MemberId[] | undefined
-      statuses?: ('invited' | 'active' | 'inactive')[] | undefined
+      statuses?: MemberStatus[] | undefined
       /** Case-insensitive. */
-      emails?: string[] | undefined
-      workerIds?: string[] | undefined
+      emails?: Email[] | undefined
+      workerIds?: WorkerId[] | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
@@ -222,10 +236,10 @@ export interface Resources {
      */
     export(query?: {
       memberIds?: MemberId[] | undefined
-      statuses?: ('invited' | 'active' | 'inactive')[] | undefined
+      statuses?: MemberStatus[] | undefined
       /** Case-insensitive. */
-      emails?: string[] | undefined
-      workerIds?: string[] | undefined
+      emails?: Email[] | undefined
+      workerIds?: WorkerId[] | undefined
     }, options?: CallOptions): Call<Response>
     /**
      * Get a member.
@@ -316,7 +330,7 @@ export interface Resources {
      */
     listStatementLines(memberId: MemberId, query?: {
       /** Lines up to and including this instant. Default: now. */
-      asOf?: string | undefined
+      asOf?: GivenInstant | undefined
       /** Default: the member’s currency. */
       currency?: Currency | undefined
       /** Number of entries to skip. */
@@ -403,8 +417,8 @@ export interface Resources {
      * `GET /v1/members/jobs/{jobId}/results` (getJobResults)
      */
     listResults(jobId: MemberJobId, query?: {
-      actions?: ('Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged')[] | undefined
-      outcomes?: ('Pending' | 'Done' | 'Failed' | 'NotDone')[] | undefined
+      actions?: MemberJobResultAction[] | undefined
+      outcomes?: MemberJobResultOutcome[] | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
@@ -418,8 +432,8 @@ export interface Resources {
      * `GET /v1/members/jobs/{jobId}/results` (getJobResults)
      */
     exportResults(jobId: MemberJobId, query?: {
-      actions?: ('Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged')[] | undefined
-      outcomes?: ('Pending' | 'Done' | 'Failed' | 'NotDone')[] | undefined
+      actions?: MemberJobResultAction[] | undefined
+      outcomes?: MemberJobResultOutcome[] | undefined
     }, options?: CallOptions): Call<Response>
     /**
      * Upload the complete list of members.
@@ -536,11 +550,11 @@ export interface Resources {
       memberId?: MemberId | undefined
       payCycleId?: PayCycleId | undefined
       /** Created at or after this instant. A date without a time means midnight UTC. */
-      fromDate?: string | undefined
+      fromDate?: DayOrInstant | undefined
       /** Created before this instant. A date without a time means midnight UTC. */
-      toDate?: string | undefined
+      toDate?: DayOrInstant | undefined
       /** Only withdrawals with one of these statuses. Default: `held`, `submitted` and `paid`. */
-      statuses?: ('held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled')[] | undefined
+      statuses?: WithdrawalStatus[] | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
@@ -586,7 +600,7 @@ export interface Resources {
      * `GET /v1/pay/runs` (getPayRuns)
      */
     list(query?: {
-      statuses?: ('Scheduled' | 'Available' | 'Reverted')[] | undefined
+      statuses?: PayRunStatus[] | undefined
       payCycleId?: PayCycleId | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
@@ -621,7 +635,7 @@ export interface Resources {
      * `GET /v1/pay/cycles` (getPayCycles)
      */
     list(query?: {
-      statuses?: ('Open' | 'Closed')[] | undefined
+      statuses?: PayCycleStatus[] | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
@@ -645,11 +659,7 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
-    }, options?: CallOptions): List<Deductions, {
-      memberId: MemberId
-      /** Amount to deduct from the member’s pay. Negative: amount to give back. */
-      total: SignedMoney
-    }>
+    }, options?: CallOptions): List<Deductions, Deduction>
     /**
      * List the deductions of a pay cycle.
      *
@@ -670,15 +680,7 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
-    }, options?: CallOptions): List<Settlement, {
-      memberId: MemberId
-      deducted: SignedMoney
-      taken: SignedMoney
-      outcome: 'matched' | 'short' | 'over' | 'unknown'
-      /** Amount carried to the open cycle. Negative: amount to give back there. */
-      carried: SignedMoney
-      writtenOff: SignedMoney
-    }>
+    }, options?: CallOptions): List<Settlement, SettlementLine>
     /**
      * Settle a pay cycle.
      *
@@ -727,7 +729,7 @@ export interface Resources {
        * `POST /v1/sandbox/clock` (moveSandboxClock)
        */
       move(body: {
-        to?: string | undefined
+        to?: GivenInstant | undefined
         by?: string | undefined
         /** Moves the clock to when this falls due next. */
         next?: 'pay_run_available' | 'intent_expiry' | 'withdrawal_submission' | 'cycle_close' | 'bank_report' | undefined
@@ -741,10 +743,7 @@ export interface Resources {
        *
        * `POST /v1/sandbox/withdrawals/{withdrawalId}/submit` (submitSandboxWithdrawal)
        */
-      submit(withdrawalId: WithdrawalId, body?: {
-        /** Why, as the ISO 20022 code of the bank: `AC01` The account number is wrong, `AC03` The account of the payee is invalid, `AC04` The account is closed, `AC06` The account is blocked, `AG01` The account takes no such payments, `AM09` The amount is wrong, `BE01` The account holder does not match, `FOCR` Returned after a request to cancel, `MD07` The payee has died, `MS03` The bank gives no reason, `RC01` The bank code is wrong, `RR04` Returned for a regulatory reason. */
-        reason?: BankReason | undefined
-      }, options?: CallOptions): Call<SandboxWithdrawal>
+      submit(withdrawalId: WithdrawalId, body?: SandboxBankInstruction, options?: CallOptions): Call<SandboxWithdrawal>
       /**
        * Pay a withdrawal.
        *
@@ -752,10 +751,7 @@ export interface Resources {
        *
        * `POST /v1/sandbox/withdrawals/{withdrawalId}/pay` (paySandboxWithdrawal)
        */
-      pay(withdrawalId: WithdrawalId, body?: {
-        /** Why, as the ISO 20022 code of the bank: `AC01` The account number is wrong, `AC03` The account of the payee is invalid, `AC04` The account is closed, `AC06` The account is blocked, `AG01` The account takes no such payments, `AM09` The amount is wrong, `BE01` The account holder does not match, `FOCR` Returned after a request to cancel, `MD07` The payee has died, `MS03` The bank gives no reason, `RC01` The bank code is wrong, `RR04` Returned for a regulatory reason. */
-        reason?: BankReason | undefined
-      }, options?: CallOptions): Call<SandboxWithdrawal>
+      pay(withdrawalId: WithdrawalId, body?: SandboxBankInstruction, options?: CallOptions): Call<SandboxWithdrawal>
       /**
        * Fail a withdrawal.
        *
@@ -763,10 +759,7 @@ export interface Resources {
        *
        * `POST /v1/sandbox/withdrawals/{withdrawalId}/fail` (failSandboxWithdrawal)
        */
-      fail(withdrawalId: WithdrawalId, body?: {
-        /** Why, as the ISO 20022 code of the bank: `AC01` The account number is wrong, `AC03` The account of the payee is invalid, `AC04` The account is closed, `AC06` The account is blocked, `AG01` The account takes no such payments, `AM09` The amount is wrong, `BE01` The account holder does not match, `FOCR` Returned after a request to cancel, `MD07` The payee has died, `MS03` The bank gives no reason, `RC01` The bank code is wrong, `RR04` Returned for a regulatory reason. */
-        reason?: BankReason | undefined
-      }, options?: CallOptions): Call<SandboxWithdrawal>
+      fail(withdrawalId: WithdrawalId, body?: SandboxBankInstruction, options?: CallOptions): Call<SandboxWithdrawal>
       /**
        * Return a withdrawal.
        *
@@ -774,10 +767,7 @@ export interface Resources {
        *
        * `POST /v1/sandbox/withdrawals/{withdrawalId}/return` (returnSandboxWithdrawal)
        */
-      return(withdrawalId: WithdrawalId, body?: {
-        /** Why, as the ISO 20022 code of the bank: `AC01` The account number is wrong, `AC03` The account of the payee is invalid, `AC04` The account is closed, `AC06` The account is blocked, `AG01` The account takes no such payments, `AM09` The amount is wrong, `BE01` The account holder does not match, `FOCR` Returned after a request to cancel, `MD07` The payee has died, `MS03` The bank gives no reason, `RC01` The bank code is wrong, `RR04` Returned for a regulatory reason. */
-        reason?: BankReason | undefined
-      }, options?: CallOptions): Call<SandboxWithdrawal>
+      return(withdrawalId: WithdrawalId, body?: SandboxBankInstruction, options?: CallOptions): Call<SandboxWithdrawal>
       /**
        * Keep the bank silent about a withdrawal.
        *
@@ -785,10 +775,7 @@ export interface Resources {
        *
        * `POST /v1/sandbox/withdrawals/{withdrawalId}/hold` (holdSandboxWithdrawal)
        */
-      hold(withdrawalId: WithdrawalId, body?: {
-        /** Why, as the ISO 20022 code of the bank: `AC01` The account number is wrong, `AC03` The account of the payee is invalid, `AC04` The account is closed, `AC06` The account is blocked, `AG01` The account takes no such payments, `AM09` The amount is wrong, `BE01` The account holder does not match, `FOCR` Returned after a request to cancel, `MD07` The payee has died, `MS03` The bank gives no reason, `RC01` The bank code is wrong, `RR04` Returned for a regulatory reason. */
-        reason?: BankReason | undefined
-      }, options?: CallOptions): Call<SandboxWithdrawal>
+      hold(withdrawalId: WithdrawalId, body?: SandboxBankInstruction, options?: CallOptions): Call<SandboxWithdrawal>
     }
     bank: {
       /**
@@ -800,7 +787,7 @@ export interface Resources {
        */
       addFault(body: {
         /** What happens to the next payments. `timeout`: paid, but the call is not answered. `error`: the call fails and the payment is lost. `duplicate`: the report comes twice. `late`: the report comes after 3 minutes. `contradiction`: reported as paid, and after a minute as failed. `unknown_reference`: paid, with a second report about a payment that was never made. */
-        next: 'timeout' | 'error' | 'duplicate' | 'late' | 'contradiction' | 'unknown_reference'
+        next: SandboxBankFault
         /** Number of payments. */
         count?: number | undefined
       }, options?: CallOptions): Call<SandboxBankFaults>
@@ -930,7 +917,7 @@ export interface Resources {
      * `POST /v1/sandbox/seed` (seedSandbox)
      */
     seed(body: {
-      scenario: 'fresh' | 'mid_cycle' | 'after_payroll' | 'returned_payments' | 'ten_thousand_members'
+      scenario: SandboxScenario
     }, options?: CallOptions): Call<SandboxSeeded>
     /**
      * Reset the sandbox.
@@ -976,9 +963,9 @@ export interface Resources {
       /** Only requests about this resource; see `resourceId` in the answer. */
       resourceId?: string | undefined
       /** Arrived at or after this instant. A date without a time means midnight UTC. */
-      fromDate?: string | undefined
+      fromDate?: DayOrInstant | undefined
       /** Arrived before this instant. A date without a time means midnight UTC. */
-      toDate?: string | undefined
+      toDate?: DayOrInstant | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
       /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
@@ -1071,8 +1058,8 @@ export interface Resources {
      * `GET /v1/webhooks/{webhookId}/deliveries` (getWebhookDeliveries)
      */
     listDeliveries(webhookId: WebhookId, query?: {
-      states?: ('pending' | 'delivered' | 'failed' | 'skipped')[] | undefined
-      types?: ('intent.created' | 'intent.completed' | 'intent.expired' | 'intent.cancelled' | 'withdrawal.held' | 'withdrawal.submitted' | 'withdrawal.paid' | 'withdrawal.failed' | 'withdrawal.returned' | 'withdrawal.cancelled' | 'member.invited' | 'member.activated' | 'member.updated' | 'member.removed' | 'member.reinstated' | 'pay_run.scheduled' | 'pay_run.available' | 'pay_run.reverted' | 'pay_cycle.opened' | 'pay_cycle.closed' | 'pay_cycle.settled' | 'job.awaiting_review' | 'job.queued' | 'job.processing' | 'job.completed' | 'job.rejected' | 'job.expired' | 'float.low' | 'webhook.disabled' | 'webhook.recovered')[] | undefined
+      states?: WebhookDeliveryState[] | undefined
+      types?: EventType[] | undefined
       /** The deliveries of this event. */
       eventId?: EventId | undefined
       /** Number of entries to skip. */

@@ -1,34 +1,32 @@
 // Generated from openapi.json by `npm run generate`. Do not edit.
 
+/** Name of the account holder, 1 to 140 characters. */
+export type AccountHolder = string
+
 export type AddMember = {
   type: 'Add'
-  email: string
-  firstName: string
-  lastName: string
-  /** Name of a tier; see `GET /v1/tiers`. */
-  tier: string
-  /** With or without the country code; stored and returned in E.164. */
-  phone?: string | null | undefined
-  workerId?: string | null | undefined
+  email: Email
+  firstName: FirstName
+  lastName: LastName
+  tier: TierName
+  phone?: Phone | null | undefined
+  workerId?: WorkerId | null | undefined
   accountDetails?: BankAccountUK | BankAccountEU | null | undefined
-  /** Date of birth. */
-  dob?: string | null | undefined
-  gender?: 'Female' | 'Male' | 'NonBinary' | null | undefined
+  dob?: DateOfBirth | null | undefined
+  gender?: Gender | null | undefined
   /** Whether payroll deducts what this member withdraws. */
   enablePayroll?: boolean | undefined
 }
 
 export type AmountAboveUpperLimitIssue = {
   code: 'AmountAboveUpperLimit'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   upperLimit: Money
 }
 
 export type AmountBelowLowerLimitIssue = {
   code: 'AmountBelowLowerLimit'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   lowerLimit: Money
 }
 
@@ -40,38 +38,36 @@ export type AvailablePayRun = {
 
 export type BadRequestIssue = {
   code: 'BadRequest'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
 }
 
+export type BankAccount = BankAccountUK | BankAccountEU
+
 export type BankAccountEU = {
-  /** Name of the account holder, 1 to 140 characters. */
-  accountHolder: string
+  accountHolder: AccountHolder
   /** IBAN, stored in upper case without spaces. */
   iban: string
 }
 
 export type BankAccountInvalidIssue = {
   code: 'BankAccountInvalid'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
 }
 
 export type BankAccountUK = {
-  /** Name of the account holder, 1 to 140 characters. */
-  accountHolder: string
+  accountHolder: AccountHolder
   /** Six digits. Hyphens and spaces between the pairs are removed. */
   sortCode: string
   /** Eight digits. Six or seven digits are padded with leading zeros. */
   accountNumber: string
 }
 
+/** Why, as the ISO 20022 code of the bank: `AC01` The account number is wrong, `AC03` The account of the payee is invalid, `AC04` The account is closed, `AC06` The account is blocked, `AG01` The account takes no such payments, `AM09` The amount is wrong, `BE01` The account holder does not match, `FOCR` Returned after a request to cancel, `MD07` The payee has died, `MS03` The bank gives no reason, `RC01` The bank code is wrong, `RR04` Returned for a regulatory reason. */
 export type BankReason = 'AC01' | 'AC03' | 'AC04' | 'AC06' | 'AG01' | 'AM09' | 'BE01' | 'FOCR' | 'MD07' | 'MS03' | 'RC01' | 'RR04'
 
 export type BodyValidationIssue = {
   code: 'BodyValidation'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   /** Name of the header or parameter, or path of the field with dots. */
   path: string
 }
@@ -82,25 +78,41 @@ export type CompleteWithdrawal = {
 
 export type ConflictIssue = {
   code: 'Conflict'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
 }
 
 export type Currency = 'AED' | 'AFN' | 'ALL' | 'AMD' | 'ANG' | 'AOA' | 'ARS' | 'AUD' | 'AWG' | 'AZN' | 'BAM' | 'BBD' | 'BDT' | 'BGN' | 'BHD' | 'BIF' | 'BMD' | 'BND' | 'BOB' | 'BOV' | 'BRL' | 'BSD' | 'BTN' | 'BWP' | 'BYN' | 'BZD' | 'CAD' | 'CDF' | 'CHE' | 'CHF' | 'CHW' | 'CLF' | 'CLP' | 'CNY' | 'COP' | 'COU' | 'CRC' | 'CUC' | 'CUP' | 'CVE' | 'CZK' | 'DJF' | 'DKK' | 'DOP' | 'DZD' | 'EGP' | 'ERN' | 'ETB' | 'EUR' | 'FJD' | 'FKP' | 'GBP' | 'GEL' | 'GHS' | 'GIP' | 'GMD' | 'GNF' | 'GTQ' | 'GYD' | 'HKD' | 'HNL' | 'HRK' | 'HTG' | 'HUF' | 'IDR' | 'ILS' | 'INR' | 'IQD' | 'IRR' | 'ISK' | 'JMD' | 'JOD' | 'JPY' | 'KES' | 'KGS' | 'KHR' | 'KMF' | 'KPW' | 'KRW' | 'KWD' | 'KYD' | 'KZT' | 'LAK' | 'LBP' | 'LKR' | 'LRD' | 'LSL' | 'LYD' | 'MAD' | 'MDL' | 'MGA' | 'MKD' | 'MMK' | 'MNT' | 'MOP' | 'MRU' | 'MUR' | 'MVR' | 'MWK' | 'MXN' | 'MXV' | 'MYR' | 'MZN' | 'NAD' | 'NGN' | 'NIO' | 'NOK' | 'NPR' | 'NZD' | 'OMR' | 'PAB' | 'PEN' | 'PGK' | 'PHP' | 'PKR' | 'PLN' | 'PYG' | 'QAR' | 'RON' | 'RSD' | 'RUB' | 'RWF' | 'SAR' | 'SBD' | 'SCR' | 'SDG' | 'SEK' | 'SGD' | 'SHP' | 'SLL' | 'SOS' | 'SRD' | 'SSP' | 'STN' | 'SVC' | 'SYP' | 'SZL' | 'THB' | 'TJS' | 'TMT' | 'TND' | 'TOP' | 'TRY' | 'TTD' | 'TWD' | 'TZS' | 'UAH' | 'UGX' | 'USD' | 'USN' | 'UYI' | 'UYU' | 'UYW' | 'UZS' | 'VES' | 'VND' | 'VUV' | 'WST' | 'XAF' | 'XAG' | 'XAU' | 'XBA' | 'XBB' | 'XBC' | 'XBD' | 'XCD' | 'XDR' | 'XOF' | 'XPD' | 'XPF' | 'XPT' | 'XSU' | 'XTS' | 'XUA' | 'XXX' | 'YER' | 'ZAR' | 'ZMW' | 'ZWL'
 
-export type Deductions = {
-  deductions: {
-    memberId: MemberId
-    /** Amount to deduct from the member’s pay. Negative: amount to give back. */
-    total: SignedMoney
-  }[]
-  /** Number of entries in the whole list. */
-  total: number
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+/** Date of birth. */
+export type DateOfBirth = string
+
+export type Day = string
+
+export type DayOrInstant = string
+
+export type Deduction = {
+  memberId: MemberId
+  /** Amount to deduct from the member’s pay. Negative: amount to give back. */
+  total: SignedMoney
 }
+
+export type DeductionTaken = {
+  memberId: MemberId
+  /** Amount that payroll took. Negative if payroll gave money back, which is allowed only for a negative deduction. */
+  taken: SignedMoney
+}
+
+export type Deductions = {
+  deductions: Deduction[]
+  total: ListTotal
+  skip: PageSkip
+  take: PageTake
+}
+
+/** When the event happened. */
+export type DeliveryTimestamp = string
+
+export type Email = string
 
 export type ErrorRow = {
   /** Precedence: if several rows apply, the answer is the one with the lowest order. */
@@ -116,7 +128,16 @@ export type ErrorRow = {
 
 export type Event = IntentCreatedEvent | IntentCompletedEvent | IntentExpiredEvent | IntentCancelledEvent | WithdrawalHeldEvent | WithdrawalSubmittedEvent | WithdrawalPaidEvent | WithdrawalFailedEvent | WithdrawalReturnedEvent | WithdrawalCancelledEvent | MemberInvitedEvent | MemberActivatedEvent | MemberUpdatedEvent | MemberRemovedEvent | MemberReinstatedEvent | PayRunScheduledEvent | PayRunAvailableEvent | PayRunRevertedEvent | PayCycleOpenedEvent | PayCycleClosedEvent | PayCycleSettledEvent | JobAwaitingReviewEvent | JobQueuedEvent | JobProcessingEvent | JobCompletedEvent | JobRejectedEvent | JobExpiredEvent | FloatLowEvent | WebhookDisabledEvent | WebhookRecoveredEvent
 
+/** Same as `timestamp`. */
+export type EventCreatedAt = string
+
 export type EventId = `evt_${string}`
+
+/** Increases by one with each event of the same resource. */
+export type EventSequence = number
+
+/** When the event happened. */
+export type EventTimestamp = string
 
 export type EventType = 'intent.created' | 'intent.completed' | 'intent.expired' | 'intent.cancelled' | 'withdrawal.held' | 'withdrawal.submitted' | 'withdrawal.paid' | 'withdrawal.failed' | 'withdrawal.returned' | 'withdrawal.cancelled' | 'member.invited' | 'member.activated' | 'member.updated' | 'member.removed' | 'member.reinstated' | 'pay_run.scheduled' | 'pay_run.available' | 'pay_run.reverted' | 'pay_cycle.opened' | 'pay_cycle.closed' | 'pay_cycle.settled' | 'job.awaiting_review' | 'job.queued' | 'job.processing' | 'job.completed' | 'job.rejected' | 'job.expired' | 'float.low' | 'webhook.disabled' | 'webhook.recovered'
 
@@ -133,11 +154,12 @@ export type Events = {
 
 export type FileContentIssue = {
   code: 'FileContent'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   /** Row of the file. The header is row "1". */
   row: string
 }
+
+export type FirstName = string
 
 export type FloatEventData = {
   /** Free float: money that is neither paid out nor on its way to members. */
@@ -149,35 +171,33 @@ export type FloatEventData = {
 export type FloatLowDelivery = {
   id: EventId
   type: 'float.low'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: FloatEventData
 }
 
+/** The free float fell below its floor. Withdrawals in its currency are refused. */
 export type FloatLowEvent = {
   type: 'float.low'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: FloatEventData
 }
 
 export type ForbiddenIssue = {
   code: 'Forbidden'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
 }
+
+export type Gender = 'Female' | 'Male' | 'NonBinary'
+
+export type GivenInstant = string
 
 export type HeaderValidationIssue = {
   code: 'HeaderValidation'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   /** Name of the header or parameter, or path of the field with dots. */
   path: string
 }
@@ -198,66 +218,54 @@ export type Instant = string
 export type IntentCancelledDelivery = {
   id: EventId
   type: 'intent.cancelled'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: IntentEventData
 }
 
+/** The partner cancelled the intent. */
 export type IntentCancelledEvent = {
   type: 'intent.cancelled'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: IntentEventData
 }
 
 export type IntentCompletedDelivery = {
   id: EventId
   type: 'intent.completed'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: IntentEventData
 }
 
+/** The intent became a withdrawal. */
 export type IntentCompletedEvent = {
   type: 'intent.completed'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: IntentEventData
 }
 
 export type IntentCreatedDelivery = {
   id: EventId
   type: 'intent.created'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: IntentEventData
 }
 
+/** A withdrawal was quoted. */
 export type IntentCreatedEvent = {
   type: 'intent.created'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: IntentEventData
 }
 
@@ -276,93 +284,80 @@ export type IntentEventData = {
 export type IntentExpiredDelivery = {
   id: EventId
   type: 'intent.expired'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: IntentEventData
 }
 
+/** The intent expired before it was completed. */
 export type IntentExpiredEvent = {
   type: 'intent.expired'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: IntentEventData
 }
 
 export type InternalServerErrorIssue = {
   code: 'InternalServerError'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
 }
 
 export type InvalidAddMemberPayloadIssue = {
   code: 'InvalidAddMemberPayload'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   email: string
 }
 
 export type InvalidRemoveMemberPayloadIssue = {
   code: 'InvalidRemoveMemberPayload'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   memberId: MemberId
 }
 
 export type InvalidUpdateMemberPayloadIssue = {
   code: 'InvalidUpdateMemberPayload'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   memberId: MemberId
 }
+
+/** For developers and logs. It may change, so branch on `code`. */
+export type IssueMessage = string
 
 export type JobAwaitingReviewDelivery = {
   id: EventId
   type: 'job.awaiting_review'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: JobEventData
 }
 
+/** A member job needs approval, because it would offboard too many members. */
 export type JobAwaitingReviewEvent = {
   type: 'job.awaiting_review'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: JobEventData
 }
 
 export type JobCompletedDelivery = {
   id: EventId
   type: 'job.completed'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: JobEventData
 }
 
+/** A member job was applied. */
 export type JobCompletedEvent = {
   type: 'job.completed'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: JobEventData
 }
 
@@ -374,90 +369,83 @@ export type JobEventData = {
 export type JobExpiredDelivery = {
   id: EventId
   type: 'job.expired'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: JobEventData
 }
 
+/** A member job waited for approval for too long; it was rejected. */
 export type JobExpiredEvent = {
   type: 'job.expired'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: JobEventData
 }
 
 export type JobProcessingDelivery = {
   id: EventId
   type: 'job.processing'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: JobEventData
 }
 
+/** A member job started to be applied. */
 export type JobProcessingEvent = {
   type: 'job.processing'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: JobEventData
 }
 
 export type JobQueuedDelivery = {
   id: EventId
   type: 'job.queued'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: JobEventData
 }
 
+/** A member job was queued behind other jobs. */
 export type JobQueuedEvent = {
   type: 'job.queued'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: JobEventData
 }
 
 export type JobRejectedDelivery = {
   id: EventId
   type: 'job.rejected'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: JobEventData
 }
 
+/** A member job was rejected. */
 export type JobRejectedEvent = {
   type: 'job.rejected'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: JobEventData
 }
+
+export type LastFour = {
+  lastFour: string
+}
+
+export type LastName = string
+
+/** Number of entries in the whole list. */
+export type ListTotal = number
 
 export type LoggedRequest = {
   id: RequestId
@@ -489,25 +477,21 @@ export type LoggedRequests = {
   requests: LoggedRequest[]
   /** Whether there are more in the direction of the cursor. */
   hasMore: boolean
-  /** Maximum number of entries in this answer. */
-  take: number
+  take: PageTake
 }
 
 export type Member = {
   memberId: MemberId
-  status: 'invited' | 'active' | 'inactive'
-  email: string
-  firstName: string
-  lastName: string
-  /** Name of a tier; see `GET /v1/tiers`. */
-  tier: string
-  /** With or without the country code; stored and returned in E.164. */
-  phone: string | null
-  workerId: string | null
+  status: MemberStatus
+  email: Email
+  firstName: FirstName
+  lastName: LastName
+  tier: TierName
+  phone: Phone | null
+  workerId: WorkerId | null
   accountDetails: BankAccountUK | BankAccountEU | null
-  /** Date of birth. */
-  dob: string | null
-  gender: 'Female' | 'Male' | 'NonBinary' | null
+  dob: DateOfBirth | null
+  gender: Gender | null
   /** Whether payroll deducts what this member withdraws. */
   enablePayroll: boolean
 }
@@ -515,29 +499,24 @@ export type Member = {
 export type MemberActivatedDelivery = {
   id: EventId
   type: 'member.activated'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: MemberEventData
 }
 
+/** The member was activated and can withdraw. */
 export type MemberActivatedEvent = {
   type: 'member.activated'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: MemberEventData
 }
 
 export type MemberAlreadyInvitedIssue = {
   code: 'MemberAlreadyInvited'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   memberId: MemberId
 }
 
@@ -549,8 +528,8 @@ export type MemberBalance = {
   upperLimit: Money
   payCycle: {
     id: PayCycleId
-    startDate: string
-    endDate: string
+    startDate: Day
+    endDate: Day
     /** When pay last became available in this cycle; null if none has. */
     lastPayDate: Instant | null
   }
@@ -560,45 +539,39 @@ export type MemberBalance = {
 
 export type MemberEventData = {
   memberId: MemberId
-  status: 'invited' | 'active' | 'inactive'
+  status: MemberStatus
 }
 
 export type MemberId = `mem_${string}`
 
 export type MemberInsufficientFundsIssue = {
   code: 'MemberInsufficientFunds'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   memberId: MemberId
 }
 
 export type MemberInvitedDelivery = {
   id: EventId
   type: 'member.invited'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: MemberEventData
 }
 
+/** The member was added. */
 export type MemberInvitedEvent = {
   type: 'member.invited'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: MemberEventData
 }
 
 export type MemberJob = {
   id: MemberJobId
   progress: {
-    /** `NotReady`: queued behind another job of the partner. `AwaitingReview`: waiting for `approve` or `reject`. */
-    type: 'Processing' | 'Completed' | 'AwaitingReview' | 'NotReady' | 'Rejected'
+    type: MemberJobStatus
     /** Actions in the job; for a file, planned changes without the unchanged rows. While the job is queued, this is the plan from when it was sent. */
     totalActions: number
     /** Actions that have been processed. */
@@ -639,69 +612,64 @@ export type MemberJobPreview = {
 export type MemberJobResult = {
   /** Row of the file (the header is "1") or position of the action (starting at "1"); null for members missing from the file. */
   row: string | null
-  action: 'Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged'
-  /** `Pending`: not processed yet. `Failed`: no longer possible when it was processed; `message` says why. `NotDone`: the job was rejected. */
-  outcome: 'Pending' | 'Done' | 'Failed' | 'NotDone'
+  action: MemberJobResultAction
+  outcome: MemberJobResultOutcome
   memberId: MemberId | null
   email: string | null
   message: string | null
 }
 
+export type MemberJobResultAction = 'Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged'
+
+/** `Pending`: not processed yet. `Failed`: no longer possible when it was processed; `message` says why. `NotDone`: the job was rejected. */
+export type MemberJobResultOutcome = 'Pending' | 'Done' | 'Failed' | 'NotDone'
+
 export type MemberJobResults = {
   jobId: MemberJobId
   plan: MemberJobPlan
   results: MemberJobResult[]
-  /** Number of entries in the whole list. */
-  total: number
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  total: ListTotal
+  skip: PageSkip
+  take: PageTake
 }
+
+/** `NotReady`: queued behind another job of the partner. `AwaitingReview`: waiting for `approve` or `reject`. */
+export type MemberJobStatus = 'Processing' | 'Completed' | 'AwaitingReview' | 'NotReady' | 'Rejected'
 
 export type MemberJobs = {
   jobs: MemberJob[]
-  /** Number of entries in the whole list. */
-  total: number
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  total: ListTotal
+  skip: PageSkip
+  take: PageTake
 }
 
 export type MemberNotEligibleIssue = {
   code: 'MemberNotEligible'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   memberId: MemberId
 }
 
 export type MemberNotFoundIssue = {
   code: 'MemberNotFound'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   memberId: MemberId
 }
 
 export type MemberReinstatedDelivery = {
   id: EventId
   type: 'member.reinstated'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: MemberEventData
 }
 
+/** An offboarded member was reinstated. */
 export type MemberReinstatedEvent = {
   type: 'member.reinstated'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: MemberEventData
 }
 
@@ -712,22 +680,18 @@ export type MemberRemoved = {
 export type MemberRemovedDelivery = {
   id: EventId
   type: 'member.removed'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: MemberEventData
 }
 
+/** The member was offboarded. */
 export type MemberRemovedEvent = {
   type: 'member.removed'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: MemberEventData
 }
 
@@ -747,10 +711,8 @@ export type MemberStatement = {
   closing: MemberStanding
   lines: MemberStatementLine[]
   hasMore: boolean
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  skip: PageSkip
+  take: PageTake
 }
 
 export type MemberStatementLine = {
@@ -763,19 +725,18 @@ export type MemberStatementLine = {
   balanceAfter: MemberStanding
 }
 
+export type MemberStatus = 'invited' | 'active' | 'inactive'
+
 export type MemberUpdate = {
-  email?: string | undefined
-  firstName?: string | undefined
-  lastName?: string | undefined
-  /** Name of a tier; see `GET /v1/tiers`. */
-  tier?: string | undefined
-  /** With or without the country code; stored and returned in E.164. */
-  phone?: string | null | undefined
-  workerId?: string | null | undefined
+  email?: Email | undefined
+  firstName?: FirstName | undefined
+  lastName?: LastName | undefined
+  tier?: TierName | undefined
+  phone?: Phone | null | undefined
+  workerId?: WorkerId | null | undefined
   accountDetails?: BankAccountUK | BankAccountEU | null | undefined
-  /** Date of birth. */
-  dob?: string | null | undefined
-  gender?: 'Female' | 'Male' | 'NonBinary' | null | undefined
+  dob?: DateOfBirth | null | undefined
+  gender?: Gender | null | undefined
   /** Whether payroll deducts what this member withdraws. */
   enablePayroll?: boolean | undefined
 }
@@ -783,28 +744,24 @@ export type MemberUpdate = {
 export type MemberUpdatedDelivery = {
   id: EventId
   type: 'member.updated'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: MemberUpdatedEventData
 }
 
+/** Fields of the member changed. */
 export type MemberUpdatedEvent = {
   type: 'member.updated'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: MemberUpdatedEventData
 }
 
 export type MemberUpdatedEventData = {
   memberId: MemberId
-  status: 'invited' | 'active' | 'inactive'
+  status: MemberStatus
   /** Names of the changed fields. Read the member to get their values. */
   changed: ('email' | 'firstName' | 'lastName' | 'phone' | 'tier' | 'workerId' | 'accountDetails' | 'enablePayroll' | 'dob' | 'gender')[]
 }
@@ -816,23 +773,20 @@ export type MemberWithdrawals = {
     payCycleId: PayCycleId
     createdAt: Instant
   }[]
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
-  /** Number of entries in the whole list. */
-  total: number
+  skip: PageSkip
+  take: PageTake
+  total: ListTotal
 }
 
 export type Members = {
   members: Member[]
-  /** Number of entries in the whole list. */
-  total: number
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  total: ListTotal
+  skip: PageSkip
+  take: PageTake
 }
+
+/** CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: `email`, `first_name`, `last_name`, `phone`, `tier`, `worker_id`, `sort_code`, `account_number`, `account_holder`, `iban`, `dob`, `gender`, `enable_payroll`; the first five are required. At most 100 MiB and 1,000,000 rows. */
+export type MembersFile = string
 
 export type Money = {
   /** In minor units, for example pence. */
@@ -842,18 +796,15 @@ export type Money = {
 }
 
 export type NewMember = {
-  email: string
-  firstName: string
-  lastName: string
-  /** Name of a tier; see `GET /v1/tiers`. */
-  tier: string
-  /** With or without the country code; stored and returned in E.164. */
-  phone?: string | null | undefined
-  workerId?: string | null | undefined
+  email: Email
+  firstName: FirstName
+  lastName: LastName
+  tier: TierName
+  phone?: Phone | null | undefined
+  workerId?: WorkerId | null | undefined
   accountDetails?: BankAccountUK | BankAccountEU | null | undefined
-  /** Date of birth. */
-  dob?: string | null | undefined
-  gender?: 'Female' | 'Male' | 'NonBinary' | null | undefined
+  dob?: DateOfBirth | null | undefined
+  gender?: Gender | null | undefined
   /** Whether payroll deducts what this member withdraws. */
   enablePayroll?: boolean | undefined
 }
@@ -864,32 +815,21 @@ export type NewMemberJob = {
 
 export type NewPayRun = {
   /** Earnings per member. A negative amount corrects an earlier pay run; 0 changes nothing. A member may have several lines. */
-  payDetails: {
-    memberId: MemberId
-    money: SignedMoney
-  }[]
+  payDetails: PayDetail[]
 }
 
 export type NewSettlement = {
   /** Payroll took nothing from a member who is left out. */
-  deductions: {
-    memberId: MemberId
-    /** Amount that payroll took. Negative if payroll gave money back, which is allowed only for a negative deduction. */
-    taken: SignedMoney
-  }[]
+  deductions: DeductionTaken[]
 }
 
 export type NewWebhook = {
-  /** Where deliveries are sent: an https URL, or http in a sandbox, without user name, password and fragment. It must not lead to a private or reserved address. */
-  url: string
+  url: WebhookUrl
   /** For your own use. */
   description?: string | null | undefined
-  /** The types of events to deliver: a type, a group such as `withdrawal.*`, or `*` for all. */
-  types?: EventTypePattern[] | undefined
-  /** Events for a disabled endpoint are recorded as skipped, and can be replayed. */
-  enabled?: boolean | undefined
-  /** Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `openwage-…`, `content-…`, and those of the connection. */
-  headers?: Record<string, string> | undefined
+  types?: WebhookTypes | undefined
+  enabled?: WebhookEnabled | undefined
+  headers?: WebhookHeaders | undefined
 }
 
 export type NewWithdrawalIntent = {
@@ -900,8 +840,7 @@ export type NewWithdrawalIntent = {
 
 export type NotFoundIssue = {
   code: 'NotFound'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
 }
 
 export type OffboardMember = {
@@ -909,47 +848,48 @@ export type OffboardMember = {
   memberId: MemberId
 }
 
+/** Number of skipped entries. */
+export type PageSkip = number
+
+/** Maximum number of entries in this answer. */
+export type PageTake = number
+
 export type PathValidationIssue = {
   code: 'PathValidation'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   /** Name of the header or parameter, or path of the field with dots. */
   path: string
 }
 
 export type PayCycle = {
   id: PayCycleId
-  startDate: string
-  endDate: string
-  status: 'Open' | 'Closed'
+  startDate: Day
+  endDate: Day
+  status: PayCycleStatus
 }
 
 export type PayCycleClosedDelivery = {
   id: EventId
   type: 'pay_cycle.closed'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: PayCycleEventData
 }
 
+/** A pay cycle closed. Its deductions are final. */
 export type PayCycleClosedEvent = {
   type: 'pay_cycle.closed'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: PayCycleEventData
 }
 
 export type PayCycleEventData = {
   payCycleId: PayCycleId
-  startDate: string
-  endDate: string
+  startDate: Day
+  endDate: Day
 }
 
 export type PayCycleId = `pc_${string}`
@@ -957,73 +897,68 @@ export type PayCycleId = `pc_${string}`
 export type PayCycleOpenedDelivery = {
   id: EventId
   type: 'pay_cycle.opened'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: PayCycleEventData
 }
 
+/** A pay cycle opened. */
 export type PayCycleOpenedEvent = {
   type: 'pay_cycle.opened'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: PayCycleEventData
 }
 
 export type PayCycleSettledDelivery = {
   id: EventId
   type: 'pay_cycle.settled'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
-  /** The counts are numbers of members, as in the settlement. */
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: PayCycleSettledEventData
 }
 
+/** Payroll reported what it deducted for the pay cycle. */
 export type PayCycleSettledEvent = {
   type: 'pay_cycle.settled'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
-  /** The counts are numbers of members, as in the settlement. */
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: PayCycleSettledEventData
 }
 
+/** The counts are numbers of members, as in the settlement. */
 export type PayCycleSettledEventData = {
   payCycleId: PayCycleId
-  startDate: string
-  endDate: string
+  startDate: Day
+  endDate: Day
   matched: number
   short: number
   over: number
   unknown: number
 }
 
+export type PayCycleStatus = 'Open' | 'Closed'
+
 export type PayCycles = {
   payCycles: PayCycle[]
-  /** Number of entries in the whole list. */
-  total: number
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  total: ListTotal
+  skip: PageSkip
+  take: PageTake
+}
+
+export type PayDetail = {
+  memberId: MemberId
+  money: SignedMoney
 }
 
 export type PayRun = {
   id: PayRunId
   payCycleId: PayCycleId
-  status: 'Scheduled' | 'Available' | 'Reverted'
+  status: PayRunStatus
   /** When the grace period ends and the money becomes available (ISO 8601, UTC). */
   scheduledFor: string
 }
@@ -1031,22 +966,18 @@ export type PayRun = {
 export type PayRunAvailableDelivery = {
   id: EventId
   type: 'pay_run.available'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: PayRunEventData
 }
 
+/** The money of the pay run became available. */
 export type PayRunAvailableEvent = {
   type: 'pay_run.available'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: PayRunEventData
 }
 
@@ -1055,7 +986,7 @@ export type PayRunCreated = ScheduledPayRun | AvailablePayRun
 export type PayRunDetails = {
   id: PayRunId
   payCycleId: PayCycleId
-  status: 'Scheduled' | 'Available' | 'Reverted'
+  status: PayRunStatus
   /** When the grace period ends and the money becomes available (ISO 8601, UTC). */
   scheduledFor: string
   createdAt: string
@@ -1072,7 +1003,7 @@ export type PayRunDetails = {
 export type PayRunEventData = {
   payRunId: PayRunId
   payCycleId: PayCycleId
-  status: 'Scheduled' | 'Available' | 'Reverted'
+  status: PayRunStatus
 }
 
 export type PayRunId = `pr_${string}`
@@ -1080,71 +1011,63 @@ export type PayRunId = `pr_${string}`
 export type PayRunRevertedDelivery = {
   id: EventId
   type: 'pay_run.reverted'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: PayRunEventData
 }
 
+/** The pay run was reverted. */
 export type PayRunRevertedEvent = {
   type: 'pay_run.reverted'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: PayRunEventData
 }
 
 export type PayRunScheduledDelivery = {
   id: EventId
   type: 'pay_run.scheduled'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: PayRunEventData
 }
 
+/** A pay run was uploaded. Its grace period has started. */
 export type PayRunScheduledEvent = {
   type: 'pay_run.scheduled'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: PayRunEventData
 }
 
+export type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
+
 export type PayRuns = {
   payRuns: PayRun[]
-  /** Number of entries in the whole list. */
-  total: number
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  total: ListTotal
+  skip: PageSkip
+  take: PageTake
 }
 
 export type PayoutBatchId = `bat_${string}`
 
+/** With or without the country code; stored and returned in E.164. */
+export type Phone = string
+
 export type QueryValidationIssue = {
   code: 'QueryValidation'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
   /** Name of the header or parameter, or path of the field with dots. */
   path: string
 }
 
 export type RateLimitExceededIssue = {
   code: 'RateLimitExceeded'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
 }
 
 export type Readiness = {
@@ -1172,18 +1095,15 @@ export type Readiness = {
 export type ReplaceMember = {
   type: 'Replace'
   memberId: MemberId
-  email: string
-  firstName: string
-  lastName: string
-  /** Name of a tier; see `GET /v1/tiers`. */
-  tier: string
-  /** With or without the country code; stored and returned in E.164. */
-  phone?: string | null | undefined
-  workerId?: string | null | undefined
+  email: Email
+  firstName: FirstName
+  lastName: LastName
+  tier: TierName
+  phone?: Phone | null | undefined
+  workerId?: WorkerId | null | undefined
   accountDetails?: BankAccountUK | BankAccountEU | null | undefined
-  /** Date of birth. */
-  dob?: string | null | undefined
-  gender?: 'Female' | 'Male' | 'NonBinary' | null | undefined
+  dob?: DateOfBirth | null | undefined
+  gender?: Gender | null | undefined
   /** Whether payroll deducts what this member withdraws. */
   enablePayroll?: boolean | undefined
 }
@@ -1192,18 +1112,20 @@ export type ReplayOfEvent = {
   eventId: EventId
 }
 
+/** Every event whose delivery has failed or was skipped. */
 export type ReplayOfFailed = {
   /** Events that happened at or after this instant. */
-  failedSince: string
+  failedSince: GivenInstant
   /** Continues a replay that had more: the `lastEventId` of the previous answer. */
   after?: EventId | undefined
 }
 
+/** Every event of the range whose type the endpoint takes, delivered or not. */
 export type ReplayOfRange = {
   /** The first instant of the range. Events older than 30 days are left out. */
-  since: string
+  since: GivenInstant
   /** The end of the range, exclusive. Absent: now. */
-  until?: string | undefined
+  until?: GivenInstant | undefined
   /** Continues a replay that had more: the `lastEventId` of the previous answer. */
   after?: EventId | undefined
 }
@@ -1228,16 +1150,12 @@ export type RequestedMoney = {
 
 export type RotatedWebhook = {
   id: WebhookId
-  /** Where deliveries are sent: an https URL, or http in a sandbox, without user name, password and fragment. It must not lead to a private or reserved address. */
-  url: string
+  url: WebhookUrl
   /** For your own use. */
   description: string | null
-  /** The types of events to deliver: a type, a group such as `withdrawal.*`, or `*` for all. */
-  types: EventTypePattern[]
-  /** Events for a disabled endpoint are recorded as skipped, and can be replayed. */
-  enabled: boolean
-  /** Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `openwage-…`, `content-…`, and those of the connection. */
-  headers: Record<string, string>
+  types: WebhookTypes
+  enabled: WebhookEnabled
+  headers: WebhookHeaders
   /** `failing`: the last attempt failed, and deliveries are retried. */
   status: 'active' | 'failing' | 'disabled'
   /** `requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. Null if it is enabled. */
@@ -1251,10 +1169,12 @@ export type RotatedWebhook = {
   previousExpiresAt: Instant
 }
 
+export type SandboxBankFault = 'timeout' | 'error' | 'duplicate' | 'late' | 'contradiction' | 'unknown_reference'
+
 export type SandboxBankFaults = {
   /** In the order in which payments will meet them. */
   faults: {
-    fault: 'timeout' | 'error' | 'duplicate' | 'late' | 'contradiction' | 'unknown_reference'
+    fault: SandboxBankFault
     /** Number of payments. */
     remaining: number
   }[]
@@ -1278,10 +1198,12 @@ export type SandboxBankFile = {
 
 export type SandboxBankFiles = {
   bankFiles: SandboxBankFile[]
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  skip: PageSkip
+  take: PageTake
+}
+
+export type SandboxBankInstruction = {
+  reason?: BankReason | undefined
 }
 
 export type SandboxClock = {
@@ -1324,8 +1246,10 @@ export type SandboxPaused = {
   paused: boolean
 }
 
+export type SandboxScenario = 'fresh' | 'mid_cycle' | 'after_payroll' | 'returned_payments' | 'ten_thousand_members'
+
 export type SandboxSeeded = {
-  scenario: 'fresh' | 'mid_cycle' | 'after_payroll' | 'returned_payments' | 'ten_thousand_members'
+  scenario: SandboxScenario
   members: number
 }
 
@@ -1366,9 +1290,9 @@ export type SandboxTestValues = {
 
 export type SandboxWithdrawal = {
   id: WithdrawalId
-  status: 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
+  status: WithdrawalStatus
   timeline: {
-    status: 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
+    status: WithdrawalStatus
     at: Instant
     reason: string | null
   }[]
@@ -1404,27 +1328,21 @@ export type Settlement = {
   /** Members in the settlement who had no deduction. */
   unknown: number
   /** One entry per currency. In each one, deducted = taken + carried + writtenOff. */
-  totals: {
-    deducted: SignedMoney
-    taken: SignedMoney
-    carried: SignedMoney
-    writtenOff: SignedMoney
-  }[]
-  lines: {
-    memberId: MemberId
-    deducted: SignedMoney
-    taken: SignedMoney
-    outcome: 'matched' | 'short' | 'over' | 'unknown'
-    /** Amount carried to the open cycle. Negative: amount to give back there. */
-    carried: SignedMoney
-    writtenOff: SignedMoney
-  }[]
-  /** Number of entries in the whole list. */
-  total: number
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  totals: SettlementTotals[]
+  lines: SettlementLine[]
+  total: ListTotal
+  skip: PageSkip
+  take: PageTake
+}
+
+export type SettlementLine = {
+  memberId: MemberId
+  deducted: SignedMoney
+  taken: SignedMoney
+  outcome: 'matched' | 'short' | 'over' | 'unknown'
+  /** Amount carried to the open cycle. Negative: amount to give back there. */
+  carried: SignedMoney
+  writtenOff: SignedMoney
 }
 
 export type SettlementSummary = {
@@ -1439,12 +1357,14 @@ export type SettlementSummary = {
   /** Members in the settlement who had no deduction. */
   unknown: number
   /** One entry per currency. In each one, deducted = taken + carried + writtenOff. */
-  totals: {
-    deducted: SignedMoney
-    taken: SignedMoney
-    carried: SignedMoney
-    writtenOff: SignedMoney
-  }[]
+  totals: SettlementTotals[]
+}
+
+export type SettlementTotals = {
+  deducted: SignedMoney
+  taken: SignedMoney
+  carried: SignedMoney
+  writtenOff: SignedMoney
 }
 
 export type SignedMoney = {
@@ -1457,6 +1377,9 @@ export type SignedMoney = {
 export type Tier = {
   name: string
 }
+
+/** Name of a tier; see `GET /v1/tiers`. */
+export type TierName = string
 
 export type TierWithTerms = {
   name: string
@@ -1480,41 +1403,33 @@ export type TransferId = `tr_${string}`
 
 export type UnprocessableEntityIssue = {
   code: 'UnprocessableEntity'
-  /** For developers and logs. It may change, so branch on `code`. */
-  message: string
+  message: IssueMessage
 }
 
 export type UpdateMember = {
   type: 'Update'
   memberId: MemberId
-  email?: string | undefined
-  firstName?: string | undefined
-  lastName?: string | undefined
-  /** Name of a tier; see `GET /v1/tiers`. */
-  tier?: string | undefined
-  /** With or without the country code; stored and returned in E.164. */
-  phone?: string | null | undefined
-  workerId?: string | null | undefined
+  email?: Email | undefined
+  firstName?: FirstName | undefined
+  lastName?: LastName | undefined
+  tier?: TierName | undefined
+  phone?: Phone | null | undefined
+  workerId?: WorkerId | null | undefined
   accountDetails?: BankAccountUK | BankAccountEU | null | undefined
-  /** Date of birth. */
-  dob?: string | null | undefined
-  gender?: 'Female' | 'Male' | 'NonBinary' | null | undefined
+  dob?: DateOfBirth | null | undefined
+  gender?: Gender | null | undefined
   /** Whether payroll deducts what this member withdraws. */
   enablePayroll?: boolean | undefined
 }
 
 export type Webhook = {
   id: WebhookId
-  /** Where deliveries are sent: an https URL, or http in a sandbox, without user name, password and fragment. It must not lead to a private or reserved address. */
-  url: string
+  url: WebhookUrl
   /** For your own use. */
   description: string | null
-  /** The types of events to deliver: a type, a group such as `withdrawal.*`, or `*` for all. */
-  types: EventTypePattern[]
-  /** Events for a disabled endpoint are recorded as skipped, and can be replayed. */
-  enabled: boolean
-  /** Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `openwage-…`, `content-…`, and those of the connection. */
-  headers: Record<string, string>
+  types: WebhookTypes
+  enabled: WebhookEnabled
+  headers: WebhookHeaders
   /** `failing`: the last attempt failed, and deliveries are retried. */
   status: 'active' | 'failing' | 'disabled'
   /** `requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. Null if it is enabled. */
@@ -1538,16 +1453,12 @@ export type WebhookAttempt = {
 }
 
 export type WebhookChanges = {
-  /** Where deliveries are sent: an https URL, or http in a sandbox, without user name, password and fragment. It must not lead to a private or reserved address. */
-  url?: string | undefined
+  url?: WebhookUrl | undefined
   /** For your own use. */
   description?: string | null | undefined
-  /** The types of events to deliver: a type, a group such as `withdrawal.*`, or `*` for all. */
-  types?: EventTypePattern[] | undefined
-  /** Events for a disabled endpoint are recorded as skipped, and can be replayed. */
-  enabled?: boolean | undefined
-  /** Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `openwage-…`, `content-…`, and those of the connection. */
-  headers?: Record<string, string> | undefined
+  types?: WebhookTypes | undefined
+  enabled?: WebhookEnabled | undefined
+  headers?: WebhookHeaders | undefined
 }
 
 export type WebhookDeleted = {
@@ -1557,18 +1468,15 @@ export type WebhookDeleted = {
 export type WebhookDeliveries = {
   deliveries: WebhookDelivery[]
   hasMore: boolean
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  skip: PageSkip
+  take: PageTake
 }
 
 export type WebhookDelivery = {
   /** The id of the event, which is also the `webhook-id` of each request. */
   id: EventId
-  type: 'intent.created' | 'intent.completed' | 'intent.expired' | 'intent.cancelled' | 'withdrawal.held' | 'withdrawal.submitted' | 'withdrawal.paid' | 'withdrawal.failed' | 'withdrawal.returned' | 'withdrawal.cancelled' | 'member.invited' | 'member.activated' | 'member.updated' | 'member.removed' | 'member.reinstated' | 'pay_run.scheduled' | 'pay_run.available' | 'pay_run.reverted' | 'pay_cycle.opened' | 'pay_cycle.closed' | 'pay_cycle.settled' | 'job.awaiting_review' | 'job.queued' | 'job.processing' | 'job.completed' | 'job.rejected' | 'job.expired' | 'float.low' | 'webhook.disabled' | 'webhook.recovered'
-  /** `pending`: an attempt is planned. `failed`: the last attempt failed, and none is planned. `skipped`: the endpoint was disabled. */
-  state: 'pending' | 'delivered' | 'failed' | 'skipped'
+  type: EventType
+  state: WebhookDeliveryState
   /** The sample of a test, not an event. */
   isTest: boolean
   attemptCount: number
@@ -1581,9 +1489,8 @@ export type WebhookDelivery = {
 export type WebhookDeliveryDetails = {
   /** The id of the event, which is also the `webhook-id` of each request. */
   id: EventId
-  type: 'intent.created' | 'intent.completed' | 'intent.expired' | 'intent.cancelled' | 'withdrawal.held' | 'withdrawal.submitted' | 'withdrawal.paid' | 'withdrawal.failed' | 'withdrawal.returned' | 'withdrawal.cancelled' | 'member.invited' | 'member.activated' | 'member.updated' | 'member.removed' | 'member.reinstated' | 'pay_run.scheduled' | 'pay_run.available' | 'pay_run.reverted' | 'pay_cycle.opened' | 'pay_cycle.closed' | 'pay_cycle.settled' | 'job.awaiting_review' | 'job.queued' | 'job.processing' | 'job.completed' | 'job.rejected' | 'job.expired' | 'float.low' | 'webhook.disabled' | 'webhook.recovered'
-  /** `pending`: an attempt is planned. `failed`: the last attempt failed, and none is planned. `skipped`: the endpoint was disabled. */
-  state: 'pending' | 'delivered' | 'failed' | 'skipped'
+  type: EventType
+  state: WebhookDeliveryState
   /** The sample of a test, not an event. */
   isTest: boolean
   attemptCount: number
@@ -1595,25 +1502,24 @@ export type WebhookDeliveryDetails = {
   attempts: WebhookAttempt[]
 }
 
+/** `pending`: an attempt is planned. `failed`: the last attempt failed, and none is planned. `skipped`: the endpoint was disabled. */
+export type WebhookDeliveryState = 'pending' | 'delivered' | 'failed' | 'skipped'
+
 export type WebhookDisabledDelivery = {
   id: EventId
   type: 'webhook.disabled'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: WebhookDisabledEventData
 }
 
+/** A webhook endpoint was disabled because it failed. */
 export type WebhookDisabledEvent = {
   type: 'webhook.disabled'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: WebhookDisabledEventData
 }
 
@@ -1623,27 +1529,29 @@ export type WebhookDisabledEventData = {
   reason: 'failing' | 'gone'
 }
 
+/** Events for a disabled endpoint are recorded as skipped, and can be replayed. */
+export type WebhookEnabled = boolean
+
+/** Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `openwage-…`, `content-…`, and those of the connection. */
+export type WebhookHeaders = Record<string, string>
+
 export type WebhookId = `we_${string}`
 
 export type WebhookRecoveredDelivery = {
   id: EventId
   type: 'webhook.recovered'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: WebhookRecoveredEventData
 }
 
+/** A delivery succeeded for the first time after a failing webhook endpoint was disabled and enabled again. */
 export type WebhookRecoveredEvent = {
   type: 'webhook.recovered'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: WebhookRecoveredEventData
 }
 
@@ -1658,21 +1566,23 @@ export type WebhookRotation = {
 
 export type WebhookTest = {
   /** The type of the sample. */
-  type: 'intent.created' | 'intent.completed' | 'intent.expired' | 'intent.cancelled' | 'withdrawal.held' | 'withdrawal.submitted' | 'withdrawal.paid' | 'withdrawal.failed' | 'withdrawal.returned' | 'withdrawal.cancelled' | 'member.invited' | 'member.activated' | 'member.updated' | 'member.removed' | 'member.reinstated' | 'pay_run.scheduled' | 'pay_run.available' | 'pay_run.reverted' | 'pay_cycle.opened' | 'pay_cycle.closed' | 'pay_cycle.settled' | 'job.awaiting_review' | 'job.queued' | 'job.processing' | 'job.completed' | 'job.rejected' | 'job.expired' | 'float.low' | 'webhook.disabled' | 'webhook.recovered'
+  type: EventType
 }
+
+/** The types of events to deliver: a type, a group such as `withdrawal.*`, or `*` for all. */
+export type WebhookTypes = EventTypePattern[]
+
+/** Where deliveries are sent: an https URL, or http in a sandbox, without user name, password and fragment. It must not lead to a private or reserved address. */
+export type WebhookUrl = string
 
 export type WebhookWithSecret = {
   id: WebhookId
-  /** Where deliveries are sent: an https URL, or http in a sandbox, without user name, password and fragment. It must not lead to a private or reserved address. */
-  url: string
+  url: WebhookUrl
   /** For your own use. */
   description: string | null
-  /** The types of events to deliver: a type, a group such as `withdrawal.*`, or `*` for all. */
-  types: EventTypePattern[]
-  /** Events for a disabled endpoint are recorded as skipped, and can be replayed. */
-  enabled: boolean
-  /** Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `openwage-…`, `content-…`, and those of the connection. */
-  headers: Record<string, string>
+  types: WebhookTypes
+  enabled: WebhookEnabled
+  headers: WebhookHeaders
   /** `failing`: the last attempt failed, and deliveries are retried. */
   status: 'active' | 'failing' | 'disabled'
   /** `requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. Null if it is enabled. */
@@ -1686,12 +1596,9 @@ export type WebhookWithSecret = {
 
 export type Webhooks = {
   webhooks: Webhook[]
-  /** Number of entries in the whole list. */
-  total: number
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  total: ListTotal
+  skip: PageSkip
+  take: PageTake
 }
 
 export type Withdrawal = {
@@ -1706,22 +1613,18 @@ export type Withdrawal = {
 export type WithdrawalCancelledDelivery = {
   id: EventId
   type: 'withdrawal.cancelled'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: WithdrawalEventData
 }
 
+/** The withdrawal was cancelled before it was submitted to the bank. The member has the money back. */
 export type WithdrawalCancelledEvent = {
   type: 'withdrawal.cancelled'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: WithdrawalEventData
 }
 
@@ -1734,22 +1637,15 @@ export type WithdrawalDetails = {
   withdrawalIntentId: WithdrawalIntentId
   memberId: MemberId
   payCycleId: PayCycleId
-  status: 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
+  status: WithdrawalStatus
   amount: Money
   netAmount: Money
   fee: Money
-  bankAccount: {
-    lastFour: string
-  }
+  bankAccount: LastFour
   /** The member’s available balance right after this withdrawal was booked. */
   balanceAfter: Money
   /** Every status of the withdrawal so far, oldest first. */
-  timeline: {
-    status: 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
-    at: Instant
-    /** Why the status changed: the bank’s message, or who cancelled. Null if no reason was given. */
-    reason: string | null
-  }[]
+  timeline: WithdrawalTimelineEntry[]
   createdAt: Instant
   /** When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null. */
   expectedAt: Instant | null
@@ -1777,44 +1673,36 @@ export type WithdrawalEventData = {
 export type WithdrawalFailedDelivery = {
   id: EventId
   type: 'withdrawal.failed'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: WithdrawalEventData
 }
 
+/** The bank could not pay the money out. The member has it back. */
 export type WithdrawalFailedEvent = {
   type: 'withdrawal.failed'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: WithdrawalEventData
 }
 
 export type WithdrawalHeldDelivery = {
   id: EventId
   type: 'withdrawal.held'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: WithdrawalEventData
 }
 
+/** The money has left the member’s pay. The withdrawal can still be cancelled. */
 export type WithdrawalHeldEvent = {
   type: 'withdrawal.held'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: WithdrawalEventData
 }
 
@@ -1824,14 +1712,14 @@ export type WithdrawalIntent = {
   withdrawalIntentId: WithdrawalIntentId
   memberId: MemberId
   payCycleId: PayCycleId
-  status: 'pending' | 'completed' | 'expired' | 'cancelled'
+  status: WithdrawalIntentStatus
   amount: Money
   netAmount: Money
   fee: Money
   tier: string
   /** The version of the tier that set the fee. */
   tierVersion: number
-  accountDetails: BankAccountUK | BankAccountEU
+  accountDetails: BankAccount
   createdAt: Instant
   expiresAt: Instant
   /** The resulting withdrawal; null unless the intent is completed. */
@@ -1842,15 +1730,13 @@ export type WithdrawalIntentCreated = {
   withdrawalIntentId: WithdrawalIntentId
   netAmount: Money
   fee: Money
-  accountDetails: BankAccountUK | BankAccountEU
+  accountDetails: BankAccount
   /**
    * Deprecated: use `accountDetails`.
    *
    * @deprecated
    */
-  bankAccount: {
-    lastFour: string
-  }
+  bankAccount: LastFour
 }
 
 export type WithdrawalIntentExplanation = {
@@ -1880,7 +1766,7 @@ export type WithdrawalIntentExplanation = {
   }
   /** The rules in the order in which they were applied, each with its result. */
   rules: {
-    rule: 'lower limit' | 'upper limit' | 'fixed part' | 'percentage part' | 'minimum fee' | 'maximum fee' | 'fee payer' | 'net'
+    rule: WithdrawalRule
     amount: Money
     because: string
   }[]
@@ -1895,70 +1781,73 @@ export type WithdrawalIntentExplanation = {
 
 export type WithdrawalIntentId = `wi_${string}`
 
+export type WithdrawalIntentStatus = 'pending' | 'completed' | 'expired' | 'cancelled'
+
 export type WithdrawalPaidDelivery = {
   id: EventId
   type: 'withdrawal.paid'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: WithdrawalEventData
 }
 
+/** The bank paid the money out. It may still be returned. */
 export type WithdrawalPaidEvent = {
   type: 'withdrawal.paid'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: WithdrawalEventData
 }
+
+/** Why the status changed: the bank’s message, or who cancelled. Null if no reason was given. */
+export type WithdrawalReason = string | null
 
 export type WithdrawalReturnedDelivery = {
   id: EventId
   type: 'withdrawal.returned'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: WithdrawalEventData
 }
 
+/** The receiving bank returned the money. The member has it back. */
 export type WithdrawalReturnedEvent = {
   type: 'withdrawal.returned'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: WithdrawalEventData
 }
+
+export type WithdrawalRule = 'lower limit' | 'upper limit' | 'fixed part' | 'percentage part' | 'minimum fee' | 'maximum fee' | 'fee payer' | 'net'
+
+export type WithdrawalStatus = 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
 
 export type WithdrawalSubmittedDelivery = {
   id: EventId
   type: 'withdrawal.submitted'
-  /** When the event happened. */
-  timestamp: Instant
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: DeliveryTimestamp
+  sequence: EventSequence
   data: WithdrawalEventData
 }
 
+/** The payout was submitted to the bank. */
 export type WithdrawalSubmittedEvent = {
   type: 'withdrawal.submitted'
   id: EventId
-  /** When the event happened. */
-  timestamp: string
-  /** Same as `timestamp`. */
-  createdAt: string
-  /** Increases by one with each event of the same resource. */
-  sequence: number
+  timestamp: EventTimestamp
+  createdAt: EventCreatedAt
+  sequence: EventSequence
   data: WithdrawalEventData
+}
+
+export type WithdrawalTimelineEntry = {
+  status: WithdrawalStatus
+  at: Instant
+  reason: WithdrawalReason
 }
 
 export type WithdrawalWithStatus = {
@@ -1970,30 +1859,28 @@ export type WithdrawalWithStatus = {
   createdAt: Instant
   /** Gross amount: what left the member’s pay, including the fee. */
   amount: Money
-  status: 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
+  status: WithdrawalStatus
   /** When the withdrawal entered this status. */
   changedAt: Instant
-  /** Why the status changed: the bank’s message, or who cancelled. Null if no reason was given. */
-  reason: string | null
+  reason: WithdrawalReason
 }
 
 export type Withdrawals = {
   withdrawals: Withdrawal[]
   hasMore: boolean
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  skip: PageSkip
+  take: PageTake
 }
 
 export type WithdrawalsWithStatus = {
   withdrawals: WithdrawalWithStatus[]
   hasMore: boolean
-  /** Number of skipped entries. */
-  skip: number
-  /** Maximum number of entries in this answer. */
-  take: number
+  skip: PageSkip
+  take: PageTake
 }
+
+/** The partner’s own identifier for the worker: no control characters, no leading or trailing spaces. */
+export type WorkerId = string
 
 /** The body of a webhook. Narrow it by `type`; new types may be added. */
 export type WebhookEvent =

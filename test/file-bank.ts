@@ -47,19 +47,19 @@ async function* readPlain(...[bytes, { recordsMax }]: Parameters<ReadBankFile>):
   let records = 0
   for (const [index, fields] of lines.map(line => line.split(';')).entries()) {
     const line = index + 1
-    const [type = '', a = '', b = '', c = '', d = ''] = fields
+    const [type = '', a = '', b = '', c = '', d = '', e = ''] = fields
     if (type === 'end') return
     if (++records > recordsMax) throw new BankFileProblem('The file has too many records', { line })
     if (type === 'head') {
       yield { type, head: { messageId: a, createdAt: null, account: b === '' ? null : b } }
-    } else yield recordOf({ type, a, b, c, d, line })
+    } else yield recordOf({ type, a, b, c, d, e, line })
   }
   throw new BankFileProblem('The file ends before its last line', { line: lines.length })
 }
 
-type Fields = { type: string; a: string; b: string; c: string; d: string; line: number }
+type Fields = { type: string; a: string; b: string; c: string; d: string; e: string; line: number }
 
-function recordOf({ type, a, b, c, d, line }: Fields): BankRecord {
+function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
   const money = (text: string) => ({ amount: BigInt(text.slice(0, -3)), currency: text.slice(-3) as Currency })
   const or = (text: string) => (text === '' ? null : text)
   switch (type) {
@@ -75,9 +75,9 @@ function recordOf({ type, a, b, c, d, line }: Fields): BankRecord {
         line,
         entryReference: or(c),
         amount: money(a),
-        bookedOn: '2026-03-10',
+        booking: { day: or(d) ?? '2026-03-10', bankReference: or(c) },
         reference: or(b),
-        remittance: null,
+        remittance: or(e),
       }
     case 'paid':
     case 'failed':
@@ -94,6 +94,8 @@ function recordOf({ type, a, b, c, d, line }: Fields): BankRecord {
         entryReference: or(d),
         reasonCode: or(c),
         reasonText: null,
+        // A status, unless it has a day.
+        ...(e === '' ? {} : { booking: { day: e, bankReference: or(d) } }),
       }
     }
     default:

@@ -59,6 +59,10 @@ export type DB = {
     reason: string | null
     createdAt: Date
     movementId: string | null
+    account: string | null
+    bookedOn: string | null
+    amount: bigint | null
+    bankReference: string | null
   }
   eventFeeds: {
     partnerId: string

@@ -241,7 +241,9 @@ async function attach(
 }
 
 async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now: Date }): Promise<void> {
-  const { reference, reasonCode, id, rail } = exception
+  const { reference, reasonCode, id, rail, kind } = exception
+  if (kind === 'money_in' || kind === 'money_out')
+    throw new Error('Money that arrived or left is closed with book or ignore: no payment failed')
   if (reference === null) throw new Error('The exception names neither a payment nor a batch')
   const { rows } = await sql<{ reference: string }>`
     select p.reference from payouts p left join payout_batches b on b.id = p.batch_id

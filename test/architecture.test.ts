@@ -174,6 +174,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/simulated-bank': ['sandbox', 'src/app.ts', 'src/main.ts'],
   'requests/recorder': ['src/main.ts'],
   'sandbox/demo': ['cli'],
+  'settlements/dues': ['payouts', 'cli'],
   'tiers/rules': ['sandbox', 'withdrawals', 'cli'],
   'tiers/schema': ['withdrawals'],
   'webhooks/delivery': ['src/worker.ts'],
@@ -231,6 +232,7 @@ const owners: Record<string, string> = {
   pay_cycles: 'pay-cycles',
   pay_runs: 'pay-runs',
   pay_run_lines: 'pay-runs',
+  settlement_dues: 'settlements',
   settlement_lines: 'settlements',
   withdrawal_intents: 'withdrawals',
   withdrawals: 'withdrawals',
@@ -333,7 +335,10 @@ const tableReads: Record<string, { [table: string]: string }> = {
     withdrawal_intents: 'finds the next instant at which something falls due for a partner, in one statement',
     withdrawals: 'finds the next instant at which something falls due for a partner, in one statement',
   },
-  settlements: { partners: 'reads the shortfall policy' },
+  settlements: {
+    partners: 'reads the shortfall policy',
+    pay_cycles: 'finds the cycle that a transfer names, with what is due for it, in one statement',
+  },
   'src/tasks.ts': { sandbox_clocks: 'queues work by real time, which a partner’s clock may be ahead of' },
   statements: {
     ledger_balances: 'a statement is computed from the books in one statement',

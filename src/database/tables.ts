@@ -384,6 +384,15 @@ export type DB = {
     migration: string
     compatibleWith: string
   }
+  settlementDues: {
+    partnerId: string
+    payCycleId: string
+    currency: Currency
+    amount: bigint
+    received: Generated<bigint>
+    settledAt: Date
+    receivedAt: Date | null
+  }
   settlementLines: {
     partnerId: string
     payCycleId: string

@@ -4,7 +4,7 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
 import * as batches from './batches.ts'
-import { bookMovement } from './float-movements.ts'
+import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
 
 // What operators decide about batches, payments and exceptions. Errors have messages for the operator.
@@ -160,8 +160,8 @@ export type Decision =
   | { decision: 'attach'; reference: string }
   /** The payment, or every unanswered payment of the batch, was not made: the members have the money back. */
   | { decision: 'give_back' }
-  /** The money is a movement of the partner's float. */
-  | { decision: 'book'; partnerId: string; reference?: string | undefined }
+  /** The money is a movement of the partner's float: the settlement of a pay cycle, or other money under a reference. */
+  | { decision: 'book'; partnerId: string; reference?: string | undefined; payCycleId?: string | undefined }
 
 type Exception = Pick<
   exceptions.Exception,
@@ -215,13 +215,21 @@ async function book(
     exception: { id, rail, kind, reference: ofEntry, amount, currency },
     partnerId,
     reference,
+    payCycleId,
     now,
-  }: { exception: Exception; partnerId: string; reference?: string | undefined; now: Date },
+  }: {
+    exception: Exception
+    partnerId: string
+    reference?: string | undefined
+    payCycleId?: string | undefined
+    now: Date
+  },
 ): Promise<void> {
   if ((kind !== 'money_in' && kind !== 'money_out') || amount === null || currency === null)
     throw new Error('Only money that arrived or left without a payment can be booked')
   const booking = { id, rail, reference: ofEntry, amount: { amount, currency }, partnerId, now }
-  await bookMovement(tx, booking, reference)
+  if (payCycleId === undefined) await bookMovement(tx, booking, reference)
+  else await bookSettlement(tx, { ...booking, payCycleId })
 }
 
 async function attach(

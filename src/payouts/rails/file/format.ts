@@ -15,6 +15,8 @@ export type FileFormat = {
   extension: string
   write: WriteBatch
   read: ReadBankFile
+  /** Whether it reads what arrives on the account, not only what becomes of payments. */
+  readsStatements: boolean
   /** Writes files that `read` takes, for the bank of a sandbox. */
   answers?: Partial<Record<AnswerFormat, WriteAnswers>>
   /** Why a payment cannot be written; undefined if it can. The money goes back to the member with this reason. */

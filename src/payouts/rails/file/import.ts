@@ -9,7 +9,7 @@ import { reasonInWords, reasonOf, restrictionOf } from '../reasons.ts'
 import * as batches from './batches.ts'
 import { type Booked, isReportedAgain, listBooked } from './bookings.ts'
 import { debtorsOf } from './debtors.ts'
-import { findMovement } from './float-movements.ts'
+import { findMovement, settle } from './float-movements.ts'
 import type { FileRailSettings } from './format.ts'
 import { type KnownPayout, type Match, match } from './matching.ts'
 import { lockRail } from './rail-lock.ts'
@@ -510,10 +510,10 @@ async function bookEntry(
   const booked: Booked = { reference, messageId, account, ...booking, amount: amount.amount }
   const keep = async (more: { booked?: Booked; movementId?: string | undefined } = {}) =>
     await keepRecord(tx, context, { head, record, reference, ...more })
-  const openException = async (kind: exceptions.ExceptionKind, reason: string) => {
+  const openException = async (kind: exceptions.ExceptionKind, reason: string, partnerId?: string) => {
     const fingerprint = fingerprintOf(head, record)
     const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: record.reference, amount }
-    await exceptions.open(tx, [{ ...common, kind, reason }], now)
+    await exceptions.open(tx, [{ ...common, kind, reason, partnerId }], now)
   }
   const batch = reference === '' || amount.amount >= 0n ? undefined : await lockBatch(tx, context, reference)
   if (batch !== undefined) {
@@ -531,9 +531,15 @@ async function bookEntry(
   const identified = ofDay.filter(({ bankReference }) => bankReference !== null)
   if (booking.bankReference !== null && isReportedAgain(booked, identified)) return await keep({ booked })
   const texts = [record.reference, remittance].filter(text => text !== null)
-  const movementId = await findMovement(tx, { rail, entry: { texts, amount, account } })
-  await keep({ booked, movementId })
-  if (movementId !== undefined) return
-  if (amount.amount > 0n) await openException('money_in', 'Money arrived that belongs to no payment of ours')
-  else await openException('money_out', 'Money left the account without a payment of ours')
+  const entry = { texts, amount, account }
+  const recorded = await findMovement(tx, { rail, entry })
+  const settled = recorded === undefined ? await settle(tx, { rail, entry, now }) : { movementId: recorded }
+  const isExplained = settled !== undefined && 'movementId' in settled
+  await keep({ booked, movementId: isExplained ? settled.movementId : undefined })
+  if (isExplained) return
+  const [kind, unknown] =
+    amount.amount > 0n
+      ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
+      : (['money_out', 'Money left the account without a payment of ours'] as const)
+  await openException(kind, settled?.reason ?? unknown, settled?.partnerId)
 }

@@ -33,6 +33,7 @@ const common = {
   name: 'pain.001.001.09',
   extension: 'xml',
   read: readBankFile,
+  readsStatements: true,
   answers: { 'pain.002': writeStatusReport, 'camt.054': writeNotification },
   // Some banks take fewer; none takes more without an agreement.
   paymentsMax: 100_000,

@@ -18,6 +18,7 @@ export function standard18Format(options: Standard18Options, arucs: ArucsOptions
     extension: 'txt',
     write: standard18Writer(options),
     read: arucs === null ? refuseAll : arucsReader(arucs),
+    readsStatements: false,
     ...(arucs?.format === 'csv' ? { answers: { 'arucs-csv': arucsCsvWriter(arucs) } } : {}),
     refusal({ account, amount }) {
       if (!('sortCode' in account)) return 'This bank pays to a sort code and an account number only'

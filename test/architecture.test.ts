@@ -175,7 +175,7 @@ const sideDoors: Record<string, string[]> = {
   'requests/recorder': ['src/main.ts'],
   'sandbox/demo': ['cli'],
   'settlements/dues': ['payouts', 'cli'],
-  'tiers/rules': ['sandbox', 'withdrawals', 'cli'],
+  'tiers/rules': ['payouts', 'sandbox', 'withdrawals', 'cli'],
   'tiers/schema': ['withdrawals'],
   'webhooks/delivery': ['src/worker.ts'],
   'webhooks/fence': ['src/app.ts', 'src/main.ts'],

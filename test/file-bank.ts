@@ -9,7 +9,7 @@ import {
   type ReadBankFile,
   type WriteBatch,
 } from '../src/payouts/rails/bank-files.ts'
-import { cutOffOf, leadTimes } from '../src/payouts/rails/calendars/cut-off.ts'
+import { atOnce, cutOffOf, leadTimes } from '../src/payouts/rails/calendars/cut-off.ts'
 import { target } from '../src/payouts/rails/calendars/target.ts'
 import type { Delivery } from '../src/payouts/rails/delivery/delivery.ts'
 import type { FileFormat, FileRailSettings } from '../src/payouts/rails/file/format.ts'
@@ -164,10 +164,13 @@ export function euroRail(changes: Partial<FileRailSettings> = {}): FileRailSetti
     format: plainFormat,
     debtors: { default: { name: 'Acme', account: { accountHolder: 'Acme', iban: ownIban } } },
     isInstant: false,
+    canBeInstant: true,
     timeZone,
     calendar: target,
-    schedule: now =>
-      cutOffOf({ now, cutOff: '15:00', timeZone, calendar: target, ...leadTimes['sepa-credit-transfer'] }),
+    schedule: (now, isInstant = false) =>
+      isInstant
+        ? atOnce({ now, timeZone })
+        : cutOffOf({ now, cutOff: '15:00', timeZone, calendar: target, ...leadTimes['sepa-credit-transfer'] }),
     automatic: { paymentMax: 1_000_000n, batchMax: 100_000_000n, dayMax: 1_000_000_000n },
     countsAsPaid: null,
     delivery: null,

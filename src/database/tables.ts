@@ -454,6 +454,7 @@ export type DB = {
     withdrawalsPerDay: number | null
     withdrawalsPerCycle: number | null
     createdAt: Date
+    payoutSpeed: 'instant' | 'standard' | null
   }
   tiers: {
     partnerId: string

@@ -262,7 +262,7 @@ function toSettings(given: GivenRail): FileRailSettings {
   }
 }
 
-type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
+type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'canBeInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
 
 function settingsOfType(given: GivenRail): OfType {
   switch (given.type) {
@@ -283,8 +283,10 @@ function sepaSettings({ cutOff, timeZone, closedDays, instant = false, batchBook
   return {
     format: sepaFormat({ isBatchBooked: batchBooking }),
     isInstant: instant,
-    calendar: instant ? null : calendar,
-    schedule: now => (instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime })),
+    canBeInstant: true,
+    calendar,
+    schedule: (now, isInstant = instant) =>
+      isInstant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime }),
     countsAsPaid: null,
   }
 }
@@ -296,6 +298,7 @@ function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...
   return {
     format: standard18Format(options, returns ?? null),
     isInstant: false,
+    canBeInstant: false,
     calendar,
     schedule: now => cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes[scheme] }),
     countsAsPaid: (valueDate, today) => stateWithoutAdvice(scheme, valueDate, { today, calendar }) === 'paid',
@@ -305,11 +308,12 @@ function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...
 function ukSettings({ cutOff, timeZone, closedDays, instant = false, batchBooking }: UkPain001FileRail): OfType {
   const calendar = withOverride(uk, { closedDays })
   return {
-    format: ukFormat({ isInstant: instant, isBatchBooked: batchBooking }),
+    format: ukFormat({ isBatchBooked: batchBooking }),
     isInstant: instant,
-    calendar: instant ? null : calendar,
-    schedule: now =>
-      instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes.bacs }),
+    canBeInstant: true,
+    calendar,
+    schedule: (now, isInstant = instant) =>
+      isInstant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes.bacs }),
     countsAsPaid: null,
   }
 }

@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { euroRail, FileBank, ownIban } from '../../../../test/file-bank.ts'
-import { type Harness, startHarness } from '../../../../test/harness.ts'
+import { type Harness, silver, startHarness } from '../../../../test/harness.ts'
 import { verify } from '../../../audit/verify.ts'
 import { sql, type Tx } from '../../../database/database.ts'
 import * as float from '../../../float/float.ts'
@@ -55,9 +55,9 @@ const deliveryWith = (put: FileBank['put']): Delivery => ({
 
 const run = (task: keyof ReturnType<typeof payoutTasks>) => payoutTasks(rails)[task](context)
 
-async function withdraw(net: number, { iban = 'DE89370400440532013000' } = {}): Promise<string> {
+async function withdraw(net: number, { iban = 'DE89370400440532013000', tier = 'Silver EU' } = {}): Promise<string> {
   const account = { accountHolder: 'Mia Schulz', iban }
-  const memberId = await harness.addMember({ available: 20_000, account, tier: 'Silver EU', currency: 'EUR' })
+  const memberId = await harness.addMember({ available: 20_000, account, tier, currency: 'EUR' })
   // The tier takes a fee of 50 from the member.
   const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
   const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
@@ -201,6 +201,55 @@ describe('a batch', () => {
     ])
     expect((await get(early?.id ?? '')).expectedAt).toBe('2026-03-11T22:59:59.999Z')
     expect((await get(late?.id ?? '')).expectedAt).toBe('2026-03-17T22:59:59.999Z')
+  })
+
+  describe('has one speed', () => {
+    const terms = { ...silver, payoutSpeed: 'instant' as const }
+    const inBatches = async () =>
+      (await batches()).map(({ isInstant, paymentCount, valueDate }) => [isInstant, paymentCount, valueDate])
+    beforeEach(async () => {
+      await harness.addTier('Fast EU', terms, { currency: 'EUR' })
+      await harness.addTier('Slow EU', { ...silver, payoutSpeed: 'standard' }, { currency: 'EUR' })
+    })
+
+    test('which the tier decides as it was when the withdrawal was quoted, and expectedAt follows', async () => {
+      useRail({ format: { ...settings.format, write: sepaFormat().write } })
+      const usual = await withdraw(5_000)
+      const instant = await withdraw(6_000, { tier: 'Fast EU' })
+      await harness.addTier('Fast EU', { ...terms, payoutSpeed: 'standard' }, { currency: 'EUR' })
+      const later = await withdraw(7_000, { tier: 'Fast EU' })
+      // A Tuesday after the cut-off: the next day is the value date, but not of instant payments.
+      harness.clock.set(new Date('2026-03-10T15:00:00.000Z'))
+      await run('submit-withdrawals')
+      expect((await inBatches()).sort()).toEqual([
+        [false, 2, '2026-03-11'],
+        [true, 1, '2026-03-10'],
+      ])
+      const expected = await Promise.all([usual, instant, later].map(async id => (await get(id)).expectedAt))
+      expect(expected).toEqual(['2026-03-12T22:59:59.999Z', '2026-03-10T22:59:59.999Z', '2026-03-12T22:59:59.999Z'])
+      await run('send-payout-batches')
+      const [file, ...others] = bank.outbox.values()
+      expect(others).toEqual([])
+      expect(file).toContain('<LclInstrm><Cd>INST</Cd></LclInstrm>')
+      expect(file).toContain(await referenceOf(instant))
+    })
+
+    test('which is that of the rail unless the tier asks for one, and standard if the rail cannot pay instantly', async () => {
+      useRail({ isInstant: true, schedule: (now, isInstant = true) => euroRail().schedule(now, isInstant) })
+      await withdraw(5_000)
+      await withdraw(6_000, { tier: 'Slow EU' })
+      harness.clock.advance({ seconds: 30 })
+      await run('submit-withdrawals')
+      expect((await inBatches()).map(([isInstant, count]) => [isInstant, count]).sort()).toEqual([
+        [false, 1],
+        [true, 1],
+      ])
+      useRail({ canBeInstant: false })
+      await withdraw(7_000, { tier: 'Fast EU' })
+      harness.clock.advance({ seconds: 30 })
+      await run('submit-withdrawals')
+      expect((await inBatches()).map(([isInstant, count]) => [isInstant, count])).toEqual([[false, 1]])
+    })
   })
 
   test('of a partner with an own account is paid from that', async () => {

@@ -38,8 +38,10 @@ beforeEach(() => {
   files += 1
 })
 
-async function answer(...lines: string[]): Promise<void> {
-  const rails = [fileRail({ db: harness.db, now: harness.clock.now, settings })]
+const answer = async (...lines: string[]) => await answerOn(settings, ...lines)
+
+async function answerOn(rail: FileRailSettings, ...lines: string[]): Promise<void> {
+  const rails = [fileRail({ db: harness.db, now: harness.clock.now, settings: rail })]
   bank.inbox.set(`answer-${Math.random()}.txt`, [...lines, 'end'].join('\n'))
   await payoutTasks(rails)['read-bank-files'](context)
 }
@@ -108,7 +110,7 @@ test('what payroll took is in the float once it has arrived under the reference 
   expect(await disagreements()).toEqual([])
 })
 
-test('money of another amount, of a settlement that has arrived or is not reported, and in another account is an exception', async () => {
+test('money of another amount, and of a settlement that has arrived or is not reported, is an exception', async () => {
   const mine = await settledCycle(4_000)
   const open = await closedCycle(1_000)
   const unreported = dues.referenceOf(open.payCycle.id)
@@ -139,6 +141,21 @@ test('money of another amount, of a settlement that has arrived or is not report
   expect(await disagreements()).toEqual([])
   for (const { id } of await openExceptions())
     await inTx(tx => closeException(tx, { ...common, exceptionId: id, decision: 'ignore' }))
+})
+
+test('money on an account that does not pay for the partner is not booked to its settlement', async () => {
+  const mine = await settledCycle(2_000)
+  const own = { name: 'Own', account: { accountHolder: 'Own', iban: 'DE02120300000000202051' } }
+  const apart = { ...settings, debtors: { default: settings.debtors.default, [mine.partner.id]: own } }
+  await answerOn(apart, `head;O1;${ownIban}`, entry(2_000, mine.reference))
+  const [elsewhere] = await openExceptions()
+  expect(elsewhere).toMatchObject({ reason: 'Money arrived that belongs to no payment of ours', partnerId: null })
+  const { id: exceptionId = '' } = elsewhere ?? {}
+  const common = { exceptionId, person: 'Ada', note: 'the wrong account', now: harness.clock.now() }
+  await inTx(tx => closeException(tx, { ...common, decision: 'ignore' }))
+  await answerOn(apart, 'head;O2;DE02120300000000202051', entry(2_000, mine.reference))
+  expect(await openExceptions()).toEqual([])
+  expect(await floatOf(mine)).toBe(2_000n)
 })
 
 test('a transfer in parts is booked part by part, never more than is due', async () => {

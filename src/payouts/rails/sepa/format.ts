@@ -17,14 +17,15 @@ export function sepaFormat(options: CreditTransferOptions = {}): FileFormat {
 }
 
 /** Payments in pounds, by Bacs or, if instant, by Faster Payments: the same messages as for SEPA. */
-export function ukFormat({ isInstant, ...options }: CreditTransferOptions & { isInstant: boolean }): FileFormat {
-  const scheme = isInstant ? 'faster-payments' : 'bacs'
+export function ukFormat(options: CreditTransferOptions = {}): FileFormat {
   return {
     ...common,
     write: writeUkCreditTransfer(options),
-    refusal({ account, amount }) {
+    refusal({ account, amount, isInstant }) {
       if (!('sortCode' in account)) return 'This bank pays to a sort code and an account number only'
-      return amount > ukPaymentMax[scheme] ? 'The amount is above the limit of the payment scheme' : undefined
+      return amount > ukPaymentMax[isInstant ? 'faster-payments' : 'bacs']
+        ? 'The amount is above the limit of the payment scheme'
+        : undefined
     },
   }
 }

@@ -14,10 +14,13 @@ const Taken = Type.Unsafe<Static<typeof SignedMoney>>({
 
 export const NewSettlement = Type.Object(
   {
-    deductions: Type.Array(Type.Object({ memberId: Id('member'), taken: Taken }, strict), {
-      maxItems: linesMax,
-      description: 'Payroll took nothing from a member who is left out.',
-    }),
+    deductions: Type.Array(
+      Type.Object({ memberId: Id('member'), taken: Taken }, { title: 'DeductionTaken', ...strict }),
+      {
+        maxItems: linesMax,
+        description: 'Payroll took nothing from a member who is left out.',
+      },
+    ),
   },
   { title: 'NewSettlement', ...strict },
 )
@@ -48,7 +51,7 @@ const settlementFields = {
           description: 'The part of `taken` that has not arrived yet. Negative: it is paid to the employer.',
         }),
       },
-      strict,
+      { title: 'SettlementTotals', ...strict },
     ),
     { description: 'One entry per currency. In each one, deducted = taken + carried + writtenOff.' },
   ),
@@ -73,7 +76,7 @@ export const Settlement = Type.Object(
           }),
           writtenOff: SignedMoney,
         },
-        strict,
+        { title: 'SettlementLine', ...strict },
       ),
     ),
     ...totalField,

@@ -40,7 +40,7 @@ export type Document = {
 
 const heading = '// Generated from openapi.json by `npm run generate`. Do not edit.\n'
 
-/** The generated files of packages/sdk, by their path in the repository. */
+/** The generated files of packages/sdk and the page about its methods, by their path in the repository. */
 export function sdkFiles(document: Document): Record<string, string> {
   const folder = 'packages/sdk/src/generated'
   return {
@@ -48,6 +48,7 @@ export function sdkFiles(document: Document): Record<string, string> {
     [`${folder}/operations.ts`]: operations(document),
     [`${folder}/errors.ts`]: errors(document),
     [`${folder}/decimals.ts`]: decimals(),
+    'docs/reference/sdk.md': methodList(document),
   }
 }
 
@@ -64,13 +65,39 @@ function schemas(document: Document): string {
   ].join('\n')
 }
 
+function methodList(document: Document): string {
+  const rows = operationsOf(document).flatMap(({ method, path, operation }) =>
+    callsOf(document, { method, path, operation }).map(
+      ({ name, takes }) =>
+        `| \`${name}(${takes.join(', ')})\` | \`${method} ${path}\` | \`${operation.operationId}\` |`,
+    ),
+  )
+  return `# The SDK's methods
+
+Generated from openapi.json and scripts/sdk-names.ts by \`npm run generate\`. Do not edit.
+[Use the SDK](../guides/sdk.md) shows how to begin.
+
+Each method is a property of an \`Openwage\`: \`openwage.members.list()\`. All take options last; a body or query whose name ends
+in \`?\` may be left out. A \`list…\` is awaited for its first page or iterated for all entries; \`tiers.list\` has one page, an
+array. An \`export…\`, and \`sandbox.bankFiles.answer\`, answers with a \`Response\` whose body is the file.
+
+| Method | Request | Operation |
+|---|---|---|
+${rows.join('\n')}
+
+Beyond single requests:
+
+| Method | What it does |
+|---|---|
+| \`members.import(file, options?)\` | Uploads the complete list of members, follows the job and resolves with what it did |
+| \`webhooks.unwrap(body, headers, secret, options?)\` | Verifies a delivery and returns its event |
+| \`webhooks.testHeaders(body, secret, options?)\` | Signs a body like Openwage, for tests of a receiver |
+`
+}
+
 /** What the hand-written core needs at run time to send a call, and the methods with their types. */
 function operations(document: Document): string {
-  const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods)
-      .filter(([, operation]) => isForPartners(operation))
-      .flatMap(([method, operation]) => callsOf(document, method.toUpperCase(), path, operation)),
-  )
+  const calls = operationsOf(document).flatMap(each => callsOf(document, each))
   const used = new Set(
     calls.flatMap(
       ({ signatures }) =>
@@ -97,12 +124,26 @@ function operations(document: Document): string {
   ].join('\n')
 }
 
+type OperationAt = { method: string; path: string; operation: Operation }
+
+/** The operations of the document that the SDK has, in the order of their names there. */
+export function operationsOf({ paths }: Pick<Document, 'paths'>): OperationAt[] {
+  const order = Object.keys(sdkNames)
+  const found = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, operation]) => isForPartners(operation))
+      .map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  )
+  const place = ({ operation }: OperationAt) => order.indexOf(operation.operationId)
+  return found.toSorted((a, b) => place(a) - place(b))
+}
+
 /** The SDK is for the partner's server. What a member's page calls with its own token is not in it. */
-export function isForPartners({ security }: { security?: object[] }): boolean {
+function isForPartners({ security }: Operation): boolean {
   return security === undefined || security.length === 0 || security.some(each => 'apiKey' in each)
 }
 
-type CallOf = { name: string; entry: string; signatures: string[] }
+type CallOf = { name: string; entry: string; signatures: string[]; takes: string[] }
 type Tree = { [name: string]: Tree | CallOf }
 
 function treeOf(calls: CallOf[]): Tree {
@@ -151,7 +192,7 @@ type Facts = {
   page: ReturnType<typeof pageOf>
 }
 
-function callsOf(document: Document, method: string, path: string, operation: Operation): CallOf[] {
+function callsOf(document: Document, { method, path, operation }: OperationAt): CallOf[] {
   const names = sdkNames[operation.operationId]
   if (names === undefined)
     throw new Error(`${operation.operationId} has no name in the SDK; add it to scripts/sdk-names.ts`)
@@ -186,6 +227,7 @@ function jsonCall(document: Document, name: string, facts: Facts): CallOf {
     entry: entryOf(facts, [
       ...(page === undefined ? [] : [`entries: '${page.entries}'`, ...(hasCursor ? [`cursor: '${cursor}'`] : [])]),
     ]),
+    takes: namesOf(facts),
     signatures:
       page !== undefined
         ? [sign(`List<${page.type}, ${page.entryType}>`)]
@@ -204,8 +246,17 @@ function fileCall(document: Document, name: string, facts: Facts): CallOf {
   return {
     name,
     entry: entryOf({ ...facts, query, prefers: false }, [`accepts: '${accepts}'`]),
+    takes: namesOf({ ...facts, query }),
     signatures: [signatureOf(document, name, { ...facts, query, result: 'Call<Response>' })],
   }
+}
+
+function namesOf({ ids, body, query }: Facts): string[] {
+  return [
+    ...ids.map(id => id.split(':')[0] ?? ''),
+    ...(body === undefined ? [] : [`${body.name}${body.isRequired ? '' : '?'}`]),
+    ...(query.length === 0 ? [] : [`query${query.some(each => each.required) ? '' : '?'}`]),
+  ]
 }
 
 function entryOf({ method, path, body, query, prefers }: Facts, more: string[]): string {

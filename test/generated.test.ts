@@ -15,6 +15,7 @@ test.each([
   'openapi.json',
   'docs/reference/errors.md',
   'docs/reference/events.md',
+  'docs/reference/sdk.md',
   'docs/reference/settings.md',
   'docs/reference/test-values.md',
   'packages/sdk/src/generated/decimals.ts',
@@ -35,6 +36,7 @@ test('this test covers every generated file', () => {
   expect(Object.keys(files).sort()).toEqual([
     'docs/reference/errors.md',
     'docs/reference/events.md',
+    'docs/reference/sdk.md',
     'docs/reference/settings.md',
     'docs/reference/test-values.md',
     'openapi.json',

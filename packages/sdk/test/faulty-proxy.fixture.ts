@@ -9,7 +9,7 @@ import { buffer } from 'node:stream/consumers'
 export type Fault = 'drop' | 'lose' | 'cut' | 'delay' | 'duplicate'
 
 /** A request that arrived at the proxy. */
-export type Arrived = { method: string; url: string; headers: IncomingMessage['headers']; fault: Fault | undefined }
+type Arrived = { method: string; url: string; headers: IncomingMessage['headers']; fault: Fault | undefined }
 
 /** Starts a proxy in front of a service. `faultOf` decides for each request. */
 export async function startFaultyProxy(target: string, faultOf: (request: IncomingMessage) => Fault | undefined) {

@@ -1,19 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { isForPartners } from '../../../scripts/sdk.ts'
+import { type Document, operationsOf } from '../../../scripts/sdk.ts'
 import { sdkNames } from '../../../scripts/sdk-names.ts'
 import { type Harness, startHarness } from '../../../test/harness.ts'
 import { ApiError, type Call, Openwage } from '../src/index.ts'
 
-type Operation = { operationId: string; security?: object[]; parameters?: { in: string }[]; requestBody?: object }
-const { paths } = JSON.parse(readFileSync(new URL('../../../openapi.json', import.meta.url), 'utf8')) as {
-  paths: Record<string, Record<string, Operation>>
-}
-const operations = Object.entries(paths).flatMap(([path, methods]) =>
-  Object.entries(methods)
-    .filter(([, operation]) => isForPartners(operation))
-    .map(([method, operation]) => ({ method: method.toUpperCase(), path, ...operation })),
-)
+const document: Document = JSON.parse(readFileSync(new URL('../../../openapi.json', import.meta.url), 'utf8'))
+const operations = operationsOf(document).map(({ operation, ...each }) => ({ ...each, ...operation }))
 
 let harness: Harness
 let openwage: Openwage

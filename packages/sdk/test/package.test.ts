@@ -1,7 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { createContext, runInContext } from 'node:vm'
@@ -10,26 +8,20 @@ import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { rolldown } from 'rolldown'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { installPackage, type Project } from './project.fixture.ts'
 
 const run = promisify(execFile)
 const source = path.join(import.meta.dirname, '..')
 const gzipBytesMax = 15_000
 
-/** A project that has installed the package as it is published. */
-let project: string
-let installed: string
+let project: Project
 beforeAll(async () => {
-  project = await mkdtemp(path.join(tmpdir(), 'openwage-sdk-'))
-  installed = path.join(project, 'node_modules/@openwage/sdk')
-  await mkdir(installed, { recursive: true })
-  await run(process.execPath, [path.join(source, 'build.ts'), path.join(installed, 'dist')])
-  for (const file of ['package.json', 'README.md'])
-    await writeFile(path.join(installed, file), await readFile(path.join(source, file)))
+  project = await installPackage()
 })
-afterAll(() => rm(project, { recursive: true, force: true }))
+afterAll(() => project.remove())
 
 async function bundle(): Promise<string> {
-  const build = await rolldown({ input: path.join(installed, 'dist/esm/index.js'), platform: 'neutral' })
+  const build = await rolldown({ input: path.join(project.installed, 'dist/esm/index.js'), platform: 'neutral' })
   const { output } = await build.generate({ format: 'iife', name: 'sdk', minify: true })
   await build.close()
   expect(output).toHaveLength(1)
@@ -37,7 +29,7 @@ async function bundle(): Promise<string> {
 }
 
 test('the package has no dependencies, and a bundle of all of it is at most 15 kB gzip', async () => {
-  const manifest = JSON.parse(await readFile(path.join(installed, 'package.json'), 'utf8'))
+  const manifest = JSON.parse(await readFile(path.join(project.installed, 'package.json'), 'utf8'))
   for (const kind of ['dependencies', 'peerDependencies', 'optionalDependencies'])
     expect(manifest[kind] ?? {}, kind).toEqual({})
   const bytes = gzipSync(await bundle(), { level: 9 }).length
@@ -46,7 +38,7 @@ test('the package has no dependencies, and a bundle of all of it is at most 15 k
 })
 
 test('publint finds nothing to improve', async () => {
-  const { messages, pkg } = await publint({ pkgDir: installed, pack: false, strict: true })
+  const { messages, pkg } = await publint({ pkgDir: project.installed, pack: false, strict: true })
   expect(messages.map(message => formatMessage(message, pkg))).toEqual([])
 })
 
@@ -59,8 +51,8 @@ test.each([
   ['import', 'use.mjs', `import { gbp, Openwage } from '@openwage/sdk'\n${use}`],
   ['require', 'use.cjs', `const { gbp, Openwage } = require('@openwage/sdk')\n${use}`],
 ])('a plain Node process can %s it', async (_, name, code) => {
-  await writeFile(path.join(project, name), code)
-  const { stdout } = await run(process.execPath, [path.join(project, name)])
+  await writeFile(path.join(project.folder, name), code)
+  const { stdout } = await run(process.execPath, [path.join(project.folder, name)])
   expect(stdout).toBe('4 1234\n')
 })
 
@@ -121,12 +113,7 @@ test.each([
   ['import and require in Node', ['esm.mts', 'cjs.cts'], ['--module', 'nodenext', '--types', 'node']],
   ['a bundler, with the types of a browser', ['bundler.ts'], ['--module', 'preserve', '--lib', 'es2022,dom']],
 ])('its types are right for %s', async (_, names, options) => {
-  const files = names.map(name => path.join(project, name))
+  const files = names.map(name => path.join(project.folder, name))
   for (const file of files) await writeFile(file, typed)
-  const tsc = path.join(path.dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
-  const typeRoots = path.join(source, '../../node_modules/@types')
-  const strict = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck', 'false']
-  const args = ['--noEmit', '--target', 'es2022', ...strict, ...options, '--typeRoots', typeRoots, ...files]
-  // The compiler writes what it finds to stdout.
-  await run(process.execPath, [tsc, ...args], { cwd: project }).catch(error => expect.fail(error.stdout))
+  await project.typecheck(files, options)
 })

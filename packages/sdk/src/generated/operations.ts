@@ -119,23 +119,26 @@ export const operations: Record<string, Operation> = {
   'members.replace': { method: 'PUT', path: '/v1/members/{memberId}', hasBody: true },
   'members.offboard': { method: 'DELETE', path: '/v1/members/{memberId}' },
   'members.activate': { method: 'POST', path: '/v1/members/{memberId}/activate' },
+  'members.getBalance': { method: 'GET', path: '/v1/pay/members/{memberId}/balance' },
+  'members.listStatementLines': { method: 'GET', path: '/v1/pay/members/{memberId}/statement', hasQuery: true, entries: 'lines', cursor: 'id' },
+  'members.listWithdrawals': { method: 'GET', path: '/v1/pay/members/{memberId}/withdrawals', hasQuery: true, entries: 'withdrawals' },
   'memberJobs.create': { method: 'POST', path: '/v1/members/jobs', hasBody: true, hasQuery: true },
+  'memberJobs.createFromFile': { method: 'PUT', path: '/v1/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
+  'memberJobs.createFromFileV2': { method: 'PUT', path: '/v2/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
   'memberJobs.list': { method: 'GET', path: '/v1/members/jobs', hasQuery: true, entries: 'jobs', cursor: 'id' },
   'memberJobs.get': { method: 'GET', path: '/v1/members/jobs/{jobId}' },
-  'memberJobs.approve': { method: 'POST', path: '/v1/members/jobs/{jobId}/approve' },
-  'memberJobs.reject': { method: 'POST', path: '/v1/members/jobs/{jobId}/reject' },
   'memberJobs.listResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, entries: 'results' },
   'memberJobs.exportResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, accepts: 'text/csv' },
-  'members.getBalance': { method: 'GET', path: '/v1/pay/members/{memberId}/balance' },
+  'memberJobs.approve': { method: 'POST', path: '/v1/members/jobs/{jobId}/approve' },
+  'memberJobs.reject': { method: 'POST', path: '/v1/members/jobs/{jobId}/reject' },
   'withdrawals.createIntent': { method: 'POST', path: '/v1/pay/withdrawals/intent', hasBody: true, prefers: true },
   'withdrawals.getIntent': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
-  'withdrawals.cancelIntent': { method: 'DELETE', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
   'withdrawals.explainIntent': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/explanation' },
+  'withdrawals.cancelIntent': { method: 'DELETE', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
   'withdrawals.complete': { method: 'POST', path: '/v1/pay/withdrawals/complete', hasBody: true, prefers: true },
   'withdrawals.list': { method: 'GET', path: '/v1/pay/withdrawals', hasQuery: true, prefers: true, entries: 'withdrawals', cursor: 'id' },
   'withdrawals.get': { method: 'GET', path: '/v1/pay/withdrawals/{withdrawalId}' },
   'withdrawals.cancel': { method: 'POST', path: '/v1/pay/withdrawals/{withdrawalId}/cancel' },
-  'members.listWithdrawals': { method: 'GET', path: '/v1/pay/members/{memberId}/withdrawals', hasQuery: true, entries: 'withdrawals' },
   'payRuns.create': { method: 'POST', path: '/v1/pay/run', hasBody: true },
   'payRuns.list': { method: 'GET', path: '/v1/pay/runs', hasQuery: true, entries: 'payRuns', cursor: 'id' },
   'payRuns.get': { method: 'GET', path: '/v1/pay/runs/{payRunId}' },
@@ -144,10 +147,25 @@ export const operations: Record<string, Operation> = {
   'payCycles.get': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}' },
   'payCycles.listDeductions': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/deductions', hasQuery: true, entries: 'deductions' },
   'payCycles.exportDeductions': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/deductions', accepts: 'text/csv' },
-  'payCycles.listSettlementLines': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/settlement', hasQuery: true, entries: 'lines' },
   'payCycles.settle': { method: 'POST', path: '/v1/pay/cycles/{payCycleId}/settlement', hasBody: true, takesFile: true },
-  'members.listStatementLines': { method: 'GET', path: '/v1/pay/members/{memberId}/statement', hasQuery: true, entries: 'lines', cursor: 'id' },
+  'payCycles.listSettlementLines': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/settlement', hasQuery: true, entries: 'lines' },
   'events.list': { method: 'GET', path: '/v1/events', hasQuery: true, entries: 'events', cursor: 'lastEventId' },
+  'webhooks.create': { method: 'POST', path: '/v1/webhooks', hasBody: true },
+  'webhooks.list': { method: 'GET', path: '/v1/webhooks', hasQuery: true, entries: 'webhooks' },
+  'webhooks.get': { method: 'GET', path: '/v1/webhooks/{webhookId}' },
+  'webhooks.update': { method: 'PATCH', path: '/v1/webhooks/{webhookId}', hasBody: true },
+  'webhooks.delete': { method: 'DELETE', path: '/v1/webhooks/{webhookId}' },
+  'webhooks.rotateSecret': { method: 'POST', path: '/v1/webhooks/{webhookId}/rotate', hasBody: true },
+  'webhooks.test': { method: 'POST', path: '/v1/webhooks/{webhookId}/test', hasBody: true },
+  'webhooks.replay': { method: 'POST', path: '/v1/webhooks/{webhookId}/replay', hasBody: true },
+  'webhooks.listDeliveries': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries', hasQuery: true, entries: 'deliveries' },
+  'webhooks.getDelivery': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries/{deliveryId}' },
+  'requests.list': { method: 'GET', path: '/v1/requests', hasQuery: true, entries: 'requests', cursor: 'id' },
+  'requests.get': { method: 'GET', path: '/v1/requests/{requestId}' },
+  'idempotencyKeys.get': { method: 'GET', path: '/v1/idempotency-keys/{key}' },
+  'service.getLiveness': { method: 'GET', path: '/livez' },
+  'service.getReadiness': { method: 'GET', path: '/readyz' },
+  'service.getErrors': { method: 'GET', path: '/v1/errors' },
   'sandbox.clock.get': { method: 'GET', path: '/v1/sandbox/clock' },
   'sandbox.clock.move': { method: 'POST', path: '/v1/sandbox/clock', hasBody: true },
   'sandbox.withdrawals.submit': { method: 'POST', path: '/v1/sandbox/withdrawals/{withdrawalId}/submit', hasBody: true },
@@ -167,24 +185,6 @@ export const operations: Record<string, Operation> = {
   'sandbox.seed': { method: 'POST', path: '/v1/sandbox/seed', hasBody: true },
   'sandbox.reset': { method: 'POST', path: '/v1/sandbox/reset' },
   'sandbox.getTestValues': { method: 'GET', path: '/v1/sandbox/test-values' },
-  'requests.list': { method: 'GET', path: '/v1/requests', hasQuery: true, entries: 'requests', cursor: 'id' },
-  'requests.get': { method: 'GET', path: '/v1/requests/{requestId}' },
-  'webhooks.create': { method: 'POST', path: '/v1/webhooks', hasBody: true },
-  'webhooks.list': { method: 'GET', path: '/v1/webhooks', hasQuery: true, entries: 'webhooks' },
-  'webhooks.get': { method: 'GET', path: '/v1/webhooks/{webhookId}' },
-  'webhooks.update': { method: 'PATCH', path: '/v1/webhooks/{webhookId}', hasBody: true },
-  'webhooks.delete': { method: 'DELETE', path: '/v1/webhooks/{webhookId}' },
-  'webhooks.rotateSecret': { method: 'POST', path: '/v1/webhooks/{webhookId}/rotate', hasBody: true },
-  'webhooks.test': { method: 'POST', path: '/v1/webhooks/{webhookId}/test', hasBody: true },
-  'webhooks.replay': { method: 'POST', path: '/v1/webhooks/{webhookId}/replay', hasBody: true },
-  'webhooks.listDeliveries': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries', hasQuery: true, entries: 'deliveries' },
-  'webhooks.getDelivery': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries/{deliveryId}' },
-  'service.getLiveness': { method: 'GET', path: '/livez' },
-  'service.getReadiness': { method: 'GET', path: '/readyz' },
-  'service.getErrors': { method: 'GET', path: '/v1/errors' },
-  'idempotencyKeys.get': { method: 'GET', path: '/v1/idempotency-keys/{key}' },
-  'memberJobs.createFromFile': { method: 'PUT', path: '/v1/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
-  'memberJobs.createFromFileV2': { method: 'PUT', path: '/v2/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
 }
 
 export interface Resources {
@@ -298,28 +298,6 @@ export interface Resources {
      */
     getBalance(memberId: MemberId, options?: CallOptions): Call<MemberBalance>
     /**
-     * List a member’s withdrawals.
-     *
-     * Deprecated: use `GET /v1/pay/withdrawals`. Newest first. `amount` is the gross amount: what left the member’s pay, including the fee.
-     *
-     * Errors: MemberNotFoundError.
-     *
-     * `GET /v1/pay/members/{memberId}/withdrawals` (getMemberWithdrawals)
-     *
-     * @deprecated
-     */
-    listWithdrawals(memberId: MemberId, query?: {
-      /** Number of entries to skip. */
-      skip?: number | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-    }, options?: CallOptions): List<MemberWithdrawals, {
-      amount: Money
-      fee: Money
-      payCycleId: PayCycleId
-      createdAt: Instant
-    }>
-    /**
      * Get a member’s statement.
      *
      * Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the answer is `NotFound`.
@@ -342,6 +320,28 @@ export interface Resources {
       /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
       before?: TransferId | undefined
     }, options?: CallOptions): List<MemberStatement, MemberStatementLine>
+    /**
+     * List a member’s withdrawals.
+     *
+     * Deprecated: use `GET /v1/pay/withdrawals`. Newest first. `amount` is the gross amount: what left the member’s pay, including the fee.
+     *
+     * Errors: MemberNotFoundError.
+     *
+     * `GET /v1/pay/members/{memberId}/withdrawals` (getMemberWithdrawals)
+     *
+     * @deprecated
+     */
+    listWithdrawals(memberId: MemberId, query?: {
+      /** Number of entries to skip. */
+      skip?: number | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+    }, options?: CallOptions): List<MemberWithdrawals, {
+      amount: Money
+      fee: Money
+      payCycleId: PayCycleId
+      createdAt: Instant
+    }>
   }
   memberJobs: {
     /**
@@ -370,71 +370,6 @@ export interface Resources {
       /** Run the same checks and return the plan with status 200, without changing anything. */
       dryRun?: false | undefined
     }, options?: CallOptions): Call<MemberJobCreated>
-    /**
-     * List member jobs.
-     *
-     * Newest first. If `after` or `before` is unknown, the answer is `NotFound`.
-     *
-     * `GET /v1/members/jobs` (getJobs)
-     */
-    list(query?: {
-      /** Number of entries to skip. */
-      skip?: number | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-      /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
-      after?: MemberJobId | undefined
-      /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
-      before?: MemberJobId | undefined
-    }, options?: CallOptions): List<MemberJobs, MemberJob>
-    /**
-     * Get a member job.
-     *
-     * `GET /v1/members/jobs/{jobId}` (getJob)
-     */
-    get(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
-    /**
-     * Approve a member job.
-     *
-     * Approves a job that is waiting for review. It offboards the members that its results name, and none that were added since. Idempotent; a job that is queued or rejected is a `Conflict`.
-     *
-     * `POST /v1/members/jobs/{jobId}/approve` (approveJob)
-     */
-    approve(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
-    /**
-     * Reject a member job.
-     *
-     * Rejects a job that is queued or waiting for review. None of its changes are applied. Idempotent; a job that is already running or completed is a `Conflict`.
-     *
-     * `POST /v1/members/jobs/{jobId}/reject` (rejectJob)
-     */
-    reject(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
-    /**
-     * Get the results of a member job.
-     *
-     * Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.
-     *
-     * `GET /v1/members/jobs/{jobId}/results` (getJobResults)
-     */
-    listResults(jobId: MemberJobId, query?: {
-      actions?: MemberJobResultAction[] | undefined
-      outcomes?: MemberJobResultOutcome[] | undefined
-      /** Number of entries to skip. */
-      skip?: number | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-    }, options?: CallOptions): List<MemberJobResults, MemberJobResult>
-    /**
-     * Get the results of a member job.
-     *
-     * Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.
-     *
-     * `GET /v1/members/jobs/{jobId}/results` (getJobResults)
-     */
-    exportResults(jobId: MemberJobId, query?: {
-      actions?: MemberJobResultAction[] | undefined
-      outcomes?: MemberJobResultOutcome[] | undefined
-    }, options?: CallOptions): Call<Response>
     /**
      * Upload the complete list of members.
      *
@@ -495,6 +430,71 @@ export interface Resources {
       /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run showed and that was agreed to. */
       offboardMax?: number | undefined
     }, options?: CallOptions): Call<MemberJobCreated>
+    /**
+     * List member jobs.
+     *
+     * Newest first. If `after` or `before` is unknown, the answer is `NotFound`.
+     *
+     * `GET /v1/members/jobs` (getJobs)
+     */
+    list(query?: {
+      /** Number of entries to skip. */
+      skip?: number | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+      /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
+      after?: MemberJobId | undefined
+      /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
+      before?: MemberJobId | undefined
+    }, options?: CallOptions): List<MemberJobs, MemberJob>
+    /**
+     * Get a member job.
+     *
+     * `GET /v1/members/jobs/{jobId}` (getJob)
+     */
+    get(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
+    /**
+     * Get the results of a member job.
+     *
+     * Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.
+     *
+     * `GET /v1/members/jobs/{jobId}/results` (getJobResults)
+     */
+    listResults(jobId: MemberJobId, query?: {
+      actions?: MemberJobResultAction[] | undefined
+      outcomes?: MemberJobResultOutcome[] | undefined
+      /** Number of entries to skip. */
+      skip?: number | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+    }, options?: CallOptions): List<MemberJobResults, MemberJobResult>
+    /**
+     * Get the results of a member job.
+     *
+     * Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.
+     *
+     * `GET /v1/members/jobs/{jobId}/results` (getJobResults)
+     */
+    exportResults(jobId: MemberJobId, query?: {
+      actions?: MemberJobResultAction[] | undefined
+      outcomes?: MemberJobResultOutcome[] | undefined
+    }, options?: CallOptions): Call<Response>
+    /**
+     * Approve a member job.
+     *
+     * Approves a job that is waiting for review. It offboards the members that its results name, and none that were added since. Idempotent; a job that is queued or rejected is a `Conflict`.
+     *
+     * `POST /v1/members/jobs/{jobId}/approve` (approveJob)
+     */
+    approve(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
+    /**
+     * Reject a member job.
+     *
+     * Rejects a job that is queued or waiting for review. None of its changes are applied. Idempotent; a job that is already running or completed is a `Conflict`.
+     *
+     * `POST /v1/members/jobs/{jobId}/reject` (rejectJob)
+     */
+    reject(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
   }
   withdrawals: {
     /**
@@ -514,14 +514,6 @@ export interface Resources {
      */
     getIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntent>
     /**
-     * Cancel a withdrawal intent.
-     *
-     * Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same answer.
-     *
-     * `DELETE /v1/pay/withdrawals/intent/{withdrawalIntentId}` (cancelWithdrawalIntent)
-     */
-    cancelIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntent>
-    /**
      * Explain a withdrawal intent.
      *
      * Shows the inputs of the quote and the result of each rule: limits, parts of the fee, who pays it, and the net amount.
@@ -529,6 +521,14 @@ export interface Resources {
      * `GET /v1/pay/withdrawals/intent/{withdrawalIntentId}/explanation` (getWithdrawalIntentExplanation)
      */
     explainIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntentExplanation>
+    /**
+     * Cancel a withdrawal intent.
+     *
+     * Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same answer.
+     *
+     * `DELETE /v1/pay/withdrawals/intent/{withdrawalIntentId}` (cancelWithdrawalIntent)
+     */
+    cancelIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntent>
     /**
      * Complete a withdrawal.
      *
@@ -669,6 +669,16 @@ export interface Resources {
      */
     exportDeductions(payCycleId: PayCycleId, options?: CallOptions): Call<Response>
     /**
+     * Settle a pay cycle.
+     *
+     * Reports what payroll really took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.
+     *
+     * Errors: FileContentError, UnprocessableEntityError.
+     *
+     * `POST /v1/pay/cycles/{payCycleId}/settlement` (createSettlement)
+     */
+    settle(payCycleId: PayCycleId, body: NewSettlement | FileSource, options?: CallOptions): Call<SettlementSummary>
+    /**
      * Get the settlement of a pay cycle.
      *
      * Lines are ordered by member.
@@ -681,16 +691,6 @@ export interface Resources {
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
     }, options?: CallOptions): List<Settlement, SettlementLine>
-    /**
-     * Settle a pay cycle.
-     *
-     * Reports what payroll really took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.
-     *
-     * Errors: FileContentError, UnprocessableEntityError.
-     *
-     * `POST /v1/pay/cycles/{payCycleId}/settlement` (createSettlement)
-     */
-    settle(payCycleId: PayCycleId, body: NewSettlement | FileSource, options?: CallOptions): Call<SettlementSummary>
   }
   events: {
     /**
@@ -710,6 +710,176 @@ export interface Resources {
       /** Maximum number of events to return, 1 to 1,000. */
       take?: number | undefined
     }, options?: CallOptions): List<Events, Event>
+  }
+  webhooks: {
+    /**
+     * Create a webhook endpoint.
+     *
+     * Events that happen from now on are sent to it, signed with its secret. At most 16 endpoints per partner.
+     *
+     * `POST /v1/webhooks` (createWebhook)
+     */
+    create(body: NewWebhook, options?: CallOptions): Call<WebhookWithSecret>
+    /**
+     * List webhook endpoints.
+     *
+     * Newest first.
+     *
+     * `GET /v1/webhooks` (getWebhooks)
+     */
+    list(query?: {
+      /** Number of entries to skip. */
+      skip?: number | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+    }, options?: CallOptions): List<Webhooks, Webhook>
+    /**
+     * Get a webhook endpoint.
+     *
+     * `GET /v1/webhooks/{webhookId}` (getWebhook)
+     */
+    get(webhookId: WebhookId, options?: CallOptions): Call<Webhook>
+    /**
+     * Change a webhook endpoint.
+     *
+     * Absent fields are unchanged; `types` and `headers` are replaced as a whole. Send `enabled: true` to enable an endpoint that was disabled because it failed.
+     *
+     * `PATCH /v1/webhooks/{webhookId}` (updateWebhook)
+     */
+    update(webhookId: WebhookId, body: WebhookChanges, options?: CallOptions): Call<Webhook>
+    /**
+     * Delete a webhook endpoint.
+     *
+     * Its deliveries are deleted too. Requests in flight are not cut off.
+     *
+     * `DELETE /v1/webhooks/{webhookId}` (deleteWebhook)
+     */
+    delete(webhookId: WebhookId, options?: CallOptions): Call<WebhookDeleted>
+    /**
+     * Rotate the secret of a webhook endpoint.
+     *
+     * Creates a new secret. The previous one stays valid for 24 hours, or as long as `overlapSeconds` says; until then, requests carry a signature of each.
+     *
+     * `POST /v1/webhooks/{webhookId}/rotate` (rotateWebhookSecret)
+     */
+    rotateSecret(webhookId: WebhookId, body?: WebhookRotation, options?: CallOptions): Call<RotatedWebhook>
+    /**
+     * Send a test to a webhook endpoint.
+     *
+     * Sends a made-up event of a type that you choose, with the header `openwage-test: true`. It is attempted once, also if the endpoint is disabled. Read the delivery at `location` to see the answer.
+     *
+     * `POST /v1/webhooks/{webhookId}/test` (testWebhook)
+     */
+    test(webhookId: WebhookId, body: WebhookTest, options?: CallOptions): Call<WebhookDelivery>
+    /**
+     * Replay events to a webhook endpoint.
+     *
+     * Delivers events of the last 30 days again: one event, those of a time range, or those whose delivery has failed or was skipped. Each is attempted once, with the current secret, also if the endpoint is disabled; its health does not change. Receivers see the same `webhook-id` as before.
+     *
+     * `POST /v1/webhooks/{webhookId}/replay` (replayWebhook)
+     */
+    replay(webhookId: WebhookId, body: ReplayOfEvent | ReplayOfRange | ReplayOfFailed, options?: CallOptions): Call<ReplayRequested>
+    /**
+     * List the deliveries of a webhook endpoint.
+     *
+     * Of the last 30 days, newest event first.
+     *
+     * `GET /v1/webhooks/{webhookId}/deliveries` (getWebhookDeliveries)
+     */
+    listDeliveries(webhookId: WebhookId, query?: {
+      states?: WebhookDeliveryState[] | undefined
+      types?: EventType[] | undefined
+      /** The deliveries of this event. */
+      eventId?: EventId | undefined
+      /** Number of entries to skip. */
+      skip?: number | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+    }, options?: CallOptions): List<WebhookDeliveries, WebhookDelivery>
+    /**
+     * Get a delivery with its attempts.
+     *
+     * `GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}` (getWebhookDelivery)
+     */
+    getDelivery(webhookId: WebhookId, deliveryId: EventId, options?: CallOptions): Call<WebhookDeliveryDetails>
+  }
+  requests: {
+    /**
+     * List your requests.
+     *
+     * Your requests of the last 7 days and how each was answered, newest first, without bodies and queries. All of them are logged, except that of those refused with 429 only the first 100 a second are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the answer is `NotFound`.
+     *
+     * `GET /v1/requests` (getRequests)
+     */
+    list(query?: {
+      /** Only answers with this status, or of this class: `4xx`. */
+      status?: string | undefined
+      /** Only requests that were refused with this code. */
+      errorCode?: 'HeaderValidation' | 'RateLimitExceeded' | 'Forbidden' | 'NotFound' | 'BadRequest' | 'PathValidation' | 'QueryValidation' | 'BodyValidation' | 'Conflict' | 'MemberNotFound' | 'UnprocessableEntity' | 'MemberNotEligible' | 'BankAccountInvalid' | 'AmountBelowLowerLimit' | 'AmountAboveUpperLimit' | 'MemberInsufficientFunds' | 'MemberAlreadyInvited' | 'InvalidAddMemberPayload' | 'InvalidUpdateMemberPayload' | 'InvalidRemoveMemberPayload' | 'FileContent' | 'InternalServerError' | undefined
+      method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | undefined
+      /** Only requests of this path, as in this document. */
+      route?: string | undefined
+      /** Only requests that were made with this API key. */
+      keyId?: ApiKeyId | undefined
+      /** Only requests whose answer had this `x-request-id`. */
+      requestId?: string | undefined
+      /** Only requests with this idempotency key. */
+      idempotencyKey?: string | undefined
+      /** Only requests about this resource; see `resourceId` in the answer. */
+      resourceId?: string | undefined
+      /** Arrived at or after this instant. A date without a time means midnight UTC. */
+      fromDate?: DayOrInstant | undefined
+      /** Arrived before this instant. A date without a time means midnight UTC. */
+      toDate?: DayOrInstant | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+      /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
+      after?: RequestId | undefined
+      /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
+      before?: RequestId | undefined
+    }, options?: CallOptions): List<LoggedRequests, LoggedRequest>
+    /**
+     * Get a request.
+     *
+     * One of your requests of the last 7 days, by the `id` that Openwage gave it. By an `x-request-id` of your own, use the filter `requestId` of the list.
+     *
+     * `GET /v1/requests/{requestId}` (getRequest)
+     */
+    get(requestId: RequestId, options?: CallOptions): Call<LoggedRequest>
+  }
+  idempotencyKeys: {
+    /**
+     * Look up an idempotency key.
+     *
+     * Returns the outcome of the request that was sent with this key. Never includes the body of its answer.
+     *
+     * `GET /v1/idempotency-keys/{key}` (getIdempotencyKey)
+     */
+    get(key: string, options?: CallOptions): Call<IdempotencyKey>
+  }
+  service: {
+    /**
+     * Is the process alive?.
+     *
+     * `GET /livez` (getLiveness)
+     */
+    getLiveness(options?: CallOptions): Call<ServiceStatus>
+    /**
+     * Can the process serve requests?.
+     *
+     * Checks the database and its migrations. If the answer is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the answer is 200 with a warning, because the API can still serve requests.
+     *
+     * `GET /readyz` (getReadiness)
+     */
+    getReadiness(options?: CallOptions): Call<Readiness>
+    /**
+     * List all error codes.
+     *
+     * A machine-readable table of all error codes. Needs no API key.
+     *
+     * `GET /v1/errors` (getErrors)
+     */
+    getErrors(options?: CallOptions): Call<ErrorRow[]>
   }
   sandbox: {
     clock: {
@@ -937,175 +1107,5 @@ export interface Resources {
      * `GET /v1/sandbox/test-values` (getSandboxTestValues)
      */
     getTestValues(options?: CallOptions): Call<SandboxTestValues>
-  }
-  requests: {
-    /**
-     * List your requests.
-     *
-     * Your requests of the last 7 days and how each was answered, newest first, without bodies and queries. All of them are logged, except that of those refused with 429 only the first 100 a second are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the answer is `NotFound`.
-     *
-     * `GET /v1/requests` (getRequests)
-     */
-    list(query?: {
-      /** Only answers with this status, or of this class: `4xx`. */
-      status?: string | undefined
-      /** Only requests that were refused with this code. */
-      errorCode?: 'HeaderValidation' | 'RateLimitExceeded' | 'Forbidden' | 'NotFound' | 'BadRequest' | 'PathValidation' | 'QueryValidation' | 'BodyValidation' | 'Conflict' | 'MemberNotFound' | 'UnprocessableEntity' | 'MemberNotEligible' | 'BankAccountInvalid' | 'AmountBelowLowerLimit' | 'AmountAboveUpperLimit' | 'MemberInsufficientFunds' | 'MemberAlreadyInvited' | 'InvalidAddMemberPayload' | 'InvalidUpdateMemberPayload' | 'InvalidRemoveMemberPayload' | 'FileContent' | 'InternalServerError' | undefined
-      method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | undefined
-      /** Only requests of this path, as in this document. */
-      route?: string | undefined
-      /** Only requests that were made with this API key. */
-      keyId?: ApiKeyId | undefined
-      /** Only requests whose answer had this `x-request-id`. */
-      requestId?: string | undefined
-      /** Only requests with this idempotency key. */
-      idempotencyKey?: string | undefined
-      /** Only requests about this resource; see `resourceId` in the answer. */
-      resourceId?: string | undefined
-      /** Arrived at or after this instant. A date without a time means midnight UTC. */
-      fromDate?: DayOrInstant | undefined
-      /** Arrived before this instant. A date without a time means midnight UTC. */
-      toDate?: DayOrInstant | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-      /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
-      after?: RequestId | undefined
-      /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
-      before?: RequestId | undefined
-    }, options?: CallOptions): List<LoggedRequests, LoggedRequest>
-    /**
-     * Get a request.
-     *
-     * One of your requests of the last 7 days, by the `id` that Openwage gave it. By an `x-request-id` of your own, use the filter `requestId` of the list.
-     *
-     * `GET /v1/requests/{requestId}` (getRequest)
-     */
-    get(requestId: RequestId, options?: CallOptions): Call<LoggedRequest>
-  }
-  webhooks: {
-    /**
-     * Create a webhook endpoint.
-     *
-     * Events that happen from now on are sent to it, signed with its secret. At most 16 endpoints per partner.
-     *
-     * `POST /v1/webhooks` (createWebhook)
-     */
-    create(body: NewWebhook, options?: CallOptions): Call<WebhookWithSecret>
-    /**
-     * List webhook endpoints.
-     *
-     * Newest first.
-     *
-     * `GET /v1/webhooks` (getWebhooks)
-     */
-    list(query?: {
-      /** Number of entries to skip. */
-      skip?: number | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-    }, options?: CallOptions): List<Webhooks, Webhook>
-    /**
-     * Get a webhook endpoint.
-     *
-     * `GET /v1/webhooks/{webhookId}` (getWebhook)
-     */
-    get(webhookId: WebhookId, options?: CallOptions): Call<Webhook>
-    /**
-     * Change a webhook endpoint.
-     *
-     * Absent fields are unchanged; `types` and `headers` are replaced as a whole. Send `enabled: true` to enable an endpoint that was disabled because it failed.
-     *
-     * `PATCH /v1/webhooks/{webhookId}` (updateWebhook)
-     */
-    update(webhookId: WebhookId, body: WebhookChanges, options?: CallOptions): Call<Webhook>
-    /**
-     * Delete a webhook endpoint.
-     *
-     * Its deliveries are deleted too. Requests in flight are not cut off.
-     *
-     * `DELETE /v1/webhooks/{webhookId}` (deleteWebhook)
-     */
-    delete(webhookId: WebhookId, options?: CallOptions): Call<WebhookDeleted>
-    /**
-     * Rotate the secret of a webhook endpoint.
-     *
-     * Creates a new secret. The previous one stays valid for 24 hours, or as long as `overlapSeconds` says; until then, requests carry a signature of each.
-     *
-     * `POST /v1/webhooks/{webhookId}/rotate` (rotateWebhookSecret)
-     */
-    rotateSecret(webhookId: WebhookId, body?: WebhookRotation, options?: CallOptions): Call<RotatedWebhook>
-    /**
-     * Send a test to a webhook endpoint.
-     *
-     * Sends a made-up event of a type that you choose, with the header `openwage-test: true`. It is attempted once, also if the endpoint is disabled. Read the delivery at `location` to see the answer.
-     *
-     * `POST /v1/webhooks/{webhookId}/test` (testWebhook)
-     */
-    test(webhookId: WebhookId, body: WebhookTest, options?: CallOptions): Call<WebhookDelivery>
-    /**
-     * Replay events to a webhook endpoint.
-     *
-     * Delivers events of the last 30 days again: one event, those of a time range, or those whose delivery has failed or was skipped. Each is attempted once, with the current secret, also if the endpoint is disabled; its health does not change. Receivers see the same `webhook-id` as before.
-     *
-     * `POST /v1/webhooks/{webhookId}/replay` (replayWebhook)
-     */
-    replay(webhookId: WebhookId, body: ReplayOfEvent | ReplayOfRange | ReplayOfFailed, options?: CallOptions): Call<ReplayRequested>
-    /**
-     * List the deliveries of a webhook endpoint.
-     *
-     * Of the last 30 days, newest event first.
-     *
-     * `GET /v1/webhooks/{webhookId}/deliveries` (getWebhookDeliveries)
-     */
-    listDeliveries(webhookId: WebhookId, query?: {
-      states?: WebhookDeliveryState[] | undefined
-      types?: EventType[] | undefined
-      /** The deliveries of this event. */
-      eventId?: EventId | undefined
-      /** Number of entries to skip. */
-      skip?: number | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-    }, options?: CallOptions): List<WebhookDeliveries, WebhookDelivery>
-    /**
-     * Get a delivery with its attempts.
-     *
-     * `GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}` (getWebhookDelivery)
-     */
-    getDelivery(webhookId: WebhookId, deliveryId: EventId, options?: CallOptions): Call<WebhookDeliveryDetails>
-  }
-  service: {
-    /**
-     * Is the process alive?.
-     *
-     * `GET /livez` (getLiveness)
-     */
-    getLiveness(options?: CallOptions): Call<ServiceStatus>
-    /**
-     * Can the process serve requests?.
-     *
-     * Checks the database and its migrations. If the answer is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the answer is 200 with a warning, because the API can still serve requests.
-     *
-     * `GET /readyz` (getReadiness)
-     */
-    getReadiness(options?: CallOptions): Call<Readiness>
-    /**
-     * List all error codes.
-     *
-     * A machine-readable table of all error codes. Needs no API key.
-     *
-     * `GET /v1/errors` (getErrors)
-     */
-    getErrors(options?: CallOptions): Call<ErrorRow[]>
-  }
-  idempotencyKeys: {
-    /**
-     * Look up an idempotency key.
-     *
-     * Returns the outcome of the request that was sent with this key. Never includes the body of its answer.
-     *
-     * `GET /v1/idempotency-keys/{key}` (getIdempotencyKey)
-     */
-    get(key: string, options?: CallOptions): Call<IdempotencyKey>
   }
 }

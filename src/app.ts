@@ -7,6 +7,7 @@ import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
+import { memberSessionRoutes } from './members/session-routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import type { Rail } from './payouts/rail.ts'
@@ -51,6 +52,7 @@ export async function buildApp(
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberJobRoutes(app, context)
+  memberSessionRoutes(app, context)
   withdrawalRoutes(app, context)
   payRunRoutes(app, context)
   payCycleRoutes(app, context)

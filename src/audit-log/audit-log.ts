@@ -26,6 +26,7 @@ export const actions = [
   'member.offboard',
   'member.activate',
   'member.release',
+  'member_session.create',
   'member_job.create',
   'member_job.approve',
   'member_job.reject',

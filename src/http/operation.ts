@@ -39,6 +39,8 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   problems?: ProblemName[]
   /** Operations outside `/v1` need no key. */
   public?: boolean
+  /** The operation is for member sessions instead of API keys. */
+  session?: true
   deprecated?: true
 }
 
@@ -57,7 +59,7 @@ const commonProblems: ProblemName[] = [
   'ServiceUnavailable',
   'OutcomeUnknown',
 ]
-const keyProblems: ProblemName[] = ['ApiKeyRefused', 'Forbidden', 'IdempotencyKeyReused', 'Conflict']
+const callerProblems: ProblemName[] = ['Forbidden', 'IdempotencyKeyReused', 'Conflict']
 
 /**
  * Declares an operation once. Validation, the handler's types and the OpenAPI document, with every status and code that the
@@ -70,7 +72,7 @@ export function operation<
 >(declared: Operation<P, Q, B>) {
   const names: ProblemName[] = [
     ...commonProblems,
-    ...(declared.public ? [] : keyProblems),
+    ...(declared.public ? [] : ([declared.session ? 'SessionRefused' : 'ApiKeyRefused', ...callerProblems] as const)),
     ...(declared.params === undefined ? [] : (['PathValidation'] as const)),
     ...(declared.problems ?? []),
   ]
@@ -81,6 +83,7 @@ export function operation<
     tags: [declared.tag],
     ...(declared.description === undefined ? {} : { description: declared.description }),
     ...(declared.deprecated === undefined ? {} : { deprecated: true }),
+    ...(declared.session ? { security: [{ memberSession: [] }] } : {}),
     ...(declared.public ? { security: [] } : { headers: requestHeaders(representation !== undefined) }),
     response: {
       [status]: {
@@ -221,6 +224,7 @@ const extraFields: Record<string, { schema: TSchema; example: unknown }> = {
 
 const examplePaths: Partial<Record<ProblemName, string>> = {
   ApiKeyRefused: 'x-api-key',
+  SessionRefused: 'authorization',
   HeaderValidation: 'x-idempotency-key',
   IdempotencyKeyReused: 'x-idempotency-key',
   PathValidation: 'memberId',

@@ -3,6 +3,7 @@ import { createServer } from './http/create-server.ts'
 import { docsRoutes } from './http/docs/routes.ts'
 import { documentation } from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
+import { memberPageFiles } from './http/member-page/routes.ts'
 import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
@@ -49,6 +50,7 @@ export async function buildApp(
   const app = createServer(context)
   const openapi = await documentation(app, { webhooks: webhooksSection() })
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
+  memberPageFiles(app)
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberJobRoutes(app, context)

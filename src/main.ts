@@ -194,6 +194,7 @@ export async function run(
             batchDb,
             withCopying,
             lanes: settings.OPENWAGE_LANES,
+            publicUrl: settings.OPENWAGE_PUBLIC_URL || undefined,
             bankOf: banksOf(settings, configured),
             recordRequest: requestLog?.record,
           },

@@ -50,6 +50,7 @@ describe('a member’s page', () => {
     expect(me.body).toEqual({
       scope: 'withdraw',
       expiresAt: new Date(harness.clock.now().getTime() + 900_000).toISOString(),
+      expiresInSeconds: 900,
       status: 'active',
       bankAccount: { lastFour: '4958' },
     })

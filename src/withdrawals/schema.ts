@@ -121,6 +121,10 @@ export const MemberPage = Type.Object(
   {
     scope: Type.Enum([...sessionScopes], { type: 'string', description: 'What the session may do.' }),
     expiresAt: Type.Unsafe({ ...Instant, description: 'When the session expires, by real time.' }),
+    expiresInSeconds: Type.Integer({
+      minimum: 0,
+      description: 'The same as a length of time, for pages whose clock may be wrong.',
+    }),
     status: MemberStatus,
     bankAccount: Type.Union([LastFour, Type.Null()], {
       description: 'Where withdrawals go; null if the member has no bank account.',

@@ -59,7 +59,9 @@ export function memberPageRoutes(app: App, context: Context): void {
         const { memberId, scope, expiresAt } = sessionOf(request)
         const { accountDetails, status } = await members.find(reader, { partnerId: request.partner.id, memberId })
         const bankAccount = accountDetails === null ? null : { lastFour: lastFour(accountDetails) }
-        return { status: 200, body: { scope, expiresAt: expiresAt.toISOString(), status, bankAccount } }
+        const expiresInSeconds = Math.floor((expiresAt.getTime() - request.receivedAt.getTime()) / 1_000)
+        const expiry = { expiresAt: expiresAt.toISOString(), expiresInSeconds }
+        return { status: 200, body: { scope, ...expiry, status, bankAccount } }
       }),
   )
 

@@ -112,11 +112,14 @@ function codesOf(description: string): string {
 }
 
 /** Renders the form that builds one request, shows it for curl and, where `canSend`, sends it (page.js). */
-export function renderConsole(operation: Operation, document: Document, { canSend }: { canSend: boolean }): Html {
+export function renderConsole(operation: Operation, document: Document, site: { canSend: boolean }): Html {
   const { method, path, parameters = [], requestBody, security } = operation
   const bodies = Object.entries(requestBody?.content ?? {})
-  const needsKey = security === undefined || security.length > 0
-  return html`<form class="console" data-method="${method}" data-path="${path}" data-needs-key="${needsKey ? 'yes' : 'no'}" data-can-send="${canSend ? 'yes' : 'no'}" autocomplete="off">
+  const needsToken = JSON.stringify(security ?? []).includes('memberSession')
+  // The page keeps a key, but no tokens.
+  const canSend = site.canSend && !needsToken
+  const needsKey = !needsToken && (security === undefined || security.length > 0)
+  return html`<form class="console" data-method="${method}" data-path="${path}" data-needs-key="${needsKey ? 'yes' : 'no'}" data-needs-token="${needsToken ? 'yes' : 'no'}" data-can-send="${canSend ? 'yes' : 'no'}" autocomplete="off">
 ${parameters.map(parameter => renderInput(parameter, document))}
 ${
   bodies.length < 2
@@ -126,7 +129,7 @@ ${
 ${bodies.map(([mediaType, content]) => renderBody(mediaType, exampleOfContent(content, document)))}
 ${canSend ? html`<p class="actions"><button type="submit">Send</button> <span class="progress" role="status"></span></p>` : ''}
 <output class="result" hidden><span class="result-status"></span><pre><code class="result-body"></code></pre><details><summary>Headers</summary><pre><code class="result-headers"></code></pre></details></output>
-<details class="curl"${canSend ? '' : html` open`}><summary>The same with curl</summary><pre><code>curl -X ${method} "$OPENWAGE_URL${path}"${needsKey ? ' -H "x-api-key: $OPENWAGE_API_KEY"' : ''}</code></pre><button type="button" class="copy" hidden>Copy</button></details>
+<details class="curl"${canSend ? '' : html` open`}><summary>The same with curl</summary><pre><code>curl -X ${method} "$OPENWAGE_URL${path}"${needsKey ? ' -H "x-api-key: $OPENWAGE_API_KEY"' : ''}${needsToken ? ' -H "authorization: Bearer $TOKEN"' : ''}</code></pre><button type="button" class="copy" hidden>Copy</button></details>
 </form>`
 }
 

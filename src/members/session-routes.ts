@@ -78,7 +78,7 @@ export function memberSessionRoutes(app: App, { db, mode, publicUrl }: ApiContex
         id: 'createMemberSession',
         tag: 'Member sessions',
         summary: 'Create a member session',
-        description: `Creates a token for the page of one member, valid for up to ${sessionLimits.secondsMax / 60} minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most ${sessionLimits.perMemberMax} sessions; a further one ends the oldest. To retry, create another session: the record of an idempotency key would keep the token.`,
+        description: `Creates a token for the page of one member, valid for up to ${sessionLimits.secondsMax / 60} minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most ${sessionLimits.perMemberMax} sessions; a further one ends the oldest. The record of an idempotency key keeps the token; without a key, a retry creates another session.`,
         body: NewMemberSession,
         success: { status: 201, description: 'The session, with its token.', schema: MemberSession },
         problems: ['MemberNotFound', 'MemberNotEligible'],

@@ -34,6 +34,7 @@ import type {
   MemberJobResults,
   MemberJobs,
   MemberRemoved,
+  MemberSession,
   MemberStatement,
   MemberStatementLine,
   MemberStatus,
@@ -43,6 +44,7 @@ import type {
   Money,
   NewMember,
   NewMemberJob,
+  NewMemberSession,
   NewPayRun,
   NewSettlement,
   NewWebhook,
@@ -126,6 +128,7 @@ export const operations: Record<string, Operation> = {
   'memberJobs.reject': { method: 'POST', path: '/v1/members/jobs/{jobId}/reject' },
   'memberJobs.listResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, entries: 'results' },
   'memberJobs.exportResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, accepts: 'text/csv' },
+  'memberSessions.create': { method: 'POST', path: '/v1/member-sessions', hasBody: true },
   'members.getBalance': { method: 'GET', path: '/v1/pay/members/{memberId}/balance' },
   'withdrawals.createIntent': { method: 'POST', path: '/v1/pay/withdrawals/intent', hasBody: true, prefers: true },
   'withdrawals.getIntent': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
@@ -495,6 +498,18 @@ export interface Resources {
       /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run showed and that was agreed to. */
       offboardMax?: number | undefined
     }, options?: CallOptions): Call<MemberJobCreated>
+  }
+  memberSessions: {
+    /**
+     * Create a member session.
+     *
+     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; a further one ends the oldest. The record of an idempotency key keeps the token; without a key, a retry creates another session.
+     *
+     * Errors: MemberNotFoundError, MemberNotEligibleError.
+     *
+     * `POST /v1/member-sessions` (createMemberSession)
+     */
+    create(body: NewMemberSession, options?: CallOptions): Call<MemberSession>
   }
   withdrawals: {
     /**

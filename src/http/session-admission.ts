@@ -96,7 +96,7 @@ export function ownOrigin(request: FastifyRequest, publicUrl: string | undefined
 function readableBy(origin: string): Record<string, string> {
   return {
     'access-control-allow-origin': origin,
-    'access-control-expose-headers': 'x-request-id, retry-after, x-should-retry, location, idempotency-replayed',
+    'access-control-expose-headers': 'x-request-id, retry-after, x-should-retry, idempotency-replayed',
   }
 }
 

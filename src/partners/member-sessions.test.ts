@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Answer, type Call, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { type Answer, type Call, type Harness, startHarness } from '../../test/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import { sessionLimits } from './member-sessions.ts'
@@ -62,9 +62,9 @@ describe('a member’s page', () => {
     const completed = await page.send('POST', '/v1/me/withdrawals/complete', { body })
     expect(completed.status, completed.text).toBe(201)
     expect(completed.body).toMatchObject({ memberId, status: 'held', balanceAfter: gbp(15_000) })
-    const followed = await page.send('GET', completed.headers.location ?? '')
+    const followed = await page.send('GET', `/v1/me/withdrawals/${completed.body.id}`)
     expect(followed.body).toEqual(completed.body)
-    const asPartner = await harness.call('GET', `/v1/pay/withdrawals/${locatedId(completed)}`)
+    const asPartner = await harness.call('GET', `/v1/pay/withdrawals/${completed.body.id}`)
     expect(asPartner.body).toEqual(followed.body)
     for (const { text } of [me, quoted, completed, followed]) expect(text).not.toMatch(/66374958|089999|Okafor/)
   })
@@ -104,7 +104,9 @@ describe('a member’s page', () => {
           [404, answers[1]?.text],
         ])
       }
-      const read = [done.headers.location ?? '', '/v1/me/withdrawals/w_123'].map(path => page.send('GET', path))
+      const read = [`/v1/me/withdrawals/${done.body.id}`, '/v1/me/withdrawals/w_123'].map(path =>
+        page.send('GET', path),
+      )
       const [known, unknown] = await Promise.all(read)
       expect([known?.status, known?.text]).toEqual([404, unknown?.text])
     }
@@ -266,7 +268,7 @@ describe('a session', () => {
     expect((await byMember.send('GET', '/v1/me')).status).toBe(200)
     expect((await harness.call('DELETE', `/v1/members/${memberId}`)).status).toBe(200)
     expect(problemOf(await byMember.send('GET', '/v1/me'))).toEqual([401, 'HeaderValidation', 'authorization'])
-    expect(problemOf(await create({}))).toEqual([422, 'MemberNotEligible', undefined])
+    expect(problemOf(await create({}))).toEqual([409, 'Conflict', undefined])
   })
 
   test('is one of at most ten of a member: a further one ends the oldest', async () => {

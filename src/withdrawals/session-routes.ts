@@ -131,12 +131,7 @@ export function memberPageRoutes(app: App, context: Context): void {
         description: 'Moves the money like `completeWithdrawal`. Idempotent.',
         session: true,
         body: CompleteWithdrawal,
-        success: {
-          status: 201,
-          description: 'The money has left the member’s pay.',
-          schema: WithdrawalDetails,
-          headers: { location: Type.String({ description: 'Path of the resource.' }) },
-        },
+        success: { status: 201, description: 'The withdrawal.', schema: WithdrawalDetails },
         problems: ['NotFound', ...ownRefusals],
       }),
     },
@@ -153,7 +148,6 @@ export function memberPageRoutes(app: App, context: Context): void {
           return {
             status: 201,
             body: detailsBody(details, context),
-            headers: { location: `/v1/me/withdrawals/${withdrawalId}` },
             resourceId: withdrawalId,
           }
         },

@@ -10,6 +10,7 @@ import { exampleId } from '../src/ids.ts'
 import { systemClock } from '../src/main.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
 import type { Tier } from '../src/tiers/rules.ts'
+import { withdrawComponent } from './component.ts'
 import { sdkFiles } from './sdk.ts'
 import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
@@ -29,6 +30,7 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
     'src/database/tables.ts': await describeTables(databases.pool),
     'openapi.json': openapi,
     ...sdkFiles(JSON.parse(openapi)),
+    'src/http/member-page/openwage-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),
     'docs/reference/settings.md': settingsTable(),

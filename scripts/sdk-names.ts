@@ -18,6 +18,8 @@ export const sdkNames: Record<string, string | { json: string; file: string }> =
   getMemberStatement: 'members.listStatementLines',
   getMemberWithdrawals: 'members.listWithdrawals',
 
+  createMemberSession: 'memberSessions.create',
+
   createJob: 'memberJobs.create',
   createJobFromCsv: 'memberJobs.createFromFile',
   createJobFromCsvV2: 'memberJobs.createFromFileV2',

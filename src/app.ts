@@ -3,10 +3,12 @@ import { createServer } from './http/create-server.ts'
 import { docsRoutes } from './http/docs/routes.ts'
 import { documentation } from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
+import { memberPageFiles } from './http/member-page/routes.ts'
 import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
+import { memberSessionRoutes } from './members/session-routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
@@ -53,9 +55,11 @@ export async function buildApp(
   const app = createServer(context)
   const openapi = await documentation(app, { webhooks: webhooksSection() })
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
+  memberPageFiles(app)
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberJobRoutes(app, context)
+  memberSessionRoutes(app, context)
   withdrawalRoutes(app, context)
   payRunRoutes(app, context)
   payCycleRoutes(app, context)

@@ -197,6 +197,7 @@ export async function run(
             batchDb,
             withCopying,
             lanes: settings.OPENWAGE_LANES,
+            publicUrl: settings.OPENWAGE_PUBLIC_URL || undefined,
             bankOf: banksOf(settings, [...configured, ...adyen]),
             recordRequest: requestLog?.record,
           },

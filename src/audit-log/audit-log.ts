@@ -27,6 +27,7 @@ export const actions = [
   'member.offboard',
   'member.activate',
   'member.release',
+  'member_session.create',
   'member_job.create',
   'member_job.approve',
   'member_job.reject',

@@ -57,6 +57,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'forgottenAt',
     ],
   },
+  memberSessions: { insert: true, delete: true },
   members: {
     insert: true,
     update: [

@@ -39,6 +39,11 @@ export async function documentation(
       servers: [{ url: '/', description: 'This server' }],
       tags: [
         { name: 'Withdrawals', description: 'Quote a withdrawal, complete it and follow its status.' },
+        {
+          name: 'Member sessions',
+          description:
+            'What a page in a member’s browser may call, with a short-lived token instead of an API key. See [Embed withdrawals](/docs/guides/embed).',
+        },
         { name: 'Members', description: 'The workers who can withdraw earned pay, and their tiers.' },
         {
           name: 'Member jobs',
@@ -63,6 +68,11 @@ export async function documentation(
       components: {
         securitySchemes: {
           apiKey: { type: 'apiKey', name: 'x-api-key', in: 'header', description: 'One key per partner and mode.' },
+          memberSession: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'The token of a member session, for the page of one member.',
+          },
         },
       },
       security: [{ apiKey: [] }],

@@ -41,6 +41,8 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   problems?: ProblemName[]
   /** Operations outside `/v1` need no key. */
   public?: boolean
+  /** The operation is for member sessions instead of API keys. */
+  session?: true
   deprecated?: true
 }
 
@@ -60,6 +62,7 @@ const commonProblems: ProblemName[] = [
   'OutcomeUnknown',
 ]
 const keyProblems: ProblemName[] = ['ApiKeyRefused', 'Forbidden', 'IdempotencyKeyReused', 'Conflict']
+const sessionProblems = keyProblems.map(name => (name === 'ApiKeyRefused' ? 'SessionRefused' : name))
 
 /**
  * Declares an operation once. Validation, the handler's types and the OpenAPI document, with every status and code that the
@@ -72,7 +75,7 @@ export function operation<
 >(declared: Operation<P, Q, B>) {
   const names: ProblemName[] = [
     ...commonProblems,
-    ...(declared.public ? [] : keyProblems),
+    ...(declared.public ? [] : declared.session ? sessionProblems : keyProblems),
     ...(declared.params === undefined ? [] : (['PathValidation'] as const)),
     ...(declared.problems ?? []),
   ]
@@ -83,6 +86,7 @@ export function operation<
     tags: [declared.tag],
     ...(declared.description === undefined ? {} : { description: declared.description }),
     ...(declared.deprecated === undefined ? {} : { deprecated: true }),
+    ...(declared.session ? { security: [{ memberSession: [] }] } : {}),
     ...(declared.public ? { security: [] } : { headers: requestHeaders(representation !== undefined) }),
     response: {
       [status]: {
@@ -228,6 +232,7 @@ const extraFields: Record<string, { schema: TSchema; example: unknown }> = {
 
 const examplePaths: Partial<Record<ProblemName, string>> = {
   ApiKeyRefused: 'x-api-key',
+  SessionRefused: 'authorization',
   HeaderValidation: 'x-idempotency-key',
   IdempotencyKeyReused: 'x-idempotency-key',
   PathValidation: 'memberId',

@@ -1,14 +1,28 @@
 import { type Static, Type } from 'typebox'
 import { AccountDetails } from '../bank-accounts/schema.ts'
+import type { ProblemName } from '../errors.ts'
 import { cursorQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
+import { MemberStatus } from '../members/schema.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
+import { sessionScopes } from '../partners/member-sessions.ts'
 import { termFields } from '../tiers/schema.ts'
 import { GivenDayOrInstant, Instant } from '../time.ts'
 import { ruleNames } from './explanation.ts'
 import { intentStatuses, statuses } from './lifecycle.ts'
 
 const strict = { additionalProperties: false }
+
+// The refusals of a withdrawal, in the order of the table of errors.
+export const refusals: ProblemName[] = [
+  'MemberNotFound',
+  'UnprocessableEntity',
+  'MemberNotEligible',
+  'BankAccountInvalid',
+  'AmountBelowLowerLimit',
+  'AmountAboveUpperLimit',
+  'MemberInsufficientFunds',
+]
 
 export const NewWithdrawalIntent = Type.Object(
   {
@@ -102,6 +116,45 @@ export const IntentExplanation = Type.Object(
     ),
   },
   { title: 'WithdrawalIntentExplanation', ...strict },
+)
+
+// What a member's own page sends and gets. It names no member, and an account by its last four characters.
+
+export const MemberPage = Type.Object(
+  {
+    scope: Type.Enum([...sessionScopes], { type: 'string', description: 'What the session may do.' }),
+    expiresAt: Type.Unsafe({ ...Instant, description: 'When the session expires, by real time.' }),
+    expiresInSeconds: Type.Integer({
+      minimum: 0,
+      description: 'The same as a length of time, for pages whose clock may be wrong.',
+    }),
+    status: MemberStatus,
+    bankAccount: Type.Union([LastFour, Type.Null()], {
+      description: 'Where withdrawals go; null if the member has no bank account.',
+    }),
+  },
+  { title: 'MemberPage', ...strict },
+)
+
+export const NewOwnWithdrawalIntent = Type.Object(
+  { amount: NewWithdrawalIntent.properties.amount },
+  { title: 'NewOwnWithdrawalIntent', ...strict },
+)
+
+export const OwnWithdrawalIntent = Type.Object(
+  {
+    withdrawalIntentId: Id('withdrawalIntent'),
+    amount: WireMoney,
+    netAmount: WireMoney,
+    fee: WireMoney,
+    bankAccount: LastFour,
+    expiresAt: Instant,
+    expectedAt: Type.Union([Instant, Type.Null()], {
+      description:
+        'When the money is expected in the account if the intent is completed at once. Null if that is known only once the withdrawal is submitted.',
+    }),
+  },
+  { title: 'OwnWithdrawalIntent', ...strict },
 )
 
 export const CompleteWithdrawal = Type.Object(

@@ -400,6 +400,16 @@ export async function find(db: Reader, asked: { partnerId: string; withdrawalId:
   return details
 }
 
+/** @throws Problem `NotFound`, also for the withdrawal of another member or partner */
+export async function findOwn(
+  db: Reader,
+  { memberId, ...asked }: { partnerId: string; withdrawalId: string; memberId: string },
+): Promise<Details> {
+  const details = await find(db, asked)
+  if (details.memberId !== memberId) throw notFound()
+  return details
+}
+
 /** Maps the ids of those that exist to their details. */
 export async function findAll(
   db: Reader,

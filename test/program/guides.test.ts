@@ -54,6 +54,15 @@ test('"Run payroll’s side of a cycle" works as written: a pay run, its reversa
   expect(codesIn(printed)).toEqual([])
 })
 
+test('"Embed withdrawals" works as written: a session, a balance, a quote, a withdrawal, and the address of the hosted page', async () => {
+  const printed = await follow('guides/embed.md')
+  expect(printed).toContain('"available":{"amount":')
+  expect(printed).toContain('"withdrawalIntentId":"wi_')
+  expect(printed).toContain('"status":"held"')
+  expect(printed).toMatch(/"url":"http:\/\/127\.0\.0\.1:\d+\/m#ows_test_/)
+  expect(codesIn(printed)).toEqual([])
+})
+
 test('"Import members" works as written: the exported list changes nothing', async () => {
   const printed = await follow('guides/import-members.md')
   expect(printed).toMatch(/"plan":\{"invite":0,"update":0,"bringBack":0,"offboard":0,"unchanged":2\d\}/)

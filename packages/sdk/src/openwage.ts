@@ -11,6 +11,8 @@ export class Openwage implements Resources {
     /** Uploads the complete list of members, waits for the job and returns what it did. */
     import(file: FileSource, options?: MemberImportOptions): Promise<MemberImport>
   }
+  /** Short-lived tokens for pages in members' browsers. */
+  readonly memberSessions: Resources['memberSessions']
   readonly memberJobs: Resources['memberJobs']
   readonly withdrawals: Resources['withdrawals']
   readonly payRuns: Resources['payRuns']
@@ -36,6 +38,7 @@ export class Openwage implements Resources {
       ...resources.members,
       import: (file, options) => importMembers(resources.memberJobs, file, options),
     }
+    this.memberSessions = resources.memberSessions
     this.memberJobs = resources.memberJobs
     this.withdrawals = resources.withdrawals
     this.payRuns = resources.payRuns

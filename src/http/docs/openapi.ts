@@ -20,6 +20,13 @@ type OperationObject = {
   responses: Record<string, Answer>
 }
 
+/** What a caller of an operation sends to be known: an API key, the token of a member session, or nothing. */
+export function callerOf({ security }: { security?: object[] }): 'key' | 'token' | 'anyone' {
+  if (security === undefined) return 'key'
+  if (security.some(each => 'memberSession' in each)) return 'token'
+  return security.length > 0 ? 'key' : 'anyone'
+}
+
 export type Parameter = {
   name: string
   in: 'path' | 'query' | 'header'

@@ -175,6 +175,7 @@ function showCurl(form) {
   if (form.dataset.needsKey === 'yes') {
     parts.push(key === '' ? '-H "x-api-key: $OPENWAGE_API_KEY"' : `-H ${quoted(`x-api-key: ${key}`)}`)
   }
+  if (form.dataset.needsToken === 'yes') parts.push('-H "authorization: Bearer $TOKEN"')
   for (const [name, value] of headers) parts.push(`-H ${quoted(`${name}: ${value}`)}`)
   const fileName = file?.name ?? 'members.xlsx'
   if (text !== undefined) parts.push(`--data-binary ${quoted(text)}`)

@@ -3,6 +3,7 @@ import { renderDescription, renderInline } from './markdown.ts'
 import {
   type Answer,
   type Content,
+  callerOf,
   type Document,
   exampleOf,
   type Operation,
@@ -113,12 +114,14 @@ function codesOf(description: string): string {
 }
 
 /** Renders the form that builds one request, shows it for curl and, where `canSend`, sends it (page.js). */
-export function renderConsole(operation: Operation, document: Document, { canSend }: { canSend: boolean }): Html {
-  const { method, path, parameters = [], requestBody, security } = operation
+export function renderConsole(operation: Operation, document: Document, site: { canSend: boolean }): Html {
+  const { method, path, parameters = [], requestBody } = operation
   const bodies = Object.entries(requestBody?.content ?? {})
   const [curl, ...others] = samplesOf(operation, document)
-  const needsKey = security === undefined || security.length > 0
-  return html`<form class="console" data-method="${method}" data-path="${path}" data-needs-key="${needsKey ? 'yes' : 'no'}" data-can-send="${canSend ? 'yes' : 'no'}" autocomplete="off">
+  const caller = callerOf(operation)
+  // The page keeps a key, but no tokens.
+  const canSend = site.canSend && caller !== 'token'
+  return html`<form class="console" data-method="${method}" data-path="${path}" data-needs-key="${caller === 'key' ? 'yes' : 'no'}" data-needs-token="${caller === 'token' ? 'yes' : 'no'}" data-can-send="${canSend ? 'yes' : 'no'}" autocomplete="off">
 ${parameters.map(parameter => renderInput(parameter, document))}
 ${
   bodies.length < 2

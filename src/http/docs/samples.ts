@@ -1,4 +1,4 @@
-import { type Document, exampleOf, type Operation, type Parameter } from './openapi.ts'
+import { callerOf, type Document, exampleOf, type Operation, type Parameter } from './openapi.ts'
 
 /** One way to send the request of an operation. */
 export type Sample = { title: string; code: string }
@@ -19,7 +19,8 @@ export function samplesOf(operation: Operation, document: Document): [curl: Samp
  * The request with example values: required parameters, and the body with its required fields. It is accepted once the ids are
  * those of your own resources. The script of the pages rebuilds it from the form.
  */
-function curlOf({ method, path, parameters = [], requestBody, security }: Operation, document: Document): string {
+function curlOf(operation: Operation, document: Document): string {
+  const { method, path, parameters = [], requestBody } = operation
   const exampleText = ({ example, schema }: Parameter) =>
     encodeURIComponent(String(example ?? exampleOf(schema, document)))
   const required = parameters.filter(each => each.required)
@@ -29,10 +30,14 @@ function curlOf({ method, path, parameters = [], requestBody, security }: Operat
     path,
   )
   const url = query.length > 0 ? `${filled}?${query.join('&')}` : filled
-  const needsKey = security === undefined || security.length > 0
+  const header = {
+    key: ['-H "x-api-key: $OPENWAGE_API_KEY"'],
+    token: ['-H "authorization: Bearer $TOKEN"'],
+    anyone: [],
+  }
   return [
     `curl -X ${method} "$OPENWAGE_URL${url}"`,
-    ...(needsKey ? ['-H "x-api-key: $OPENWAGE_API_KEY"'] : []),
+    ...header[callerOf(operation)],
     ...bodyOptions(requestBody, document),
   ].join(' \\\n  ')
 }

@@ -655,6 +655,18 @@ export type MemberNotFoundIssue = {
   memberId: MemberId
 }
 
+export type MemberPage = {
+  /** What the session may do. */
+  scope: 'read' | 'withdraw'
+  /** When the session expires, by real time. */
+  expiresAt: Instant
+  /** The same as a length of time, for pages whose clock may be wrong. */
+  expiresInSeconds: number
+  status: MemberStatus
+  /** Where withdrawals go; null if the member has no bank account. */
+  bankAccount: LastFour | null
+}
+
 export type MemberReinstatedDelivery = {
   id: EventId
   type: 'member.reinstated'
@@ -694,6 +706,17 @@ export type MemberRemovedEvent = {
   sequence: EventSequence
   data: MemberEventData
 }
+
+export type MemberSession = {
+  id: MemberSessionId
+  /** Sent as `authorization: Bearer …`. It is shown only here; give it to the member’s page. */
+  token: string
+  expiresAt: Instant
+  /** Address of the hosted page with the token, for the member alone. The token is in the fragment, which browsers send to no server. Null for a session with an `origin`. */
+  url: string | null
+}
+
+export type MemberSessionId = `ses_${string}`
 
 export type MemberStanding = {
   /** The available balance. */
@@ -813,6 +836,21 @@ export type NewMemberJob = {
   actions: (AddMember | ReplaceMember | UpdateMember | OffboardMember)[]
 }
 
+export type NewMemberSession = {
+  /** The only member whom the session can see. */
+  memberId: MemberId
+  /** `read` shows the balance and withdrawals; `withdraw` can also make a withdrawal. */
+  scope: 'read' | 'withdraw'
+  /** The origin of the page that may use the session, as browsers send it: scheme, host and port, in lower case. `http` only on a sandbox. Without it, the session is for the hosted page at `url`. */
+  origin?: string | undefined
+  /** By real time, also on a sandbox whose clock was moved. */
+  expiresInSeconds?: number | undefined
+}
+
+export type NewOwnWithdrawalIntent = {
+  amount: RequestedMoney
+}
+
 export type NewPayRun = {
   /** Earnings per member. A negative amount corrects an earlier pay run; 0 changes nothing. A member may have several lines. */
   payDetails: PayDetail[]
@@ -846,6 +884,17 @@ export type NotFoundIssue = {
 export type OffboardMember = {
   type: 'Offboard'
   memberId: MemberId
+}
+
+export type OwnWithdrawalIntent = {
+  withdrawalIntentId: WithdrawalIntentId
+  amount: Money
+  netAmount: Money
+  fee: Money
+  bankAccount: LastFour
+  expiresAt: Instant
+  /** When the money is expected in the account if the intent is completed at once. Null if that is known only once the withdrawal is submitted. */
+  expectedAt: Instant | null
 }
 
 /** Number of skipped entries. */

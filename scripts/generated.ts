@@ -10,6 +10,7 @@ import { exampleId } from '../src/ids.ts'
 import { systemClock } from '../src/main.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
 import type { Tier } from '../src/tiers/rules.ts'
+import { sdkFiles } from './sdk.ts'
 import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
 
@@ -23,9 +24,11 @@ export async function generated(databases: Databases): Promise<Record<string, Bu
 }
 
 async function generatedTexts(databases: Databases): Promise<Record<string, string>> {
+  const openapi = await openapiDocument(databases)
   return {
     'src/database/tables.ts': await describeTables(databases.pool),
-    'openapi.json': await openapiDocument(databases),
+    'openapi.json': openapi,
+    ...sdkFiles(JSON.parse(openapi)),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),
     'docs/reference/settings.md': settingsTable(),

@@ -33,7 +33,8 @@ export const GivenDayOrInstant = Type.String({
 /** The validator formats of the schemas above: `pattern` checks the syntax; these reject days that do not exist. */
 export const timeFormats = { instant: beginsWithDay, 'day-or-instant': beginsWithDay }
 
-function beginsWithDay(text: string): boolean {
+/** Whether a text that begins in the form of a day begins with one that exists. */
+export function beginsWithDay(text: string): boolean {
   const day = text.slice(0, 10)
   const start = new Date(`${day}T00:00:00Z`)
   return !Number.isNaN(start.getTime()) && start.toISOString().slice(0, 10) === day

@@ -8,7 +8,7 @@ const files = ['src', 'cli', 'packages']
   .flatMap(folder =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),
   )
-  .filter(name => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|\/node_modules\//.test(name))
+  .filter(name => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|\/(node_modules|dist)\//.test(name))
 const modules = files.map(file => {
   const text = readFileSync(path.join(root, file), 'utf8')
   const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
@@ -156,18 +156,22 @@ const sideDoors: Record<string, string[]> = {
   'partners/clocks': ['http', 'sandbox', 'webhooks', 'src/worker.ts', 'cli'],
   'pay-cycles/deductions': ['sandbox', 'settlements'],
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
+  'payouts/notifications': ['src/app.ts', 'src/main.ts'],
   'payouts/rail': ['src/app.ts', 'src/main.ts', 'src/worker.ts'],
   'payouts/exceptions': ['cli'],
+  'payouts/rails/adyen/adyen-rail': ['src/main.ts'],
+  'payouts/rails/adyen/notifications': ['src/main.ts'],
+  'payouts/rails/adyen/settings': ['src/main.ts'],
   'payouts/rails/answers': ['sandbox'],
   'payouts/rails/calendars/calendar': ['cli'],
   'payouts/rails/file/balances': ['cli'],
   'payouts/rails/file/batches': ['sandbox', 'cli'],
   'payouts/rails/file/decisions': ['cli'],
+  'payouts/rails/file/export': ['cli'],
   'payouts/rails/file/file-rail': ['src/main.ts'],
   'payouts/rails/file/format': ['sandbox', 'src/app.ts', 'src/main.ts', 'cli'],
   'payouts/rails/file/import': ['cli'],
   'payouts/rails/file/partner-batches': ['sandbox'],
-  'payouts/rails/file/send': ['cli'],
   'payouts/rails/config': ['src/main.ts'],
   'payouts/rails/reasons': ['sandbox'],
   'payouts/rules': ['sandbox'],

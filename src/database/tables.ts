@@ -172,7 +172,7 @@ export type DB = {
     step: number
     action: 'BringBack' | 'Invite' | 'Offboard' | 'Unchanged' | 'Update'
     memberId: string
-    wish: unknown
+    command: unknown
     fault: string | null
   }
   memberJobs: {
@@ -303,7 +303,16 @@ export type DB = {
   payoutExceptions: {
     id: string
     rail: string
-    kind: 'amount' | 'contradiction' | 'duplicate' | 'float' | 'money_in' | 'money_out' | 'refused' | 'unmatched'
+    kind:
+      | 'amount'
+      | 'blocked'
+      | 'contradiction'
+      | 'duplicate'
+      | 'float'
+      | 'money_in'
+      | 'money_out'
+      | 'refused'
+      | 'unmatched'
     bankFileId: string | null
     line: number | null
     fingerprint: string
@@ -337,6 +346,9 @@ export type DB = {
     reason: string | null
     removedAt: Date | null
     restriction: 'account_refused' | 'review' | null
+    sentAt: Date | null
+    transferId: string | null
+    transferSequence: number | null
   }
   railCursors: {
     rail: string

@@ -51,7 +51,7 @@ export async function documentation(
         {
           name: 'Sandbox',
           description:
-            'Move time and make the simulated bank speak. Only on a sandbox; a live installation answers 404. See docs/guides/sandbox.md.',
+            'Move the clock, and decide what the simulated bank reports. Only on a sandbox; a live installation answers 404. See docs/guides/sandbox.md.',
         },
         {
           name: 'Webhooks',

@@ -27,6 +27,8 @@ export type Rail = {
     send(context: Omit<TaskContext, 'scope'>): Promise<void>
     receive(context: Omit<TaskContext, 'scope'>): Promise<void>
   }
+  /** For a rail whose bank sends notifications: asks for what was missed. Called every minute; usually does nothing. */
+  catchUp?(context: Omit<TaskContext, 'scope'>): Promise<void>
   /** Largest number of payments per submission, and of references per poll. A file takes thousands, a request perhaps one. */
   readonly paymentsMax: number
   /** Time-out of a call, at most 25 s. A rail aborts a call when its `signal` fires. */

@@ -3,6 +3,7 @@ import type { Restriction } from '../../../members/restrictions.ts'
 import { inWords } from '../../../money.ts'
 import type { Clock } from '../../../time.ts'
 import { type Outcome, type Payment, type Rail, type Report, type StoredReport, toReport } from '../../rail.ts'
+import { readRecords, recordOutcome } from '../reports.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -46,15 +47,7 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
     },
 
     async reports(after, countMax) {
-      const { rows } = await sql<StoredReport & { sequence: bigint }>`
-        select r.sequence, r.reference, r.outcome, r.reason, p.restriction
-          from bank_records r left join payouts p on p.reference = r.reference and p.outcome = r.outcome
-         where r.rail = ${name} and r.outcome is not null and r.sequence > ${after ?? '0'}::bigint
-         order by r.sequence limit ${countMax}`.execute(db)
-      return {
-        reports: rows.map(toReport),
-        cursor: rows.at(-1)?.sequence.toString() ?? after,
-      }
+      return await readRecords(db, { rail: name, after, countMax })
     },
   }
   return rail
@@ -108,10 +101,7 @@ async function refuse(
   { rail, reference, refusal, now }: { rail: string; reference: string; refusal: string; now: Date },
 ): Promise<Report> {
   await lockRail(tx, { rail, for: 'records' })
-  await sql`
-    update payouts set outcome = 'failed', reason = ${refusal} where reference = ${reference}`.execute(tx)
-  await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
-    values (${rail}, 'refused', ${reference}, ${reference}, 'failed', ${refusal}, ${now})`.execute(tx)
+  const ended = { rail, reference, messageId: 'refused', entryKey: reference, now }
+  await recordOutcome(tx, { ...ended, outcome: 'failed', reason: refusal })
   return { reference, outcome: 'failed', reason: refusal }
 }

@@ -25,10 +25,21 @@ const limits = {
 /**
  * A rail of Adyen's Transfers API: each payment is a request, whose answer says that it was accepted, and notifications say what
  * became of it. The reference is the idempotency key. Not yet run against the vendor's live service.
+ * @param requestMsMax time-out of a request; by default 10,000
  */
-export function adyenRail({ db, now, settings }: { db: Db; now: Clock; settings: AdyenSettings }): Rail {
+export function adyenRail({
+  db,
+  now,
+  settings,
+  requestMsMax,
+}: {
+  db: Db
+  now: Clock
+  settings: AdyenSettings
+  requestMsMax?: number
+}): Rail {
   const { name, currency } = settings
-  const client = new AdyenClient(settings)
+  const client = new AdyenClient(settings, requestMsMax)
   const context = { db, now, settings, client }
   const rail: Rail = {
     name,

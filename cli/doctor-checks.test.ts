@@ -52,7 +52,7 @@ test('a calendar is a warning 89 days before its end, and is missing after it', 
   const at = (day: string) =>
     said('calendars', { now: new Date(`${day}T12:00:00Z`), rails: [euroRail({ calendar: uk }), euroRail()] })
   expect(at('2028-10-02')[0]).toBe(
-    'ok: Euro-files knows the banking days until 2028-12-31; euro-files knows the banking days until 2099-12-31',
+    'ok: The rail euro-files knows the banking days until 2028-12-31; the rail euro-files knows the banking days until 2099-12-31',
   )
   expect(at('2028-10-03')).toEqual([
     'warning: The UK bank holiday calendar of the rail euro-files ends on 2028-12-31, in 89 days: update Openwage',

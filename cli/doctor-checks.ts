@@ -136,7 +136,7 @@ const settingsChecks: Check<SettingsFacts>[] = [
       }),
     fine: facts => {
       const ends = railsOf(facts).flatMap(({ name, calendar }) =>
-        calendar === null ? [] : [`${name} knows the banking days until ${calendar.validUntil}`],
+        calendar === null ? [] : [`the rail ${name} knows the banking days until ${calendar.validUntil}`],
       )
       return ends.length === 0 ? 'No rail needs banking days' : capitalised(ends.join('; '))
     },

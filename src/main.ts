@@ -316,12 +316,7 @@ async function railsOf(
     adyen,
   }: { db: Db; log: Logger; now: Clock; configured: FileRailSettings[]; adyen: AdyenSettings[] },
 ): Promise<Rail[]> {
-  const { fileRail } = await import('./payouts/rails/file/file-rail.ts')
-  const { adyenRail } = await import('./payouts/rails/adyen/adyen-rail.ts')
-  const rails = [
-    ...configured.map(each => fileRail({ db, now, settings: each })),
-    ...adyen.map(each => adyenRail({ db, now, settings: each })),
-  ]
+  const rails = [...(await fileRailsOf(configured, { db, now })), ...(await adyenRailsOf(adyen, { db, now }))]
   if (settings.OPENWAGE_MODE === 'sandbox') {
     const unpaid = currencies.filter(currency => ![...configured, ...adyen].some(each => each.currency === currency))
     return [...rails, simulatedBank({ db, now, currencies: rails.length === 0 ? undefined : unpaid })]
@@ -331,6 +326,21 @@ async function railsOf(
     'No bank is connected: withdrawals are refused, held ones can only be cancelled, and no money is paid out; see docs/guides/go-live.md',
   )
   return []
+}
+
+async function fileRailsOf(configured: FileRailSettings[], { db, now }: { db: Db; now: Clock }): Promise<Rail[]> {
+  if (configured.length === 0) return []
+  const { fileRail } = await import('./payouts/rails/file/file-rail.ts')
+  return configured.map(settings => fileRail({ db, now, settings }))
+}
+
+async function adyenRailsOf(
+  configured: readonly AdyenSettings[],
+  { db, now }: { db: Db; now: Clock },
+): Promise<Rail[]> {
+  if (configured.length === 0) return []
+  const { adyenRail } = await import('./payouts/rails/adyen/adyen-rail.ts')
+  return configured.map(settings => adyenRail({ db, now, settings }))
 }
 
 async function receiversOf(

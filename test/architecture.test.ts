@@ -8,7 +8,7 @@ const files = ['src', 'cli', 'packages']
   .flatMap(folder =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),
   )
-  .filter(name => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|\/node_modules\//.test(name))
+  .filter(name => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|\/(node_modules|dist)\//.test(name))
 const modules = files.map(file => {
   const text = readFileSync(path.join(root, file), 'utf8')
   const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
@@ -168,11 +168,11 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rails/file/balances': ['cli'],
   'payouts/rails/file/batches': ['sandbox', 'cli'],
   'payouts/rails/file/decisions': ['cli'],
+  'payouts/rails/file/export': ['cli'],
   'payouts/rails/file/file-rail': ['src/main.ts'],
   'payouts/rails/file/format': ['sandbox', 'src/app.ts', 'src/main.ts', 'cli'],
   'payouts/rails/file/import': ['cli'],
   'payouts/rails/file/partner-batches': ['sandbox'],
-  'payouts/rails/file/send': ['cli'],
   'payouts/rails/config': ['src/main.ts'],
   'payouts/rails/reasons': ['sandbox'],
   'payouts/rules': ['sandbox'],
@@ -190,7 +190,8 @@ const sideDoors: Record<string, string[]> = {
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
   'withdrawals/intents': ['sandbox', 'cli'],
-  'withdrawals/lifecycle': ['payouts', 'sandbox'],
+  'withdrawals/lifecycle': ['payouts'],
+  'withdrawals/schema': ['sandbox'],
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
 }
 

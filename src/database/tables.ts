@@ -172,7 +172,7 @@ export type DB = {
     step: number
     action: 'BringBack' | 'Invite' | 'Offboard' | 'Unchanged' | 'Update'
     memberId: string
-    wish: unknown
+    command: unknown
     fault: string | null
   }
   memberJobs: {

@@ -102,7 +102,7 @@ async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> 
   )) {
     log.error(
       { rail: rail.name, partnerId, withdrawalId, attempts },
-      'the bank has given no final report about a withdrawal; it is polled every hour',
+      'the bank has given no final report about a withdrawal; polling goes on',
     )
   }
   const references = payouts.map(({ reference }) => reference)

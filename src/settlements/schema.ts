@@ -13,10 +13,13 @@ const Taken = Type.Unsafe<Static<typeof SignedMoney>>({
 
 export const NewSettlement = Type.Object(
   {
-    deductions: Type.Array(Type.Object({ memberId: Id('member'), taken: Taken }, strict), {
-      maxItems: linesMax,
-      description: 'Payroll took nothing from a member who is left out.',
-    }),
+    deductions: Type.Array(
+      Type.Object({ memberId: Id('member'), taken: Taken }, { title: 'DeductionTaken', ...strict }),
+      {
+        maxItems: linesMax,
+        description: 'Payroll took nothing from a member who is left out.',
+      },
+    ),
   },
   { title: 'NewSettlement', ...strict },
 )
@@ -32,7 +35,10 @@ const settlementFields = {
   over: count('Members from whom payroll took more.'),
   unknown: count('Members in the settlement who had no deduction.'),
   totals: Type.Array(
-    Type.Object({ deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney }, strict),
+    Type.Object(
+      { deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney },
+      { title: 'SettlementTotals', ...strict },
+    ),
     { description: 'One entry per currency. In each one, deducted = taken + carried + writtenOff.' },
   ),
 }
@@ -56,7 +62,7 @@ export const Settlement = Type.Object(
           }),
           writtenOff: SignedMoney,
         },
-        strict,
+        { title: 'SettlementLine', ...strict },
       ),
     ),
     ...totalField,

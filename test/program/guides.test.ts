@@ -106,7 +106,7 @@ sleep() {
   const kept = `eval "$(grep -E '^(PARTNER|OPENWAGE_API_KEY)=' variables)"\n`
   const imported = await shell(kept + toImport, { folder, env })
   expect(imported).toContain('has 1 of 2 approvals; another person must approve it.')
-  expect(imported).toContain('1 records imported.')
+  expect(imported).toContain('1 record imported.')
   await runNow('read-rail-reports', "select 1 from withdrawals where status = 'paid'")
   const after = await shell(kept + afterImport, { folder, env })
   expect(after).toMatch(/w_\w+.* paid/)

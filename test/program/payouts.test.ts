@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { lockByName } from '../../src/database/named-locks.ts'
 import { readConfiguredRails } from '../../src/main.ts'
 import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
 import { writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts'
@@ -112,6 +113,13 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(await refusal(['payouts', 'export', id, '--folder', path.join(folder, 'missing')])).toMatch(/was not sent/)
   for (const change of ['hold', 'release']) await json(['payouts', change, id])
 
+  await db.transaction().execute(async tx => {
+    // What a concurrent export holds.
+    await lockByName(tx, 'export of', id)
+    expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(
+      /Another command is exporting the batch/,
+    )
+  })
   const exported = await json(['payouts', 'export', id, '--folder', folder])
   expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
   const file = readFileSync(exported.path, 'utf8')

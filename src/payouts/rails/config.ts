@@ -7,12 +7,12 @@ import { isGeneratedId } from '../../ids.ts'
 import { amountMax } from '../../money.ts'
 import { AdyenRail } from './adyen/settings.ts'
 import type { Debtor } from './bank-files.ts'
-import { withOverride } from './calendars/calendar.ts'
-import { atOnce, cutOffOf, leadTimes } from './calendars/cut-off.ts'
+import { type Calendar, withOverride } from './calendars/calendar.ts'
+import { atOnce, cutOffOf, type LeadTime, leadTimes } from './calendars/cut-off.ts'
 import { target } from './calendars/target.ts'
 import { uk } from './calendars/uk.ts'
 import type { Delivery } from './delivery/delivery.ts'
-import type { FileRailSettings } from './file/format.ts'
+import type { FileFormat, FileRailSettings } from './file/format.ts'
 import { RailName } from './rail-name.ts'
 import { sepaFormat, ukFormat } from './sepa/format.ts'
 import { stateWithoutAdvice } from './standard18/entry-day.ts'
@@ -270,24 +270,37 @@ type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'calendar' | 'sche
 function settingsOfType(given: GivenRail): OfType {
   switch (given.type) {
     case 'sepa-file':
-      return sepaSettings(given)
+      return pain001Settings(given, {
+        format: sepaFormat,
+        bankingDays: target,
+        leadTime: leadTimes['sepa-credit-transfer'],
+      })
     case 'standard18-file':
       return standard18Settings(given)
     case 'uk-pain001-file':
-      return ukSettings(given)
+      return pain001Settings(given, { format: ukFormat, bankingDays: uk, leadTime: leadTimes.bacs })
     default:
       return given satisfies never
   }
 }
 
-function sepaSettings({ cutOff, timeZone, closedDays, instant = false, batchBooking }: SepaFileRail): OfType {
-  const calendar = withOverride(target, { closedDays })
-  const leadTime = leadTimes['sepa-credit-transfer']
+type Pain001Scheme = {
+  format: (options: { isInstant: boolean; isBatchBooked: boolean | undefined }) => FileFormat
+  bankingDays: Calendar
+  leadTime: LeadTime
+}
+
+function pain001Settings(
+  { cutOff, timeZone, closedDays, instant: isInstant = false, batchBooking }: SepaFileRail | UkPain001FileRail,
+  { format, bankingDays, leadTime }: Pain001Scheme,
+): OfType {
+  const calendar = withOverride(bankingDays, { closedDays })
   return {
-    format: sepaFormat({ isBatchBooked: batchBooking }),
-    isInstant: instant,
-    calendar: instant ? null : calendar,
-    schedule: now => (instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime })),
+    format: format({ isInstant, isBatchBooked: batchBooking }),
+    isInstant,
+    calendar: isInstant ? null : calendar,
+    schedule: now =>
+      isInstant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime }),
     countsAsPaid: null,
   }
 }
@@ -302,18 +315,6 @@ function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...
     calendar,
     schedule: now => cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes[scheme] }),
     countsAsPaid: (valueDate, today) => stateWithoutAdvice(scheme, valueDate, { today, calendar }) === 'paid',
-  }
-}
-
-function ukSettings({ cutOff, timeZone, closedDays, instant = false, batchBooking }: UkPain001FileRail): OfType {
-  const calendar = withOverride(uk, { closedDays })
-  return {
-    format: ukFormat({ isInstant: instant, isBatchBooked: batchBooking }),
-    isInstant: instant,
-    calendar: instant ? null : calendar,
-    schedule: now =>
-      instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes.bacs }),
-    countsAsPaid: null,
   }
 }
 

@@ -1,7 +1,7 @@
 import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import type { Payment } from '../../rail.ts'
 import { epcName } from '../sepa/names.ts'
-import { ukPaymentMax } from '../uk-limits.ts'
+import { ukPaymentMax } from '../uk-payments.ts'
 import type { AdyenSettings } from './settings.ts'
 
 type Payable = Pick<Payment, 'account' | 'amount'>

@@ -425,8 +425,9 @@ describe('a bank file', () => {
       [5, 'duplicate'],
       [6, 'float'],
       [8, 'contradiction'],
-      [9, 'unmatched'],
       [10, 'money_out'],
+      // A batch that is rejected comes last.
+      [9, 'unmatched'],
     ])
     expect([
       await statusOf(first?.id ?? ''),
@@ -461,6 +462,50 @@ describe('a bank file', () => {
     await answer('head;M2', `batch;${batch?.messageId};rejected;FF01`)
     expect(await openExceptions()).toEqual([])
     expect(await disagreements()).toEqual([])
+  })
+
+  test('that rejects a batch and its payments keeps the reasons of the payments, which restrict their members', async () => {
+    const [first, second] = await sent(5_000, 6_000)
+    const [batch] = await batches()
+    await answer('head;M1', `batch;${batch?.messageId};rejected;FF01`, `failed;${first?.reference};5000EUR;AC04`)
+    expect((await get(first?.id ?? '')).timeline.at(-1).reason).toBe('AC04 The account is closed')
+    expect(await restrictionsOf(first?.id ?? '')).toMatchObject({ accountRefused: 'AC04 The account is closed' })
+    expect((await get(second?.id ?? '')).timeline.at(-1).reason).toMatch(/^FF01/)
+    expect((await batches())[0]).toMatchObject({ status: 'rejected' })
+  })
+
+  test('that rejects a batch whose payments have all failed contradicts nothing', async () => {
+    const [payment] = await sent(5_000)
+    const [batch] = await batches()
+    await answer('head;M1', `failed;${payment?.reference};5000EUR;AC04`)
+    await answer('head;M2', `batch;${batch?.messageId};rejected;FF01`)
+    expect(await openExceptions()).toEqual([])
+    expect((await batches())[0]).toMatchObject({ status: 'settled' })
+  })
+
+  test.each([
+    ['acknowledges', 'acknowledged', 'acknowledged'],
+    ['rejects', 'rejected;FF01', 'rejected'],
+    ['answers each payment of', null, 'settled'],
+  ])('that %s a batch before its delivery is recorded has the same effect as after it', async (_, said, status) => {
+    let isKilled = false
+    const put: FileBank['put'] = async (name, bytes) => {
+      const delivered = await bank.put(name, bytes)
+      if (isKilled) return delivered
+      isKilled = true
+      throw new Error('killed')
+    }
+    useRail({ delivery: async () => deliveryWith(put) })
+    const [payment] = await submitted(5_000)
+    harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+    await expect(run('send-payout-batches')).rejects.toThrow('killed')
+    const [batch] = await batches()
+    await answer('head;M1', said === null ? `paid;${payment?.reference};5000EUR` : `batch;${batch?.messageId};${said}`)
+    expect((await batches())[0]).toMatchObject({ status: 'approved' })
+    await run('send-payout-batches')
+    await run('send-payout-batches')
+    expect((await batches())[0]).toMatchObject({ status, sentAt: harness.clock.now(), fileSha256: expect.any(String) })
+    expect(bank.deliveries).toBe(1)
   })
 
   test('that takes a batch for a duplicate gives nothing back', async () => {

@@ -6,6 +6,7 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
 import { reasonInWords, reasonOf, restrictionOf } from '../reasons.ts'
+import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { debtorsOf } from './debtors.ts'
 import { findMovement } from './float-movements.ts'
@@ -114,13 +115,20 @@ async function applyAll(
   let messageId: string | undefined
   let records = 0
   let chunk: BankRecord[] = []
+  // A batch that is rejected comes last: the reasons of single payments say more than its reason.
+  let rejections: BankRecord[] = []
   const apply = async () => {
     if (head !== undefined && chunk.length > 0) await applySome(tx, context, { head, records: chunk })
     chunk = []
   }
+  const applyRejections = async () => {
+    await apply()
+    if (head !== undefined && rejections.length > 0) await applySome(tx, context, { head, records: rejections })
+    rejections = []
+  }
   for await (const part of parts) {
     if (part.type === 'head') {
-      await apply()
+      await applyRejections()
       head = part.head
       messageId ??= head.messageId
       refuseOtherAccount(context.rail, head)
@@ -128,9 +136,11 @@ async function applyAll(
     }
     if (head === undefined) throw new BankFileProblem('A record comes before the head of the message', part)
     records += 1
-    if (chunk.push(part) === chunkSize) await apply()
+    if (part.type === 'batch' && part.state === 'rejected') {
+      if (rejections.push(part) === chunkSize) await applyRejections()
+    } else if (chunk.push(part) === chunkSize) await apply()
   }
-  await apply()
+  await applyRejections()
   if (messageId === undefined) throw new BankFileProblem('The file holds no message')
   return { records, messageId }
 }
@@ -294,6 +304,7 @@ type BatchRow = {
   currency: Currency
   unpaid: bigint
   paidCount: number
+  unansweredCount: number
 }
 
 /** Locks the batch that a message id of ours names; undefined if it is not ours, or was not sent. */
@@ -301,7 +312,8 @@ async function lockBatch(tx: Tx, { rail }: Context, messageId: string): Promise<
   const { rows } = await sql<BatchRow>`
     select b.id, b.status, b.control_total, b.currency,
            (select coalesce(sum(amount), 0) from payouts where batch_id = b.id and outcome = 'failed' and removed_at is null)::bigint as unpaid,
-           (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count
+           (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count,
+           (select count(*) from payouts where batch_id = b.id and outcome is null)::integer as unanswered_count
       from payout_batches b
      where b.rail = ${rail.name} and b.message_id = ${messageId} and b.sending_at is not null
        for update of b`.execute(tx)
@@ -324,54 +336,52 @@ async function answerBatch(
   const batch = await lockBatch(tx, context, messageId)
   if (batch === undefined) return await openException('unmatched', `The bank answers a batch that we did not send`)
   if (state !== 'rejected') {
-    await sql`
-      update payout_batches set status = 'acknowledged', acknowledged_at = ${now}
-       where id = ${batch.id} and status = 'sent'`.execute(tx)
+    await markBatch(tx, { batchId: batch.id, as: 'acknowledged', now })
     return
   }
-  if (batch.status === 'rejected') return
-  if (batch.paidCount > 0 || batch.status === 'settled')
+  if (batch.paidCount > 0)
     return await openException('contradiction', 'The bank rejects a batch of which it has reported payments as paid')
+  if (batch.status === 'rejected' || batch.status === 'settled') return
   const { next } = reasonOf(reasonCode)
-  if (next === 'never_retry')
+  if (batch.unansweredCount > 0 && next === 'never_retry')
     return await openException(
       'duplicate',
       'The bank takes the batch for a duplicate; find out which of the two it paid',
     )
-  if (next === 'retry_after_funding')
+  if (batch.unansweredCount > 0 && next === 'retry_after_funding')
     return await openException('float', 'The paying account lacked the money for the batch; top it up and decide')
   await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'failed', reasonCode })
-  await sql`
-    update payout_batches set status = 'rejected', ended_at = ${now}
-     where id = ${batch.id} and status in ('sent', 'acknowledged')`.execute(tx)
+  await markBatch(tx, { batchId: batch.id, as: 'rejected', now })
 }
 
-/**
- * Ends every payment of a batch that has not been answered one by one. The reason is about the batch, so nothing follows from it
- * for the members.
- */
+/** Marks a batch that is at the bank. If its delivery is not recorded yet, because the sender was killed, it is marked then. */
+async function markBatch(
+  tx: Tx,
+  { batchId, as: status, now }: { batchId: string; as: 'acknowledged' | 'rejected'; now: Date },
+): Promise<void> {
+  const from: batches.BatchStatus[] = status === 'acknowledged' ? ['sent'] : ['sent', 'acknowledged']
+  const at = status === 'acknowledged' ? { acknowledgedAt: now } : { endedAt: now }
+  const batch = tx.updateTable('payoutBatches').where('id', '=', batchId)
+  await batch.set(at).where('status', '=', 'approved').execute()
+  await batch
+    .set({ ...at, status })
+    .where('status', 'in', from)
+    .execute()
+}
+
+/** Ends the unanswered payments of a batch by a record about all of it. */
 async function endAll(
   tx: Tx,
   { rail, fileId, now }: Context,
   {
     head,
     record,
-    batchId,
-    outcome,
-    reasonCode,
+    ...ended
   }: { head: BankFileHead; record: BankRecord; batchId: string; outcome: FinalOutcome; reasonCode: string | null },
 ): Promise<void> {
-  const reason = reasonInWords(reasonCode)
-  await sql`
-    with ended as (
-      update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
-       where batch_id = ${batchId} and outcome is null
-      returning reference
-    )
-    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
-    select ${rail.name}, ${fileId}, ${head.messageId}, ${entryKeyOf(record)} || ' ' || reference, ${record.line}, reference,
-           ${outcome}, ${reason}, ${now}
-      from ended order by reference`.execute(tx)
+  const file = { id: fileId, line: record.line }
+  const source = { rail: rail.name, messageId: head.messageId, keyPrefix: entryKeyOf(record), file }
+  await endUnanswered(tx, { source, ...ended, now })
 }
 
 /** Keeps a record that reports no payment, so that it counts once. */

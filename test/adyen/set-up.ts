@@ -94,6 +94,6 @@ async function validate({ exchanges, notifications }: AdyenService): Promise<voi
     ...answered.flatMap(each => documents.faultsOfAnswer(each).map(fault => ({ fault, of: each.answer }))),
     ...notifications.flatMap(({ body }) => documents.faultsOfNotification(body).map(fault => ({ fault, of: body }))),
   ]
-  if (faults.length > 0) throw new Error(`Not valid: ${JSON.stringify(faults.slice(0, 3), null, 2)}`)
+  if (faults.length > 0) throw new Error(`Not valid: ${JSON.stringify(faults.slice(0, 3)).slice(0, 2_000)}`)
   await appendFile(counts, `${exchanges.length} ${answered.length} ${notifications.length}\n`)
 }

@@ -15,11 +15,11 @@ const limits = {
   requestsMax: 8,
 }
 
-/** The most transfers that a list may have on one page. */
-export const transfersPerPage = 100
+// The most transfers that the vendor gives on one page.
+const transfersPerPage = 100
 
 /** Nothing is known: the bank did not answer, or failed to. The request may have had its effect. */
-export class NoAnswer extends Error {}
+class NoAnswer extends Error {}
 
 /** The bank refused a request. The message has neither bank details nor the bank's own words, which may hold some. */
 export class Refused extends Error {

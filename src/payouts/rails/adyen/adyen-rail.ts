@@ -54,7 +54,7 @@ export function adyenRail({
     submit: (payments, signal) => submit(context, payments, signal),
     ask: (references, signal) => ask(context, references, signal),
     reports: (after, countMax) => readRecords(db, { rail: name, after, countMax }),
-    catchUp: () => catchUp(context),
+    catchUp: ({ log }) => catchUp({ ...context, log }),
   }
   return rail
 }
@@ -113,7 +113,8 @@ async function create(context: Context, payment: Payment, signal: AbortSignal): 
       return
     }
     // Only this payment waits.
-    if (await block(context, error, reference)) return
+    const refused = (status: string) => `Adyen refuses the payment (${status}); nothing was paid, and it is tried again`
+    if (await block(context, error, { reference, refused })) return
     throw error
   }
 }
@@ -125,9 +126,14 @@ function isAboutAccount({ status, fields }: Refused): boolean {
 
 /**
  * Raises the alarm for what is neither the member's fault nor an outage. The payments wait, and are tried again.
+ * @param refused a sentence about a refusal of this payment alone
  * @returns whether only this payment is affected, so that others can go on
  */
-async function block({ db, now, settings }: Context, error: unknown, reference: string): Promise<boolean> {
+async function block(
+  { db, now, settings }: Context,
+  error: unknown,
+  { reference, refused }: { reference: string; refused: (status: string) => string },
+): Promise<boolean> {
   const rail = settings.name
   const open = (blocked: { reference?: string; code: string; reason: string }) =>
     db.transaction().execute(tx => openBlocked(tx, { rail, ...blocked, now: now() }))
@@ -142,8 +148,7 @@ async function block({ db, now, settings }: Context, error: unknown, reference: 
   if (!(error instanceof Refused)) return false
   const { status, code } = error
   if (status === 400 || status === 422) {
-    const reason = `Adyen refuses the payment (${status} ${code}); nothing was paid, and it is tried again`
-    await open({ reference, code, reason })
+    await open({ reference, code, reason: refused(`${status} ${code}`) })
     return true
   }
   await open({ code, reason: `Adyen refuses all requests (${status} ${code}); check API key, roles and address` })
@@ -171,7 +176,8 @@ async function ask(context: Context, references: string[], signal: AbortSignal):
       if (transfers.length === 0 && !mayRepeat(payment, now())) await blockOld(context, reference)
       lookedUp.add(reference)
     } catch (error) {
-      if (!(await block(context, error, reference))) throw error
+      const refused = (status: string) => `Adyen does not say what became of the payment (${status}); it is asked again`
+      if (!(await block(context, error, { reference, refused }))) throw error
     }
   })
   if (failure !== undefined && lookedUp.size === 0) throw failure
@@ -198,7 +204,9 @@ async function lookUp({ client, now }: Context, { reference, transferId, sentAt 
   const until = new Date(Math.max(sentMs, now().getTime()) + limits.clockMsMax)
   // No period may be longer than six months.
   const latest = new Date(since.getTime() + 150 * dayMs)
-  const { transfers } = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const { transfers, faults } = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  // One of them may be the payment.
+  if (faults[0] !== undefined) throw new UnexpectedShape(faults[0])
   return transfers.filter(each => each.reference === reference)
 }
 

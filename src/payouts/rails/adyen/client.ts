@@ -3,7 +3,7 @@ import { Agent } from 'undici'
 import { ajv } from '../../../json-schema.ts'
 import { readApiKey } from './secrets.ts'
 import type { AdyenSettings } from './settings.ts'
-import { readTransfer, readTransferList, type Transfer } from './transfer.ts'
+import { readTransfer, readTransferList, type Transfer, type TransferPage } from './transfer.ts'
 
 const limits = {
   // Long enough for a slow answer; a payment whose answer is cut off is looked up later.
@@ -81,7 +81,7 @@ export class AdyenClient {
   async list(
     { since, until, reference, cursor }: { since: Date; until: Date; reference?: string; cursor?: string | null },
     signal: AbortSignal,
-  ): Promise<{ transfers: Transfer[]; next: string | null }> {
+  ): Promise<TransferPage> {
     const query = new URLSearchParams({
       balanceAccountId: this.settings.balanceAccountId,
       category: 'bank',

@@ -321,3 +321,11 @@ export function refusal(status: number, errorCode: string, fields: string[] = []
         }),
   }
 }
+
+/** Of a transfer that the rail did not make. */
+export const someCounterparty = {
+  bankAccount: {
+    accountHolder: { fullName: 'A. Klaassen' },
+    accountIdentification: { type: 'iban', iban: 'NL91ABNA0417164300' },
+  },
+}

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { refusal } from '../../../../test/adyen/service.ts'
+import { refusal, someCounterparty } from '../../../../test/adyen/service.ts'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
 import { extent } from '../../../../test/long.ts'
 import { preparePayments } from '../../../../test/prepared-payments.ts'
@@ -328,7 +328,7 @@ describe('an outcome', () => {
     const info = (reference: string, value: number) => ({
       amount: { value, currency: 'EUR' },
       balanceAccountId: setUp.service.balanceAccountId,
-      counterparty: { bankAccount: {} },
+      counterparty: someCounterparty,
       reference,
     })
     setUp.service.decide(() => [])
@@ -366,7 +366,7 @@ test('listing goes through all pages, and after a failure goes on where it was',
   const others = {
     amount: { value: 1, currency: 'EUR' },
     balanceAccountId: service.balanceAccountId,
-    counterparty: { bankAccount: {} },
+    counterparty: someCounterparty,
   }
   const listedBefore = service.transfers().length
   for (let count = listedBefore; count < 230; count++)

@@ -6,7 +6,7 @@ import { euroRail, FileBank } from '../test/file-bank.ts'
 import { type DatabaseFacts, diagnose, type SettingsFacts } from './doctor-checks.ts'
 
 const now = new Date('2026-11-20T10:00:00Z')
-const settings: SettingsFacts = { now, mode: 'live', railsFile: '/rails.json', rails: [euroRail()] }
+const settings: SettingsFacts = { now, mode: 'live', railsFile: '/rails.json', rails: [euroRail()], adyenRails: [] }
 const database: DatabaseFacts = {
   isEmbedded: false,
   excess: undefined,
@@ -123,4 +123,22 @@ test('open exceptions are counted', () => {
   expect(said('exceptions', { openExceptions: 2 })).toEqual([
     'warning: 2 answers of a bank did not fit and need a decision',
   ])
+})
+
+test('a rail of an API is missing a secret that cannot be used, and should receive notifications', () => {
+  const rail = {
+    ...{ name: 'adyen', currency: 'GBP', balanceAccountId: 'BA001234', baseUrl: 'https://adyen.test' },
+    ...{ environment: 'live', priorities: ['fast'], apiKeyFile: '/key', notifications: null, faults: [] },
+  } satisfies SettingsFacts['adyenRails'][number]
+  const notifications = { hmacKeyFiles: ['/hmac'], basicAuth: null }
+  const untried =
+    'hint: The rail adyen has not been run against Adyen’s live service by its authors; pay one cent first'
+  expect(said('bank API', { adyenRails: [] })).toEqual(['ok: No rail uses an API'])
+  expect(said('bank API', { adyenRails: [{ ...rail, notifications }] })).toEqual([untried])
+  expect(said('bank API', { adyenRails: [{ ...rail, faults: ['/key cannot be read'] }] })).toEqual([
+    'missing: The rail adyen cannot pay: /key cannot be read',
+    'warning: The rail adyen receives no notifications, so a returned payment is noticed hours later',
+    untried,
+  ])
+  expect(said('rails', { rails: [], adyenRails: [rail] })).toEqual(['ok: GBP by adyen (Adyen Transfers, polled)'])
 })

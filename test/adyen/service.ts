@@ -8,6 +8,8 @@ import { text } from 'node:stream/consumers'
 
 /** What becomes of a request for a transfer. */
 export type Fault =
+  /** The request is served. */
+  | 'none'
   /** The connection breaks before the request has an effect. */
   | 'cut-before'
   /** The transfer is made, and the connection breaks. */
@@ -20,7 +22,7 @@ export type Fault =
   | 'error-after'
   | 'error-before'
   /** Another refusal: a status and a body. */
-  | { status: number; body?: unknown }
+  | { status: number; body?: unknown; isOdd?: true }
 
 type Step = { status: string; reason?: string; amount?: { value: number; currency: string } }
 
@@ -45,6 +47,8 @@ export type Exchange = {
   body: unknown
   status: number | null
   answer: unknown
+  /** The test asked for an answer that the vendor would not give. */
+  isOdd: boolean
 }
 
 const platform = 'TEST_PLATFORM'
@@ -79,6 +83,7 @@ export async function startAdyen({
       body: body === '' ? undefined : JSON.parse(body),
       status: null,
       answer: null,
+      isOdd: false,
     }
     exchanges.push(exchange)
     handle(exchange, request, response)
@@ -123,6 +128,7 @@ export async function startAdyen({
     const { method, path } = exchange
     const isPost = method === 'POST' && path === '/transfers'
     if (typeof fault === 'object') {
+      exchange.isOdd = fault.isOdd ?? false
       answer(fault.status, fault.body ?? refusal(fault.status, '00_000'))
       return
     }
@@ -130,7 +136,7 @@ export async function startAdyen({
     const found = [...transfers.values()].find(({ id }) => path === `/transfers/${id}`)
     if (fault === 'cut-after' || fault === 'cut-before') request.socket.destroy()
     else if (fault === 'error-after' || fault === 'error-before') answer(500, refusal(500, '10_001'))
-    else if (fault !== undefined) return
+    else if (fault === 'silent' || fault === 'deaf') return
     else if (isPost) answer(202, answerOf(create()), { 'idempotency-key': key })
     else if (method === 'GET' && path === '/transfers') answer(200, listOf(exchange.query))
     else if (method === 'GET' && found !== undefined) answer(200, dataOf(found))
@@ -314,4 +320,12 @@ export function refusal(status: number, errorCode: string, fields: string[] = []
           })),
         }),
   }
+}
+
+/** Of a transfer that the rail did not make. */
+export const someCounterparty = {
+  bankAccount: {
+    accountHolder: { fullName: 'A. Klaassen' },
+    accountIdentification: { type: 'iban', iban: 'NL91ABNA0417164300' },
+  },
 }

@@ -25,10 +25,21 @@ const limits = {
 /**
  * A rail of Adyen's Transfers API: each payment is a request, whose answer says that it was accepted, and notifications say what
  * became of it. The reference is the idempotency key. Not yet run against the vendor's live service.
+ * @param requestMsMax time-out of a request; by default 10,000
  */
-export function adyenRail({ db, now, settings }: { db: Db; now: Clock; settings: AdyenSettings }): Rail {
+export function adyenRail({
+  db,
+  now,
+  settings,
+  requestMsMax,
+}: {
+  db: Db
+  now: Clock
+  settings: AdyenSettings
+  requestMsMax?: number
+}): Rail {
   const { name, currency } = settings
-  const client = new AdyenClient(settings)
+  const client = new AdyenClient(settings, requestMsMax)
   const context = { db, now, settings, client }
   const rail: Rail = {
     name,
@@ -43,7 +54,7 @@ export function adyenRail({ db, now, settings }: { db: Db; now: Clock; settings:
     submit: (payments, signal) => submit(context, payments, signal),
     ask: (references, signal) => ask(context, references, signal),
     reports: (after, countMax) => readRecords(db, { rail: name, after, countMax }),
-    catchUp: () => catchUp(context),
+    catchUp: ({ log }) => catchUp({ ...context, log }),
   }
   return rail
 }
@@ -102,7 +113,8 @@ async function create(context: Context, payment: Payment, signal: AbortSignal): 
       return
     }
     // Only this payment waits.
-    if (await block(context, error, reference)) return
+    const refused = (status: string) => `Adyen refuses the payment (${status}); nothing was paid, and it is tried again`
+    if (await block(context, error, { reference, refused })) return
     throw error
   }
 }
@@ -114,9 +126,14 @@ function isAboutAccount({ status, fields }: Refused): boolean {
 
 /**
  * Raises the alarm for what is neither the member's fault nor an outage. The payments wait, and are tried again.
+ * @param refused a sentence about a refusal of this payment alone
  * @returns whether only this payment is affected, so that others can go on
  */
-async function block({ db, now, settings }: Context, error: unknown, reference: string): Promise<boolean> {
+async function block(
+  { db, now, settings }: Context,
+  error: unknown,
+  { reference, refused }: { reference: string; refused: (status: string) => string },
+): Promise<boolean> {
   const rail = settings.name
   const open = (blocked: { reference?: string; code: string; reason: string }) =>
     db.transaction().execute(tx => openBlocked(tx, { rail, ...blocked, now: now() }))
@@ -131,8 +148,7 @@ async function block({ db, now, settings }: Context, error: unknown, reference: 
   if (!(error instanceof Refused)) return false
   const { status, code } = error
   if (status === 400 || status === 422) {
-    const reason = `Adyen refuses the payment (${status} ${code}); nothing was paid, and it is tried again`
-    await open({ reference, code, reason })
+    await open({ reference, code, reason: refused(`${status} ${code}`) })
     return true
   }
   await open({ code, reason: `Adyen refuses all requests (${status} ${code}); check API key, roles and address` })
@@ -160,7 +176,8 @@ async function ask(context: Context, references: string[], signal: AbortSignal):
       if (transfers.length === 0 && !mayRepeat(payment, now())) await blockOld(context, reference)
       lookedUp.add(reference)
     } catch (error) {
-      if (!(await block(context, error, reference))) throw error
+      const refused = (status: string) => `Adyen does not say what became of the payment (${status}); it is asked again`
+      if (!(await block(context, error, { reference, refused }))) throw error
     }
   })
   if (failure !== undefined && lookedUp.size === 0) throw failure
@@ -187,7 +204,9 @@ async function lookUp({ client, now }: Context, { reference, transferId, sentAt 
   const until = new Date(Math.max(sentMs, now().getTime()) + limits.clockMsMax)
   // No period may be longer than six months.
   const latest = new Date(since.getTime() + 150 * dayMs)
-  const { transfers } = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const { transfers, faults } = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  // One of them may be the payment.
+  if (faults[0] !== undefined) throw new UnexpectedShape(faults[0])
   return transfers.filter(each => each.reference === reference)
 }
 

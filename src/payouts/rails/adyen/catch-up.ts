@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import type { Db } from '../../../database/database.ts'
 import type { Clock } from '../../../time.ts'
 import { cursorOf, setCursor } from '../../payouts.ts'
@@ -24,11 +25,13 @@ const limits = {
  */
 export async function catchUp({
   db,
+  log,
   now,
   settings,
   client,
 }: {
   db: Db
+  log: Logger
   now: Clock
   settings: AdyenSettings
   client: AdyenClient
@@ -42,7 +45,8 @@ export async function catchUp({
   const signal = AbortSignal.timeout(limits.msMax)
   let cursor = isUnfinished ? before.cursor : null
   for (let page = 0; page < limits.pagesMax; page++) {
-    const { transfers, next } = await client.list({ since, until, cursor }, signal)
+    const { transfers, faults, next } = await client.list({ since, until, cursor }, signal)
+    if (faults.length > 0) log.error({ rail: settings.name, faults }, 'transfers in a listing cannot be read')
     await db.transaction().execute(async tx => {
       await recordTransfers(tx, { settings, transfers, now: now() })
       await setCursor(tx, { rail: feed, cursor: writeProgress({ until, cursor: next }), now: now() })

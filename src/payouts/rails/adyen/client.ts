@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox'
 import { Agent } from 'undici'
 import { ajv } from '../../../json-schema.ts'
-import { readSecretLine } from '../secret-file.ts'
+import { readApiKey } from './secrets.ts'
 import type { AdyenSettings } from './settings.ts'
-import { readTransfer, readTransferList, type Transfer } from './transfer.ts'
+import { readTransfer, readTransferList, type Transfer, type TransferPage } from './transfer.ts'
 
 const limits = {
-  // Long enough for a slow answer; a payment that is cut off is looked up later.
+  // Long enough for a slow answer; a payment whose answer is cut off is looked up later.
   requestMsMax: 10_000,
   connectMsMax: 5_000,
   // A page of 100 transfers with all their events is some 500 KB.
@@ -15,11 +15,11 @@ const limits = {
   requestsMax: 8,
 }
 
-/** The most transfers that a list may have on one page. */
-export const transfersPerPage = 100
+// The most transfers that the vendor gives on one page.
+const transfersPerPage = 100
 
 /** Nothing is known: the bank did not answer, or failed to. The request may have had its effect. */
-export class NoAnswer extends Error {}
+class NoAnswer extends Error {}
 
 /** The bank refused a request. The message has neither bank details nor the bank's own words, which may hold some. */
 export class Refused extends Error {
@@ -40,18 +40,21 @@ export class Refused extends Error {
 /** Calls the Transfers API, at the configured address only: redirects and links are not followed. */
 export class AdyenClient {
   private readonly settings: AdyenSettings
+  private readonly requestMsMax: number
   private readonly agent = new Agent({
     connections: limits.requestsMax,
     pipelining: 1,
     allowH2: false,
     connectTimeout: limits.connectMsMax,
-    headersTimeout: limits.requestMsMax,
-    bodyTimeout: limits.requestMsMax,
+    // `send` has one timer for the whole request.
+    headersTimeout: 0,
+    bodyTimeout: 0,
     maxResponseSize: limits.answerBytesMax,
   })
 
-  constructor(settings: AdyenSettings) {
+  constructor(settings: AdyenSettings, requestMsMax = limits.requestMsMax) {
     this.settings = settings
+    this.requestMsMax = requestMsMax
   }
 
   /**
@@ -78,7 +81,7 @@ export class AdyenClient {
   async list(
     { since, until, reference, cursor }: { since: Date; until: Date; reference?: string; cursor?: string | null },
     signal: AbortSignal,
-  ): Promise<{ transfers: Transfer[]; next: string | null }> {
+  ): Promise<TransferPage> {
     const query = new URLSearchParams({
       balanceAccountId: this.settings.balanceAccountId,
       category: 'bank',
@@ -95,8 +98,7 @@ export class AdyenClient {
     { method, path, body, key }: { method: 'GET' | 'POST'; path: string; body?: object; key?: string },
     signal: AbortSignal,
   ): Promise<unknown> {
-    // Read for each request, so that a new key needs no restart.
-    const apiKey = await readSecretLine(this.settings.apiKeyFile)
+    const apiKey = await readApiKey(this.settings)
     const { origin, pathname } = new URL(this.settings.baseUrl)
     const { status, text } = await this.send(
       {
@@ -132,7 +134,7 @@ export class AdyenClient {
     try {
       const { statusCode, body } = await this.agent.request({
         ...request,
-        signal: AbortSignal.any([signal, AbortSignal.timeout(limits.requestMsMax)]),
+        signal: AbortSignal.any([signal, AbortSignal.timeout(this.requestMsMax)]),
       })
       return { status: statusCode, text: await body.text() }
     } catch (error) {

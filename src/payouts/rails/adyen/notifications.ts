@@ -4,8 +4,8 @@ import type { Logger } from 'pino'
 import type { Db } from '../../../database/database.ts'
 import type { Clock } from '../../../time.ts'
 import type { NotificationReceiver } from '../../notifications.ts'
-import { readSecretLine, SecretFileProblem } from '../secret-file.ts'
 import { recordTransfers } from './books.ts'
+import { readCredentials, readHmacKeys } from './secrets.ts'
 import type { AdyenSettings, NotificationSettings } from './settings.ts'
 import { readNotification, UnexpectedShape } from './transfer.ts'
 
@@ -33,12 +33,9 @@ export function adyenNotifications({
     answer: { notificationResponse: '[accepted]' },
 
     async isGenuine(body, headers) {
-      const keys = await Promise.all(notifications.hmacKeyFiles.map(readKey))
-      const isSigned = isSignedBy(keys, body, headers)
-      const { basicAuth } = notifications
-      if (basicAuth === null) return isSigned
-      const password = await readSecretLine(basicAuth.passwordFile)
-      return isSigned && isAuthorised(headers, { username: basicAuth.username, password })
+      const isSigned = isSignedBy(await readHmacKeys(notifications), body, headers)
+      const credentials = await readCredentials(notifications)
+      return isSigned && (credentials === null || isAuthorised(headers, credentials))
     },
 
     async receive(body) {
@@ -60,18 +57,6 @@ export function adyenNotifications({
       }
     },
   }
-}
-
-/** @throws SecretFileProblem */
-async function readKey(file: string): Promise<Buffer> {
-  const key = await readSecretLine(file)
-  if (!isHmacKey(key)) throw new SecretFileProblem(`${file} must hold an HMAC key: 64 hexadecimal digits`)
-  return Buffer.from(key, 'hex')
-}
-
-/** Whether a text is an HMAC key as Adyen's Customer Area shows it. */
-export function isHmacKey(text: string): boolean {
-  return /^([0-9A-Fa-f]{2}){16,128}$/.test(text)
 }
 
 /**

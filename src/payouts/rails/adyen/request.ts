@@ -1,7 +1,7 @@
 import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import type { Payment } from '../../rail.ts'
 import { epcName } from '../sepa/names.ts'
-import { ukPaymentMax } from '../uk-payments.ts'
+import { ukRefusal } from '../uk-payments.ts'
 import type { AdyenSettings } from './settings.ts'
 
 type Payable = Pick<Payment, 'account' | 'amount'>
@@ -12,10 +12,7 @@ export function refusalOf(
   { account, amount }: Payable,
 ): string | undefined {
   if (currency === 'EUR') return 'iban' in account ? undefined : 'A SEPA payment needs an IBAN'
-  if (!('sortCode' in account)) return 'This bank pays to a sort code and an account number only'
-  return amount.amount > ukPaymentMax['faster-payments']
-    ? 'The amount is above the limit of the payment scheme'
-    : undefined
+  return ukRefusal('faster-payments')({ account, amount: amount.amount })
 }
 
 /** The body of `POST /transfers`. Source: TransferInfo in the OpenAPI document of the Transfers API, version 4. */

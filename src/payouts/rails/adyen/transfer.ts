@@ -95,17 +95,34 @@ const TransferList = Type.Object({
 })
 const isTransferList = ajv.compile<Static<typeof TransferList>>(TransferList)
 
+/** One page of a list. */
+export type TransferPage = {
+  transfers: Transfer[]
+  /** Why others on the page cannot be read; they must not keep those back that can. */
+  faults: string[]
+  /** The cursor of the next page; null on the last one. */
+  next: string | null
+}
+
 /**
- * Reads one page of a list.
- * @returns the transfers, and the cursor of the next page; null on the last one. The link itself is not followed: it could
- * lead to another host
+ * Reads one page of a list. The link to the next page is not followed, since it could lead to another host; only its cursor
+ * is used.
  * @throws UnexpectedShape
  */
-export function readTransferList(wire: unknown): { transfers: Transfer[]; next: string | null } {
+export function readTransferList(wire: unknown): TransferPage {
   if (!isTransferList(wire)) throw new UnexpectedShape('A list of transfers has an unexpected shape')
   const href = wire._links?.next?.href
   const next = href === undefined ? null : URL.parse(href, 'https://adyen.invalid')?.searchParams.get('cursor')
-  return { transfers: (wire.data ?? []).map(readTransfer), next: next ?? null }
+  const page: TransferPage = { transfers: [], faults: [], next: next ?? null }
+  for (const each of wire.data ?? []) {
+    try {
+      page.transfers.push(readTransfer(each))
+    } catch (error) {
+      if (!(error instanceof UnexpectedShape)) throw error
+      page.faults.push(error.message)
+    }
+  }
+  return page
 }
 
 const Notification = Type.Object({

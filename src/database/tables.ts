@@ -202,6 +202,17 @@ export type DB = {
     reviewSince: Date | null
     restAction: Generated<'Invite' | 'Unchanged'>
   }
+  memberSessions: {
+    partnerId: string
+    id: string
+    memberId: string
+    keyId: string
+    hash: Buffer
+    scope: 'read' | 'withdraw'
+    origin: string | null
+    createdAt: Date
+    expiresAt: Date
+  }
   members: {
     partnerId: string
     id: string

@@ -34,6 +34,7 @@ import type {
   MemberJobResults,
   MemberJobs,
   MemberRemoved,
+  MemberSession,
   MemberStatement,
   MemberStatementLine,
   MemberStatus,
@@ -43,6 +44,7 @@ import type {
   Money,
   NewMember,
   NewMemberJob,
+  NewMemberSession,
   NewPayRun,
   NewSettlement,
   NewWebhook,
@@ -122,6 +124,7 @@ export const operations: Record<string, Operation> = {
   'members.getBalance': { method: 'GET', path: '/v1/pay/members/{memberId}/balance' },
   'members.listStatementLines': { method: 'GET', path: '/v1/pay/members/{memberId}/statement', hasQuery: true, entries: 'lines', cursor: 'id' },
   'members.listWithdrawals': { method: 'GET', path: '/v1/pay/members/{memberId}/withdrawals', hasQuery: true, entries: 'withdrawals' },
+  'memberSessions.create': { method: 'POST', path: '/v1/member-sessions', hasBody: true },
   'memberJobs.create': { method: 'POST', path: '/v1/members/jobs', hasBody: true, hasQuery: true },
   'memberJobs.createFromFile': { method: 'PUT', path: '/v1/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
   'memberJobs.createFromFileV2': { method: 'PUT', path: '/v2/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
@@ -342,6 +345,18 @@ export interface Resources {
       payCycleId: PayCycleId
       createdAt: Instant
     }>
+  }
+  memberSessions: {
+    /**
+     * Create a member session.
+     *
+     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; a further one ends the oldest. The record of an idempotency key keeps the token; without a key, a retry creates another session.
+     *
+     * Errors: MemberNotFoundError.
+     *
+     * `POST /v1/member-sessions` (createMemberSession)
+     */
+    create(body: NewMemberSession, options?: CallOptions): Call<MemberSession>
   }
   memberJobs: {
     /**

@@ -5,6 +5,7 @@ import { ukRefusal } from '../uk-payments.ts'
 import type { AdyenSettings } from './settings.ts'
 
 type Payable = Pick<Payment, 'account' | 'amount'>
+type Transfer = Payable & Pick<Payment, 'reference' | 'speed'>
 
 /** Why a payment cannot be requested; undefined if it can. The money goes back to the member with this reason. */
 export function refusalOf(
@@ -17,12 +18,12 @@ export function refusalOf(
 
 /** The body of `POST /transfers`. Source: TransferInfo in the OpenAPI document of the Transfers API, version 4. */
 export function transferInfo(
-  { balanceAccountId, priorities }: Pick<AdyenSettings, 'balanceAccountId' | 'priorities'>,
-  { reference, amount, account }: Payable & Pick<Payment, 'reference'>,
+  settings: Pick<AdyenSettings, 'balanceAccountId' | 'priorities'>,
+  { reference, amount, account, speed }: Transfer,
 ) {
   return {
     amount: { value: Number(amount.amount), currency: amount.currency },
-    balanceAccountId,
+    balanceAccountId: settings.balanceAccountId,
     category: 'bank',
     counterparty: {
       // Its names allow what the EPC allows, and some more.
@@ -31,7 +32,7 @@ export function transferInfo(
         accountIdentification: identificationOf(account),
       },
     },
-    priorities,
+    priorities: prioritiesAt(speed, settings),
     reference,
     // What the payee reads. For a UK account `referenceForBeneficiary` has 15 characters, one too few.
     description: reference,
@@ -42,4 +43,11 @@ export function transferInfo(
 function identificationOf(account: BankAccount) {
   if ('iban' in account) return { type: 'iban', iban: account.iban }
   return { type: 'ukLocal', sortCode: account.sortCode, accountNumber: account.accountNumber }
+}
+
+/** A tier that asks for no speed takes all priorities of the rail, a standard one pays for none of the faster ones. */
+function prioritiesAt(speed: Payment['speed'], { priorities }: Pick<AdyenSettings, 'priorities'>): readonly string[] {
+  if (speed !== 'standard') return priorities
+  const slower = priorities.filter(each => each !== 'instant' && each !== 'fast')
+  return slower.length === 0 ? ['regular'] : slower
 }

@@ -44,7 +44,7 @@ test('priorities begin with the fastest that the currency has', () => {
   expect(() => toAdyenSettings({ ...given, currency: 'GBP', priorities: ['instant'] }, 'live')).toThrow('use fast')
 })
 
-test('pounds go to a sort code and an account number, with a reference that fits', () => {
+test('pounds go to a sort code and an account number, with a reference that fits, at the speed of the tier', () => {
   const settings = toAdyenSettings({ ...given, currency: 'GBP' }, 'live')
   const account = { accountHolder: 'Seán Ó Briain', sortCode: '089999', accountNumber: '66374958' }
   const amount = { amount: 1_234n, currency: 'GBP' } as const
@@ -63,6 +63,8 @@ test('pounds go to a sort code and an account number, with a reference that fits
     reference,
     description: reference,
   })
+  const slow = transferInfo(settings, { reference, amount, account, speed: 'standard' })
+  expect(slow.priorities).toEqual(['regular'])
   const iban = { accountHolder: 'Mia', iban: 'DE89370400440532013000' }
   expect(refusalOf(settings, { account: iban, amount })).toMatch('sort code')
   expect(refusalOf(settings, { account, amount: { ...amount, amount: 100_000_001n } })).toMatch('limit')

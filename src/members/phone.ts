@@ -1,11 +1,11 @@
-import {
-  type CountryCode,
-  getCountries,
-  getCountryCallingCode,
-  isSupportedCountry,
-  Metadata,
-  parsePhoneNumberFromString,
-} from 'libphonenumber-js'
+import { createRequire } from 'node:module'
+import type { CountryCode } from 'libphonenumber-js'
+
+type Library = typeof import('libphonenumber-js')
+
+let library: Library | undefined
+/** Loads the library with the first phone number: it is a tenth of what a start loads. `import()` would be asynchronous. */
+const phones = (): Library => (library ??= createRequire(import.meta.url)('libphonenumber-js') as Library)
 
 /**
  * Converts a phone number to E.164; undefined if it is not a possible number. Unassigned numbers are accepted, such as those
@@ -14,6 +14,7 @@ import {
  */
 export function toE164(text: string, country: string): string | undefined {
   if (isPlainlyE164(text)) return text
+  const { isSupportedCountry, parsePhoneNumberFromString } = phones()
   const parsed = parsePhoneNumberFromString(text, {
     ...(isSupportedCountry(country) ? { defaultCountry: country } : {}),
     // Only a number, not a sentence that contains one.
@@ -29,6 +30,8 @@ export function toE164(text: string, country: string): string | undefined {
  */
 function isPlainlyE164(text: string): boolean {
   if (!/^\+[1-9][0-9]{6,14}$/.test(text)) return false
+  knownPlans ??= readPlans()
+  const plans = knownPlans
   // Calling codes are prefix-free.
   const length = [1, 2, 3].find(each => plans.has(text.slice(1, 1 + each)))
   if (length === undefined) return false
@@ -41,14 +44,21 @@ function isPlainlyE164(text: string): boolean {
 
 type Plan = { lengths: number[]; prefix: RegExp | undefined }
 
-const plans = new Map<string, Plan[]>()
-for (const country of getCountries()) {
-  const callingCode = getCountryCallingCode(country)
-  plans.set(callingCode, [...(plans.get(callingCode) ?? []), planOf(country)])
+/** By calling code. */
+let knownPlans: Map<string, Plan[]> | undefined
+
+function readPlans(): Map<string, Plan[]> {
+  const { getCountries, getCountryCallingCode } = phones()
+  const read = new Map<string, Plan[]>()
+  for (const country of getCountries()) {
+    const callingCode = getCountryCallingCode(country)
+    read.set(callingCode, [...(read.get(callingCode) ?? []), planOf(country)])
+  }
+  return read
 }
 
 function planOf(country: CountryCode): Plan {
-  const metadata = new Metadata()
+  const metadata = new (phones().Metadata)()
   metadata.selectNumberingPlan(country)
   // The library's types omit the national prefix; a test compares the result with parsing.
   const plan = metadata.numberingPlan as

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
-import { Agent, buildConnector, type Dispatcher } from 'undici'
+import type { Agent, buildConnector, Dispatcher } from 'undici'
 import { type Fence, TargetRefused } from './fence.ts'
 import { parseRetryAfter } from './rules.ts'
 import { sign } from './signing.ts'
@@ -48,7 +48,8 @@ export type Outcome = {
 
 /** Sends signed requests, each once, through the fence, over separate connections, never the global ones. */
 export class Sender {
-  private readonly agent: Agent
+  /** Opened with the first delivery. */
+  private agent: Promise<Agent> | undefined
   private readonly fence: Fence
   private readonly clockMs: () => number
 
@@ -56,18 +57,6 @@ export class Sender {
   constructor(fence: Fence, { clockMs }: { clockMs: () => number }) {
     this.fence = fence
     this.clockMs = clockMs
-    this.agent = new Agent({
-      connect: connectorOf(fence),
-      connections: limits.connectionsPerHostMax,
-      pipelining: 1,
-      allowH2: false,
-      keepAliveTimeout: limits.idleConnectionMsMax,
-      keepAliveMaxTimeout: limits.idleConnectionMsMax,
-      // `Exchange` has one timer for the whole attempt.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      maxHeaderSize: limits.headerBytesMax,
-    })
   }
 
   /** Never throws: a failed request is an outcome. Redirects are not followed. */
@@ -89,7 +78,9 @@ export class Sender {
     try {
       const { origin, pathname, search } = this.fence.judgeUrl(outgoing.url)
       const headers = this.headersOf(outgoing)
-      this.agent.dispatch({ origin, path: pathname + search, method: 'POST', headers, body: outgoing.body }, exchange)
+      this.agent ??= openAgent(this.fence)
+      const agent = await this.agent
+      agent.dispatch({ origin, path: pathname + search, method: 'POST', headers, body: outgoing.body }, exchange)
     } catch (error) {
       exchange.end(error)
     }
@@ -97,7 +88,7 @@ export class Sender {
   }
 
   async close(): Promise<void> {
-    await this.agent.destroy()
+    await (await this.agent)?.destroy()
   }
 
   private headersOf({ id, body, headers, keys }: Outgoing): Record<string, string> {
@@ -113,10 +104,27 @@ export class Sender {
   }
 }
 
-function connectorOf(fence: Fence): buildConnector.connector {
+async function openAgent(fence: Fence): Promise<Agent> {
+  // Imported late: undici is a tenth of what a start loads, and many processes never deliver.
+  const undici = await import('undici')
+  return new undici.Agent({
+    connect: connectorOf(fence, undici.buildConnector),
+    connections: limits.connectionsPerHostMax,
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: limits.idleConnectionMsMax,
+    keepAliveMaxTimeout: limits.idleConnectionMsMax,
+    // `Exchange` has one timer for the whole attempt.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxHeaderSize: limits.headerBytesMax,
+  })
+}
+
+function connectorOf(fence: Fence, build: typeof buildConnector): buildConnector.connector {
   return (options, callback) => {
     const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80)
-    const connect = buildConnector({ timeout: limits.attemptMsMax, allowH2: false, lookup: fence.lookupFor(port) })
+    const connect = build({ timeout: limits.attemptMsMax, allowH2: false, lookup: fence.lookupFor(port) })
     const judged: buildConnector.Callback = (...[error, socket]) => {
       if (error !== null) return callback(error, null)
       try {

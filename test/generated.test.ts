@@ -17,6 +17,10 @@ test.each([
   'docs/reference/events.md',
   'docs/reference/settings.md',
   'docs/reference/test-values.md',
+  'packages/sdk/src/generated/decimals.ts',
+  'packages/sdk/src/generated/errors.ts',
+  'packages/sdk/src/generated/operations.ts',
+  'packages/sdk/src/generated/schemas.ts',
   'src/database/tables.ts',
 ])('%s is up to date with the code and migrations (otherwise run npm run generate)', file => {
   expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(String(files[file]))
@@ -34,6 +38,10 @@ test('this test covers every generated file', () => {
     'docs/reference/settings.md',
     'docs/reference/test-values.md',
     'openapi.json',
+    'packages/sdk/src/generated/decimals.ts',
+    'packages/sdk/src/generated/errors.ts',
+    'packages/sdk/src/generated/operations.ts',
+    'packages/sdk/src/generated/schemas.ts',
     'src/database/tables.ts',
     'src/members/template.xlsx',
   ])
@@ -43,5 +51,5 @@ test('the service serves the committed openapi.json', async () => {
   const { statusCode, body, headers } = await harness.app.inject('/openapi.json')
   expect(statusCode).toBe(200)
   expect(headers['content-type']).toBe('application/json; charset=utf-8')
-  expect(JSON.parse(body)).toEqual(JSON.parse(String(files['openapi.json'])))
+  expect(body).toBe(String(files['openapi.json']))
 })

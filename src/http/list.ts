@@ -76,7 +76,9 @@ export function cutPage<Row>(
 
 /** The page fields in the answer of a list. */
 export const pageFields = {
-  skip: Type.Integer({ minimum: 0, description: 'Number of skipped entries.' }),
-  take: Type.Integer({ minimum: 1, description: 'Maximum number of entries in this answer.' }),
+  skip: Type.Integer({ title: 'PageSkip', minimum: 0, description: 'Number of skipped entries.' }),
+  take: Type.Integer({ title: 'PageTake', minimum: 1, description: 'Maximum number of entries in this answer.' }),
 }
-export const totalField = { total: Type.Integer({ minimum: 0, description: 'Number of entries in the whole list.' }) }
+export const totalField = {
+  total: Type.Integer({ title: 'ListTotal', minimum: 0, description: 'Number of entries in the whole list.' }),
+}

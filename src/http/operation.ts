@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import type { FastifySchema } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import { type ProblemName, problems } from '../errors.ts'
@@ -5,6 +6,7 @@ import { exampleId, Id } from '../ids.ts'
 import { WireMoney } from '../money.ts'
 import { mediaTypes } from './file-kinds.ts'
 import { preferenceAppliedHeader, preferHeader } from './prefer.ts'
+import { nameHints } from './shared-parts.ts'
 
 /** A file of text as the OpenAPI document describes it. */
 type TextFile = { description: string; example: string }
@@ -21,7 +23,7 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   /** The body may be JSON or this file; see `acceptUploads`. */
   csvBody?: TextFile
   /** The body must be a file: CSV, XLSX, or a form that contains one; see `acceptUploads`. */
-  fileBody?: TextFile
+  fileBody?: TextFile & { name: string }
   success: {
     status: 200 | 201 | 202
     description: string
@@ -124,15 +126,15 @@ function alternativeOf(alternative: { status: number; description: string; schem
   if (alternative === undefined) return {}
   const { status, description, schema } = alternative
   const headers = { ...answerHeaders, ...replayedHeader }
-  return { [status]: { description, headers, content: { 'application/json': { schema } } } }
+  return { [status]: { description, headers, content: jsonContent(schema, undefined) } }
 }
 
 function bodySchema(json: TSchema, csv: TextFile | undefined): object {
   return csv === undefined ? json : { content: { 'application/json': { schema: json }, ...csvContent(csv) } }
 }
 
-function fileSchema({ description, example }: TextFile): object {
-  const file = { type: 'string', format: 'binary', description }
+function fileSchema({ name, description, example }: TextFile & { name: string }): object {
+  const file = { title: name, type: 'string', format: 'binary', description }
   const form = { type: 'object', required: ['file'], properties: { file }, additionalProperties: false }
   return {
     content: {
@@ -146,7 +148,12 @@ function fileSchema({ description, example }: TextFile): object {
 function jsonContent(schema: TSchema | undefined, fuller: TSchema | undefined) {
   if (schema === undefined) return {}
   // Not `oneOf`: an empty list matches both shapes.
-  return { 'application/json': { schema: fuller === undefined ? schema : Type.Union([schema, fuller]) } }
+  const published = fuller === undefined ? schema : Type.Union([schema, fuller])
+  return { 'application/json': { schema: published, [nameHints]: namesOf(schema) } }
+}
+
+function namesOf(schema: TSchema): string[] {
+  return 'title' in schema ? [`${schema.title}`] : []
 }
 
 function csvContent(csv: TextFile | undefined) {
@@ -227,16 +234,27 @@ const examplePaths: Partial<Record<ProblemName, string>> = {
   QueryValidation: 'take',
 }
 
+const messageField = Type.String({
+  title: 'IssueMessage',
+  description: 'For developers and logs. It may change, so branch on `code`.',
+})
+
+/** The problem that a code is named after, or this one. */
+function standardOf(name: ProblemName): ProblemName {
+  const { code } = problems[name]
+  return code in problems ? (code as ProblemName) : name
+}
+
 /** The wire shape of an issue of this problem. */
 function issueSchema(name: ProblemName): TSchema {
   const { code, extra } = problems[name]
   return Type.Object(
     {
       code: Type.Literal(code),
-      message: Type.String({ description: 'For developers and logs. It may change, so branch on `code`.' }),
+      message: messageField,
       ...Object.fromEntries(extra.map(field => [field, extraFields[field]?.schema ?? Type.String()])),
     },
-    { title: `${code}Issue`, additionalProperties: false },
+    { title: `${code}Issue`, additionalProperties: false, examples: [exampleIssue(standardOf(name))] },
   )
 }
 
@@ -257,7 +275,7 @@ function refusals(names: ProblemName[]): Record<string, object> {
     Object.entries(byStatus).map(([status, rows = []]) => [
       status,
       {
-        description: rows.map(name => `\`${problems[name].code}\`: ${problems[name].when}`).join('\n\n'),
+        description: rows.map(describeProblem).join('\n\n'),
         headers: {
           ...answerHeaders,
           ...shouldRetryHeader,
@@ -266,12 +284,32 @@ function refusals(names: ProblemName[]): Record<string, object> {
         content: {
           'application/json': {
             schema: issuesSchema(rows),
-            examples: Object.fromEntries(rows.map(name => [name, { value: { issues: [exampleIssue(name)] } }])),
+            ...exampleOf(rows),
+            [nameHints]: refusalNames(status, rows),
           },
         },
       },
     ]),
   )
+}
+
+function describeProblem(name: ProblemName): string {
+  return `\`${problems[name].code}\`: ${problems[name].when}`
+}
+
+/** An example, unless the one of the code's schema will do. */
+function exampleOf([first]: ProblemName[]): object {
+  return first === undefined || first === standardOf(first) ? {} : { example: { issues: [exampleIssue(first)] } }
+}
+
+/** Names for a refusal that operations share: its status, and as a second choice the problems that not every operation has. */
+function refusalNames(status: string, rows: ProblemName[]): string[] {
+  const reason = (STATUS_CODES[status] ?? status).replaceAll(/[^A-Za-z]/g, '')
+  const special = rows.filter(name => !commonProblems.includes(name) && !keyProblems.includes(name))
+  const isPlain = special.length === 0 || special.join() === reason
+  return isPlain
+    ? [reason, `${reason}_${reason}`]
+    : [special.slice(0, 2), special].map(some => `${reason}_${some.join('_')}`)
 }
 
 function issuesSchema(rows: ProblemName[]): TSchema {

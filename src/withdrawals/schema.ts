@@ -23,7 +23,10 @@ export const NewWithdrawalIntent = Type.Object(
   { title: 'NewWithdrawalIntent', ...strict },
 )
 
-const LastFour = Type.Object({ lastFour: Type.String({ minLength: 4, maxLength: 4, examples: ['4958'] }) }, strict)
+const LastFour = Type.Object(
+  { lastFour: Type.String({ minLength: 4, maxLength: 4, examples: ['4958'] }) },
+  { title: 'LastFour', ...strict },
+)
 
 export const WithdrawalIntentCreated = Type.Object(
   {
@@ -53,7 +56,7 @@ export const WithdrawalIntent = Type.Object(
     withdrawalIntentId: Id('withdrawalIntent'),
     memberId: Id('member'),
     payCycleId: Id('payCycle'),
-    status: Type.Enum([...intentStatuses], { type: 'string' }),
+    status: Type.Enum([...intentStatuses], { title: 'WithdrawalIntentStatus', type: 'string' }),
     amount: WireMoney,
     netAmount: WireMoney,
     fee: WireMoney,
@@ -69,7 +72,7 @@ export const WithdrawalIntent = Type.Object(
   { title: 'WithdrawalIntent', ...strict },
 )
 
-const AppliedRuleName = Type.Enum([...ruleNames], { type: 'string' })
+const AppliedRuleName = Type.Enum([...ruleNames], { title: 'WithdrawalRule', type: 'string' })
 export const IntentExplanation = Type.Object(
   {
     withdrawalIntentId: Id('withdrawalIntent'),
@@ -120,8 +123,9 @@ const itemFields = {
 }
 const WithdrawalItem = Type.Object(itemFields, { title: 'Withdrawal', ...strict })
 
-const WithdrawalStatus = Type.Enum([...statuses], { type: 'string' })
+export const WithdrawalStatus = Type.Enum([...statuses], { title: 'WithdrawalStatus', type: 'string' })
 const Reason = Type.Union([Type.String(), Type.Null()], {
+  title: 'WithdrawalReason',
   description: 'Why the status changed: the bank’s message, or who cancelled. Null if no reason was given.',
 })
 
@@ -134,6 +138,11 @@ const WithdrawalItemWithStatus = Type.Object(
     reason: Reason,
   },
   { title: 'WithdrawalWithStatus', ...strict },
+)
+
+const TimelineEntry = Type.Object(
+  { status: WithdrawalStatus, at: Instant, reason: Reason },
+  { title: 'WithdrawalTimelineEntry', ...strict },
 )
 
 export const WithdrawalDetails = Type.Object(
@@ -151,9 +160,7 @@ export const WithdrawalDetails = Type.Object(
       ...WireMoney,
       description: 'The member’s available balance right after this withdrawal was booked.',
     }),
-    timeline: Type.Array(Type.Object({ status: WithdrawalStatus, at: Instant, reason: Reason }, strict), {
-      description: 'Every status of the withdrawal so far, oldest first.',
-    }),
+    timeline: Type.Array(TimelineEntry, { description: 'Every status of the withdrawal so far, oldest first.' }),
     createdAt: Instant,
     expectedAt: Type.Union([Instant, Type.Null()], {
       description:
@@ -167,7 +174,7 @@ export const WithdrawalDetails = Type.Object(
   { title: 'WithdrawalDetails', ...strict },
 )
 
-const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
+const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
 
 export const MemberBalance = Type.Object(
   {

@@ -72,11 +72,12 @@ export function operationsOf(document: Document): Operation[] {
   )
 }
 
-/** Resolves a reference. Its siblings, such as a description, take precedence. */
+/** Resolves a reference; the name becomes the title. Its siblings, such as a description, take precedence. */
 export function resolve(schema: Schema, { components }: Document): Schema {
   if (schema.$ref === undefined) return schema
   const { $ref, ...beside } = schema
-  return { ...components.schemas[$ref.replace('#/components/schemas/', '')], ...beside }
+  const title = $ref.replace('#/components/schemas/', '')
+  return { title, ...components.schemas[title], ...beside }
 }
 
 /** The alternatives of a union without `null`, and whether null is one. */

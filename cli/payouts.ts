@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { Command, Option } from 'commander'
 import type { Action, Details } from '../src/audit-log/audit-log.ts'
@@ -223,8 +224,9 @@ payoutsCommand
   .action(async (railName: string, file: string, options) => {
     const imported = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, railName)
+      const { size } = await stat(file)
       const bytes = () => createReadStream(file)
-      return await importBankFile(db, { rail, name: path.basename(file), bytes, now: systemClock() })
+      return await importBankFile(db, { rail, name: path.basename(file), size, bytes, now: systemClock() })
     })
     if (imported.result === 'rejected')
       throw new Error(`${file} was refused, and nothing of it was booked. ${imported.problem}`)

@@ -30,6 +30,7 @@ type Operation = {
   parameters?: Parameter[]
   requestBody?: Body
   responses: Record<string, Response>
+  security?: object[]
 }
 export type Document = {
   paths: Record<string, Record<string, Operation>>
@@ -67,7 +68,7 @@ function schemas(document: Document): string {
 function operations(document: Document): string {
   const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
-      .filter(([method]) => method !== 'parameters')
+      .filter(([, operation]) => isForPartners(operation))
       .flatMap(([method, operation]) => callsOf(document, method.toUpperCase(), path, operation)),
   )
   const used = new Set(
@@ -94,6 +95,11 @@ function operations(document: Document): string {
     interfaceOf('Resources', treeOf(calls)),
     '',
   ].join('\n')
+}
+
+/** The SDK is for the partner's server. What a member's page calls with its own token is not in it. */
+export function isForPartners({ security }: { security?: object[] }): boolean {
+  return security === undefined || security.length === 0 || security.some(each => 'apiKey' in each)
 }
 
 type CallOf = { name: string; entry: string; signatures: string[] }

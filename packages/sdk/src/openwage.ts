@@ -5,7 +5,7 @@ import { importMembers, type MemberImport, type MemberImportOptions } from './me
 import { type UnwrapOptions, unwrapWebhook, type WebhookHeaders, webhookTestHeaders } from './webhooks.ts'
 
 /** A client for one partner, by an API key. Keep it on your server: the key moves money. */
-export class Openwage {
+export class Openwage implements Resources {
   readonly tiers: Resources['tiers']
   readonly members: Resources['members'] & {
     /** Uploads the complete list of members, waits for the job and returns what it did. */

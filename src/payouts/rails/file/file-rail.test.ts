@@ -1,5 +1,9 @@
+import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { accountReport, transaction } from '../../../../test/bank-xml.ts'
 import { euroRail, FileBank, ownIban } from '../../../../test/file-bank.ts'
 import { type Harness, startHarness } from '../../../../test/harness.ts'
 import { verify } from '../../../audit/verify.ts'
@@ -9,6 +13,7 @@ import type { TaskContext } from '../../../tasks.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
 import type { Delivery } from '../delivery/delivery.ts'
+import { FolderDelivery } from '../delivery/folder.ts'
 import { sepaFormat } from '../sepa/format.ts'
 import { listBalances } from './balances.ts'
 import { approve, closeException, remove, setHeld } from './decisions.ts'
@@ -534,6 +539,107 @@ describe('a bank file', () => {
     await answer('head;M1', `name-check;${batch?.messageId};RCVC`, `name-check;${batch?.messageId};RVNM`)
     expect(await statusOf(payment?.id ?? '')).toBe('submitted')
     expect((await batches())[0]).toMatchObject({ status: 'sent', nameCheck: 'RVNM' })
+  })
+})
+
+describe('a hostile file of a bank is refused whole: nothing of it is booked, and its line and reason are beside it,', () => {
+  const statement = (reference: string, { iban = ownIban, charge = 'EUR' } = {}) => {
+    const common = { direction: 'DBIT', bookedOn: '2026-03-10' } as const
+    const entries = [
+      { ...common, bank: 'E1', amount: 5_000n, details: transaction({ reference }) },
+      { ...common, bank: 'E2', amount: 100n, currency: charge, details: '' },
+    ]
+    const text = accountReport({ id: 'M1', at: harness.clock.now() }, { kind: 'camt.053', iban, entries })
+    return text.replaceAll('<Ntry>', '\n<Ntry>')
+  }
+  const nothingIsBooked = async (id: string) => {
+    expect(await statusOf(id)).toBe('submitted')
+    expect(await openExceptions()).toEqual([])
+    const ofRail = (table: 'bankRecords' | 'bankBalances') =>
+      harness.db.selectFrom(table).select('rail').where('rail', '=', settings.name).execute()
+    expect([await ofRail('bankRecords'), await ofRail('bankBalances')]).toEqual([[], []])
+    expect(await disagreements()).toEqual([])
+  }
+
+  test.each<[string, (reference: string) => string, string]>([
+    [
+      'with entities',
+      reference => statement(reference).replace('<Document', '<!DOCTYPE Document [<!ENTITY a "b">]>\n<Document'),
+      'Line 1: A DOCTYPE is not allowed',
+    ],
+    ['with a negative amount', reference => statement(reference).replace('>1.00<', '>-1.00<'), 'Line 3: -1.00 is not'],
+    ['with another currency', reference => statement(reference, { charge: 'SEK' }), 'Line 3: The entry is in SEK'],
+    [
+      'about another account',
+      reference => statement(reference, { iban: 'DE02120300000000202051' }),
+      'The file is about the account …2051, which is not one of this rail',
+    ],
+    ['that is cut off', reference => statement(reference).slice(0, -30), 'Line 3: The XML is broken'],
+    [
+      'in another encoding',
+      reference => statement(reference).replace('UTF-8', 'EBCDIC'),
+      'Line 1: The encoding EBCDIC is not read',
+    ],
+    [
+      'with too many entries',
+      reference => statement(reference).replace('</Stmt>', `${statement('NONE').match(/<Ntry>.*/g)?.[1]}`),
+      'Line 3: The file has more than 2 records',
+    ],
+  ])('%s', async (_, write, problem) => {
+    const { read } = sepaFormat()
+    const format = {
+      ...settings.format,
+      read: (...[bytes, limits]: Parameters<typeof read>) => read(bytes, { ...limits, recordsMax: 2 }),
+    }
+    useRail({ format })
+    const [payment] = await sent(5_000)
+    bank.inbox.set('hostile.xml', write(payment?.reference ?? ''))
+    await run('read-bank-files')
+    await run('read-rail-reports')
+    expect(bank.rejected.get('hostile.xml')).toMatch(/\nNothing of this file was booked.\n$/)
+    expect(bank.rejected.get('hostile.xml')?.slice(0, problem.length)).toBe(problem)
+    await nothingIsBooked(payment?.id ?? '')
+    // It does not block the files after it.
+    bank.inbox.set('true.xml', statement(payment?.reference ?? ''))
+    await run('read-bank-files')
+    await run('read-rail-reports')
+    expect(await statusOf(payment?.id ?? '')).toBe('paid')
+  })
+
+  test('of 10 GB, of which nothing is read', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'openwage-inbox-'))
+    try {
+      const delivery = await FolderDelivery.open({ folder, quietMs: 0 })
+      let reads = 0
+      const counting: Delivery = {
+        put: (name, bytes) => delivery.put(name, bytes),
+        list: now => delivery.list(now),
+        get(name) {
+          reads += 1
+          return delivery.get(name)
+        },
+        archive: (name, day) => delivery.archive(name, day),
+        reject: (name, report) => delivery.reject(name, report),
+      }
+      useRail({ delivery: async () => counting })
+      const [payment] = await sent(5_000)
+      const file = path.join(delivery.inbox, 'large.xml')
+      await writeFile(file, statement(payment?.reference ?? ''))
+      // A sparse file: it takes no space on the disk.
+      await truncate(file, 10_000_000_000)
+      await run('read-bank-files')
+      const rejected = await readdir(path.join(folder, 'rejected'))
+      expect(rejected).toHaveLength(2)
+      const [name = '', report = ''] = rejected.sort().map(each => path.join(folder, 'rejected', each))
+      expect((await stat(name)).size).toBe(10_000_000_000)
+      expect(await readFile(report, 'utf8')).toBe(
+        'The file has more than 1073741824 bytes\nNothing of this file was booked.\n',
+      )
+      expect(reads).toBe(0)
+      await nothingIsBooked(payment?.id ?? '')
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 })
 

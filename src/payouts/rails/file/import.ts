@@ -28,6 +28,7 @@ export type Imported =
 /**
  * Imports a file of a bank: all of it, or nothing. What it says about payments becomes reports of the rail; what does not fit
  * becomes exceptions. A file with the same bytes is imported once, and so is each record of a message.
+ * @param size in bytes: a file that is too large is refused unread
  * @param bytes reads the file from its beginning; called twice
  */
 export async function importBankFile(
@@ -35,12 +36,14 @@ export async function importBankFile(
   {
     rail,
     name,
+    size,
     bytes,
     now,
-  }: { rail: FileRailSettings; name: string; bytes: () => AsyncIterable<Uint8Array>; now: Date },
+  }: { rail: FileRailSettings; name: string; size: number; bytes: () => AsyncIterable<Uint8Array>; now: Date },
 ): Promise<Imported> {
   let sha256 = ''
   try {
+    refuseLarger(size)
     sha256 = await checksum(bytes())
     return await db.transaction().execute(tx => importAll(tx, { rail, name, sha256, bytes, now }))
   } catch (error) {
@@ -56,16 +59,20 @@ export async function importBankFile(
   }
 }
 
-/** @throws BankFileProblem if the file is too large */
+/** @throws BankFileProblem if the file is too large, also if it has grown since its size was taken */
 async function checksum(bytes: AsyncIterable<Uint8Array>): Promise<string> {
   const hash = createHash('sha256')
   let size = 0
   for await (const chunk of bytes) {
     size += chunk.length
-    if (size > limits.bytesMax) throw new BankFileProblem(`The file has more than ${limits.bytesMax} bytes`)
+    refuseLarger(size)
     hash.update(chunk)
   }
   return hash.digest('hex')
+}
+
+function refuseLarger(size: number): void {
+  if (size > limits.bytesMax) throw new BankFileProblem(`The file has more than ${limits.bytesMax} bytes`)
 }
 
 type Context = { rail: FileRailSettings; fileId: string; now: Date }
@@ -343,12 +350,12 @@ async function answerBatch(
     return await openException('contradiction', 'The bank rejects a batch of which it has reported payments as paid')
   if (batch.status === 'rejected' || batch.status === 'settled') return
   const { next } = reasonOf(reasonCode)
-  if (batch.unansweredCount > 0 && next === 'never_retry')
+  if (batch.unansweredCount > 0 && next === 'decide')
     return await openException(
       'duplicate',
       'The bank takes the batch for a duplicate; find out which of the two it paid',
     )
-  if (batch.unansweredCount > 0 && next === 'retry_after_funding')
+  if (batch.unansweredCount > 0 && next === 'decide_once_funded')
     return await openException('float', 'The paying account lacked the money for the batch; top it up and decide')
   await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'failed', reasonCode })
   await markBatch(tx, { batchId: batch.id, as: 'rejected', now })

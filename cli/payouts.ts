@@ -328,6 +328,7 @@ exceptionsCommand
     name({ lengthMax: 140 }),
   )
   .option('--partner <partner>', 'with book: the partner’s id, par_…')
+  .option('--cycle <payCycle>', 'with book: the pay cycle whose settlement the money pays, pc_…')
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText(
@@ -337,6 +338,7 @@ exceptionsCommand
       'payouts exceptions close pex_… --decision attach --reference OWK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
       'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
       'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
+      'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
     ),
   )
   .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
@@ -365,6 +367,7 @@ type CloseOptions = {
   note: string
   reference?: string
   partner?: string
+  cycle?: string
   as?: string
   json?: boolean
 }
@@ -373,12 +376,15 @@ function decisionOf({
   decision,
   reference,
   partner,
-}: Pick<CloseOptions, 'decision' | 'reference' | 'partner'>): decisions.Decision {
+  cycle,
+}: Pick<CloseOptions, 'decision' | 'reference' | 'partner' | 'cycle'>): decisions.Decision {
   if (decision === 'give-back') return { decision: 'give_back' }
   if (decision === 'ignore') return { decision }
   if (decision === 'book') {
     if (partner === undefined) throw new Error('To book the money, name the partner with --partner')
-    return { decision, partnerId: partner, reference }
+    if (cycle !== undefined && reference !== undefined)
+      throw new Error('Money of a settlement has the reference of its pay cycle; leave --reference out')
+    return { decision, partnerId: partner, reference, payCycleId: cycle }
   }
   if (reference === undefined) throw new Error('To attach an answer, name the payment with --reference')
   return { decision, reference }

@@ -503,7 +503,7 @@ export interface Resources {
     /**
      * Create a member session.
      *
-     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; a further one ends the oldest. The record of an idempotency key keeps the token; without a key, a retry creates another session.
+     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; a further one ends the oldest.
      *
      * Errors: MemberNotFoundError.
      *

@@ -1,6 +1,6 @@
 // In the OpenAPI document, the fifth level is the properties of a schema, the parameters and the answers.
 const depthMax = 4
-const lineCharsMax = 120
+const lineCharsMax = 160
 
 /**
  * Prints an OpenAPI document so that a change of a property, a parameter or an answer is the change of a line. Two spaces

@@ -25,7 +25,7 @@ const NewMemberSession = Type.Object(
         pattern: '^https?://[a-z0-9.:[\\]-]+$',
         maxLength: 255,
         description:
-          'The origin of the page that may use the session, as browsers send it: scheme, host and port, in lower case. `http` only on a sandbox. Without it, the session is for the hosted page at `url`.',
+          'The origin of the page that may use the session; `http` only on a sandbox. Without it, the session is for the hosted page at `url`.',
         examples: ['https://app.partner.example'],
       }),
     ),
@@ -34,7 +34,6 @@ const NewMemberSession = Type.Object(
         minimum: 1,
         maximum: sessionLimits.secondsMax,
         default: sessionLimits.secondsMax,
-        description: 'By real time, also on a sandbox whose clock was moved.',
       }),
     ),
   },
@@ -45,13 +44,12 @@ const MemberSession = Type.Object(
   {
     id: Id('memberSession'),
     token: Type.String({
-      description: 'Sent as `authorization: Bearer …`. It is shown only here; give it to the member’s page.',
-      examples: ['ows_test_01kah4pzc5e4r8v2m6t0x9y3bd…'],
+      description: 'Sent as `authorization: Bearer …`. Shown only here; give it to the member’s page.',
     }),
     expiresAt: Instant,
     url: Type.Union([Type.String(), Type.Null()], {
       description:
-        'Address of the hosted page with the token, for the member alone. The token is in the fragment, which browsers send to no server. Null for a session with an `origin`.',
+        'Address of the hosted page with the token, for the member alone. Null for a session with an `origin`.',
     }),
   },
   { title: 'MemberSession', ...strict },
@@ -66,7 +64,7 @@ export function memberSessionRoutes(app: App, { db, mode, publicUrl }: ApiContex
         id: 'createMemberSession',
         tag: 'Member sessions',
         summary: 'Create a member session',
-        description: `Creates a token for the page of one member, valid for up to ${sessionLimits.secondsMax / 60} minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most ${sessionLimits.perMemberMax} sessions; a further one ends the oldest. The record of an idempotency key keeps the token; without a key, a retry creates another session.`,
+        description: `Creates a token for the page of one member, valid for up to ${sessionLimits.secondsMax / 60} minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most ${sessionLimits.perMemberMax} sessions; a further one ends the oldest.`,
         body: NewMemberSession,
         success: { status: 201, description: 'The session, with its token.', schema: MemberSession },
         problems: ['MemberNotFound'],

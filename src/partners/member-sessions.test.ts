@@ -49,7 +49,6 @@ describe('a member’s page', () => {
     const me = await page.send('GET', '/v1/me')
     expect(me.body).toEqual({
       scope: 'withdraw',
-      expiresAt: new Date(harness.clock.now().getTime() + 900_000).toISOString(),
       expiresInSeconds: 900,
       status: 'active',
       bankAccount: { lastFour: '4958' },

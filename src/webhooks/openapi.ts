@@ -51,7 +51,7 @@ function deliveryOf(type: EventType): object {
     responses: {
       '2XX': { description: 'Delivered.' },
       '410': { description: 'Disables the endpoint.' },
-      default: { description: 'Retried. Redirects are not followed.' },
+      default: { description: 'Retried.' },
     },
   }
 }

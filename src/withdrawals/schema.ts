@@ -122,11 +122,10 @@ export const IntentExplanation = Type.Object(
 
 export const MemberPage = Type.Object(
   {
-    scope: Type.Enum([...sessionScopes], { type: 'string', description: 'What the session may do.' }),
-    expiresAt: Type.Unsafe({ ...Instant, description: 'When the session expires, by real time.' }),
+    scope: Type.Enum([...sessionScopes], { type: 'string' }),
     expiresInSeconds: Type.Integer({
       minimum: 0,
-      description: 'The same as a length of time, for pages whose clock may be wrong.',
+      description: 'A length of time, because the clock of a page may be wrong.',
     }),
     status: MemberStatus,
     bankAccount: Type.Union([LastFour, Type.Null()], {

@@ -60,8 +60,7 @@ export function memberPageRoutes(app: App, context: Context): void {
         const { accountDetails, status } = await members.find(reader, { partnerId: request.partner.id, memberId })
         const bankAccount = accountDetails === null ? null : { lastFour: lastFour(accountDetails) }
         const expiresInSeconds = Math.floor((expiresAt.getTime() - request.receivedAt.getTime()) / 1_000)
-        const expiry = { expiresAt: expiresAt.toISOString(), expiresInSeconds }
-        return { status: 200, body: { scope, ...expiry, status, bankAccount } }
+        return { status: 200, body: { scope, expiresInSeconds, status, bankAccount } }
       }),
   )
 
@@ -96,8 +95,7 @@ export function memberPageRoutes(app: App, context: Context): void {
         id: 'createOwnWithdrawalIntent',
         tag,
         summary: 'Create the member’s own withdrawal intent',
-        description:
-          'Quotes a withdrawal like `createWithdrawalIntent`. The account is named by its last four characters.',
+        description: 'Quotes a withdrawal like `createWithdrawalIntent`.',
         session: true,
         body: NewOwnWithdrawalIntent,
         success: { status: 201, description: 'The quote.', schema: OwnWithdrawalIntent },

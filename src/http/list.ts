@@ -31,13 +31,13 @@ export function cursorQuery(kind: IdKind) {
     after: Type.Optional(
       Id(
         kind,
-        'Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`.',
+        'The id of the last entry of this page, to get the next page, of older entries. Not together with `skip` or `before`.',
       ),
     ),
     before: Type.Optional(
       Id(
         kind,
-        'Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`.',
+        'The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`.',
       ),
     ),
   }

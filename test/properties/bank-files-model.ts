@@ -614,7 +614,7 @@ function sum(payments: Withdrawal[]): bigint {
 
 // The calendar.
 
-export function scheduleOf(rail: RailName, now: number): { cutOffAt: number; valueDay: number; expectedOn: number } {
+function scheduleOf(rail: RailName, now: number): { cutOffAt: number; valueDay: number; expectedOn: number } {
   const { offsetMs, leadDays } = rails[rail]
   const today = dayIn(rail, now)
   const cutOffOn = (day: number) => day * dayMs + cutOffHour * hourMs - offsetMs

@@ -318,9 +318,9 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
-      /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
+      /** The id of the last entry of this page, to get the next page, of older entries. Not together with `skip` or `before`. */
       after?: TransferId | undefined
-      /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
+      /** The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`. */
       before?: TransferId | undefined
     }, options?: CallOptions): List<MemberStatement, MemberStatementLine>
     /**
@@ -350,7 +350,7 @@ export interface Resources {
     /**
      * Create a member session.
      *
-     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; a further one ends the oldest. The record of an idempotency key keeps the token; without a key, a retry creates another session.
+     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; a further one ends the oldest.
      *
      * Errors: MemberNotFoundError.
      *
@@ -457,9 +457,9 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
-      /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
+      /** The id of the last entry of this page, to get the next page, of older entries. Not together with `skip` or `before`. */
       after?: MemberJobId | undefined
-      /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
+      /** The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`. */
       before?: MemberJobId | undefined
     }, options?: CallOptions): List<MemberJobs, MemberJob>
     /**
@@ -574,9 +574,9 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
-      /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
+      /** The id of the last entry of this page, to get the next page, of older entries. Not together with `skip` or `before`. */
       after?: WithdrawalId | undefined
-      /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
+      /** The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`. */
       before?: WithdrawalId | undefined
     }, options?: CallOptions): List<WithdrawalsWithStatus, WithdrawalWithStatus>
     /**
@@ -621,9 +621,9 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
-      /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
+      /** The id of the last entry of this page, to get the next page, of older entries. Not together with `skip` or `before`. */
       after?: PayRunId | undefined
-      /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
+      /** The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`. */
       before?: PayRunId | undefined
     }, options?: CallOptions): List<PayRuns, PayRun>
     /**
@@ -848,9 +848,9 @@ export interface Resources {
       toDate?: DayOrInstant | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
-      /** Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`. */
+      /** The id of the last entry of this page, to get the next page, of older entries. Not together with `skip` or `before`. */
       after?: RequestId | undefined
-      /** Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`. */
+      /** The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`. */
       before?: RequestId | undefined
     }, options?: CallOptions): List<LoggedRequests, LoggedRequest>
     /**

@@ -656,11 +656,8 @@ export type MemberNotFoundIssue = {
 }
 
 export type MemberPage = {
-  /** What the session may do. */
   scope: 'read' | 'withdraw'
-  /** When the session expires, by real time. */
-  expiresAt: Instant
-  /** The same as a length of time, for pages whose clock may be wrong. */
+  /** A length of time, because the clock of a page may be wrong. */
   expiresInSeconds: number
   status: MemberStatus
   /** Where withdrawals go; null if the member has no bank account. */
@@ -709,10 +706,10 @@ export type MemberRemovedEvent = {
 
 export type MemberSession = {
   id: MemberSessionId
-  /** Sent as `authorization: Bearer …`. It is shown only here; give it to the member’s page. */
+  /** Sent as `authorization: Bearer …`. Shown only here; give it to the member’s page. */
   token: string
   expiresAt: Instant
-  /** Address of the hosted page with the token, for the member alone. The token is in the fragment, which browsers send to no server. Null for a session with an `origin`. */
+  /** Address of the hosted page with the token, for the member alone. Null for a session with an `origin`. */
   url: string | null
 }
 
@@ -841,9 +838,8 @@ export type NewMemberSession = {
   memberId: MemberId
   /** `read` shows the balance and withdrawals; `withdraw` can also make a withdrawal. */
   scope: 'read' | 'withdraw'
-  /** The origin of the page that may use the session, as browsers send it: scheme, host and port, in lower case. `http` only on a sandbox. Without it, the session is for the hosted page at `url`. */
+  /** The origin of the page that may use the session; `http` only on a sandbox. Without it, the session is for the hosted page at `url`. */
   origin?: string | undefined
-  /** By real time, also on a sandbox whose clock was moved. */
   expiresInSeconds?: number | undefined
 }
 

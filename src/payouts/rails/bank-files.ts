@@ -29,7 +29,7 @@ export type BatchToWrite = {
 export type PaymentState = 'accepted' | 'pending' | 'paid' | 'failed' | 'returned'
 
 /** `bankReference` is the bank's own reference of the booking, the same in all its messages; null if it gives none. */
-export type Booking = { day: Day; bankReference: string | null }
+type Booking = { day: Day; bankReference: string | null }
 
 /** One statement of a bank file, in the order of the file. `line` is where it begins, from 1. */
 export type BankRecord =

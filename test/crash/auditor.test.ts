@@ -196,7 +196,7 @@ test.each<[string, string, string]>([
     'lost: withdrawal … is failed, but at the bank it is paid',
   ],
 ])('the auditor finds %s', async (_, change, wanted) => {
-  // The database refuses most of these by itself. The auditor has its own connection, so the change is committed, then undone.
+  // The database refuses most of these changes. The auditor has its own connection, so the change is committed, then undone.
   const tables = ['ledger_transfers', 'payout_exceptions', 'payout_batches', 'bank_files', 'withdrawals']
   const each = (statement: (table: string) => string) => tables.map(statement).join(' ')
   await client.query(

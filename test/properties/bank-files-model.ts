@@ -143,6 +143,8 @@ export class BankFilesModel {
   readonly #movements: Movement[] = []
   readonly #reports: { of: Withdrawal; outcome: Outcome }[] = []
   readonly #seen = new Set<string>()
+  /** The bookings of batches and of other money, by what they are about: a statement reports those of a notification again. */
+  readonly #booked = new Map<string, Set<string>>()
   readonly #idOf: (batch: string) => string
 
   /** @param options.idOf the id of a batch, since that decides which is approved first */
@@ -408,7 +410,7 @@ export class BankFilesModel {
         break
       case 'money': {
         const { reference: about, amount } = statement
-        open(this.#hearOfMoney({ rail, debtor, amount, reference: about }), { about, amount })
+        open(this.#hearOfMoney({ rail, debtor, amount, reference: about, bank: statement.bank }), { about, amount })
         break
       }
       default:
@@ -462,12 +464,26 @@ export class BankFilesModel {
     return undefined
   }
 
-  #hearOfWhole({ of, amount }: { of: string; amount: bigint }): Exception['kind'] | undefined {
+  #hearOfWhole({ of, amount, bank }: { of: string; amount: bigint; bank: string }): Exception['kind'] | undefined {
     const batch = this.batches.get(of)
-    if (batch === undefined || batch.claims === 0) return 'money_out'
+    const booked = this.#bookedOf(of)
+    const isKnown = booked.has(bank)
+    if (batch === undefined || batch.claims === 0) {
+      booked.add(bank)
+      return isKnown ? undefined : 'money_out'
+    }
     if (amount !== this.debitOf(of)) return 'amount'
+    const isAnother = !isKnown && booked.size > 0
+    booked.add(bank)
+    if (isAnother) return 'money_out'
     for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
     return undefined
+  }
+
+  #bookedOf(about: string): Set<string> {
+    const booked = this.#booked.get(about) ?? new Set()
+    this.#booked.set(about, booked)
+    return booked
   }
 
   #hearOfMoney({
@@ -475,7 +491,13 @@ export class BankFilesModel {
     debtor,
     amount,
     reference,
-  }: Pick<BankFile, 'rail' | 'debtor'> & { amount: bigint; reference: string | null }): Exception['kind'] | undefined {
+    bank,
+  }: Pick<BankFile, 'rail' | 'debtor'> & { amount: bigint; reference: string | null; bank: string }):
+    | Exception['kind']
+    | undefined {
+    const booked = this.#bookedOf('other money')
+    if (booked.has(bank)) return undefined
+    booked.add(bank)
     const recorded = this.#movements.find(
       each =>
         each.rail === rail &&
@@ -542,7 +564,8 @@ export class BankFilesModel {
     this.#settle(rail)
   }
 
-  #giveBack({ rail, about, code }: Exception): void {
+  #giveBack({ rail, kind, about, code }: Exception): void {
+    if (kind === 'money_in' || kind === 'money_out') throw new Refused()
     const payment = this.withdrawals.get(about ?? '')
     const batch = this.batches.get(about ?? '')
     const all = payment ? [payment] : batch ? this.#paymentsOf(batch).filter(({ outcome }) => outcome === null) : []

@@ -13,6 +13,7 @@ const database: DatabaseFacts = {
   archiving: { isOn: true, archivedAt: now, failedAt: null },
   partners: [],
   floats: [],
+  instantTiers: [],
   keys: [],
   endpoints: [],
   workersAlive: 1,
@@ -101,6 +102,21 @@ test('a batch is named when it needs a person or is late', () => {
   expect(at({ ...sent, valueDate: '2026-11-14' })).toEqual([
     `${what} was sent on 2026-11-20T10:00:00.000Z, and the bank has not answered for all of it`,
   ])
+})
+
+test('a tier that asks for instant payouts is named if its rail cannot make them', () => {
+  const partner = { id: 'par_1', name: 'Acme', suspendedAt: null } as DatabaseFacts['partners'][number]
+  const at = (canBeInstant: boolean, currency: 'EUR' | 'GBP' = 'EUR') =>
+    said('speeds', {
+      partners: [partner],
+      rails: [euroRail({ canBeInstant })],
+      instantTiers: [{ partnerId: 'par_1', name: 'Fast', currency }],
+    })
+  expect(at(false)).toEqual([
+    'warning: The tier Fast of Acme (par_1) asks for instant payouts, but the rail euro-files cannot make them and pays at its own speed',
+  ])
+  expect(at(true)).toEqual(['ok: Every tier that asks for instant payouts has a rail that can make them'])
+  expect(said('speeds', {})).toEqual(['ok: No tier asks for instant payouts'])
 })
 
 test('open exceptions are counted', () => {

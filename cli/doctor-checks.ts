@@ -6,6 +6,7 @@ import type { Mode, PartnerState } from '../src/partners/partners.ts'
 import { daysLeft } from '../src/payouts/rails/calendars/calendar.ts'
 import type { Batch } from '../src/payouts/rails/file/batches.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
+import type { listInstant } from '../src/tiers/tiers.ts'
 import { addDays, dayIn } from '../src/time.ts'
 import type { listHealth } from '../src/webhooks/webhooks.ts'
 import { countOf } from './print.ts'
@@ -45,6 +46,8 @@ export type DatabaseFacts = {
   archiving: Archiving
   partners: readonly PartnerState[]
   floats: readonly Awaited<ReturnType<typeof float.listAll>>[number][]
+  /** The tiers that ask for instant payouts. */
+  instantTiers: Awaited<ReturnType<typeof listInstant>>
   keys: Awaited<ReturnType<typeof listValidKeys>>
   endpoints: Awaited<ReturnType<typeof listHealth>>
   workersAlive: number
@@ -226,6 +229,25 @@ const databaseChecks: Check<Facts>[] = [
         )
     },
     fine: () => 'Every currency that a partner has a tier in has a rail',
+  },
+  {
+    name: 'speeds',
+    find: ({ partners, instantTiers, ...facts }) =>
+      instantTiers.flatMap(({ partnerId, name, currency }) => {
+        const partner = served(partners).find(({ id }) => id === partnerId)
+        const rail = railsOf(facts).find(each => each.currency === currency)
+        if (partner === undefined || rail === undefined || rail.canBeInstant) return []
+        return [
+          warning({
+            sentence: `The tier ${name} of ${labelOf(partner)} asks for instant payouts, but the rail ${rail.name} cannot make them and pays at its own speed`,
+            command: `npx openwage tier set ${partnerId} ${JSON.stringify(name)} --payout-speed standard`,
+          }),
+        ]
+      }),
+    fine: ({ instantTiers }) =>
+      instantTiers.length === 0
+        ? 'No tier asks for instant payouts'
+        : 'Every tier that asks for instant payouts has a rail that can make them',
   },
   {
     name: 'accounts',

@@ -10,6 +10,7 @@ import { listValidKeys } from '../src/partners/api-keys.ts'
 import { checkMode, listStates } from '../src/partners/partners.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
+import { listInstant } from '../src/tiers/tiers.ts'
 import * as webhooks from '../src/webhooks/webhooks.ts'
 import { listWorkers } from '../src/workers/heartbeats.ts'
 import { type DatabaseFacts, type DatabaseFault, diagnose, type Finding, type SettingsFacts } from './doctor-checks.ts'
@@ -88,6 +89,7 @@ async function readBooks(tx: Tx, { OPENWAGE_MODE: mode }: Settings, now: Date) {
     archiving: await readArchiving(tx),
     partners: await listStates(tx),
     floats: await float.listAll(tx),
+    instantTiers: await listInstant(tx),
     keys: await listValidKeys(tx, { mode, now }),
     endpoints: await webhooks.listHealth(tx),
     workersAlive: (await listWorkers(tx)).filter(({ isAlive }) => isAlive).length,

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { Command, Option } from 'commander'
 import type { Action, Details } from '../src/audit-log/audit-log.ts'
@@ -223,8 +224,9 @@ payoutsCommand
   .action(async (railName: string, file: string, options) => {
     const imported = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, railName)
+      const { size } = await stat(file)
       const bytes = () => createReadStream(file)
-      return await importBankFile(db, { rail, name: path.basename(file), bytes, now: systemClock() })
+      return await importBankFile(db, { rail, name: path.basename(file), size, bytes, now: systemClock() })
     })
     if (imported.result === 'rejected')
       throw new Error(`${file} was refused, and nothing of it was booked. ${imported.problem}`)
@@ -326,6 +328,7 @@ exceptionsCommand
     name({ lengthMax: 140 }),
   )
   .option('--partner <partner>', 'with book: the partner’s id, par_…')
+  .option('--cycle <payCycle>', 'with book: the pay cycle whose settlement the money pays, pc_…')
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText(
@@ -335,6 +338,7 @@ exceptionsCommand
       'payouts exceptions close pex_… --decision attach --reference OWK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
       'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
       'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
+      'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
     ),
   )
   .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
@@ -363,6 +367,7 @@ type CloseOptions = {
   note: string
   reference?: string
   partner?: string
+  cycle?: string
   as?: string
   json?: boolean
 }
@@ -371,12 +376,15 @@ function decisionOf({
   decision,
   reference,
   partner,
-}: Pick<CloseOptions, 'decision' | 'reference' | 'partner'>): decisions.Decision {
+  cycle,
+}: Pick<CloseOptions, 'decision' | 'reference' | 'partner' | 'cycle'>): decisions.Decision {
   if (decision === 'give-back') return { decision: 'give_back' }
   if (decision === 'ignore') return { decision }
   if (decision === 'book') {
     if (partner === undefined) throw new Error('To book the money, name the partner with --partner')
-    return { decision, partnerId: partner, reference }
+    if (cycle !== undefined && reference !== undefined)
+      throw new Error('Money of a settlement has the reference of its pay cycle; leave --reference out')
+    return { decision, partnerId: partner, reference, payCycleId: cycle }
   }
   if (reference === undefined) throw new Error('To attach an answer, name the payment with --reference')
   return { decision, reference }

@@ -111,7 +111,7 @@ function testValues(): string {
   const tier: Tier = {
     ...{ name: 'Silver', version: 1, currency: 'GBP', feeFixed: 50n, feeBps: 0, feeMin: null, feeMax: null },
     ...{ feePayer: 'member', lowerLimit: 1_000n, upperLimit: 20_000n },
-    ...{ withdrawalsPerDay: null, withdrawalsPerCycle: null },
+    ...{ withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
   }
   const lines = rows.map(({ reaches, needs, note, request }) => {
     const { method, path, headers = {}, body } = request({ id: '…', email: 'a new e-mail' }, tier)

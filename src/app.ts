@@ -27,7 +27,7 @@ import { withdrawalRoutes } from './withdrawals/routes.ts'
  * Builds the API, ready to listen or to be called without a socket.
  * @param hasDocs whether it serves the documentation pages
  * @param rails the banks that a sandbox pays through at once; by default the simulated bank
- * @param fileRails the rails of files whose bank a sandbox plays
+ * @param fileRails the rails of files: their banks report what arrives, and a sandbox plays their banks
  * @param notifications for the rails whose banks send them
  * @param moveMsMax how long a request waits for a move of a sandbox clock
  * @param fence which targets webhook deliveries may be sent to; by default only public ones
@@ -59,7 +59,9 @@ export async function buildApp(
   withdrawalRoutes(app, context)
   payRunRoutes(app, context)
   payCycleRoutes(app, context)
-  settlementRoutes(app, context)
+  settlementRoutes(app, context, {
+    reportsArrivals: currency => fileRails.some(rail => rail.currency === currency && rail.format.readsStatements),
+  })
   statementRoutes(app, context)
   eventRoutes(app, context)
   // Loaded on a sandbox only.

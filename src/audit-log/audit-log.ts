@@ -20,6 +20,7 @@ export const actions = [
   'float.fund',
   'float.withdraw',
   'float.floor',
+  'float.receive',
   'member.invite',
   'member.update',
   'member.replace',

@@ -150,6 +150,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   sandboxClocks: { insert: true, update: ['offsetMs'] },
   requestLog: { insert: true, delete: true },
   schemaCompatibility: {},
+  settlementDues: { insert: true, update: ['received', 'receivedAt'] },
   settlementLines: { insert: true },
   simulatedBankFaults: { insert: true, update: ['remaining'] },
   simulatedBankInstructions: { insert: true, update: ['outcome', 'reason', 'restriction'] },

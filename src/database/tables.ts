@@ -59,6 +59,10 @@ export type DB = {
     reason: string | null
     createdAt: Date
     movementId: string | null
+    account: string | null
+    bookedOn: string | null
+    amount: bigint | null
+    bankReference: string | null
   }
   eventFeeds: {
     partnerId: string
@@ -392,6 +396,15 @@ export type DB = {
     migration: string
     compatibleWith: string
   }
+  settlementDues: {
+    partnerId: string
+    payCycleId: string
+    currency: Currency
+    amount: bigint
+    received: Generated<bigint>
+    settledAt: Date
+    receivedAt: Date | null
+  }
   settlementLines: {
     partnerId: string
     payCycleId: string
@@ -453,6 +466,7 @@ export type DB = {
     withdrawalsPerDay: number | null
     withdrawalsPerCycle: number | null
     createdAt: Date
+    payoutSpeed: 'instant' | 'standard' | null
   }
   tiers: {
     partnerId: string

@@ -37,6 +37,8 @@ export type NewException = {
   file?: { id: string; line: number | null } | undefined
   reference?: string | null
   payout?: { partnerId: string; withdrawalId: string } | undefined
+  /** Whose money it may be, if it is about no payment. */
+  partnerId?: string | undefined
   outcome?: FinalOutcome | null
   amount?: Money | null
   reasonCode?: string | null
@@ -59,7 +61,7 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
         bankFileId: each.file?.id ?? null,
         line: each.file?.line ?? null,
         reference: each.reference ?? null,
-        partnerId: each.payout?.partnerId ?? null,
+        partnerId: each.payout?.partnerId ?? each.partnerId ?? null,
         withdrawalId: each.payout?.withdrawalId ?? null,
         outcome: each.outcome ?? null,
         amount: each.amount?.amount ?? null,

@@ -2,6 +2,7 @@ import type { BankAccount } from '../bank-accounts/rules.ts'
 import type { Restriction } from '../members/restrictions.ts'
 import type { Currency, Money } from '../money.ts'
 import type { TaskContext } from '../tasks.ts'
+import type { PayoutSpeed } from '../tiers/rules.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
 
 /**
@@ -66,6 +67,8 @@ export type Payment = {
   reference: string
   amount: Money
   account: BankAccount
+  /** Without it, the rail decides. */
+  speed?: PayoutSpeed
 }
 
 export type Outcome = FinalOutcome | 'pending' | 'unknown'

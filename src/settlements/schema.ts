@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { pageFields, totalField } from '../http/list.ts'
-import { Id } from '../ids.ts'
+import { exampleId, Id } from '../ids.ts'
 import { SignedMoney } from '../money.ts'
+import { referenceOf } from './dues.ts'
 import { linesMax } from './file.ts'
 
 const strict = { additionalProperties: false }
@@ -34,9 +35,22 @@ const settlementFields = {
   short: count('Members from whom payroll took less.'),
   over: count('Members from whom payroll took more.'),
   unknown: count('Members in the settlement who had no deduction.'),
+  paymentReference: Type.Union(
+    [Type.String({ pattern: '^OWS[0-9A-Z]{14}$', examples: [referenceOf(exampleId('payCycle'))] }), Type.Null()],
+    {
+      description:
+        'The reference of the transfer that pays what payroll took to the account of the float. Null if no such transfer is expected, because what payroll took is in the float already.',
+    },
+  ),
   totals: Type.Array(
     Type.Object(
-      { deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney },
+      {
+        ...{ deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney },
+        due: Type.Unsafe<Static<typeof SignedMoney>>({
+          ...SignedMoney,
+          description: 'The part of `taken` that has not arrived yet. Negative: it is paid to the employer.',
+        }),
+      },
       { title: 'SettlementTotals', ...strict },
     ),
     { description: 'One entry per currency. In each one, deducted = taken + carried + writtenOff.' },

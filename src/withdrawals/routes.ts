@@ -458,7 +458,7 @@ function detailsBody(withdrawal: withdrawals.Details, { bankOf }: Pick<ApiContex
     amount: toWire({ amount: grossAmount, currency }),
     bankAccount: { lastFour: lastFour(account) },
     balanceAfter: toWire({ amount: balanceAfter, currency }),
-    timeline: timeline.map(moment => ({ ...moment, at: moment.at.toISOString() })),
+    timeline: timeline.map(entry => ({ ...entry, at: entry.at.toISOString() })),
     expectedAt: expectedAt(withdrawal, { isSimulated: bankOf(currency) === 'simulated' })?.toISOString() ?? null,
     paymentReference: withdrawal.reference,
   }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,7 +22,8 @@ type Lie = { kind: 'contradiction' | 'amount' | 'unmatched'; reference: string }
 
 /** What the bank did, and what it said. */
 export type BankBooks = {
-  files: number
+  /** The files that it took, with the message id of the batch in each. */
+  files: { name: string; messageId: string; sha256: string }[]
   orders: Order[]
   lies: Lie[]
   /** Names of the files that ended half way. */
@@ -62,7 +64,7 @@ export function startBank(folder: string, random: Random): Bank {
     mkdirSync(made, { recursive: true, mode: 0o700 })
     return made
   }) as [string, string, string, string]
-  const books: BankBooks = { files: 0, orders: [], lies: [], halves: [], answers: [] }
+  const books: BankBooks = { files: [], orders: [], lies: [], halves: [], answers: [] }
   const waiting: Answer[] = []
   const put = new Set<Answer>()
   let serial = 0
@@ -115,8 +117,9 @@ export function startBank(folder: string, random: Random): Bank {
     // Taken as a bank takes it: moved away first, and paid whatever it had taken before.
     const file = path.join(taken, `${++serial}-${name}`)
     renameSync(path.join(outbox, name), file)
-    const { messageId, orders } = readCreditTransfer(readFileSync(file, 'utf8'), name)
-    books.files += 1
+    const text = readFileSync(file, 'utf8')
+    const { messageId, orders } = readCreditTransfer(text, name)
+    books.files.push({ name, messageId, sha256: createHash('sha256').update(text).digest('hex') })
     const isRefusedWhole = random.chance(0.05)
     const decided = orders.map(order => {
       const outcome: Outcome =

@@ -6,7 +6,16 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startReceiver, verify } from '../receiver.ts'
-import { baseEnvironment, newDatabase, openwage, type Served, serve, tamper, tidyUp } from './program.ts'
+import {
+  baseEnvironment,
+  newDatabase,
+  openwage,
+  runCommandsHere,
+  type Served,
+  serve,
+  tamper,
+  tidyUp,
+} from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -129,14 +138,19 @@ async function follow(guide: string, { variables = {}, substitutes = '' } = {}):
 }
 
 async function shell(script: string, { folder, env }: { folder: string; env: NodeJS.ProcessEnv }): Promise<string> {
-  const options = { cwd: folder, env }
-  const { stdout, stderr } = await promisify(execFile)(
-    'bash',
-    ['--norc', '-c', `${commonSubstitutes}\n${script}`],
-    options,
-  )
-  expect(stderr).toBe('')
-  return stdout
+  const commands = await runCommandsHere()
+  const whole = `${commands.npx}\n${commonSubstitutes}\n${script}`
+  // The commands read and write files in their working directory, which is this process's.
+  const checkoutDir = process.cwd()
+  process.chdir(folder)
+  try {
+    const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', whole], { cwd: folder, env })
+    expect(stderr).toBe('')
+    return stdout
+  } finally {
+    process.chdir(checkoutDir)
+    commands.stop()
+  }
 }
 
 // Without the reader's part: starting the sandbox, and setting the two variables.
@@ -150,7 +164,6 @@ function commandsOf(guide: string): string {
 
 // Waits for the event that a guide's pause is for, not for the time.
 const commonSubstitutes = `
-npx() { shift; "${process.execPath}" "${checkout}/cli/openwage.ts" "$@"; }
 sleep() {
   [ "$1" -gt 2 ] || { until api "/v1/requests?status=4xx" | grep -q errorCodes; do command sleep 0.1; done; return; }
   until api "/v1/events?after=$LAST" | grep -qE '"withdrawal.(paid|failed)"'; do command sleep 0.1; done

@@ -312,6 +312,9 @@ test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses wha
     ...{ cutOffAt: new Date('2026-03-17T16:00:00Z'), valueDate: '2026-03-18', expectedOn: '2026-03-19' },
   })
   expect(faster.schedule(now)).toEqual({ cutOffAt: now, valueDate: '2026-03-17', expectedOn: '2026-03-17' })
+  // A tier can ask for the other speed.
+  expect(bacs.schedule(now, true)).toEqual(faster.schedule(now))
+  expect(faster.schedule(now, false)).toEqual(bacs.schedule(now))
 
   const account = { accountHolder: 'Mia Smith', sortCode: '200415', accountNumber: '38290008' }
   for (const [{ format, isInstant, debtors }, level] of [
@@ -330,16 +333,16 @@ test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses wha
     )
     expect(xml).toContain(`<SvcLvl><Cd>${level}</Cd></SvcLvl>`)
     expect(xml).toContain('<InstdAmt Ccy="GBP">50.00</InstdAmt>')
-    expect(format.refusal({ account, amount: 100_000_000n })).toBeUndefined()
+    expect(format.refusal({ account, amount: 100_000_000n, isInstant })).toBeUndefined()
     const iban = { accountHolder: 'Mia Smith', iban: 'DE89370400440532013000' }
-    expect(format.refusal({ account: iban, amount: 1n })).toBe(
+    expect(format.refusal({ account: iban, amount: 1n, isInstant })).toBe(
       'This bank pays to a sort code and an account number only',
     )
   }
   const tooMuch = 'The amount is above the limit of the payment scheme'
-  expect(faster.format.refusal({ account, amount: 100_000_001n })).toBe(tooMuch)
-  expect(bacs.format.refusal({ account, amount: 2_000_000_000n })).toBeUndefined()
-  expect(bacs.format.refusal({ account, amount: 2_000_000_001n })).toBe(tooMuch)
+  expect(faster.format.refusal({ account, amount: 100_000_001n, isInstant: true })).toBe(tooMuch)
+  expect(bacs.format.refusal({ account, amount: 2_000_000_000n, isInstant: false })).toBeUndefined()
+  expect(bacs.format.refusal({ account, amount: 2_000_000_001n, isInstant: false })).toBe(tooMuch)
 })
 
 test('the returns of a Standard 18 rail are read as XML if the settings say so', async () => {

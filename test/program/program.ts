@@ -3,9 +3,12 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Readable, Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { superuser } from '@openwage/embedded-postgres'
 import pg from 'pg'
@@ -148,6 +151,30 @@ export async function openwageHere(args: string[], settings: Environment): Promi
   const env = { ...baseEnvironment, ...settings }
   const code = await run(args, { env, stdin: Readable.from([]), stdout, stderr })
   return { code, stdout: stdout.text, stderr: stderr.text }
+}
+
+/**
+ * Runs the commands of a shell script in this process, which takes milliseconds instead of the second of a start.
+ * @returns the shell function `npx`, which hands a command and the exported variables to this process
+ */
+export async function runCommandsHere(): Promise<{ npx: string; stop(): void }> {
+  const server = createServer(async (request, response) => {
+    const [count, ...parts] = (await text(request)).split('\0')
+    const args = parts.slice(0, Number(count))
+    const variables = parts.slice(Number(count)).filter(line => line.includes('='))
+    const env = Object.fromEntries(variables.map(line => [line.split('=', 1)[0], line.slice(line.indexOf('=') + 1)]))
+    const { code, stdout, stderr } = await openwageHere(args, env)
+    response.end(`printf %s ${quoted(stdout)}; printf %s ${quoted(stderr)} >&2; return ${code}`)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const handOver = `{ printf '%s\\0' "$#" "$@"; env -0; } | curl -sS --data-binary @- http://127.0.0.1:${port}`
+  return { npx: `npx() { shift; eval "$(${handOver})"; }`, stop: () => server.close() }
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 class Output extends Writable {

@@ -15,11 +15,14 @@ export type FileForm = 'pain.002' | 'camt.053' | 'camt.054' | 'arucs'
 export type Statement =
   | { says: 'batch'; of: string; status: 'ACTC' | 'PDNG' | 'RJCT'; code: Code }
   | { says: 'status'; of: string; status: 'ACSC' | 'PDNG' | 'RJCT'; code: Code }
-  /** A booked payment, or one that came back. `bank` is the bank's reference of the entry. */
-  | { says: 'entry'; of: string; isReturn: boolean; amount: bigint; code: Code; bank: string }
-  | { says: 'whole batch'; of: string; amount: bigint; bank: string }
+  /** A booked payment, or one that came back. */
+  | ({ says: 'entry'; of: string; isReturn: boolean; amount: bigint; code: Code } & Booking)
+  | ({ says: 'whole batch'; of: string; amount: bigint } & Booking)
   /** Money that no payment explains; negative if it left. */
-  | { says: 'money'; amount: bigint; reference: string | null; bank: string }
+  | ({ says: 'money'; amount: bigint; reference: string | null } & Booking)
+
+/** The bank's reference of an entry, and the day on which it is booked, the same in all messages. */
+export type Booking = { bank: string; bookedOn: string }
 
 export type BankFile = {
   rail: RailName
@@ -67,7 +70,7 @@ export function ofMember(member: string): { partner: string; rail: RailName } {
   return { partner: `p${number % 3}`, rail: number < 3 ? 'euros' : 'pounds' }
 }
 
-export const limits = { paymentMax: 15_000n, batchMax: 40_000n, dayMax: 60_000n }
+export const limits = { paymentMax: 15_000n, batchMax: 22_000n, dayMax: 26_000n }
 /** References that are no payment and no batch of ours. */
 export const strangers = { payment: 'OWAAAAAAAAAAAAAA', batch: 'OWBAAAAAAAAAAAAAA' }
 

@@ -404,24 +404,23 @@ export class BankFilesProgram {
   }
 
   #entryOf(statement: Statement): Entry[] {
-    const common = { bookedOn: this.#of.harness.clock.now().toISOString().slice(0, 10) }
     switch (statement.says) {
       case 'entry': {
-        const { of, isReturn, amount, code, bank } = statement
+        const { of, isReturn, amount, code, bank, bookedOn } = statement
         const reference = this.#referenceOf(of)
         const returned = isReturn ? { returned: { reason: code ?? undefined } } : {}
         const details = transaction({ reference, ...returned })
-        return [{ ...common, bank, amount, direction: isReturn ? 'CRDT' : 'DBIT', details }]
+        return [{ bookedOn, bank, amount, direction: isReturn ? 'CRDT' : 'DBIT', details }]
       }
       case 'whole batch': {
-        const { of, amount, bank } = statement
-        return [{ ...common, bank, amount, direction: 'DBIT', details: wholeBatch(this.#messageOf(of)) }]
+        const { of, amount, bank, bookedOn } = statement
+        return [{ bookedOn, bank, amount, direction: 'DBIT', details: wholeBatch(this.#messageOf(of)) }]
       }
       case 'money': {
-        const { amount, reference, bank } = statement
+        const { amount, reference, bank, bookedOn } = statement
         const details = reference === null ? '' : transaction({ reference })
         const [units, direction] = amount < 0n ? ([-amount, 'DBIT'] as const) : ([amount, 'CRDT'] as const)
-        return [{ ...common, bank, amount: units, direction, details }]
+        return [{ bookedOn, bank, amount: units, direction, details }]
       }
       default:
         return []

@@ -4,6 +4,8 @@ import { extent } from '../long.ts'
 import {
   type BankFile,
   BankFilesModel,
+  type Batch,
+  type Booking,
   type Code,
   type Decision,
   debtorOf,
@@ -17,7 +19,7 @@ import { BankFilesProgram } from './bank-files-program.ts'
 
 // PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
-const runs = Number(PROPERTY_RUNS ?? extent({ short: 8, long: 400 }))
+const runs = Number(PROPERTY_RUNS ?? extent({ short: 20, long: 500 }))
 const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
 // A Monday. The runs end before the clocks change, and before Easter.
@@ -34,7 +36,7 @@ test(`any interleaving of files, duplicates, losses and late returns ends with e
   timeout: 120_000 + runs * 2_000,
 }, async () => {
   const property = fc.asyncProperty(
-    fc.noBias(fc.array(command(), { minLength: 1, maxLength: 16, size: 'max' })),
+    fc.noBias(fc.array(command(), { minLength: 1, maxLength: 20, size: 'max' })),
     runCommands,
   )
   const details = await fc.check(property, {
@@ -91,6 +93,7 @@ async function runCommands(commands: Command[]): Promise<void> {
 class Bank {
   readonly files: BankFile[] = []
   readonly #model: BankFilesModel
+  readonly #bookedOn = new Map<string, string>()
   #serial = 0
 
   constructor(model: BankFilesModel) {
@@ -99,6 +102,13 @@ class Bank {
 
   next(letter: string): string {
     return `${letter}${++this.#serial}`
+  }
+
+  /** The booking of a reference: the bank reports it again as what it was. */
+  booking(reference: string): Booking {
+    const bookedOn = this.#bookedOn.get(reference) ?? new Date(this.#model.now).toISOString().slice(0, 10)
+    this.#bookedOn.set(reference, bookedOn)
+    return { bank: reference, bookedOn }
   }
 
   write(file: Omit<BankFile, 'message' | 'copy'>): BankFile {
@@ -133,6 +143,8 @@ type Answer = {
   fault: BankFile['fault']
   sentWith: SendFault
   isRead: boolean
+  /** Days until the bank says the opposite; null if it does not. */
+  oppositeAfter: number | null
 }
 type Command =
   | { do: 'withdraw'; payments: { member: number; net: bigint }[]; isSubmitted: boolean }
@@ -149,7 +161,14 @@ type Command =
       how: 'same bytes' | 'other bytes' | 'other message' | 'without the fault'
       isRead: boolean
     }
-  | { do: 'money'; amount: bigint; reference: number | null; isRecorded: 'before' | 'after' | 'never'; partner: number }
+  | {
+      do: 'money'
+      amount: bigint
+      reference: number | null
+      isRecorded: 'before' | 'after' | 'never'
+      partner: number
+      isTwice: boolean
+    }
   | {
       do: 'decide'
       exception: number
@@ -182,6 +201,7 @@ function command(): fc.Arbitrary<Command> {
     fault: is('none', 'none', 'none', 'none', 'none', 'none', 'none', 'half', 'other account', 'other currency'),
     sentWith: is('none', 'none', 'killed after delivery'),
     isRead: fc.boolean(),
+    oppositeAfter: fc.constantFrom(null, 0, 3),
   })
   const weighted: [number, fc.Arbitrary<Command>][] = [
     [
@@ -205,7 +225,7 @@ function command(): fc.Arbitrary<Command> {
     [2, fc.record({ do: is('approve'), batch: which, isByTwo: fc.boolean() })],
     [2, fc.record({ do: is('hold', 'let go'), batch: which })],
     [2, fc.record({ do: is('remove'), withdrawal: which })],
-    [14, answer],
+    [22, answer],
     [
       5,
       fc.record({
@@ -214,11 +234,12 @@ function command(): fc.Arbitrary<Command> {
       }),
     ],
     [
-      3,
+      5,
       fc.record({
         do: is('money'),
-        amount: fc.constantFrom(70_000n, 70_000n, 2_500n, -300n),
-        ...{ reference, isRecorded: is('before', 'after', 'never'), partner: fc.nat({ max: 2 }) },
+        amount: fc.constantFrom(70_000n, 70_000n, 70_000n, -300n),
+        ...{ reference: fc.constantFrom(null, 0, 0, 1), isRecorded: is('before', 'before', 'after', 'never') },
+        ...{ partner: fc.nat({ max: 2 }), isTwice: fc.boolean() },
       }),
     ],
     [
@@ -263,22 +284,27 @@ function* stepsOf(command: Command, scene: Scene): Generator<Step> {
       wait(model, command.hours)
       break
     case 'approve': {
-      const batch =
-        choose(waitingBatches(model), command.batch) ?? choose([...model.batches.keys()], command.batch) ?? 'b99'
-      if (!model.batches.has(batch)) break
+      const waiting = [...model.batches.values()].filter(({ status, isClosed }) => status === 'building' && isClosed)
+      const batch = chooseMostly(waiting, [...model.batches.values()], command.batch)?.name
+      if (batch === undefined) break
       yield { do: 'approve', batch, person: 'Ada' }
       if (command.isByTwo) yield { do: 'approve', batch, person: 'Bob' }
       break
     }
     case 'hold':
     case 'let go': {
-      const batch = choose([...model.batches.keys()], command.batch)
-      if (batch !== undefined) yield { do: command.do, batch }
+      const batch = chooseMostly(unsent(model), [...model.batches.values()], command.batch)
+      if (batch !== undefined) yield { do: command.do, batch: batch.name }
       break
     }
     case 'remove': {
+      if (unsent(model).length === 0) {
+        for (const member of ['m1', 'm4']) yield* withdrawal(model, { member, net: 3_000n })
+        yield submission(model)
+      }
       const submitted = [...model.withdrawals.values()].filter(({ batch }) => batch !== null)
-      const found = choose(submitted, command.withdrawal)
+      const removable = submitted.filter(({ batch, isRemoved }) => batch && unsent(model).includes(batch) && !isRemoved)
+      const found = chooseMostly(removable, submitted, command.withdrawal)
       if (found !== undefined) yield { do: 'remove', withdrawal: found.name }
       break
     }
@@ -332,10 +358,8 @@ function awaitCutOff(model: BankFilesModel): void {
   model.now = Math.max(model.now, ...open.map(({ cutOffAt }) => cutOffAt))
 }
 
-function waitingBatches(model: BankFilesModel): string[] {
-  return [...model.batches.values()]
-    .filter(({ status, isClosed }) => status === 'building' && isClosed)
-    .map(({ name }) => name)
+function unsent(model: BankFilesModel): Batch[] {
+  return [...model.batches.values()].filter(({ status }) => status === 'building' || status === 'approved')
 }
 
 function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
@@ -356,7 +380,7 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
     answer.form === 'pain.002' ? statuses(answer, model, batch.name) : entries(answer, { model, bank }, batch.name)
   if (statements.length === 0) return
   if (answer.form.startsWith('camt') && answer.fault === 'other currency')
-    statements.push({ says: 'money', amount: -100n, reference: null, bank: bank.next('F') })
+    statements.push({ says: 'money', amount: -100n, reference: null, ...bank.booking(bank.next('F')) })
   const { rail, debtor } = batch
   // Only an account report names its account and a currency.
   const fault =
@@ -365,6 +389,36 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
       : ('none' as const)
   yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements, fault }) }
   if (answer.isRead) yield { do: 'read reports' }
+  const opposite = statements.flatMap(each => oppositeOf(each, { code: answer.wholeCode, bank }))
+  if (answer.oppositeAfter === null || opposite.length === 0) return
+  wait(model, 24 * answer.oppositeAfter)
+  yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements: opposite, fault: 'none' }) }
+  if (answer.isRead) yield { do: 'read reports' }
+}
+
+/** What was paid has failed or comes back, and the other way round. */
+function oppositeOf(statement: Statement, { code, bank }: { code: Code; bank: Bank }): Statement[] {
+  switch (statement.says) {
+    case 'batch':
+      return [
+        {
+          ...statement,
+          status: statement.status === 'RJCT' ? 'ACTC' : 'RJCT',
+          code: statement.status === 'RJCT' ? null : code,
+        },
+      ]
+    case 'status':
+      if (statement.status === 'ACSC') return [{ ...statement, status: 'RJCT', code }]
+      return [{ ...statement, status: 'ACSC', code: null }]
+    case 'entry': {
+      const { of, isReturn, amount } = statement
+      // ARUCS knows returns only.
+      if (isReturn) return []
+      return [{ ...statement, isReturn: true, code, ...bank.booking(`R-${of}-${amount}`) }]
+    }
+    default:
+      return []
+  }
 }
 
 function statuses({ whole, wholeCode, payments, stranger }: Answer, model: BankFilesModel, batch: string): Statement[] {
@@ -392,7 +446,7 @@ function entries({ form, whole, payments, stranger }: Answer, { model, bank }: S
     // The bank has one reference for one entry, in all messages.
     const reference = `${isReturn ? 'R' : 'P'}-${name}-${amount}`
     const reason = isArucs ? (code === 'AC04' ? '5' : '2') : code
-    return [{ says: 'entry', of: name, isReturn, amount, code: isReturn ? reason : null, bank: reference }]
+    return [{ says: 'entry', of: name, isReturn, amount, code: isReturn ? reason : null, ...bank.booking(reference) }]
   })
   const strange: Statement[] = stranger
     ? [
@@ -402,7 +456,7 @@ function entries({ form, whole, payments, stranger }: Answer, { model, bank }: S
           isReturn: isArucs,
           amount: 1_234n,
           code: isArucs ? '2' : null,
-          bank: bank.next('S'),
+          ...bank.booking(bank.next('S')),
         },
       ]
     : []
@@ -413,7 +467,7 @@ function entries({ form, whole, payments, stranger }: Answer, { model, bank }: S
   // A bank books a batch as one sum, or payment by payment; what comes back is booked one by one.
   const returns = single.filter(each => each.says === 'entry' && each.isReturn)
   if (amount === 0n) return [...returns, ...strange]
-  return [{ says: 'whole batch', of: batch, amount, bank: `B-${batch}-${amount}` }, ...returns, ...strange]
+  return [{ says: 'whole batch', of: batch, amount, ...bank.booking(`B-${batch}-${amount}`) }, ...returns, ...strange]
 }
 
 function repeated(file: BankFile, { how, bank }: { how: (Command & { do: 'again' })['how']; bank: Bank }): BankFile {
@@ -435,14 +489,17 @@ function repeated(file: BankFile, { how, bank }: { how: (Command & { do: 'again'
 }
 
 function* money(
-  { amount, reference: number, isRecorded, partner: index }: Command & { do: 'money' },
+  { amount, reference: number, isRecorded, partner: index, isTwice }: Command & { do: 'money' },
   { bank }: Scene,
 ): Generator<Step> {
   const partner = partners[index] ?? 'p0'
   const reference = number === null ? null : `top-up ${number}`
   const record: Step[] = reference === null ? [] : [{ do: 'fund', partner, rail: 'euros', amount, reference }]
   if (isRecorded === 'before') yield* record
-  const statements: Statement[] = [{ says: 'money', amount, reference, bank: bank.next('E') }]
+  const arrivals = isTwice ? ['E', 'E'] : ['E']
+  const statements = arrivals.map(
+    (each): Statement => ({ says: 'money', amount, reference, ...bank.booking(bank.next(each)) }),
+  )
   const file = { rail: 'euros', debtor: debtorOf(partner), form: 'camt.053', fault: 'none', statements } as const
   yield { do: 'import', file: bank.write(file) }
   if (isRecorded === 'after') yield* record
@@ -480,7 +537,14 @@ function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
       .paymentsOf(batch.name)
       .filter(({ outcome }) => outcome === null)
       .map(({ name, net }): Statement => {
-        return { says: 'entry', of: name, isReturn: false, amount: net, code: null, bank: `P-${name}-${net}` }
+        return {
+          says: 'entry',
+          of: name,
+          isReturn: false,
+          amount: net,
+          code: null,
+          ...bank.booking(`P-${name}-${net}`),
+        }
       })
     const { rail, debtor } = batch
     const file = { rail, debtor, form: 'camt.053', fault: 'none', statements } as const
@@ -491,6 +555,11 @@ function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
   yield { do: 'send', fault: 'none' }
   yield { do: 'read reports' }
   for (const exception of model.openExceptions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }
+}
+
+/** Chooses from those that fit, and now and then from all. */
+function chooseMostly<T>(fitting: readonly T[], all: readonly T[], which: number): T | undefined {
+  return choose(which === 5 || fitting.length === 0 ? all : fitting, which)
 }
 
 /** Chooses the newest, the one before it, and so on. */

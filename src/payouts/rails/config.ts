@@ -265,7 +265,7 @@ function toSettings(given: GivenRail): FileRailSettings {
   }
 }
 
-type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
+type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'canBeInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
 
 function settingsOfType(given: GivenRail): OfType {
   switch (given.type) {
@@ -285,21 +285,22 @@ function settingsOfType(given: GivenRail): OfType {
 }
 
 type Pain001Scheme = {
-  format: (options: { isInstant: boolean; isBatchBooked: boolean | undefined }) => FileFormat
+  format: (options: { isBatchBooked: boolean | undefined }) => FileFormat
   bankingDays: Calendar
   leadTime: LeadTime
 }
 
 function pain001Settings(
-  { cutOff, timeZone, closedDays, instant: isInstant = false, batchBooking }: SepaFileRail | UkPain001FileRail,
+  { cutOff, timeZone, closedDays, instant = false, batchBooking }: SepaFileRail | UkPain001FileRail,
   { format, bankingDays, leadTime }: Pain001Scheme,
 ): OfType {
   const calendar = withOverride(bankingDays, { closedDays })
   return {
-    format: format({ isInstant, isBatchBooked: batchBooking }),
-    isInstant,
-    calendar: isInstant ? null : calendar,
-    schedule: now =>
+    format: format({ isBatchBooked: batchBooking }),
+    isInstant: instant,
+    canBeInstant: true,
+    calendar,
+    schedule: (now, isInstant = instant) =>
       isInstant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime }),
     countsAsPaid: null,
   }
@@ -312,6 +313,7 @@ function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...
   return {
     format: standard18Format(options, returns ?? null),
     isInstant: false,
+    canBeInstant: false,
     calendar,
     schedule: now => cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes[scheme] }),
     countsAsPaid: (valueDate, today) => stateWithoutAdvice(scheme, valueDate, { today, calendar }) === 'paid',

@@ -7,8 +7,8 @@ const page = readFileSync(new URL('../../../docs/reference/bank-files.md', impor
 test.each<[NextStep, string[]]>([
   ['give_back_and_block_account', ['AC01', 'AC03', 'AC04', 'AC07', 'RC01', 'BE04', '0', '3', '5', 'B']],
   ['give_back_and_review', ['AC06', 'AG01', 'MD07', 'MS02', 'MS03', 'FOCR', '2', 'C']],
-  ['retry_after_funding', ['AM04']],
-  ['never_retry', ['AM05', 'DUPL']],
+  ['decide_once_funded', ['AM04']],
+  ['decide', ['AM05', 'DUPL']],
 ])('%s follows from its codes', (next, codes) => {
   for (const code of codes) expect(reasonOf(code), code).toMatchObject({ next, isKnown: true })
 })

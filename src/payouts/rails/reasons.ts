@@ -8,10 +8,10 @@ export type NextStep =
   | 'give_back_and_review'
   /** The reason is ours or the bank's, not the member's: give the money back. */
   | 'give_back'
-  /** The float was short: raise the alarm, and pay again once it is funded. */
-  | 'retry_after_funding'
-  /** The bank has seen the payment before: paying again could pay twice, so a person decides. */
-  | 'never_retry'
+  /** The account that pays lacked the money. The bank may still pay once it is topped up, so a person decides. */
+  | 'decide_once_funded'
+  /** The bank has seen the payment before and may have paid it, so a person decides. */
+  | 'decide'
 
 export type Reason = { next: NextStep; meaning: string; isKnown: boolean }
 
@@ -32,8 +32,8 @@ const restrictions: Record<NextStep, Restriction | null> = {
   give_back_and_block_account: 'account_refused',
   give_back_and_review: 'review',
   give_back: null,
-  retry_after_funding: null,
-  never_retry: null,
+  decide_once_funded: null,
+  decide: null,
 }
 
 /**
@@ -125,11 +125,11 @@ const table: Record<NextStep, Record<string, string>> = {
     withdrawalAmountExceeded: 'A limit of the paying account is used up',
     withdrawalCountExceeded: 'A limit of the paying account is used up',
   },
-  retry_after_funding: {
+  decide_once_funded: {
     AM04: 'Not enough money on the account',
     notEnoughBalance: 'Not enough money on the paying account',
   },
-  never_retry: {
+  decide: {
     AM05: 'A duplicate of another payment',
     DUPL: 'A duplicate of another payment',
     duplicateTransmissionDetected: 'A duplicate of another payment',

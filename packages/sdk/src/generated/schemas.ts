@@ -1327,6 +1327,8 @@ export type Settlement = {
   over: number
   /** Members in the settlement who had no deduction. */
   unknown: number
+  /** The reference of the transfer that pays what payroll took to the account of the float. Null if no such transfer is expected, because what payroll took is in the float already. */
+  paymentReference: string | null
   /** One entry per currency. In each one, deducted = taken + carried + writtenOff. */
   totals: SettlementTotals[]
   lines: SettlementLine[]
@@ -1356,6 +1358,8 @@ export type SettlementSummary = {
   over: number
   /** Members in the settlement who had no deduction. */
   unknown: number
+  /** The reference of the transfer that pays what payroll took to the account of the float. Null if no such transfer is expected, because what payroll took is in the float already. */
+  paymentReference: string | null
   /** One entry per currency. In each one, deducted = taken + carried + writtenOff. */
   totals: SettlementTotals[]
 }
@@ -1365,6 +1369,8 @@ export type SettlementTotals = {
   taken: SignedMoney
   carried: SignedMoney
   writtenOff: SignedMoney
+  /** The part of `taken` that has not arrived yet. Negative: it is paid to the employer. */
+  due: SignedMoney
 }
 
 export type SignedMoney = {
@@ -1397,6 +1403,8 @@ export type TierWithTerms = {
   upperLimit: Money
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+  payoutSpeed: 'standard' | 'instant' | null
 }
 
 export type TransferId = `tr_${string}`
@@ -1763,6 +1771,8 @@ export type WithdrawalIntentExplanation = {
     upperLimit: Money
     withdrawalsPerDay: number | null
     withdrawalsPerCycle: number | null
+    /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+    payoutSpeed: 'standard' | 'instant' | null
   }
   /** The rules in the order in which they were applied, each with its result. */
   rules: {

@@ -51,10 +51,10 @@ export type Batch = {
 }
 
 /** A payment that is to join a batch. */
-export type Joining = { partnerId: string; reference: string; amount: bigint }
+export type Joining = { partnerId: string; reference: string; amount: bigint; isInstant: boolean }
 
 /**
- * Puts payments into the open batch of each paying account, which is created if there is none. They must be locked, and in no
+ * Puts payments into the open batch of each paying account and speed, which is created if there is none. They must be locked, and in no
  * batch yet.
  * @throws CalendarEnded
  */
@@ -62,18 +62,21 @@ export async function join(
   tx: Tx,
   { rail, payments, now }: { rail: FileRailSettings; payments: Joining[]; now: Date },
 ): Promise<void> {
-  const { cutOffAt, valueDate, expectedOn } = rail.schedule(now)
-  const expectedAt = endOf(rail, expectedOn)
   // In order, so that concurrent submissions lock batches in the same order.
-  const byDebtor = [...Map.groupBy(payments, ({ partnerId }) => debtorOf(rail, partnerId))].sort(([a], [b]) =>
-    a < b ? -1 : 1,
+  const groups = [...Map.groupBy(payments, each => `${debtorOf(rail, each.partnerId)} ${each.isInstant}`)].sort(
+    ([a], [b]) => (a < b ? -1 : 1),
   )
-  for (const [debtor, all] of byDebtor) {
+  for (const [, all] of groups) {
+    const [one] = all
+    assert(one !== undefined)
+    const { partnerId, isInstant } = one
+    const { cutOffAt, valueDate, expectedOn } = rail.schedule(now, isInstant)
+    const batch = { debtor: debtorOf(rail, partnerId), isInstant, cutOffAt, valueDate }
     for (let first = 0; first < all.length; first += rail.format.paymentsMax) {
       const some = all.slice(first, first + rail.format.paymentsMax)
-      const batchId = await addToOpenBatch(tx, { rail, debtor, payments: some, cutOffAt, valueDate, now })
+      const batchId = await addToOpenBatch(tx, { rail, ...batch, payments: some, now })
       await sql`
-        update payouts set batch_id = ${batchId}, expected_at = ${expectedAt}
+        update payouts set batch_id = ${batchId}, expected_at = ${endOf(rail, expectedOn)}
          where reference = any(${some.map(({ reference }) => reference)}::text[])`.execute(tx)
     }
   }
@@ -90,13 +93,22 @@ async function addToOpenBatch(
   {
     rail,
     debtor,
+    isInstant,
     payments,
     cutOffAt,
     valueDate,
     now,
-  }: { rail: FileRailSettings; debtor: string; payments: Joining[]; cutOffAt: Date; valueDate: Day; now: Date },
+  }: {
+    rail: FileRailSettings
+    debtor: string
+    isInstant: boolean
+    payments: Joining[]
+    cutOffAt: Date
+    valueDate: Day
+    now: Date
+  },
 ): Promise<string> {
-  const { name, currency, isInstant, format } = rail
+  const { name, currency, format } = rail
   const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
   const add = async () => {
     const { rows } = await sql<{ id: string }>`
@@ -235,7 +247,7 @@ export async function claimForSending(
   const { fileName, isFixed } = claimed
   const isLate = dayIn(rail.timeZone, now) > dayIn(rail.timeZone, batch.cutOffAt)
   if (isFixed || !isLate) return { ...batch, fileName, missed: null }
-  const { cutOffAt, valueDate, expectedOn } = rail.schedule(now)
+  const { cutOffAt, valueDate, expectedOn } = rail.schedule(now, batch.isInstant)
   await sql`
     update payout_batches set cut_off_at = ${cutOffAt}, value_date = ${valueDate}::date where id = ${batchId}`.execute(
     tx,

@@ -5,7 +5,7 @@ import type * as exceptions from '../../exceptions.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
 import { recordOutcome } from '../reports.ts'
 import * as batches from './batches.ts'
-import { bookMovement } from './float-movements.ts'
+import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
 
 // What operators decide about batches, payments and exceptions. Errors have messages for the operator.
@@ -141,8 +141,8 @@ export type Decision =
   | { decision: 'attach'; reference: string }
   /** The payment, or every unanswered payment of the batch, was not made: the members have the money back. */
   | { decision: 'give_back' }
-  /** The money is a movement of the partner's float. */
-  | { decision: 'book'; partnerId: string; reference?: string | undefined }
+  /** The money is a movement of the partner's float: the settlement of a pay cycle, or other money under a reference. */
+  | { decision: 'book'; partnerId: string; reference?: string | undefined; payCycleId?: string | undefined }
 
 type Exception = Pick<
   exceptions.Exception,
@@ -196,13 +196,21 @@ async function book(
     exception: { id, rail, kind, reference: ofEntry, amount, currency },
     partnerId,
     reference,
+    payCycleId,
     now,
-  }: { exception: Exception; partnerId: string; reference?: string | undefined; now: Date },
+  }: {
+    exception: Exception
+    partnerId: string
+    reference?: string | undefined
+    payCycleId?: string | undefined
+    now: Date
+  },
 ): Promise<void> {
   if ((kind !== 'money_in' && kind !== 'money_out') || amount === null || currency === null)
     throw new Error('Only money that arrived or left without a payment can be booked')
   const booking = { id, rail, reference: ofEntry, amount: { amount, currency }, partnerId, now }
-  await bookMovement(tx, booking, reference)
+  if (payCycleId === undefined) await bookMovement(tx, booking, reference)
+  else await bookSettlement(tx, { ...booking, payCycleId })
 }
 
 async function attach(
@@ -224,6 +232,8 @@ async function attach(
 
 async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now: Date }): Promise<void> {
   const { reference, reasonCode, id, rail, kind } = exception
+  if (kind === 'money_in' || kind === 'money_out')
+    throw new Error('Money that arrived or left is closed with book or ignore: no payment failed')
   if (reference === null) throw new Error('The exception names neither a payment nor a batch')
   const { rows } = await sql<{ reference: string }>`
     select p.reference from payouts p left join payout_batches b on b.id = p.batch_id

@@ -15,9 +15,9 @@ export async function receiveBankFiles({ db, log, now }: TaskContext, rail: File
   for (const { name, reason } of skipped)
     log.warn({ rail: rail.name, file: name, reason }, 'a file of the inbox is left')
   const failures: unknown[] = []
-  for (const { name } of files) {
+  for (const { name, size } of files) {
     // One file's failure must not keep the others back.
-    await receiveOne({ db, log, now }, { rail, delivery, name }).catch(error => {
+    await receiveOne({ db, log, now }, { rail, delivery, name, size }).catch(error => {
       const message = 'a bank file was not imported; it is tried again every minute'
       log.error({ err: error, rail: rail.name, file: name }, message)
       failures.push(error)
@@ -28,9 +28,9 @@ export async function receiveBankFiles({ db, log, now }: TaskContext, rail: File
 
 async function receiveOne(
   { db, log, now }: TaskContext,
-  { rail, delivery, name }: { rail: FileRailSettings; delivery: Delivery; name: string },
+  { rail, delivery, name, size }: { rail: FileRailSettings; delivery: Delivery; name: string; size: number },
 ): Promise<void> {
-  const imported = await importBankFile(db, { rail, name, bytes: () => delivery.get(name), now: now() })
+  const imported = await importBankFile(db, { rail, name, size, bytes: () => delivery.get(name), now: now() })
   if (imported.result === 'rejected') {
     const { problem } = imported
     log.error({ rail: rail.name, file: name, problem }, 'a bank file was refused; nothing of it was booked')

@@ -22,11 +22,11 @@ export function sepaFormat(options: CreditTransferOptions = {}): FileFormat {
 }
 
 /** Payments in pounds, by Bacs or, if instant, by Faster Payments: the same messages as for SEPA. */
-export function ukFormat({ isInstant, ...options }: CreditTransferOptions & { isInstant: boolean }): FileFormat {
+export function ukFormat(options: CreditTransferOptions = {}): FileFormat {
   return {
     ...common,
     write: writeUkCreditTransfer(options),
-    refusal: ukRefusal(isInstant ? 'faster-payments' : 'bacs'),
+    refusal: payment => ukRefusal(payment.isInstant ? 'faster-payments' : 'bacs')(payment),
   }
 }
 
@@ -34,6 +34,7 @@ const common = {
   name: 'pain.001.001.09',
   extension: 'xml',
   read: readBankFile,
+  readsStatements: true,
   answers: { 'pain.002': writeStatusReport, 'camt.054': writeNotification },
   // Some banks take fewer; none takes more without an agreement.
   paymentsMax: 100_000,

@@ -68,7 +68,7 @@ type Request = {
   operation: Operation
   path: string
   url: string
-  headers: Record<string, string>
+  headers: Headers
   body: FileSource | undefined
   requestId: string
   idempotencyKey: string | undefined
@@ -107,7 +107,8 @@ export class Client {
     const idempotencyKey = options.idempotencyKey ?? (operation.method === 'GET' ? undefined : await randomId())
     return await this.#attempts({
       ...{ operation, path, url: this.#baseUrl + path + search(query) },
-      headers: {
+      // Refuses a header that cannot be sent at once, instead of taking each attempt for a lost connection.
+      headers: new Headers({
         accept: operation.accepts ?? 'application/json',
         'user-agent': `openwage-sdk/${version}`,
         ...options.headers,
@@ -117,7 +118,7 @@ export class Client {
         ...(idempotencyKey === undefined ? {} : { 'x-idempotency-key': idempotencyKey }),
         'x-request-id': requestId,
         'x-api-key': settings.apiKey,
-      },
+      }),
       ...{ body: file ?? json, requestId, idempotencyKey },
       timeoutMs:
         options.timeoutMs ?? settings.timeoutMs ?? (file === undefined ? defaults.timeoutMs : defaults.fileTimeoutMs),

@@ -261,6 +261,14 @@ test('an id that would lead to another operation is refused before anything is s
   expect(requests.map(({ url }) => url)).toEqual(['/v1/members/mem_%2F..%2Fjobs%3Fx'])
 })
 
+test('a key or header that HTTP cannot carry is refused before anything is sent', async () => {
+  const { openwage, requests } = await serve([paid])
+  const complete = (options: object) => openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, options)
+  expect(await failureOf(complete({ idempotencyKey: 'Lohnlauf №1' }))).toBeInstanceOf(TypeError)
+  expect(await failureOf(complete({ headers: { 'x-note': 'a\nb' } }))).toBeInstanceOf(TypeError)
+  expect(requests).toEqual([])
+})
+
 test('the version that the service sees is that of the package', async () => {
   const { openwage, requests } = await serve([{}])
   await openwage.tiers.list()

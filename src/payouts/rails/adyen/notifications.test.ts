@@ -15,11 +15,11 @@ afterAll(() => setUp.stop())
 const steps = [{ status: 'authorised' }, { status: 'booked' }, { status: 'returned', reason: 'unknown' }]
 
 /** Makes a payment, and lets the bank take all its steps without telling. @returns the notifications about them */
-async function payment(): Promise<{ reference: string; notifications: string[] }> {
+async function payment(taking = steps): Promise<{ reference: string; notifications: string[] }> {
   const { rail, service } = setUp
   const next = prepared.pop()
   if (next === undefined) throw new Error('More payments are needed')
-  service.decide(() => [...steps])
+  service.decide(() => [...taking])
   await rail.submit([next], AbortSignal.timeout(5_000))
   const transfer = service.transferOf(next.reference)
   if (transfer === undefined) throw new Error('No transfer was made')
@@ -77,6 +77,13 @@ test.each([
     expect((await post(body, signed(body))).status).toBe(200)
   }
   expect(await outcomes(reference)).toEqual(['paid', 'returned'])
+})
+
+test('an older notification that arrives after the end changes nothing and contradicts nothing', async () => {
+  const { reference, notifications } = await payment([{ status: 'booked' }, { status: 'failed', reason: 'unknown' }])
+  for (const body of [...notifications].reverse()) expect((await post(body, signed(body))).status).toBe(200)
+  expect(await outcomes(reference)).toEqual(['failed'])
+  expect((await recorded()).exceptions.filter(each => each.reference === reference)).toEqual([])
 })
 
 test('notifications that arrive at the same time report the payment once', async () => {

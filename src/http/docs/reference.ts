@@ -2,9 +2,9 @@ import { type Html, html } from './html.ts'
 import { renderDescription, renderInline } from './markdown.ts'
 import {
   type Answer,
-  type Content,
   type Document,
   exampleOf,
+  exampleOfContent,
   type Operation,
   type Parameter,
   resolve,
@@ -101,10 +101,6 @@ ${
 function renderWhole(schema: Schema, document: Document): Html {
   const { description } = resolve(schema, document)
   return html`${description === undefined ? '' : renderDescription(description)}${renderSchema(schema, document)}`
-}
-
-function exampleOfContent({ schema, example, examples = {} }: Content, document: Document): unknown {
-  return example ?? Object.values(examples)[0]?.value ?? exampleOf(schema, document)
 }
 
 /** The description of a refusal has one line per code, `Code`: sentence. The codes form the heading. */

@@ -1,5 +1,5 @@
+import { sdkNames } from '../src/http/docs/sdk-names.ts'
 import { decimalsOf } from '../src/money.ts'
-import { sdkNames } from './sdk-names.ts'
 
 type Schema = {
   $ref?: string
@@ -195,7 +195,7 @@ type Facts = {
 function callsOf(document: Document, { method, path, operation }: OperationAt): CallOf[] {
   const names = sdkNames[operation.operationId]
   if (names === undefined)
-    throw new Error(`${operation.operationId} has no name in the SDK; add it to scripts/sdk-names.ts`)
+    throw new Error(`${operation.operationId} has no name in the SDK; add it to src/http/docs/sdk-names.ts`)
   const parameters = (operation.parameters ?? []).map(each => resolve(document, each))
   const ids = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
     const parameter = parameters.find(each => each.in === 'path' && each.name === name)

@@ -94,6 +94,11 @@ export function alternativesOf({ anyOf, oneOf }: Schema): { schemas: Schema[]; i
   return { schemas, isNullable: schemas.length < all.length }
 }
 
+/** The given example of a body, or one that its schema allows. */
+export function exampleOfContent({ schema, example, examples = {} }: Content, document: Document): unknown {
+  return example ?? Object.values(examples)[0]?.value ?? exampleOf(schema, document)
+}
+
 /** A value that the schema allows. An object gets its required fields or, if it has none, those with an example. */
 export function exampleOf(schema: Schema, document: Document): unknown {
   const resolved = resolve(schema, document)
@@ -107,7 +112,8 @@ export function exampleOf(schema: Schema, document: Document): unknown {
   if (resolved.type === 'array') return resolved.items === undefined ? [] : [exampleOf(resolved.items, document)]
   if (resolved.type === 'object') {
     const { properties = {}, required = [] } = resolved
-    const wanted = required.length > 0 ? required : Object.keys(properties).filter(name => properties[name]?.examples)
+    const hasExample = (name: string) => resolve(properties[name] ?? {}, document).examples !== undefined
+    const wanted = required.length > 0 ? required : Object.keys(properties).filter(hasExample)
     return Object.fromEntries(wanted.map(name => [name, exampleOf(properties[name] ?? {}, document)]))
   }
   if (resolved.type === 'integer') return resolved.minimum ?? 0

@@ -2,10 +2,10 @@ import { type Html, html } from './html.ts'
 import { renderDescription, renderInline } from './markdown.ts'
 import {
   type Answer,
-  type Content,
   callerOf,
   type Document,
   exampleOf,
+  exampleOfContent,
   type Operation,
   type Parameter,
   resolve,
@@ -102,10 +102,6 @@ ${
 function renderWhole(schema: Schema, document: Document): Html {
   const { description } = resolve(schema, document)
   return html`${description === undefined ? '' : renderDescription(description)}${renderSchema(schema, document)}`
-}
-
-function exampleOfContent({ schema, example, examples = {} }: Content, document: Document): unknown {
-  return example ?? Object.values(examples)[0]?.value ?? exampleOf(schema, document)
 }
 
 /** The description of a refusal has one line per code, `Code`: sentence. The codes form the heading. */

@@ -1,12 +1,14 @@
-import { callerOf, type Document, exampleOf, type Operation, type Parameter } from './openapi.ts'
+import { inspect } from 'node:util'
+import { callerOf, type Document, exampleOf, exampleOfContent, type Operation, type Parameter } from './openapi.ts'
+import { sdkNames } from './sdk-names.ts'
 
 /** One way to send the request of an operation. */
 export type Sample = { title: string; code: string }
 
 type SampleOf = (operation: Operation, document: Document) => string | undefined
 
-/** The ways that the reference shows beside curl, by title. A library or command adds its own here. */
-const others: Record<string, SampleOf> = {}
+/** The ways that the reference shows beside curl, by title. Another library or command is added here. */
+const others: Record<string, SampleOf> = { 'the SDK': sdkOf }
 
 /** The samples of an operation, curl first. */
 export function samplesOf(operation: Operation, document: Document): [curl: Sample, ...others: Sample[]] {
@@ -42,14 +44,31 @@ function curlOf(operation: Operation, document: Document): string {
   ].join(' \\\n  ')
 }
 
-function bodyOptions(requestBody: Operation['requestBody'], document: Document): string[] {
+/** The call of the SDK with the same values; `openwage` is the client. */
+function sdkOf({ operationId, parameters = [], requestBody }: Operation, document: Document): string | undefined {
+  const names = sdkNames[operationId]
+  if (names === undefined) return undefined
+  const ids = parameters.flatMap(each => (each.in === 'path' ? [each.example ?? exampleOf(each.schema, document)] : []))
+  const body = exampleBody(requestBody, document)
+  const values = body === undefined ? ids : [...ids, body.value]
+  const call = typeof names === 'string' ? names : names.json
+  return `await openwage.${call}(${values.map(value => inspect(value, { depth: null })).join(', ')})`
+}
+
+function exampleBody(requestBody: Operation['requestBody'], document: Document) {
   const [first] = Object.entries(requestBody?.content ?? {})
-  if (first === undefined) return []
-  const [mediaType, { schema, example }] = first
-  const value = example ?? exampleOf(schema, document)
+  if (first === undefined) return undefined
+  const [mediaType, content] = first
+  const value = exampleOfContent(content, document)
   // A file's own line ends do not matter, and a shell shows a carriage return as nothing.
-  const text = typeof value === 'string' ? value.replaceAll('\r\n', '\n') : JSON.stringify(value)
-  return [`-H ${quoted(`content-type: ${mediaType}`)}`, `--data-binary ${quoted(text)}`]
+  return { mediaType, value: typeof value === 'string' ? value.replaceAll('\r\n', '\n') : value }
+}
+
+function bodyOptions(requestBody: Operation['requestBody'], document: Document): string[] {
+  const body = exampleBody(requestBody, document)
+  if (body === undefined) return []
+  const text = typeof body.value === 'string' ? body.value : JSON.stringify(body.value)
+  return [`-H ${quoted(`content-type: ${body.mediaType}`)}`, `--data-binary ${quoted(text)}`]
 }
 
 function quoted(text: string): string {

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ApiError, Openwage } from '../packages/sdk/src/index.ts'
 import { type Document, type Operation, operationsOf } from '../src/http/docs/openapi.ts'
 import { samplesOf } from '../src/http/docs/samples.ts'
 import { withPartsInPlace } from '../src/http/shared-parts.ts'
@@ -23,15 +24,22 @@ afterAll(() => harness.stop())
 /** Runs a sample as a reader pastes it. */
 async function run(code: string): Promise<{ status: number; body: string }> {
   const env = { PATH: process.env.PATH, OPENWAGE_URL: address, OPENWAGE_API_KEY: harness.key }
-  const options = ['-sS', '-w', '\\n%{http_code}'].join(' ')
-  const { stdout } = await promisify(execFile)('bash', ['--norc', '-c', code.replace('curl ', `curl ${options} `)], {
-    env,
-  })
+  const withStatus = code.replace('curl ', "curl -sS -w '\\n%{http_code}' ")
+  const { stdout } = await promisify(execFile)('bash', ['--norc', '-c', withStatus], { env })
   const [, body = '', status] = /^([\s\S]*)\n(\d{3})$/.exec(stdout) ?? []
   return { status: Number(status), body }
 }
 
+/** Runs a sample of the SDK with a client for the harness. */
+async function runSdk(code: string): Promise<unknown> {
+  const openwage = new Openwage({ apiKey: harness.key, baseUrl: address, retriesMax: 0 })
+  const AsyncFunction = (async () => {}).constructor as FunctionConstructor
+  return await new AsyncFunction('openwage', code)(openwage)
+}
+
 const curlOf = (operation: Operation) => samplesOf(operation, document)[0].code
+
+const malformed = ['BadRequest', 'HeaderValidation', 'PathValidation', 'QueryValidation', 'BodyValidation']
 
 // These end the data that the others need, so they come last.
 const last = ['resetSandbox']
@@ -54,8 +62,21 @@ test.each(ordered.map(operation => [operation.operationId, operation] as const))
     expect([200, 201, 202, 400, 404, 409, 422], body).toContain(status)
     if (status < 400) return
     const codes = (JSON.parse(body) as { issues: { code: string }[] }).issues.map(({ code }) => code)
-    for (const malformed of ['BadRequest', 'HeaderValidation', 'PathValidation', 'QueryValidation', 'BodyValidation']) {
-      expect(codes, body).not.toContain(malformed)
-    }
+    for (const each of malformed) expect(codes, body).not.toContain(each)
   },
 )
+
+test('the reference has a call of the SDK for every operation, and each is well-formed', async () => {
+  for (const operation of ordered) {
+    const code = samplesOf(operation, document).find(({ title }) => title === 'the SDK')?.code ?? 'missing'
+    const error = await runSdk(code).catch((error: unknown) => error)
+    if (!(error instanceof Error)) continue
+    expect(error, `${code}\n${error}`).toBeInstanceOf(ApiError)
+    const { status, issues } = error as ApiError
+    expect([400, 404, 409, 422], code).toContain(status)
+    expect(
+      issues.filter(({ code }) => malformed.includes(code)),
+      code,
+    ).toEqual([])
+  }
+})

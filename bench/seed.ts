@@ -13,7 +13,7 @@ export type Employer = { partnerId: string; payCycleId: string; key: string; fir
 
 const bronze: TierTerms = {
   ...{ feeFixed: 50n, feeBps: 100, feeMin: 50n, feeMax: 300n, feePayer: 'member' },
-  ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null },
+  ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
 }
 // What a withdrawal of 50.00 is by these terms, in minor units.
 const quote = { amount: 5_000, net: 4_900, fee: 100 }

@@ -233,9 +233,10 @@ async function fillBacklog(
   { employer: { partnerId }, webhookId, backlog }: { employer: Employer; webhookId: string; backlog: number },
 ): Promise<void> {
   await withClient(databaseUrl, async client => {
+    // An id begins with its time in ten characters: events of the past would be deleted, and their deliveries with them.
     await client.query(
       `insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
-       select $1, 'evt_' || lpad(n::text, 26, '0'), 'job.completed', 'backlog' || n, 1,
+       select $1, left((select max(id) from events), 14) || lpad(n::text, 16, '0'), 'job.completed', 'backlog' || n, 1,
               '{"jobId": "maj_bench", "status": "Completed"}', now(), 1000000 + n from generate_series(1, $2::int) n`,
       [partnerId, backlog],
     )

@@ -6,13 +6,14 @@ import { euroRail, FileBank } from '../test/file-bank.ts'
 import { type DatabaseFacts, diagnose, type SettingsFacts } from './doctor-checks.ts'
 
 const now = new Date('2026-11-20T10:00:00Z')
-const settings: SettingsFacts = { now, mode: 'live', railsFile: '/rails.json', rails: [euroRail()] }
+const settings: SettingsFacts = { now, mode: 'live', railsFile: '/rails.json', rails: [euroRail()], adyenRails: [] }
 const database: DatabaseFacts = {
   isEmbedded: false,
   excess: undefined,
   archiving: { isOn: true, archivedAt: now, failedAt: null },
   partners: [],
   floats: [],
+  instantTiers: [],
   keys: [],
   endpoints: [],
   workersAlive: 1,
@@ -52,7 +53,7 @@ test('a calendar is a warning 89 days before its end, and is missing after it', 
   const at = (day: string) =>
     said('calendars', { now: new Date(`${day}T12:00:00Z`), rails: [euroRail({ calendar: uk }), euroRail()] })
   expect(at('2028-10-02')[0]).toBe(
-    'ok: Euro-files knows the banking days until 2028-12-31; euro-files knows the banking days until 2099-12-31',
+    'ok: The rail euro-files knows the banking days until 2028-12-31; the rail euro-files knows the banking days until 2099-12-31',
   )
   expect(at('2028-10-03')).toEqual([
     'warning: The UK bank holiday calendar of the rail euro-files ends on 2028-12-31, in 89 days: update Openwage',
@@ -103,8 +104,41 @@ test('a batch is named when it needs a person or is late', () => {
   ])
 })
 
+test('a tier that asks for instant payouts is named if its rail cannot make them', () => {
+  const partner = { id: 'par_1', name: 'Acme', suspendedAt: null } as DatabaseFacts['partners'][number]
+  const at = (canBeInstant: boolean, currency: 'EUR' | 'GBP' = 'EUR') =>
+    said('speeds', {
+      partners: [partner],
+      rails: [euroRail({ canBeInstant })],
+      instantTiers: [{ partnerId: 'par_1', name: 'Fast', currency }],
+    })
+  expect(at(false)).toEqual([
+    'warning: The tier Fast of Acme (par_1) asks for instant payouts, but the rail euro-files cannot make them and pays at its own speed',
+  ])
+  expect(at(true)).toEqual(['ok: Every tier that asks for instant payouts has a rail that can make them'])
+  expect(said('speeds', {})).toEqual(['ok: No tier asks for instant payouts'])
+})
+
 test('open exceptions are counted', () => {
   expect(said('exceptions', { openExceptions: 2 })).toEqual([
     'warning: 2 answers of a bank did not fit and need a decision',
   ])
+})
+
+test('a rail of an API is missing a secret that cannot be used, and should receive notifications', () => {
+  const rail = {
+    ...{ name: 'adyen', currency: 'GBP', balanceAccountId: 'BA001234', baseUrl: 'https://adyen.test' },
+    ...{ environment: 'live', priorities: ['fast'], apiKeyFile: '/key', notifications: null, faults: [] },
+  } satisfies SettingsFacts['adyenRails'][number]
+  const notifications = { hmacKeyFiles: ['/hmac'], basicAuth: null }
+  const untried =
+    'hint: The rail adyen has not been run against Adyen’s live service by its authors; pay one cent first'
+  expect(said('bank API', { adyenRails: [] })).toEqual(['ok: No rail uses an API'])
+  expect(said('bank API', { adyenRails: [{ ...rail, notifications }] })).toEqual([untried])
+  expect(said('bank API', { adyenRails: [{ ...rail, faults: ['/key cannot be read'] }] })).toEqual([
+    'missing: The rail adyen cannot pay: /key cannot be read',
+    'warning: The rail adyen receives no notifications, so a returned payment is noticed hours later',
+    untried,
+  ])
+  expect(said('rails', { rails: [], adyenRails: [rail] })).toEqual(['ok: GBP by adyen (Adyen Transfers, polled)'])
 })

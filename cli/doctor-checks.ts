@@ -3,9 +3,11 @@ import type * as float from '../src/float/float.ts'
 import { inWords } from '../src/money.ts'
 import type { listValidKeys } from '../src/partners/api-keys.ts'
 import type { Mode, PartnerState } from '../src/partners/partners.ts'
+import type { AdyenSettings } from '../src/payouts/rails/adyen/settings.ts'
 import { daysLeft } from '../src/payouts/rails/calendars/calendar.ts'
 import type { Batch } from '../src/payouts/rails/file/batches.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
+import type { listInstant } from '../src/tiers/tiers.ts'
 import { addDays, dayIn } from '../src/time.ts'
 import type { listHealth } from '../src/webhooks/webhooks.ts'
 import { countOf } from './print.ts'
@@ -35,6 +37,8 @@ export type SettingsFacts = {
   railsFile: string
   /** Why the file cannot be used, or the rails in it. */
   rails: string | readonly FileRailSettings[]
+  /** The rails of Adyen’s API, and why secrets of each cannot be used. */
+  adyenRails: readonly (AdyenSettings & { faults: readonly string[] })[]
 }
 
 /** What the database says, as of one moment. */
@@ -45,6 +49,8 @@ export type DatabaseFacts = {
   archiving: Archiving
   partners: readonly PartnerState[]
   floats: readonly Awaited<ReturnType<typeof float.listAll>>[number][]
+  /** The tiers that ask for instant payouts. */
+  instantTiers: Awaited<ReturnType<typeof listInstant>>
   keys: Awaited<ReturnType<typeof listValidKeys>>
   endpoints: Awaited<ReturnType<typeof listHealth>>
   workersAlive: number
@@ -112,7 +118,8 @@ const settingsChecks: Check<SettingsFacts>[] = [
         ]
       return typeof rails === 'string' ? [missing({ sentence: rails, command: edit(railsFile) })] : []
     },
-    fine: ({ rails }) => railsOf({ rails }).map(railInWords).join('; '),
+    fine: ({ rails, adyenRails }) =>
+      [...railsOf({ rails }).map(railInWords), ...adyenRails.map(adyenInWords)].join('; '),
   },
   {
     name: 'calendars',
@@ -132,10 +139,32 @@ const settingsChecks: Check<SettingsFacts>[] = [
       }),
     fine: facts => {
       const ends = railsOf(facts).flatMap(({ name, calendar }) =>
-        calendar === null ? [] : [`${name} knows the banking days until ${calendar.validUntil}`],
+        calendar === null ? [] : [`the rail ${name} knows the banking days until ${calendar.validUntil}`],
       )
       return ends.length === 0 ? 'No rail needs banking days' : capitalised(ends.join('; '))
     },
+  },
+  {
+    name: 'bank API',
+    find: ({ adyenRails, railsFile }) =>
+      adyenRails.flatMap(({ name, faults, notifications }) => [
+        ...faults.map(fault =>
+          missing({ sentence: `The rail ${name} cannot pay: ${fault}`, command: edit(railsFile) }),
+        ),
+        ...(notifications === null
+          ? [
+              warning({
+                sentence: `The rail ${name} receives no notifications, so a returned payment is noticed hours later`,
+                command: edit(railsFile),
+              }),
+            ]
+          : []),
+        hint({
+          sentence: `The rail ${name} has not been run against Adyen’s live service by its authors; pay one cent first`,
+          command: 'npx openwage payouts exceptions list',
+        }),
+      ]),
+    fine: () => 'No rail uses an API',
   },
   {
     name: 'approval',
@@ -217,7 +246,7 @@ const databaseChecks: Check<Facts>[] = [
   {
     name: 'currencies',
     find: facts => {
-      const paid = new Set(railsOf(facts).map(({ currency }) => currency))
+      const paid = new Set<string>([...railsOf(facts), ...facts.adyenRails].map(({ currency }) => currency))
       const command = facts.railsFile === '' ? 'export OPENWAGE_RAILS=/etc/openwage/rails.json' : edit(facts.railsFile)
       return floatsOfServed(facts)
         .filter(({ currency }) => !paid.has(currency))
@@ -226,6 +255,25 @@ const databaseChecks: Check<Facts>[] = [
         )
     },
     fine: () => 'Every currency that a partner has a tier in has a rail',
+  },
+  {
+    name: 'speeds',
+    find: ({ partners, instantTiers, ...facts }) =>
+      instantTiers.flatMap(({ partnerId, name, currency }) => {
+        const partner = served(partners).find(({ id }) => id === partnerId)
+        const rail = railsOf(facts).find(each => each.currency === currency)
+        if (partner === undefined || rail === undefined || rail.canBeInstant) return []
+        return [
+          warning({
+            sentence: `The tier ${name} of ${labelOf(partner)} asks for instant payouts, but the rail ${rail.name} cannot make them and pays at its own speed`,
+            command: `npx openwage tier set ${partnerId} ${JSON.stringify(name)} --payout-speed standard`,
+          }),
+        ]
+      }),
+    fine: ({ instantTiers }) =>
+      instantTiers.length === 0
+        ? 'No tier asks for instant payouts'
+        : 'Every tier that asks for instant payouts has a rail that can make them',
   },
   {
     name: 'accounts',
@@ -428,17 +476,28 @@ function floatsOfServed({ partners, floats }: Pick<DatabaseFacts, 'partners' | '
   )
 }
 
-function accountsInWords({ partners, floats, ...facts }: Pick<Facts, 'rails' | 'partners' | 'floats'>): string[] {
+function accountsInWords({
+  partners,
+  floats,
+  adyenRails,
+  ...facts
+}: Pick<Facts, 'rails' | 'adyenRails' | 'partners' | 'floats'>): string[] {
   const rails = railsOf(facts)
-  return floatsOfServed({ partners, floats }).flatMap(({ partner, currency }) =>
-    rails
+  return floatsOfServed({ partners, floats }).flatMap(({ partner, currency }) => [
+    ...adyenRails
+      .filter(rail => rail.currency === currency)
+      .map(
+        ({ balanceAccountId }) =>
+          `${currency} of ${labelOf(partner)} is paid by the balance account …${balanceAccountId.slice(-4)} at Adyen`,
+      ),
+    ...rails
       .filter(rail => rail.currency === currency)
       .map(({ debtors }) => {
         const { name, account } = debtors[partner.id] ?? debtors.default
         const number = 'iban' in account ? account.iban : account.accountNumber
         return `${currency} of ${labelOf(partner)} is paid by ${name}, account …${number.slice(-4)}`
       }),
-  )
+  ])
 }
 
 function railsOf({ rails }: Pick<SettingsFacts, 'rails'>): readonly FileRailSettings[] {
@@ -447,6 +506,10 @@ function railsOf({ rails }: Pick<SettingsFacts, 'rails'>): readonly FileRailSett
 
 function railInWords({ name, currency, format, delivery }: FileRailSettings): string {
   return `${currency} by ${name} (${format.name}, ${delivery === null ? 'carried by hand' : 'delivered by the worker'})`
+}
+
+function adyenInWords({ name, currency, notifications }: AdyenSettings): string {
+  return `${currency} by ${name} (Adyen Transfers, ${notifications === null ? 'polled' : 'with notifications'})`
 }
 
 function labelOf({ id, name }: PartnerState): string {

@@ -5,11 +5,13 @@ import { readArchiving } from '../src/database/durability.ts'
 import { describeExcess } from '../src/database/grants.ts'
 import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
 import * as float from '../src/float/float.ts'
-import { openDatabase, readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
+import { openDatabase, readAdyenRails, readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
 import { listValidKeys } from '../src/partners/api-keys.ts'
 import { checkMode, listStates } from '../src/partners/partners.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
+import { faultsOfSecrets } from '../src/payouts/rails/adyen/secrets.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
+import { listInstant } from '../src/tiers/tiers.ts'
 import * as webhooks from '../src/webhooks/webhooks.ts'
 import { listWorkers } from '../src/workers/heartbeats.ts'
 import { type DatabaseFacts, type DatabaseFault, diagnose, type Finding, type SettingsFacts } from './doctor-checks.ts'
@@ -48,8 +50,16 @@ ${examples('doctor', 'doctor --json')}`,
 
 async function readSettingsFacts(settings: Settings, now: Date): Promise<SettingsFacts> {
   // A fault of the file is a finding, so that the rest is checked too.
-  const rails = await readConfiguredRails(settings).catch((error: unknown) => reasonOf(error))
-  return { now, mode: settings.OPENWAGE_MODE, railsFile: settings.OPENWAGE_RAILS, rails }
+  const facts = { now, mode: settings.OPENWAGE_MODE, railsFile: settings.OPENWAGE_RAILS }
+  try {
+    const adyenRails = (await readAdyenRails(settings)).map(async rail => ({
+      ...rail,
+      faults: await faultsOfSecrets(rail),
+    }))
+    return { ...facts, rails: await readConfiguredRails(settings), adyenRails: await Promise.all(adyenRails) }
+  } catch (error) {
+    return { ...facts, rails: reasonOf(error), adyenRails: [] }
+  }
 }
 
 async function readDatabase(settings: Settings, now: Date): Promise<DatabaseFacts | DatabaseFault> {
@@ -88,6 +98,7 @@ async function readBooks(tx: Tx, { OPENWAGE_MODE: mode }: Settings, now: Date) {
     archiving: await readArchiving(tx),
     partners: await listStates(tx),
     floats: await float.listAll(tx),
+    instantTiers: await listInstant(tx),
     keys: await listValidKeys(tx, { mode, now }),
     endpoints: await webhooks.listHealth(tx),
     workersAlive: (await listWorkers(tx)).filter(({ isAlive }) => isAlive).length,

@@ -6,6 +6,7 @@ import { readConfiguredRails } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
+import * as dues from '../src/settlements/dues.ts'
 import { currency, minorUnits, name } from './arguments.ts'
 import * as balancesInWords from './bank-balances.ts'
 import { examples } from './help.ts'
@@ -19,24 +20,35 @@ export const floatCommand = new Command('float')
 floatCommand
   .command('show')
   .description(
-    'Show a partner’s float in each currency: the balance, what is pending and what is free; and the account that it is on, as the bank states it.',
+    'Show a partner’s float in each currency: the balance, what is pending and what is free; the settlements whose money has not arrived; and the account that it is on, as the bank states it.',
   )
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('float show par_…'))
   .action(async (partnerId: string, options) => {
-    const { floats, balances } = await withDatabase(async (db, settings) => {
+    const { floats, open, balances } = await withDatabase(async (db, settings) => {
       const found = await read(db, partnerId)
       const rails = (await readConfiguredRails(settings)).filter(rail =>
         found.some(each => each.currency === rail.currency),
       )
       const listed = rails.map(rail => listBalances(db, rail, { partnerId, daysMax: balancesInWords.daysDefault }))
-      return { floats: found, balances: (await Promise.all(listed)).flat() }
+      const open = await dues.listOpen(db, partnerId)
+      return { floats: found, open, balances: (await Promise.all(listed)).flat() }
     })
+    const dueOf = ({ currency: code }: float.Float) => open.filter(each => each.currency === code)
     const bankOf = ({ currency: code }: float.Float) => balances.filter(each => each.currency === code)
     printResult(options, {
-      value: floats.map(each => ({ ...onWire(each), bank: bankOf(each).map(balancesInWords.onWire) })),
-      text: () => [inTable(floats), ...(balances.length > 0 ? ['', balancesInWords.inTable(balances)] : [])].join('\n'),
+      value: floats.map(each => ({
+        ...onWire(each),
+        settlements: dueOf(each).map(dueOnWire),
+        bank: bankOf(each).map(balancesInWords.onWire),
+      })),
+      text: () =>
+        [
+          inTable(floats),
+          ...(open.length > 0 ? [duesInTable(open)] : []),
+          ...(balances.length > 0 ? [balancesInWords.inTable(balances)] : []),
+        ].join('\n\n'),
     })
   })
 
@@ -106,6 +118,43 @@ for (const { verb, action, description, example, move } of [
 }
 
 floatCommand
+  .command('receive')
+  .description(
+    'Record money that has arrived for a settlement, where no bank file tells of it. If the employer is owed money, record that it was paid.',
+  )
+  .argument('<partner>', 'the partner’s id, par_…')
+  .argument('<payCycle>', 'the pay cycle’s id, pc_…; float show lists what is due')
+  .argument('<currency>', 'for example EUR', currency)
+  .argument('[amount]', 'in minor units; by default all that is due', minorUnits)
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('float receive par_… pc_… EUR', 'float receive par_… pc_… EUR 250000'))
+  .action(
+    async (
+      partnerId: string,
+      payCycleId: string,
+      code: Currency,
+      given: bigint | undefined,
+      options: { json?: boolean },
+    ) => {
+      const { amount, movementId, floats } = await withTransaction(async tx => {
+        const now = await partnerNow(tx, partnerId)
+        const ofCycle = await dues.listOfCycle(tx, { partnerId, payCycleId })
+        const due = ofCycle.find(each => each.currency === code)
+        const left = due === undefined ? 0n : due.amount - due.received
+        const received = { amount: left < 0n && given !== undefined ? -given : (given ?? left), currency: code }
+        const movement = await dues.receive(tx, { partnerId, payCycleId, amount: received, now })
+        const details = { amount: toWire(received), payCycleId, movementId: movement.movementId }
+        await recordChange(tx, { partnerId, change: { action: 'float.receive', resourceId: code, details }, now })
+        return { amount: received, movementId: movement.movementId, floats: await read(tx, partnerId) }
+      })
+      printResult(options, {
+        value: { movement: { id: movementId, amount: toWire(amount), payCycleId }, floats: floats.map(onWire) },
+        text: () => inTable(floats),
+      })
+    },
+  )
+
+floatCommand
   .command('floor')
   .description('Set the floor: withdrawals stop while the free amount is below it. "off" removes it.')
   .argument('<partner>', 'the partner’s id, par_…')
@@ -142,6 +191,25 @@ export function onWire({ currency: code, float: there, pending, free, floor, low
     floor: floor === null ? null : money(floor),
     lowSince,
   }
+}
+
+/** A settlement whose money has not arrived, with its amounts as Money objects. */
+function dueOnWire({ payCycleId, currency: code, amount, received, settledAt }: dues.Due) {
+  const money = (units: bigint) => toWire({ amount: units, currency: code })
+  const reference = dues.referenceOf(payCycleId)
+  return { payCycleId, reference, amount: money(amount), due: money(amount - received), settledAt }
+}
+
+function duesInTable(open: dues.Due[]): string {
+  return table(
+    open.map(({ payCycleId, currency: code, amount, received, settledAt }) => ({
+      'settled, not arrived': payCycleId,
+      reference: dues.referenceOf(payCycleId),
+      amount: inWords({ amount, currency: code }),
+      due: inWords({ amount: amount - received, currency: code }),
+      'settled at': settledAt.toISOString(),
+    })),
+  )
 }
 
 export function inTable(floats: float.Float[]): string {

@@ -37,43 +37,43 @@ export async function importMembers(
   { file, options }: { file: MemberFile; options: ImportOptions },
 ): Promise<void> {
   const source = await lookAt(file)
-  const tell = options.json ? () => undefined : writeLine
-  const report = (what: object) => options.json && writeLine(JSON.stringify(what, null, 2))
+  const print = options.json ? () => undefined : writeLine
+  const printJson = (value: object) => options.json && writeLine(JSON.stringify(value, null, 2))
   const path = `/${options.v1 ? 'v1' : 'v2'}/members/jobs/csv`
   try {
     if (terminal().stderr.isTTY) writeErrorLine(`Checking ${source.path} …`)
     const preview = await api.read<Preview>({ method: 'PUT', path: `${path}?dryRun=true`, file: source })
     const { plan, needsReview } = preview
-    tell(tableOf(plan))
+    print(tableOf(plan))
     if (needsReview)
-      tell('The import needs a review: it offboards a larger share of the members than the partner allows.')
+      print('The import needs a review: it offboards a larger share of the members than the partner allows.')
     const isNothing = plan.invite + plan.update + plan.bringBack + plan.offboard === 0
     if (options.dryRun || isNothing) {
-      tell(isNothing ? 'Nothing to do.' : 'Dry run: nothing was imported.')
-      report({ ...preview, jobId: null })
+      print(isNothing ? 'Nothing to do.' : 'Dry run: nothing was imported.')
+      printJson({ ...preview, jobId: null })
       return
     }
-    if (plan.offboard > 0 && !options.yes) await agree(api, preview)
+    if (plan.offboard > 0 && !options.yes) await confirmOffboarding(api, preview)
     await requireUnchanged(source)
     // Shared by all attempts of this call, so that a lost response does not create a second job.
     const headers = { 'x-idempotency-key': `members-import-${randomUUID()}` }
     // If more members would be offboarded by now, the job waits for a review and the command asks again.
     const agreed = `${path}?offboardMax=${plan.offboard}`
     const { jobId } = await api.read<{ jobId: string }>({ method: 'PUT', path: agreed, headers, file: source })
-    tell(`Started job ${jobId}.`)
-    const job = await seeThrough(api, { jobId, options, offboardMax: plan.offboard })
+    print(`Started job ${jobId}.`)
+    const job = await awaitJob(api, { jobId, options, offboardMax: plan.offboard })
     const { result, counts } = await writeResult(api, { source, jobId })
     const { broughtBack, offboarded, unchanged, failed, ...more } = counts
-    tell(table([{ ...more, reinstated: broughtBack, offboarded, unchanged, failed }]))
-    tell(`Results by row: ${result}`)
-    report({ jobId, status: job.progress.type, done: counts, result })
+    print(table([{ ...more, reinstated: broughtBack, offboarded, unchanged, failed }]))
+    print(`Results by row: ${result}`)
+    printJson({ jobId, status: job.progress.type, done: counts, result })
     if (failed > 0)
       throw new Error(`${countOf(failed, 'change')} could not be applied; see the result file for the reasons`)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     if (error.issues.some(issue => issue.code === 'FileContent'))
-      throw await tellFaults(error, { source, tell, report })
-    throw await withWayOut(api, error)
+      throw await explainFaults(error, { source, print, printJson })
+    throw await withRemedy(api, error)
   }
 }
 
@@ -88,7 +88,7 @@ export async function reject(api: Api, jobId: string) {
 }
 
 /** Asks for confirmation to offboard. @throws Error if it is not given, or without a terminal */
-async function agree(api: Api, { plan, offboard }: Preview): Promise<void> {
+async function confirmOffboarding(api: Api, { plan, offboard }: Preview): Promise<void> {
   const howMany = `${plan.offboard} of ${await countMembers(api)} members`
   if (!isInteractive()) {
     throw new Error(
@@ -96,13 +96,13 @@ async function agree(api: Api, { plan, offboard }: Preview): Promise<void> {
     )
   }
   writeErrorLine(`\n${howMany} would be offboarded, because they are not in the file:\n`)
-  writeErrorLine(await named(api, offboard))
+  writeErrorLine(await membersInTable(api, offboard))
   if (plan.offboard > limits.namedMax) writeErrorLine(`and ${plan.offboard - limits.namedMax} more`)
   if (!(await ask('Offboarded members cannot withdraw.'))) throw new Error('Nothing was imported')
 }
 
 // Shows email addresses: ids mean nothing to a reader.
-async function named(api: Api, memberIds: string[]): Promise<string> {
+async function membersInTable(api: Api, memberIds: string[]): Promise<string> {
   const asked = memberIds.slice(0, limits.namedMax)
   const query = asked.map(memberId => `memberIds=${memberId}`).join('&')
   const { members } = await api.read<{ members: { memberId: string; email: string }[] }>({
@@ -118,7 +118,7 @@ async function countMembers(api: Api): Promise<number> {
 }
 
 /** Waits for a job to end, and handles its review if it needs one. @throws Error if the job is rejected */
-async function seeThrough(
+async function awaitJob(
   api: Api,
   { jobId, options, offboardMax }: { jobId: string; options: ImportOptions; offboardMax: number },
 ): Promise<Job> {
@@ -223,19 +223,19 @@ async function* counting(notes: AsyncIterable<Note>, counts: Counts): AsyncGener
   }
 }
 
-type Telling = { source: MemberSource; tell: (text: string) => void; report: (what: object) => void }
+type Output = { source: MemberSource; print: (text: string) => void; printJson: (value: object) => void }
 
-async function tellFaults({ issues }: Refusal, { source, tell, report }: Telling): Promise<Error> {
+async function explainFaults({ issues }: Refusal, { source, print, printJson }: Output): Promise<Error> {
   const faults: Fault[] = issues.slice(0, limits.faultsMax).map(({ row, message }) => ({ row: Number(row), message }))
   const closing = issues[limits.faultsMax]?.message ?? null
   const shown = faults.slice(0, limits.faultsShownMax)
-  tell(table(shown.map(({ row, message }) => ({ row, error: message }))))
+  print(table(shown.map(({ row, message }) => ({ row, error: message }))))
   const more = faults.length - shown.length
   // Errors in the header or the whole file belong to no row.
   const result = faults.some(fault => fault.row > 1) ? await writeFaults(source, faults) : null
-  if (more > 0) tell(`and ${countOf(more, 'more row')}, in the file below${closing === null ? '' : `; ${closing}`}`)
-  if (result !== null) tell(`Errors by row: ${result}`)
-  report({ faults, more: closing, result })
+  if (more > 0) print(`and ${countOf(more, 'more row')}, in the file below${closing === null ? '' : `; ${closing}`}`)
+  if (result !== null) print(`Errors by row: ${result}`)
+  printJson({ faults, more: closing, result })
   const howMany = closing === null ? faults.length : `More than ${limits.faultsMax}`
   return new Error(`${howMany} ${howMany === 1 ? 'row has an error' : 'rows have errors'}; nothing was imported`)
 }
@@ -248,7 +248,7 @@ async function writeFaults(source: MemberSource, faults: Fault[]): Promise<strin
   return await annotate(source, notes())
 }
 
-async function withWayOut(api: Api, refusal: Refusal): Promise<Error> {
+async function withRemedy(api: Api, refusal: Refusal): Promise<Error> {
   if (refusal.status === 413) {
     return new Error(
       `${refusal.message}. Drop columns that you do not need, but keep every member: those missing from the file are offboarded`,

@@ -1,27 +1,26 @@
-import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { link, open, readFile, rm } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { Command, Option } from 'commander'
 import type { Action, Details } from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
-import { readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
+import { readConfiguredRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
 import * as decisions from '../src/payouts/rails/file/decisions.ts'
+import { exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
-import { NotDelivered, send } from '../src/payouts/rails/file/send.ts'
 import { name, whole } from './arguments.ts'
 import { onWire as balanceOnWire, inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { operatorName, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
-import { printResult, sheet, table } from './print.ts'
+import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const payoutsCommand = new Command('payouts')
@@ -199,22 +198,11 @@ payoutsCommand
   .action(async (batchId: string, { folder, as, json }: { folder: string; as?: string; json?: boolean }) => {
     const now = systemClock()
     const written = await withDatabase(async (db, settings) => {
-      const batch = await db.transaction().execute(tx => batches.require(tx, batchId))
-      const rail = await findRail(settings, batch.rail)
-      if (rail.delivery !== null) throw new Error(`The rail ${rail.name} sends its files itself`)
-      const file = await send(
-        { db, log: openLog('warn'), now: systemClock },
-        { rail, batchId, put: (fileName, bytes) => writeNew(path.join(folder, fileName), bytes) },
-      )
-      if (file === undefined)
-        throw new Error(`The batch is ${stateInWords(batch)}; only an approved one can be exported`)
-      const { isFirst, ...exported } = file
-      const written = path.join(folder, file.name)
-      if (!isFirst) {
-        await rm(written)
-        throw new Error('Another command exported the batch at the same time; only its file must go to the bank')
-      }
-      return { ...exported, path: written }
+      const rail = await findRail(settings, (await batches.require(db, batchId)).rail)
+      const file = await exportBatch({ db, log: openLog('warn'), now: systemClock }, { rail, batchId, folder })
+      if (file !== undefined) return file
+      const state = stateInWords(await batches.require(db, batchId))
+      throw new Error(`The batch is ${state}; only an approved one can be exported`)
     })
     await withTransaction(async tx => {
       const details = { person: personOf(as), sha256: written.sha256 }
@@ -236,8 +224,9 @@ payoutsCommand
   .action(async (railName: string, file: string, options) => {
     const imported = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, railName)
+      const { size } = await stat(file)
       const bytes = () => createReadStream(file)
-      return await importBankFile(db, { rail, name: path.basename(file), bytes, now: systemClock() })
+      return await importBankFile(db, { rail, name: path.basename(file), size, bytes, now: systemClock() })
     })
     if (imported.result === 'rejected')
       throw new Error(`${file} was refused, and nothing of it was booked. ${imported.problem}`)
@@ -245,7 +234,9 @@ payoutsCommand
     printResult(options, {
       value: imported,
       text: () =>
-        result === 'repeated' ? 'The file was imported before; nothing changed.' : `${records} records imported.`,
+        result === 'repeated'
+          ? 'The file was imported before; nothing changed.'
+          : `${countOf(records, 'record')} imported.`,
     })
   })
 
@@ -337,6 +328,7 @@ exceptionsCommand
     name({ lengthMax: 140 }),
   )
   .option('--partner <partner>', 'with book: the partner’s id, par_…')
+  .option('--cycle <payCycle>', 'with book: the pay cycle whose settlement the money pays, pc_…')
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText(
@@ -346,6 +338,7 @@ exceptionsCommand
       'payouts exceptions close pex_… --decision attach --reference OWK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
       'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
       'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
+      'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
     ),
   )
   .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
@@ -374,6 +367,7 @@ type CloseOptions = {
   note: string
   reference?: string
   partner?: string
+  cycle?: string
   as?: string
   json?: boolean
 }
@@ -382,12 +376,15 @@ function decisionOf({
   decision,
   reference,
   partner,
-}: Pick<CloseOptions, 'decision' | 'reference' | 'partner'>): decisions.Decision {
+  cycle,
+}: Pick<CloseOptions, 'decision' | 'reference' | 'partner' | 'cycle'>): decisions.Decision {
   if (decision === 'give-back') return { decision: 'give_back' }
   if (decision === 'ignore') return { decision }
   if (decision === 'book') {
     if (partner === undefined) throw new Error('To book the money, name the partner with --partner')
-    return { decision, partnerId: partner, reference }
+    if (cycle !== undefined && reference !== undefined)
+      throw new Error('Money of a settlement has the reference of its pay cycle; leave --reference out')
+    return { decision, partnerId: partner, reference, payCycleId: cycle }
   }
   if (reference === undefined) throw new Error('To attach an answer, name the payment with --reference')
   return { decision, reference }
@@ -409,39 +406,6 @@ async function findRail(settings: Settings, wanted: string): Promise<FileRailSet
   if (rail !== undefined) return rail
   const known = rails.map(each => each.name).join(', ')
   throw new Error(`OPENWAGE_RAILS has no rail ${wanted}${known === '' ? '' : `; it has ${known}`}`)
-}
-
-/**
- * Writes a file that does not exist yet, readable only by the user: whole and on the disk, or not under its name.
- * @throws NotDelivered
- */
-async function writeNew(file: string, bytes: AsyncIterable<string>): Promise<{ sha256: string }> {
-  const unfinished = `${file}.${randomUUID()}.tmp`
-  const hash = createHash('sha256')
-  try {
-    await using handle = await open(unfinished, 'wx', 0o600)
-    for await (const chunk of bytes) {
-      hash.update(chunk)
-      await handle.appendFile(chunk)
-    }
-    await handle.sync()
-  } catch (error) {
-    await rm(unfinished, { force: true })
-    throw new NotDelivered(`The file was not written, and the batch was not sent: ${reasonOf(error)}`, { cause: error })
-  }
-  const sha256 = hash.digest('hex')
-  try {
-    // Unlike renaming, this never replaces a file.
-    await link(unfinished, file)
-  } catch (error) {
-    const existing = await readFile(file).catch(() => undefined)
-    if (existing === undefined) throw new NotDelivered(`The batch was not sent: ${reasonOf(error)}`, { cause: error })
-    // An export that was killed left it, and it may have been sent.
-    if (createHash('sha256').update(existing).digest('hex') !== sha256) throw error
-  } finally {
-    await rm(unfinished, { force: true })
-  }
-  return { sha256 }
 }
 
 function stateInWords({ status, held, closedAt }: batches.Batch): string {

@@ -3,7 +3,7 @@ import { readSettings, type Settings } from '../src/config.ts'
 import { type Db, sql } from '../src/database/database.ts'
 import { readSchemaState } from '../src/database/migrations.ts'
 import * as float from '../src/float/float.ts'
-import { openDatabase, readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
+import { openDatabase, readAdyenRails, readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
 import { inWords, toWire } from '../src/money.ts'
 import { checkMode, listStates } from '../src/partners/partners.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
@@ -77,7 +77,7 @@ async function readFacts(db: Db, { settings, now }: { settings: Settings; now: D
   return {
     postgres: rows[0]?.version ?? 'unknown',
     mode: settings.OPENWAGE_MODE,
-    rails: await readConfiguredRails(settings),
+    rails: [...(await readConfiguredRails(settings)), ...(await readAdyenRails(settings))],
     batchesToApprove: await batches.countWaiting(db),
     openExceptions: await exceptions.countOpen(db),
     workers: await listWorkers(db),

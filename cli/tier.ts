@@ -4,7 +4,14 @@ import type { Db } from '../src/database/database.ts'
 import * as members from '../src/members/members.ts'
 import { type Currency, inWords } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
-import { type Tier, type TierTerms, termsFault, termsToWire } from '../src/tiers/rules.ts'
+import {
+  type PayoutSpeed,
+  payoutSpeeds,
+  type Tier,
+  type TierTerms,
+  termsFault,
+  termsToWire,
+} from '../src/tiers/rules.ts'
 import { changeTier, findTier, listTerms, listVersions, setTier } from '../src/tiers/tiers.ts'
 import * as intents from '../src/withdrawals/intents.ts'
 import { minorUnits, name, currency as readCurrency, whole } from './arguments.ts'
@@ -43,6 +50,13 @@ const setCommand = tierCommand
   .option('--per-day <n>', 'maximum withdrawals per day', whole({ min: 1, max: 1_000 }))
   .option('--no-per-day', 'remove the daily maximum')
   .option('--per-cycle <n>', 'maximum withdrawals per pay cycle', whole({ min: 1, max: 10_000 }))
+  .addOption(
+    new Option(
+      '--payout-speed <speed>',
+      'how payouts are sent, if the bank can; by default as the rail is set',
+    ).choices(payoutSpeeds),
+  )
+  .option('--no-payout-speed', 'leave the speed to the rail')
   .option('--no-per-cycle', 'remove the maximum per pay cycle')
   .option('--yes', 'skip the confirmation')
   .option('--json', 'print JSON')
@@ -198,12 +212,14 @@ type SetOptions = {
   feePayer?: TierTerms['feePayer']
   perDay?: number | boolean
   perCycle?: number | boolean
+  payoutSpeed?: PayoutSpeed | boolean
   yes?: boolean
   json?: boolean
 }
 
 /** The terms given as options; a removed term is null or 0. */
-function readChange({ fee, feeBps, feeMin, feeMax, feePayer, lowerLimit, upperLimit, perDay, perCycle }: SetOptions) {
+function readChange(options: SetOptions) {
+  const { fee, feeBps, feeMin, feeMax, feePayer, lowerLimit, upperLimit, perDay, perCycle, payoutSpeed } = options
   if (fee === false && (feeBps || isGiven(feeMin) || isGiven(feeMax))) {
     setCommand.error(
       'error: --no-fee removes every part of the fee and cannot be combined with --fee-bps, --fee-min or --fee-max',
@@ -220,6 +236,7 @@ function readChange({ fee, feeBps, feeMin, feeMax, feePayer, lowerLimit, upperLi
     ...(upperLimit === undefined ? {} : { upperLimit }),
     ...bound('withdrawalsPerDay', perDay),
     ...bound('withdrawalsPerCycle', perCycle),
+    ...bound('payoutSpeed', payoutSpeed),
   }
   return change
 }
@@ -245,7 +262,7 @@ function newTier(
     )
   }
   const free = { feeFixed: 0n, feeBps: 0, feeMin: null, feeMax: null, feePayer: 'member' } as const
-  const unlimited = { withdrawalsPerDay: null, withdrawalsPerCycle: null }
+  const unlimited = { withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null }
   return { name: tierName, version: 1, currency, ...free, ...unlimited, lowerLimit, upperLimit, ...change }
 }
 
@@ -317,6 +334,7 @@ function termsInWords(tier: Tier) {
     limits: `${inWords(money(tier, tier.lowerLimit))} – ${inWords(money(tier, tier.upperLimit))}`,
     'per day': tier.withdrawalsPerDay,
     'per cycle': tier.withdrawalsPerCycle,
+    payouts: tier.payoutSpeed,
   }
 }
 
@@ -333,6 +351,7 @@ function termRows(tier: Tier): { label: string; words: string }[] {
     { label: 'upper limit', words: words(tier.upperLimit) },
     { label: 'withdrawals per day', words: String(tier.withdrawalsPerDay ?? '–') },
     { label: 'withdrawals per cycle', words: String(tier.withdrawalsPerCycle ?? '–') },
+    { label: 'payout speed', words: tier.payoutSpeed ?? '–' },
   ]
 }
 

@@ -22,7 +22,7 @@ const account = { accountHolder: 'Test Trigger', sortCode: '089999', accountNumb
 
 /**
  * How to make an event of each type happen: requests to the public API with a new member, as a partner would send them, and
- * operations of the sandbox that move time and make the simulated bank speak.
+ * operations of the sandbox that move the clock and provoke reports of the simulated bank.
  */
 export const triggers: Record<EventType, Trigger | Impossible> = {
   'member.invited': api => invite(api),

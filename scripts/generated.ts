@@ -4,11 +4,14 @@ import { Settings } from '../src/config.ts'
 import type { Databases } from '../src/database/connect.ts'
 import { type ProblemName, problems } from '../src/errors.ts'
 import { catalogue, type EventData, type EventType, eventTypes } from '../src/events/catalogue.ts'
+import { documentText } from '../src/http/document-text.ts'
 import { exampleIssue } from '../src/http/operation.ts'
 import { exampleId } from '../src/ids.ts'
 import { systemClock } from '../src/main.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
 import type { Tier } from '../src/tiers/rules.ts'
+import { withdrawComponent } from './component.ts'
+import { sdkFiles } from './sdk.ts'
 import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
 
@@ -22,9 +25,12 @@ export async function generated(databases: Databases): Promise<Record<string, Bu
 }
 
 async function generatedTexts(databases: Databases): Promise<Record<string, string>> {
+  const openapi = await openapiDocument(databases)
   return {
     'src/database/tables.ts': await describeTables(databases.pool),
-    'openapi.json': await openapiDocument(databases),
+    'openapi.json': openapi,
+    ...sdkFiles(JSON.parse(openapi)),
+    'src/http/member-page/openwage-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),
     'docs/reference/settings.md': settingsTable(),
@@ -38,7 +44,7 @@ async function openapiDocument(databases: Databases): Promise<string> {
     log: pino({ level: 'silent' }),
     ...{ now: systemClock, mode: 'sandbox', bankOf: () => null },
   })
-  const text = `${JSON.stringify(app.swagger(), null, 2)}\n`
+  const text = documentText(app.swagger())
   await app.close()
   return text
 }
@@ -107,7 +113,7 @@ function testValues(): string {
   const tier: Tier = {
     ...{ name: 'Silver', version: 1, currency: 'GBP', feeFixed: 50n, feeBps: 0, feeMin: null, feeMax: null },
     ...{ feePayer: 'member', lowerLimit: 1_000n, upperLimit: 20_000n },
-    ...{ withdrawalsPerDay: null, withdrawalsPerCycle: null },
+    ...{ withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
   }
   const lines = rows.map(({ reaches, needs, note, request }) => {
     const { method, path, headers = {}, body } = request({ id: '…', email: 'a new e-mail' }, tier)

@@ -23,11 +23,7 @@ export async function describeTables(pool: pg.Pool): Promise<string> {
     "import type { Currency } from '../money.ts'",
     '',
     'export type DB = {',
-    ...tables.flatMap(([table, columns = []]) => [
-      `  ${camel(table)}: {`,
-      ...columns.map(column => `    ${camel(column.column)}: ${typeOf(column)}`),
-      '  }',
-    ]),
+    ...tables.flatMap(([table, columns = []]) => [`  ${camel(table)}: {`, ...columns.map(lineOf), '  }']),
     '}',
     '',
   ].join('\n')
@@ -55,6 +51,13 @@ const types: Record<string, string> = {
   'text[]': 'string[]',
   'timestamp with time zone': 'Date',
   xid8: 'string',
+}
+
+function lineOf(column: Column): string {
+  const [name, type] = [camel(column.column), typeOf(column)]
+  const line = `    ${name}: ${type}`
+  // As the formatter breaks a long union.
+  return line.length <= 120 ? line : `    ${name}:\n${type.replaceAll(/(?:^|(?: \| ))/g, '\n      | ').slice(1)}`
 }
 
 function typeOf({ table, column, type, required, generated, values }: Column): string {

@@ -3,12 +3,16 @@ import { createServer } from './http/create-server.ts'
 import { docsRoutes } from './http/docs/routes.ts'
 import { documentation } from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
+import { memberPageFiles } from './http/member-page/routes.ts'
 import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
+import { memberSessionRoutes } from './members/session-routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
+import { notificationRoutes } from './payouts/notification-routes.ts'
+import type { NotificationReceiver } from './payouts/notifications.ts'
 import type { Rail } from './payouts/rail.ts'
 import type { FileRailSettings } from './payouts/rails/file/format.ts'
 import { requestRoutes } from './requests/routes.ts'
@@ -25,7 +29,8 @@ import { withdrawalRoutes } from './withdrawals/routes.ts'
  * Builds the API, ready to listen or to be called without a socket.
  * @param hasDocs whether it serves the documentation pages
  * @param rails the banks that a sandbox pays through at once; by default the simulated bank
- * @param fileRails the rails of files whose bank a sandbox plays
+ * @param fileRails the rails of files: their banks report what arrives, and a sandbox plays their banks
+ * @param notifications for the rails whose banks send them
  * @param moveMsMax how long a request waits for a move of a sandbox clock
  * @param fence which targets webhook deliveries may be sent to; by default only public ones
  */
@@ -37,24 +42,30 @@ export async function buildApp(
     rails,
     moveMsMax,
     fileRails = [],
+    notifications = [],
   }: {
     hasDocs?: boolean
     fence?: Fence
     rails?: Rail[] | undefined
     moveMsMax?: number | undefined
     fileRails?: readonly FileRailSettings[] | undefined
+    notifications?: readonly NotificationReceiver[] | undefined
   } = {},
 ): Promise<App> {
   const app = createServer(context)
   const openapi = await documentation(app, { webhooks: webhooksSection() })
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
+  memberPageFiles(app)
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberJobRoutes(app, context)
+  memberSessionRoutes(app, context)
   withdrawalRoutes(app, context)
   payRunRoutes(app, context)
   payCycleRoutes(app, context)
-  settlementRoutes(app, context)
+  settlementRoutes(app, context, {
+    reportsArrivals: currency => fileRails.some(rail => rail.currency === currency && rail.format.readsStatements),
+  })
   statementRoutes(app, context)
   eventRoutes(app, context)
   // Loaded on a sandbox only.
@@ -66,6 +77,7 @@ export async function buildApp(
     })
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
+  notificationRoutes(app, notifications)
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()

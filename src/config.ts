@@ -64,6 +64,13 @@ export const Settings = Type.Object({
     description:
       'Comma-separated addresses or networks of trusted proxies. For requests from them, `x-forwarded-for` gives the caller’s address; otherwise it is ignored. The address is used to rate-limit requests with unknown API keys.',
   }),
+  OPENWAGE_PUBLIC_URL: Type.String({
+    default: '',
+    pattern: '^(https?://[^\\s/?#]+/?)?$',
+    examples: ['https://pay.example.com'],
+    description:
+      'Where browsers reach the API, for the addresses of the hosted page of member sessions. Set it behind a proxy. If empty, the address that the partner’s request was sent to.',
+  }),
   OPENWAGE_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',
     enum: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],

@@ -15,13 +15,21 @@ export const problems = {
     extra: ['path'],
     when: 'The `x-api-key` header is missing, or the key is unknown, revoked, expired or for the other mode (`path` is `x-api-key`).',
   },
+  SessionRefused: {
+    order: 1,
+    code: 'HeaderValidation',
+    status: 401,
+    retry: 'no',
+    extra: ['path'],
+    when: 'The member session token in `authorization` is missing, unknown, expired or revoked (`path` is `authorization`).',
+  },
   RateLimitExceeded: {
     order: 2,
     code: 'RateLimitExceeded',
     status: 429,
     retry: 'yes',
     extra: [],
-    when: 'The partner has exceeded its rate limit, or one address has sent too many unknown API keys; `retry-after` says when to retry.',
+    when: 'The partner or the member session has exceeded its rate limit, or one address has sent too many unknown API keys or tokens; `retry-after` says when to retry.',
   },
   Forbidden: {
     order: 3,
@@ -29,7 +37,7 @@ export const problems = {
     status: 403,
     retry: 'no',
     extra: [],
-    when: 'The partner is suspended, or the API key lacks the required scope.',
+    when: 'The partner is suspended, the API key or the member session lacks the required scope, or the session is bound to another origin.',
   },
   UnknownPath: { order: 4, code: 'NotFound', status: 404, retry: 'no', extra: [], when: 'No operation has this path.' },
   MethodNotAllowed: {

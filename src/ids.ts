@@ -14,6 +14,7 @@ const idPrefixes = {
   event: 'evt',
   webhook: 'we',
   apiKey: 'key',
+  memberSession: 'ses',
   transfer: 'tr',
   floatMovement: 'fm',
   auditEntry: 'aud',

@@ -14,7 +14,9 @@ import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { type Listening, ListenProblem, listen } from './http/listening.ts'
 import type { ApiContext, App } from './http/server.ts'
 import { currencies } from './money.ts'
+import type { NotificationReceiver } from './payouts/notifications.ts'
 import type { Rail } from './payouts/rail.ts'
+import type { AdyenSettings } from './payouts/rails/adyen/settings.ts'
 import type { FileRailSettings } from './payouts/rails/file/format.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
 import { RequestLog } from './requests/recorder.ts'
@@ -186,7 +188,8 @@ export async function run(
     const context = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     const fence = fenceOf(settings)
     const configured = await readConfiguredRails(settings)
-    const rails = await railsOf(settings, { db, log, now, configured })
+    const adyen = await readAdyenRails(settings)
+    const rails = await railsOf(settings, { db, log, now, configured, adyen })
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
           {
@@ -194,10 +197,17 @@ export async function run(
             batchDb,
             withCopying,
             lanes: settings.OPENWAGE_LANES,
-            bankOf: banksOf(settings, configured),
+            publicUrl: settings.OPENWAGE_PUBLIC_URL || undefined,
+            bankOf: banksOf(settings, [...configured, ...adyen]),
             recordRequest: requestLog?.record,
           },
-          { hasDocs: settings.OPENWAGE_DOCS === 'on', fence, rails, fileRails: configured },
+          {
+            hasDocs: settings.OPENWAGE_DOCS === 'on',
+            fence,
+            rails,
+            fileRails: configured,
+            notifications: await receiversOf(adyen, { db, log, now }),
+          },
         )
       : await (await import('./http/health.ts')).buildHealthApp(context, {
           isWorking: () => worker?.isWorking() ?? false,
@@ -266,31 +276,50 @@ async function listenForProbes(
  */
 export function banksOf(
   { OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>,
-  configured: readonly FileRailSettings[],
+  configured: readonly Pick<FileRailSettings, 'currency'>[],
 ): ApiContext['bankOf'] {
   const paid = new Set(configured.map(({ currency }) => currency))
   return currency => (paid.has(currency) ? 'connected' : mode === 'sandbox' ? 'simulated' : null)
 }
 
 /**
- * Reads the rails of OPENWAGE_RAILS; none if it is empty.
+ * Reads the rails of files in OPENWAGE_RAILS; none if it is empty.
  * @throws SettingsProblem that names every fault of the file
  */
 export async function readConfiguredRails({
   OPENWAGE_RAILS: file,
 }: Pick<Settings, 'OPENWAGE_RAILS'>): Promise<FileRailSettings[]> {
   // Loaded late: every command loads this module.
-  return file === '' ? [] : (await import('./payouts/rails/config.ts')).readRails(file)
+  return file === '' ? [] : (await import('./payouts/rails/config.ts')).readRails(file).files
+}
+
+/**
+ * Reads the rails of Adyen's API in OPENWAGE_RAILS.
+ * @throws SettingsProblem that names every fault of the file, or what does not fit the mode
+ */
+export async function readAdyenRails({
+  OPENWAGE_RAILS: file,
+  OPENWAGE_MODE: mode,
+}: Pick<Settings, 'OPENWAGE_RAILS' | 'OPENWAGE_MODE'>): Promise<AdyenSettings[]> {
+  if (file === '') return []
+  const { toAdyenSettings } = await import('./payouts/rails/adyen/settings.ts')
+  const { adyen } = (await import('./payouts/rails/config.ts')).readRails(file)
+  return adyen.map(rail => toAdyenSettings(rail, mode))
 }
 
 async function railsOf(
   settings: Settings,
-  { db, log, now, configured }: { db: Db; log: Logger; now: Clock; configured: FileRailSettings[] },
+  {
+    db,
+    log,
+    now,
+    configured,
+    adyen,
+  }: { db: Db; log: Logger; now: Clock; configured: FileRailSettings[]; adyen: AdyenSettings[] },
 ): Promise<Rail[]> {
-  const { fileRail } = await import('./payouts/rails/file/file-rail.ts')
-  const rails = configured.map(each => fileRail({ db, now, settings: each }))
+  const rails = [...(await fileRailsOf(configured, { db, now })), ...(await adyenRailsOf(adyen, { db, now }))]
   if (settings.OPENWAGE_MODE === 'sandbox') {
-    const unpaid = currencies.filter(currency => !configured.some(each => each.currency === currency))
+    const unpaid = currencies.filter(currency => ![...configured, ...adyen].some(each => each.currency === currency))
     return [...rails, simulatedBank({ db, now, currencies: rails.length === 0 ? undefined : unpaid })]
   }
   if (rails.length > 0) return rails
@@ -298,6 +327,32 @@ async function railsOf(
     'No bank is connected: withdrawals are refused, held ones can only be cancelled, and no money is paid out; see docs/guides/go-live.md',
   )
   return []
+}
+
+async function fileRailsOf(configured: FileRailSettings[], { db, now }: { db: Db; now: Clock }): Promise<Rail[]> {
+  if (configured.length === 0) return []
+  const { fileRail } = await import('./payouts/rails/file/file-rail.ts')
+  return configured.map(settings => fileRail({ db, now, settings }))
+}
+
+async function adyenRailsOf(
+  configured: readonly AdyenSettings[],
+  { db, now }: { db: Db; now: Clock },
+): Promise<Rail[]> {
+  if (configured.length === 0) return []
+  const { adyenRail } = await import('./payouts/rails/adyen/adyen-rail.ts')
+  return configured.map(settings => adyenRail({ db, now, settings }))
+}
+
+async function receiversOf(
+  adyen: readonly AdyenSettings[],
+  context: { db: Db; log: Logger; now: Clock },
+): Promise<NotificationReceiver[]> {
+  const { adyenNotifications } = await import('./payouts/rails/adyen/notifications.ts')
+  return adyen.flatMap(settings => {
+    const { notifications } = settings
+    return notifications === null ? [] : [adyenNotifications({ ...context, settings, notifications })]
+  })
 }
 
 /** Which targets webhook deliveries may be sent to. */

@@ -33,6 +33,7 @@ export const CurrencyCode = Type.Unsafe<Currency>({
   type: 'string',
   enum: currencies,
   description: 'ISO 4217 code.',
+  examples: ['GBP'],
 })
 
 /** In minor units. A larger JSON number is not exact. */

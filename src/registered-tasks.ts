@@ -4,6 +4,7 @@ import { floatTasks } from './float/tasks.ts'
 import { idempotencyTasks } from './idempotency/tasks.ts'
 import { ledgerTasks } from './ledger/tasks.ts'
 import { memberJobTasks } from './member-imports/tasks.ts'
+import { partnerTasks } from './partners/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
 import { requestTasks } from './requests/tasks.ts'
 import type { Tasks } from './tasks.ts'
@@ -20,6 +21,7 @@ export const internalTasks = {
   ...withdrawalTasks,
   ...idempotencyTasks,
   ...requestTasks,
+  ...partnerTasks,
   ...ledgerTasks,
   ...eventTasks,
   ...webhookTasks,

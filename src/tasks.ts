@@ -17,6 +17,7 @@ export type TaskName =
   | 'forget-member-jobs'
   | 'forget-idempotency-keys'
   | 'forget-requests'
+  | 'forget-member-sessions'
   | 'fold-float-changes'
   | 'number-event-feeds'
   | 'watch-floats'

@@ -16,6 +16,7 @@ const timeForm = 'T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?Z'
  * Offsets and leap seconds are rejected. Parse it with `parseInstant`.
  */
 export const GivenInstant = Type.String({
+  title: 'GivenInstant',
   format: 'instant',
   pattern: `^${dayForm}${timeForm}$`,
   examples: ['2026-03-31T09:30:00.000Z'],
@@ -23,6 +24,7 @@ export const GivenInstant = Type.String({
 
 /** A `GivenInstant`, or a day, which means midnight UTC. */
 export const GivenDayOrInstant = Type.String({
+  title: 'DayOrInstant',
   format: 'day-or-instant',
   pattern: `^${dayForm}(${timeForm})?$`,
   examples: ['2026-03-31', '2026-03-31T09:30:00.000Z'],
@@ -31,7 +33,8 @@ export const GivenDayOrInstant = Type.String({
 /** The validator formats of the schemas above: `pattern` checks the syntax; these reject days that do not exist. */
 export const timeFormats = { instant: beginsWithDay, 'day-or-instant': beginsWithDay }
 
-function beginsWithDay(text: string): boolean {
+/** Whether a text that begins in the form of a day begins with one that exists. */
+export function beginsWithDay(text: string): boolean {
   const day = text.slice(0, 10)
   const start = new Date(`${day}T00:00:00Z`)
   return !Number.isNaN(start.getTime()) && start.toISOString().slice(0, 10) === day

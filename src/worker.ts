@@ -90,13 +90,14 @@ export async function startWorker(
 }
 
 // Tasks that read no clock or keep real time on purpose. They ignore the scope, so one run must serve all partners: run by the
-// clock of one partner, the last two would delete what other partners still need.
+// clock of one partner, the last three would delete what other partners still need.
 const unscoped: ReadonlySet<TaskName> = new Set([
   'fold-float-changes',
   'send-payout-batches',
   'read-bank-files',
   'number-event-feeds',
   'forget-requests',
+  'forget-member-sessions',
   'forget-webhook-deliveries',
 ])
 

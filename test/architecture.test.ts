@@ -8,7 +8,7 @@ const files = ['src', 'cli', 'packages']
   .flatMap(folder =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),
   )
-  .filter(name => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|\/node_modules\//.test(name))
+  .filter(name => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|\/(node_modules|dist)\//.test(name))
 const modules = files.map(file => {
   const text = readFileSync(path.join(root, file), 'utf8')
   const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
@@ -151,30 +151,37 @@ const sideDoors: Record<string, string[]> = {
   'members/restrictions': ['payouts', 'withdrawals', 'cli'],
   'members/rows': ['member-imports'],
   'members/rules': ['member-imports', 'withdrawals'],
-  'members/schema': ['member-imports'],
+  'members/schema': ['member-imports', 'withdrawals'],
   'partners/api-keys': ['http', 'sandbox', 'cli'],
+  'partners/member-sessions': ['http', 'members', 'withdrawals'],
   'partners/clocks': ['http', 'sandbox', 'webhooks', 'src/worker.ts', 'cli'],
   'pay-cycles/deductions': ['sandbox', 'settlements'],
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
+  'payouts/notifications': ['src/app.ts', 'src/main.ts'],
   'payouts/rail': ['src/app.ts', 'src/main.ts', 'src/worker.ts'],
   'payouts/exceptions': ['cli'],
+  'payouts/rails/adyen/adyen-rail': ['src/main.ts'],
+  'payouts/rails/adyen/notifications': ['src/main.ts'],
+  'payouts/rails/adyen/secrets': ['cli'],
+  'payouts/rails/adyen/settings': ['src/main.ts', 'cli'],
   'payouts/rails/answers': ['sandbox'],
   'payouts/rails/calendars/calendar': ['cli'],
   'payouts/rails/file/balances': ['cli'],
   'payouts/rails/file/batches': ['sandbox', 'cli'],
   'payouts/rails/file/decisions': ['cli'],
+  'payouts/rails/file/export': ['cli'],
   'payouts/rails/file/file-rail': ['src/main.ts'],
   'payouts/rails/file/format': ['sandbox', 'src/app.ts', 'src/main.ts', 'cli'],
   'payouts/rails/file/import': ['cli'],
   'payouts/rails/file/partner-batches': ['sandbox'],
-  'payouts/rails/file/send': ['cli'],
   'payouts/rails/config': ['src/main.ts'],
   'payouts/rails/reasons': ['sandbox'],
   'payouts/rules': ['sandbox'],
   'payouts/simulated-bank': ['sandbox', 'src/app.ts', 'src/main.ts'],
   'requests/recorder': ['src/main.ts'],
   'sandbox/demo': ['cli'],
-  'tiers/rules': ['sandbox', 'withdrawals', 'cli'],
+  'settlements/dues': ['payouts', 'cli'],
+  'tiers/rules': ['payouts', 'sandbox', 'withdrawals', 'cli'],
   'tiers/schema': ['withdrawals'],
   'webhooks/delivery': ['src/worker.ts'],
   'webhooks/fence': ['src/app.ts', 'src/main.ts'],
@@ -185,7 +192,8 @@ const sideDoors: Record<string, string[]> = {
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
   'withdrawals/intents': ['sandbox', 'cli'],
-  'withdrawals/lifecycle': ['payouts', 'sandbox'],
+  'withdrawals/lifecycle': ['payouts'],
+  'withdrawals/schema': ['sandbox'],
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
 }
 
@@ -221,6 +229,7 @@ const owners: Record<string, string> = {
   installation: 'partners',
   partners: 'partners',
   api_keys: 'partners',
+  member_sessions: 'partners',
   tiers: 'tiers',
   tier_versions: 'tiers',
   members: 'members',
@@ -231,6 +240,7 @@ const owners: Record<string, string> = {
   pay_cycles: 'pay-cycles',
   pay_runs: 'pay-runs',
   pay_run_lines: 'pay-runs',
+  settlement_dues: 'settlements',
   settlement_lines: 'settlements',
   withdrawal_intents: 'withdrawals',
   withdrawals: 'withdrawals',
@@ -309,6 +319,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     members: 'names the members of the deductions',
     partners: 'finds the cycles that are over in their partners’ time zones',
   },
+  partners: { members: 'checks in one statement whether the member of a session is still there' },
   payouts: {
     withdrawal_intents: 'writes the accounts of a batch of 100,000 payments page by page',
     withdrawals: 'writes the accounts of a batch of 100,000 payments page by page',
@@ -333,7 +344,10 @@ const tableReads: Record<string, { [table: string]: string }> = {
     withdrawal_intents: 'finds the next instant at which something falls due for a partner, in one statement',
     withdrawals: 'finds the next instant at which something falls due for a partner, in one statement',
   },
-  settlements: { partners: 'reads the shortfall policy' },
+  settlements: {
+    partners: 'reads the shortfall policy',
+    pay_cycles: 'finds the cycle that a transfer names, with what is due for it, in one statement',
+  },
   'src/tasks.ts': { sandbox_clocks: 'queues work by real time, which a partner’s clock may be ahead of' },
   statements: {
     ledger_balances: 'a statement is computed from the books in one statement',

@@ -5,7 +5,12 @@ import formats from 'ajv-formats'
 import { hasVisible, visibleFormat } from '../src/text.ts'
 import type { Answer } from './harness.ts'
 
-type Declared = { $ref?: string; content?: Record<string, { schema?: object }>; headers?: Record<string, object> }
+type Declared = {
+  $ref?: string
+  content?: Record<string, { schema?: object }>
+  headers?: Record<string, object>
+  'x-statuses'?: Record<string, Declared>
+}
 type Operation = { operationId: string; responses: Record<string, Declared> }
 type Document = {
   paths: Record<string, Record<string, Operation>>
@@ -17,6 +22,9 @@ const document: Document = JSON.parse(readFileSync(new URL('../openapi.json', im
 const ajv = new Ajv2020({ allErrors: true, strict: false, formats: { [visibleFormat]: hasVisible } })
 formats.default(ajv)
 ajv.addSchema({ $id: 'openapi', ...document })
+
+// What the default answer of every operation stands for.
+const commonAnswers = document.components.responses.AnyOperation?.['x-statuses'] ?? {}
 
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
@@ -43,7 +51,8 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
     return
   }
   const { operationId, responses } = found.operation
-  const given = responses[answer.status]
+  const isCommon = !(answer.status in responses)
+  const given = isCommon ? commonAnswers[answer.status] : responses[answer.status]
   assert(given, `${operationId} answered ${answer.status}, which openapi.json does not declare: ${answer.text}`)
   const shared = given.$ref?.split('/').at(-1)
   const declared = shared === undefined ? given : document.components.responses[shared]
@@ -59,8 +68,9 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
   const key = shared ?? `${operationId} ${answer.status}${isFuller ? ' in full' : ''}`
   let validate = validators.get(key)
   if (validate === undefined) {
-    const place =
-      shared === undefined
+    const place = isCommon
+      ? ['components', 'responses', 'AnyOperation', 'x-statuses', answer.status]
+      : shared === undefined
         ? ['paths', found.path, method.toLowerCase(), 'responses', answer.status]
         : ['components', 'responses', shared]
     const shape = hasTwoShapes ? ['anyOf', isFuller ? 1 : 0] : []

@@ -9,7 +9,7 @@ import {
   type ReadBankFile,
   type WriteBatch,
 } from '../src/payouts/rails/bank-files.ts'
-import { cutOffOf, leadTimes } from '../src/payouts/rails/calendars/cut-off.ts'
+import { atOnce, cutOffOf, leadTimes } from '../src/payouts/rails/calendars/cut-off.ts'
 import { target } from '../src/payouts/rails/calendars/target.ts'
 import type { Delivery } from '../src/payouts/rails/delivery/delivery.ts'
 import type { FileFormat, FileRailSettings } from '../src/payouts/rails/file/format.ts'
@@ -23,6 +23,7 @@ const plainFormat: FileFormat = {
   extension: 'txt',
   write: writePlain,
   read: readPlain,
+  readsStatements: true,
   refusal: ({ account }) => ('iban' in account ? undefined : 'This bank pays to IBANs only'),
   paymentsMax: 10_000,
   totalMax: 99_999_999_999n,
@@ -47,19 +48,19 @@ async function* readPlain(...[bytes, { recordsMax }]: Parameters<ReadBankFile>):
   let records = 0
   for (const [index, fields] of lines.map(line => line.split(';')).entries()) {
     const line = index + 1
-    const [type = '', a = '', b = '', c = '', d = ''] = fields
+    const [type = '', a = '', b = '', c = '', d = '', e = ''] = fields
     if (type === 'end') return
     if (++records > recordsMax) throw new BankFileProblem('The file has too many records', { line })
     if (type === 'head') {
       yield { type, head: { messageId: a, createdAt: null, account: b === '' ? null : b } }
-    } else yield recordOf({ type, a, b, c, d, line })
+    } else yield recordOf({ type, a, b, c, d, e, line })
   }
   throw new BankFileProblem('The file ends before its last line', { line: lines.length })
 }
 
-type Fields = { type: string; a: string; b: string; c: string; d: string; line: number }
+type Fields = { type: string; a: string; b: string; c: string; d: string; e: string; line: number }
 
-function recordOf({ type, a, b, c, d, line }: Fields): BankRecord {
+function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
   const money = (text: string) => ({ amount: BigInt(text.slice(0, -3)), currency: text.slice(-3) as Currency })
   const or = (text: string) => (text === '' ? null : text)
   switch (type) {
@@ -75,9 +76,9 @@ function recordOf({ type, a, b, c, d, line }: Fields): BankRecord {
         line,
         entryReference: or(c),
         amount: money(a),
-        bookedOn: '2026-03-10',
+        booking: { day: or(d) ?? '2026-03-10', bankReference: or(c) },
         reference: or(b),
-        remittance: null,
+        remittance: or(e),
       }
     case 'paid':
     case 'failed':
@@ -94,6 +95,8 @@ function recordOf({ type, a, b, c, d, line }: Fields): BankRecord {
         entryReference: or(d),
         reasonCode: or(c),
         reasonText: null,
+        // A status, unless it has a day.
+        ...(e === '' ? {} : { booking: { day: e, bankReference: or(d) } }),
       }
     }
     default:
@@ -161,10 +164,13 @@ export function euroRail(changes: Partial<FileRailSettings> = {}): FileRailSetti
     format: plainFormat,
     debtors: { default: { name: 'Acme', account: { accountHolder: 'Acme', iban: ownIban } } },
     isInstant: false,
+    canBeInstant: true,
     timeZone,
     calendar: target,
-    schedule: now =>
-      cutOffOf({ now, cutOff: '15:00', timeZone, calendar: target, ...leadTimes['sepa-credit-transfer'] }),
+    schedule: (now, isInstant = false) =>
+      isInstant
+        ? atOnce({ now, timeZone })
+        : cutOffOf({ now, cutOff: '15:00', timeZone, calendar: target, ...leadTimes['sepa-credit-transfer'] }),
     automatic: { paymentMax: 1_000_000n, batchMax: 100_000_000n, dayMax: 1_000_000_000n },
     countsAsPaid: null,
     delivery: null,

@@ -15,8 +15,13 @@ test.each([
   'openapi.json',
   'docs/reference/errors.md',
   'docs/reference/events.md',
+  'docs/reference/sdk.md',
   'docs/reference/settings.md',
   'docs/reference/test-values.md',
+  'packages/sdk/src/generated/decimals.ts',
+  'packages/sdk/src/generated/errors.ts',
+  'packages/sdk/src/generated/operations.ts',
+  'packages/sdk/src/generated/schemas.ts',
   'src/database/tables.ts',
 ])('%s is up to date with the code and migrations (otherwise run npm run generate)', file => {
   expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(String(files[file]))
@@ -31,10 +36,16 @@ test('this test covers every generated file', () => {
   expect(Object.keys(files).sort()).toEqual([
     'docs/reference/errors.md',
     'docs/reference/events.md',
+    'docs/reference/sdk.md',
     'docs/reference/settings.md',
     'docs/reference/test-values.md',
     'openapi.json',
+    'packages/sdk/src/generated/decimals.ts',
+    'packages/sdk/src/generated/errors.ts',
+    'packages/sdk/src/generated/operations.ts',
+    'packages/sdk/src/generated/schemas.ts',
     'src/database/tables.ts',
+    'src/http/member-page/openwage-withdraw.js',
     'src/members/template.xlsx',
   ])
 })
@@ -43,5 +54,5 @@ test('the service serves the committed openapi.json', async () => {
   const { statusCode, body, headers } = await harness.app.inject('/openapi.json')
   expect(statusCode).toBe(200)
   expect(headers['content-type']).toBe('application/json; charset=utf-8')
-  expect(JSON.parse(body)).toEqual(JSON.parse(String(files['openapi.json'])))
+  expect(body).toBe(String(files['openapi.json']))
 })

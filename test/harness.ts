@@ -42,7 +42,7 @@ export type TestPartner = { partner: Partner; key: string; payCycle: payCycles.P
 
 export const bronze: TierTerms = {
   ...{ feeFixed: 50n, feeBps: 100, feeMin: 50n, feeMax: 300n, feePayer: 'member' },
-  ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null },
+  ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
 }
 export const silver: TierTerms = { ...bronze, feeBps: 0, feeMin: null, feeMax: null }
 export const gold: TierTerms = { ...silver, feePayer: 'employer' }

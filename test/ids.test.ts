@@ -41,10 +41,13 @@ const bodies: Record<string, object> = {
 
 let harness: Harness
 let webhookId: string
+let token: string
 beforeAll(async () => {
   harness = await startHarness()
   const body = { url: 'http://127.0.0.1:9999/hook', types: ['*'] }
   webhookId = (await harness.call('POST', '/v1/webhooks', { body })).body.id
+  const session = { memberId: await harness.addMember(), scope: 'withdraw' }
+  token = (await harness.call('POST', '/v1/member-sessions', { body: session })).body.token
 })
 afterAll(() => harness.stop())
 
@@ -63,7 +66,8 @@ describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix
       .replace(`{${name}}`, encodeURIComponent(id))
       .replace('{webhookId}', webhookId)
       .replace('{deliveryId}', 'evt_123')
-    return harness.call(method, url, body === undefined ? {} : { body })
+    const headers: Record<string, string> = path.startsWith('/v1/me/') ? { authorization: `Bearer ${token}` } : {}
+    return harness.call(method, url, body === undefined ? { headers } : { headers, body })
   }
 
   test.each(['123', '', 'ÄÖ ☃/../x', "' or 1=1; --", '01KAH4PZC5E4R8V2M6T0X9Y3BD', 'x'.repeat(200)])(

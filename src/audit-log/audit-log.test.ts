@@ -35,6 +35,9 @@ const recorded: Record<string, Action | { because: string }> = {
   rotateWebhookSecret: 'webhook.rotate',
   testWebhook: { because: 'it changes nothing, and has its delivery' },
   replayWebhook: { because: 'it changes nothing, and has its deliveries with their attempts' },
+  createMemberSession: 'member_session.create',
+  createOwnWithdrawalIntent: { because: 'a quote holds no funds, and has its event' },
+  completeOwnWithdrawal: { because: 'the withdrawal has its event, its transfers and its own row' },
   createWithdrawalIntent: { because: 'a quote holds no funds, and has its event' },
   cancelWithdrawalIntent: { because: 'a quote holds no funds, and has its event' },
   completeWithdrawal: { because: 'the withdrawal has its event, its transfers and its own row' },
@@ -97,13 +100,14 @@ test('each change through the API leaves one row with actor, action, before and 
     operationId: string,
     method: string,
     path: string,
-    { raw, ...rest }: { body?: unknown; raw?: string } = {},
+    { raw, token, ...rest }: { body?: unknown; raw?: string; token?: string } = {},
   ) => {
     seen.push(operationId)
     const headers = {
       'x-idempotency-key': `${operationId}-${seen.length}`,
       'x-request-id': `request-${seen.length}`,
       ...(raw === undefined ? {} : { 'content-type': 'text/csv' }),
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
     }
     const options = { key, headers, ...rest, ...(raw === undefined ? {} : { raw }) }
     const first = await harness.call(method, path, options)
@@ -134,6 +138,18 @@ test('each change through the API leaves one row with actor, action, before and 
   }
   await call('cancelWithdrawal', 'POST', `${await pay(2_000)}/cancel`)
   await pay(3_000)
+  const sessionOf = { memberId, scope: 'withdraw' }
+  const { token } = (await call('createMemberSession', 'POST', '/v1/member-sessions', { body: sessionOf })).body
+  const own = (
+    await call('createOwnWithdrawalIntent', 'POST', '/v1/me/withdrawals/intent', {
+      token,
+      body: { amount: gbp(1_000) },
+    })
+  ).body
+  await call('completeOwnWithdrawal', 'POST', '/v1/me/withdrawals/complete', {
+    token,
+    body: { withdrawalIntentId: own.withdrawalIntentId },
+  })
   const intent = (
     await call('createWithdrawalIntent', 'POST', '/v1/pay/withdrawals/intent', {
       body: { memberId, amount: gbp(1_000) },
@@ -170,7 +186,7 @@ test('each change through the API leaves one row with actor, action, before and 
     .transaction()
     .execute(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))
   await call('createSettlement', 'POST', `/v1/pay/cycles/${payCycle.id}/settlement`, {
-    body: { deductions: [{ memberId, taken: gbp(3_000) }] },
+    body: { deductions: [{ memberId, taken: gbp(4_000) }] },
   })
 
   expect([...new Set(seen)].sort(), 'every writing operation was called').toEqual(Object.keys(recorded).sort())
@@ -216,10 +232,10 @@ test('each change through the API leaves one row with actor, action, before and 
     action: 'pay_cycle.settle',
     resourceKind: 'pay_cycle',
     resourceId: payCycle.id,
-    details: { totals: [{ taken: gbp(3_000) }] },
+    details: { totals: [{ taken: gbp(4_000) }] },
   })
   const everything = JSON.stringify(found)
-  for (const text of [...personal, key, endpoint.secret, rotated.secret]) expect(everything).not.toContain(text)
+  for (const text of [...personal, key, token, endpoint.secret, rotated.secret]) expect(everything).not.toContain(text)
 })
 
 test('operations of a sandbox leave the rows of the changes that they make', async () => {

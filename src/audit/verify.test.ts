@@ -258,6 +258,13 @@ test.each([
   expect(found.settlements).toContain(life.closedCycle)
 })
 
+test('a settlement of which more is due than is posted as receivable is reported', async () => {
+  const found = await afterTampering(sql`
+    insert into settlement_dues (partner_id, pay_cycle_id, currency, amount, settled_at)
+    select partner_id, id, 'GBP', 700, now() from pay_cycles where id = ${life.closedCycle}`)
+  expect(found['settlement dues']).toBe(`due in ${life.closedCycle}: 700 GBP, not 0 GBP`)
+})
+
 test('an amount carried out of one cycle but into none is reported', async () => {
   const found = await afterTampering(
     sql`delete from ledger_transfers where debit = 'earned_pay' and credit = 'carried' and member_id = ${life.sam}`,

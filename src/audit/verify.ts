@@ -27,6 +27,10 @@ export const postingRules: [reason: string, debit: string, credit: string][] = [
   ['pay_cycle.closed', 'member_available', 'earned_pay'],
   ['pay_cycle.settled', 'float', 'earned_pay'],
   ['pay_cycle.settled', 'earned_pay', 'float'],
+  ['pay_cycle.settled', 'payroll_receivable', 'earned_pay'],
+  ['pay_cycle.settled', 'earned_pay', 'payroll_receivable'],
+  ['settlement.received', 'float', 'payroll_receivable'],
+  ['settlement.received', 'payroll_receivable', 'float'],
   ['pay_cycle.settled', 'written_off', 'earned_pay'],
   ['pay_cycle.settled', 'carried', 'earned_pay'],
   ['pay_cycle.settled', 'earned_pay', 'carried'],
@@ -203,7 +207,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
       found: sql`
         select t.partner_id,
                case when t.reason <> 'pay_cycle.settled' then 'deducted from'
-                    when 'float' in (t.debit, t.credit) then 'taken from'
+                    when t.debit in ('float', 'payroll_receivable') or t.credit in ('float', 'payroll_receivable') then 'taken from'
                     when 'written_off' in (t.debit, t.credit) then 'written off for'
                     when t.pay_cycle_id = t.movement_id then 'carried for'
                     else 'carried on for' end || ' ' || t.member_id,
@@ -223,6 +227,19 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
           from ledger_transfers t
           join pay_cycles c on c.partner_id = t.partner_id and c.id = t.pay_cycle_id and c.settled_at is not null
          where t.reason = 'pay_cycle.settled' and t.pay_cycle_id <> t.movement_id`,
+    }),
+  },
+  {
+    name: 'settlement dues',
+    rule: 'what is due for a settlement is what it has posted as receivable, and what was received is what has left that account',
+    broken: sums({
+      expected: sql`
+        select d.partner_id, what.word, d.currency, d.pay_cycle_id, what.amount
+          from settlement_dues d cross join lateral (values ('due', d.amount), ('received', d.received)) as what (word, amount)`,
+      found: sql`
+        select t.partner_id, case when t.reason = 'pay_cycle.settled' then 'due' else 'received' end, t.currency, t.pay_cycle_id,
+               case when (t.debit = 'payroll_receivable') = (t.reason = 'pay_cycle.settled') then t.amount else -t.amount end
+          from ledger_transfers t where t.debit = 'payroll_receivable' or t.credit = 'payroll_receivable'`,
     }),
   },
   {

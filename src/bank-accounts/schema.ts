@@ -5,6 +5,7 @@ import { visibleFormat } from '../text.ts'
 export const oneLine = '^(?=.*\\S)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*$'
 
 const AccountHolder = Type.String({
+  title: 'AccountHolder',
   minLength: 1,
   maxLength: 140,
   pattern: oneLine,
@@ -42,5 +43,5 @@ export const BankAccountEU = Type.Object(
   { title: 'BankAccountEU', additionalProperties: false },
 )
 
-export const AccountDetails = Type.Union([BankAccountUK, BankAccountEU])
+export const AccountDetails = Type.Union([BankAccountUK, BankAccountEU], { title: 'BankAccount' })
 export type AccountDetails = Static<typeof AccountDetails>

@@ -57,6 +57,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'forgottenAt',
     ],
   },
+  memberSessions: { insert: true, delete: true },
   members: {
     insert: true,
     update: [
@@ -109,7 +110,18 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   payoutExceptions: { insert: true, update: ['closedAt', 'closedBy', 'decision', 'note'] },
   payouts: {
     insert: true,
-    update: ['batchId', 'expectedAt', 'outcome', 'reasonCode', 'reason', 'removedAt', 'restriction'],
+    update: [
+      'batchId',
+      'expectedAt',
+      'outcome',
+      'reasonCode',
+      'reason',
+      'removedAt',
+      'restriction',
+      'sentAt',
+      'transferId',
+      'transferSequence',
+    ],
   },
   partners: {
     insert: true,
@@ -139,6 +151,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   sandboxClocks: { insert: true, update: ['offsetMs'] },
   requestLog: { insert: true, delete: true },
   schemaCompatibility: {},
+  settlementDues: { insert: true, update: ['received', 'receivedAt'] },
   settlementLines: { insert: true },
   simulatedBankFaults: { insert: true, update: ['remaining'] },
   simulatedBankInstructions: { insert: true, update: ['outcome', 'reason', 'restriction'] },

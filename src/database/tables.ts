@@ -59,6 +59,10 @@ export type DB = {
     reason: string | null
     createdAt: Date
     movementId: string | null
+    account: string | null
+    bookedOn: string | null
+    amount: bigint | null
+    bankReference: string | null
   }
   eventFeeds: {
     partnerId: string
@@ -172,7 +176,7 @@ export type DB = {
     step: number
     action: 'BringBack' | 'Invite' | 'Offboard' | 'Unchanged' | 'Update'
     memberId: string
-    wish: unknown
+    command: unknown
     fault: string | null
   }
   memberJobs: {
@@ -197,6 +201,17 @@ export type DB = {
     offboardMax: number | null
     reviewSince: Date | null
     restAction: Generated<'Invite' | 'Unchanged'>
+  }
+  memberSessions: {
+    partnerId: string
+    id: string
+    memberId: string
+    keyId: string
+    hash: Buffer
+    scope: 'read' | 'withdraw'
+    origin: string | null
+    createdAt: Date
+    expiresAt: Date
   }
   members: {
     partnerId: string
@@ -303,7 +318,16 @@ export type DB = {
   payoutExceptions: {
     id: string
     rail: string
-    kind: 'amount' | 'contradiction' | 'duplicate' | 'float' | 'money_in' | 'money_out' | 'refused' | 'unmatched'
+    kind:
+      | 'amount'
+      | 'blocked'
+      | 'contradiction'
+      | 'duplicate'
+      | 'float'
+      | 'money_in'
+      | 'money_out'
+      | 'refused'
+      | 'unmatched'
     bankFileId: string | null
     line: number | null
     fingerprint: string
@@ -337,6 +361,9 @@ export type DB = {
     reason: string | null
     removedAt: Date | null
     restriction: 'account_refused' | 'review' | null
+    sentAt: Date | null
+    transferId: string | null
+    transferSequence: number | null
   }
   railCursors: {
     rail: string
@@ -379,6 +406,15 @@ export type DB = {
   schemaCompatibility: {
     migration: string
     compatibleWith: string
+  }
+  settlementDues: {
+    partnerId: string
+    payCycleId: string
+    currency: Currency
+    amount: bigint
+    received: Generated<bigint>
+    settledAt: Date
+    receivedAt: Date | null
   }
   settlementLines: {
     partnerId: string
@@ -441,6 +477,7 @@ export type DB = {
     withdrawalsPerDay: number | null
     withdrawalsPerCycle: number | null
     createdAt: Date
+    payoutSpeed: 'instant' | 'standard' | null
   }
   tiers: {
     partnerId: string

@@ -3,8 +3,15 @@ import { Id } from '../ids.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
 
 const strict = { additionalProperties: false }
-const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
+const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
 const Count = Type.Integer({ minimum: 0 })
+
+/** The position of an event among those of its resource. */
+export const EventSequence = Type.Integer({
+  title: 'EventSequence',
+  minimum: 1,
+  description: 'Increases by one with each event of the same resource.',
+})
 
 const amounts = {
   amount: Type.Unsafe<WireMoney>({
@@ -39,7 +46,10 @@ const WithdrawalData = Type.Object(
   { title: 'WithdrawalEventData', ...strict },
 )
 
-const member = { memberId: Id('member'), status: Type.Enum(['invited', 'active', 'inactive'], { type: 'string' }) }
+const member = {
+  memberId: Id('member'),
+  status: Type.Enum(['invited', 'active', 'inactive'], { title: 'MemberStatus', type: 'string' }),
+}
 const MemberData = Type.Object(member, { title: 'MemberEventData', ...strict })
 const MemberUpdatedData = Type.Object(
   {
@@ -62,7 +72,7 @@ const PayRunData = Type.Object(
   {
     payRunId: Id('payRun'),
     payCycleId: Id('payCycle'),
-    status: Type.Enum(['Scheduled', 'Available', 'Reverted'], { type: 'string' }),
+    status: Type.Enum(['Scheduled', 'Available', 'Reverted'], { title: 'PayRunStatus', type: 'string' }),
   },
   { title: 'PayRunEventData', ...strict },
 )
@@ -175,3 +185,5 @@ export type EventType = keyof typeof catalogue
 export type EventData<T extends EventType> = Static<(typeof catalogue)[T]['data']>
 
 export const eventTypes = Object.keys(catalogue) as EventType[]
+
+export const EventType = Type.Enum(eventTypes, { title: 'EventType', type: 'string' })

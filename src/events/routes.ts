@@ -5,7 +5,7 @@ import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
-import { catalogue, type EventType, eventTypes } from './catalogue.ts'
+import { catalogue, EventSequence, EventType, eventTypes } from './catalogue.ts'
 import * as events from './events.ts'
 
 const strict = { additionalProperties: false }
@@ -13,12 +13,17 @@ const strict = { additionalProperties: false }
 const eventFields = {
   id: Id('event'),
   timestamp: Type.String({
+    title: 'EventTimestamp',
     format: 'date-time',
     description: 'When the event happened.',
     examples: ['2026-03-31T09:30:00.000Z'],
   }),
-  createdAt: Type.String({ format: 'date-time', description: 'Same as `timestamp`.' }),
-  sequence: Type.Integer({ minimum: 1, description: 'Increases by one with each event of the same resource.' }),
+  createdAt: Type.String({
+    title: 'EventCreatedAt',
+    format: 'date-time',
+    description: 'Same as `timestamp`.',
+  }),
+  sequence: EventSequence,
 }
 
 const Event = Type.Unsafe({
@@ -62,12 +67,7 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
                   'Starts at the end of the feed: returns no events, only the `lastEventId` to pass as `after` next. Cannot be combined with `after`.',
               }),
             ),
-            types: Type.Optional(
-              Type.Array(Type.Enum(eventTypes, { title: 'EventType', type: 'string' }), {
-                maxItems: 50,
-                description: 'Only events of these types.',
-              }),
-            ),
+            types: Type.Optional(Type.Array(EventType, { maxItems: 50, description: 'Only events of these types.' })),
             take: Type.Optional(
               Type.Integer({
                 minimum: 1,

@@ -25,6 +25,7 @@ import {
 } from './request-headers.ts'
 import { RequestRecords } from './request-record.ts'
 import type { ApiContext, App } from './server.ts'
+import { sessionAdmission } from './session-admission.ts'
 import { parseStrictJson, refusalOf } from './strict-json.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
 import { compileValidation } from './validation.ts'
@@ -67,7 +68,15 @@ type Overrides = Partial<
  * and one shape for all errors.
  */
 export function createServer(
-  { db, log, now, mode, trustedProxies = '', recordRequest }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
+  {
+    db,
+    log,
+    now,
+    mode,
+    trustedProxies = '',
+    publicUrl,
+    recordRequest,
+  }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
   overrides: Overrides = {},
 ): App {
   const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {
@@ -105,6 +114,7 @@ export function createServer(
   }).withTypeProvider<TypeBoxTypeProvider>()
 
   const { admit, forgetKeys } = admission({ db, mode, now })
+  const admitSession = sessionAdmission({ db, mode, now, publicUrl })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
   const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
@@ -132,6 +142,7 @@ export function createServer(
   app.decorateRequest('deadline')
   app.decorateRequest('partner')
   app.decorateRequest('keyId')
+  app.decorateRequest('memberSession')
   app.decorateRequest('idempotencyKey')
   app.decorateRequest('bodyFaults')
   app.decorateRequest('fingerprint')
@@ -172,9 +183,10 @@ export function createServer(
     if (app.isDraining) reply.header('connection', 'close')
     if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     // Read once: Fastify builds the object on each access.
-    const { deprecated, scope } = request.routeOptions.config
+    const { deprecated, scope, session } = request.routeOptions.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
-    if (needsKey(request, scope)) await admit(request, reply, scope)
+    if (session !== undefined) await admitSession(request, reply, session)
+    else if (needsKey(request, scope)) await admit(request, reply, scope)
     requireHost(request)
     // Before the body is read, which would be wasted.
     if (request.is404) throw methodTable.refusalOf(request)

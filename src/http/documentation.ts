@@ -1,8 +1,10 @@
+import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import { Type } from 'typebox'
 import { ownFormats } from '../json-schema.ts'
 import { revalidated, type StaticFile, sendStaticFile, staticFile } from './docs/static-file.ts'
+import { documentText } from './document-text.ts'
 import type { App } from './server.ts'
 import { sortedByKey, withSharedParts } from './shared-parts.ts'
 
@@ -37,6 +39,11 @@ export async function documentation(
       servers: [{ url: '/', description: 'This server' }],
       tags: [
         { name: 'Withdrawals', description: 'Quote a withdrawal, complete it and follow its status.' },
+        {
+          name: 'Member sessions',
+          description:
+            'What a page in a member’s browser may call, with a short-lived token instead of an API key. See [Embed withdrawals](/docs/guides/embed).',
+        },
         { name: 'Members', description: 'The workers who can withdraw earned pay, and their tiers.' },
         {
           name: 'Member jobs',
@@ -49,7 +56,7 @@ export async function documentation(
         {
           name: 'Sandbox',
           description:
-            'Move time and make the simulated bank speak. Only on a sandbox; a live installation answers 404. See docs/guides/sandbox.md.',
+            'Move the clock, and decide what the simulated bank reports. Only on a sandbox; a live installation answers 404. See docs/guides/sandbox.md.',
         },
         {
           name: 'Webhooks',
@@ -61,6 +68,11 @@ export async function documentation(
       components: {
         securitySchemes: {
           apiKey: { type: 'apiKey', name: 'x-api-key', in: 'header', description: 'One key per partner and mode.' },
+          memberSession: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'The token of a member session, for the page of one member.',
+          },
         },
       },
       security: [{ apiKey: [] }],
@@ -79,7 +91,7 @@ export async function documentation(
   const openapi = () => (document ??= app.swagger())
   let file: Promise<StaticFile> | undefined
   app.get('/openapi.json', { schema: { hide: true } }, async (request, reply) => {
-    file ??= staticFile('application/json; charset=utf-8', JSON.stringify(openapi()))
+    file ??= staticFile('application/json; charset=utf-8', documentText(openapi()))
     return sendStaticFile(request, reply, { file: await file, cacheControl: revalidated })
   })
 
@@ -107,23 +119,73 @@ function withOptionalBody({ [optionalBody]: isOptional, ...operation }: Json): J
   return { ...operation, requestBody: { ...(operation.requestBody as Json), required: false } }
 }
 
-/** Moves every schema that has a title to `components.schemas`, so that generated clients get named types, and drops our formats. */
+/**
+ * Moves every schema that has a title to `components.schemas`, so that generated clients get named types, and drops our
+ * formats. The name replaces the title. What belongs to a use stays there: a default, a deprecation, and a description unless all uses have the same.
+ * @throws if one name stands for different schemas
+ */
 function withNamedSchemas<T extends object>(document: T): T {
   const named: Json = {}
+  const descriptions = new Map<string, Set<unknown>>()
   const hoist = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(hoist)
     if (typeof value !== 'object' || value === null) return value
-    const schema = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, hoist(inner)])) as Json
+    const schema = Object.fromEntries(
+      Object.entries(withExamplesInSchema(value)).map(([key, inner]) => [key, hoist(inner)]),
+    ) as Json
     if (isDiscriminated(value)) schema.discriminator = withMapping(value)
     if (typeof schema.format === 'string' && schema.format in ownFormats) delete schema.format
-    const { title, description, ...rest } = schema
-    if (typeof title !== 'string' || typeof schema.type !== 'string') return schema
-    named[title] = { title, ...rest, ...(named[title] as Json | undefined) }
-    return { $ref: `#/components/schemas/${title}`, ...(description === undefined ? {} : { description }) }
+    const { title, description, default: absent, deprecated, examples, ...rest } = schema
+    if (typeof title !== 'string' || !('type' in schema || 'anyOf' in schema)) return schema
+    const known = named[title] as Json | undefined
+    if (known !== undefined) {
+      const { examples: _, ...same } = known
+      assert.deepEqual(rest, same, `${title} is the name of different schemas`)
+    }
+    named[title] = { ...rest, ...(examples === undefined ? {} : { examples }), ...known }
+    descriptions.set(title, (descriptions.get(title) ?? new Set()).add(description))
+    return {
+      $ref: `#/components/schemas/${title}`,
+      ...(description === undefined ? {} : { description }),
+      ...(absent === undefined ? {} : { default: absent }),
+      ...(deprecated === undefined ? {} : { deprecated }),
+    }
   }
   const { components, ...rest } = document as Json
   const hoisted = hoist(rest) as Json
-  return { ...hoisted, components: { ...(components as Json), schemas: sortedByKey(named) } } as T
+  const whole = { ...hoisted, components: { ...(components as Json), schemas: sortedByKey(named) } }
+  return withSharedDescriptions(whole, descriptions) as T
+}
+
+/** The plugin moves the examples of a parameter or body beside its schema. Those of a named schema belong to the schema. */
+function withExamplesInSchema(value: object): object {
+  const { example, examples: byName, ...rest } = value as { example?: unknown; examples?: Record<string, Json> } & Json
+  const given = example === undefined ? Object.values(byName ?? {}).map(each => each.value) : [example]
+  const { schema } = rest as { schema?: Json }
+  if (schema === undefined || typeof schema.title !== 'string' || given.length === 0) return value
+  return { ...rest, schema: { examples: given, ...schema } }
+}
+
+/** Moves a description that all uses of a named schema have to the schema. */
+function withSharedDescriptions(document: object, descriptions: Map<string, Set<unknown>>): object {
+  const shared = new Map(
+    [...descriptions].flatMap(([title, [description, ...others]]) =>
+      description === undefined || others.length > 0 ? [] : [[`#/components/schemas/${title}`, description]],
+    ),
+  )
+  const strip = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(strip)
+    if (typeof value !== 'object' || value === null) return value
+    const { description, ...rest } = value as Json
+    if (shared.has(String(rest.$ref))) return rest
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, strip(inner)]))
+  }
+  const { components, ...rest } = strip(document) as { components: { schemas: Record<string, Json> } }
+  const schemas = Object.entries(components.schemas).map(([name, schema]) => {
+    const description = shared.get(`#/components/schemas/${name}`)
+    return [name, description === undefined ? schema : { ...schema, description }]
+  })
+  return { ...rest, components: { ...components, schemas: Object.fromEntries(schemas) } }
 }
 
 type Discriminated = {

@@ -31,13 +31,13 @@ export function cursorQuery(kind: IdKind) {
     after: Type.Optional(
       Id(
         kind,
-        'Only entries after this one in the list, which are older, starting with the nearest. To get the next page, pass the id of the last entry of this page. Cannot be combined with `skip` or `before`.',
+        'The id of the last entry of this page, to get the next page, of older entries. Not together with `skip` or `before`.',
       ),
     ),
     before: Type.Optional(
       Id(
         kind,
-        'Only entries before this one in the list, which are newer, ending with the nearest. To get the previous page, pass the id of the first entry of this page. Cannot be combined with `skip` or `after`.',
+        'The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`.',
       ),
     ),
   }
@@ -76,7 +76,9 @@ export function cutPage<Row>(
 
 /** The page fields in the answer of a list. */
 export const pageFields = {
-  skip: Type.Integer({ minimum: 0, description: 'Number of skipped entries.' }),
-  take: Type.Integer({ minimum: 1, description: 'Maximum number of entries in this answer.' }),
+  skip: Type.Integer({ title: 'PageSkip', minimum: 0, description: 'Number of skipped entries.' }),
+  take: Type.Integer({ title: 'PageTake', minimum: 1, description: 'Maximum number of entries in this answer.' }),
 }
-export const totalField = { total: Type.Integer({ minimum: 0, description: 'Number of entries in the whole list.' }) }
+export const totalField = {
+  total: Type.Integer({ title: 'ListTotal', minimum: 0, description: 'Number of entries in the whole list.' }),
+}

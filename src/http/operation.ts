@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import type { FastifySchema } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import { type ProblemName, problems } from '../errors.ts'
@@ -5,6 +6,7 @@ import { exampleId, Id } from '../ids.ts'
 import { WireMoney } from '../money.ts'
 import { mediaTypes } from './file-kinds.ts'
 import { preferenceAppliedHeader, preferHeader } from './prefer.ts'
+import { nameHints } from './shared-parts.ts'
 
 /** A file of text as the OpenAPI document describes it. */
 type TextFile = { description: string; example: string }
@@ -21,7 +23,7 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   /** The body may be JSON or this file; see `acceptUploads`. */
   csvBody?: TextFile
   /** The body must be a file: CSV, XLSX, or a form that contains one; see `acceptUploads`. */
-  fileBody?: TextFile
+  fileBody?: TextFile & { name: string }
   success: {
     status: 200 | 201 | 202
     description: string
@@ -39,6 +41,8 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   problems?: ProblemName[]
   /** Operations outside `/v1` need no key. */
   public?: boolean
+  /** The operation is for member sessions instead of API keys. */
+  session?: true
   deprecated?: true
 }
 
@@ -58,6 +62,7 @@ const commonProblems: ProblemName[] = [
   'OutcomeUnknown',
 ]
 const keyProblems: ProblemName[] = ['ApiKeyRefused', 'Forbidden', 'IdempotencyKeyReused', 'Conflict']
+const sessionProblems = keyProblems.map(name => (name === 'ApiKeyRefused' ? 'SessionRefused' : name))
 
 /**
  * Declares an operation once. Validation, the handler's types and the OpenAPI document, with every status and code that the
@@ -70,7 +75,7 @@ export function operation<
 >(declared: Operation<P, Q, B>) {
   const names: ProblemName[] = [
     ...commonProblems,
-    ...(declared.public ? [] : keyProblems),
+    ...(declared.public ? [] : declared.session ? sessionProblems : keyProblems),
     ...(declared.params === undefined ? [] : (['PathValidation'] as const)),
     ...(declared.problems ?? []),
   ]
@@ -81,6 +86,7 @@ export function operation<
     tags: [declared.tag],
     ...(declared.description === undefined ? {} : { description: declared.description }),
     ...(declared.deprecated === undefined ? {} : { deprecated: true }),
+    ...(declared.session ? { security: [{ memberSession: [] }] } : {}),
     ...(declared.public ? { security: [] } : { headers: requestHeaders(representation !== undefined) }),
     response: {
       [status]: {
@@ -124,15 +130,15 @@ function alternativeOf(alternative: { status: number; description: string; schem
   if (alternative === undefined) return {}
   const { status, description, schema } = alternative
   const headers = { ...answerHeaders, ...replayedHeader }
-  return { [status]: { description, headers, content: { 'application/json': { schema } } } }
+  return { [status]: { description, headers, content: jsonContent(schema, undefined) } }
 }
 
 function bodySchema(json: TSchema, csv: TextFile | undefined): object {
   return csv === undefined ? json : { content: { 'application/json': { schema: json }, ...csvContent(csv) } }
 }
 
-function fileSchema({ description, example }: TextFile): object {
-  const file = { type: 'string', format: 'binary', description }
+function fileSchema({ name, description, example }: TextFile & { name: string }): object {
+  const file = { title: name, type: 'string', format: 'binary', description }
   const form = { type: 'object', required: ['file'], properties: { file }, additionalProperties: false }
   return {
     content: {
@@ -146,7 +152,12 @@ function fileSchema({ description, example }: TextFile): object {
 function jsonContent(schema: TSchema | undefined, fuller: TSchema | undefined) {
   if (schema === undefined) return {}
   // Not `oneOf`: an empty list matches both shapes.
-  return { 'application/json': { schema: fuller === undefined ? schema : Type.Union([schema, fuller]) } }
+  const published = fuller === undefined ? schema : Type.Union([schema, fuller])
+  return { 'application/json': { schema: published, [nameHints]: namesOf(schema) } }
+}
+
+function namesOf(schema: TSchema): string[] {
+  return 'title' in schema ? [`${schema.title}`] : []
 }
 
 function csvContent(csv: TextFile | undefined) {
@@ -221,10 +232,22 @@ const extraFields: Record<string, { schema: TSchema; example: unknown }> = {
 
 const examplePaths: Partial<Record<ProblemName, string>> = {
   ApiKeyRefused: 'x-api-key',
+  SessionRefused: 'authorization',
   HeaderValidation: 'x-idempotency-key',
   IdempotencyKeyReused: 'x-idempotency-key',
   PathValidation: 'memberId',
   QueryValidation: 'take',
+}
+
+const messageField = Type.String({
+  title: 'IssueMessage',
+  description: 'For developers and logs. It may change, so branch on `code`.',
+})
+
+/** The problem that a code is named after, or this one. */
+function standardOf(name: ProblemName): ProblemName {
+  const { code } = problems[name]
+  return code in problems ? (code as ProblemName) : name
 }
 
 /** The wire shape of an issue of this problem. */
@@ -233,10 +256,10 @@ function issueSchema(name: ProblemName): TSchema {
   return Type.Object(
     {
       code: Type.Literal(code),
-      message: Type.String({ description: 'For developers and logs. It may change, so branch on `code`.' }),
+      message: messageField,
       ...Object.fromEntries(extra.map(field => [field, extraFields[field]?.schema ?? Type.String()])),
     },
-    { title: `${code}Issue`, additionalProperties: false },
+    { title: `${code}Issue`, additionalProperties: false, examples: [exampleIssue(standardOf(name))] },
   )
 }
 
@@ -257,7 +280,7 @@ function refusals(names: ProblemName[]): Record<string, object> {
     Object.entries(byStatus).map(([status, rows = []]) => [
       status,
       {
-        description: rows.map(name => `\`${problems[name].code}\`: ${problems[name].when}`).join('\n\n'),
+        description: rows.map(describeProblem).join('\n\n'),
         headers: {
           ...answerHeaders,
           ...shouldRetryHeader,
@@ -266,12 +289,32 @@ function refusals(names: ProblemName[]): Record<string, object> {
         content: {
           'application/json': {
             schema: issuesSchema(rows),
-            examples: Object.fromEntries(rows.map(name => [name, { value: { issues: [exampleIssue(name)] } }])),
+            ...exampleOf(rows),
+            [nameHints]: refusalNames(status, rows),
           },
         },
       },
     ]),
   )
+}
+
+function describeProblem(name: ProblemName): string {
+  return `\`${problems[name].code}\`: ${problems[name].when}`
+}
+
+/** An example, unless the one of the code's schema will do. */
+function exampleOf([first]: ProblemName[]): object {
+  return first === undefined || first === standardOf(first) ? {} : { example: { issues: [exampleIssue(first)] } }
+}
+
+/** Names for a refusal that operations share: its status, and as a second choice the problems that not every operation has. */
+function refusalNames(status: string, rows: ProblemName[]): string[] {
+  const reason = (STATUS_CODES[status] ?? status).replaceAll(/[^A-Za-z]/g, '')
+  const special = rows.filter(name => !commonProblems.includes(name) && !keyProblems.includes(name))
+  const isPlain = special.length === 0 || special.join() === reason
+  return isPlain
+    ? [reason, `${reason}_${reason}`]
+    : [special.slice(0, 2), special].map(some => `${reason}_${some.join('_')}`)
 }
 
 function issuesSchema(rows: ProblemName[]): TSchema {

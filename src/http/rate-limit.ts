@@ -84,11 +84,11 @@ export function networkOf(address: string): string {
  * Source: draft-ietf-httpapi-ratelimit-headers, "RateLimit-Policy" and "RateLimit"; a burst of b refilled at r a second is
  * a quota of b in a window of b/r seconds.
  */
-export function rateLimitHeaders(limit: RateLimit, remaining: number): Record<string, string> {
+export function rateLimitHeaders(limit: RateLimit, remaining: number, name = 'partner'): Record<string, string> {
   const windowSeconds = Math.ceil(limit.burst / limit.perSecond)
   const resetSeconds = Math.ceil((limit.burst - remaining) / limit.perSecond)
   return {
-    'ratelimit-policy': `"partner";q=${limit.burst};w=${windowSeconds}`,
-    ratelimit: `"partner";r=${remaining};t=${resetSeconds}`,
+    'ratelimit-policy': `"${name}";q=${limit.burst};w=${windowSeconds}`,
+    ratelimit: `"${name}";r=${remaining};t=${resetSeconds}`,
   }
 }

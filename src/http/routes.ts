@@ -66,7 +66,9 @@ export function serviceRoutes(app: App, { db }: ApiContext): void {
         summary: 'Look up an idempotency key',
         description:
           'Returns the outcome of the request that was sent with this key. Never includes the body of its answer.',
-        params: Type.Object({ key: Type.String({ pattern: idempotencyKeyPattern }) }),
+        params: Type.Object({
+          key: Type.String({ pattern: idempotencyKeyPattern, examples: ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11'] }),
+        }),
         success: { status: 200, description: 'The request that succeeded with this key.', schema: IdempotencyKey },
         problems: ['NotFound'],
       }),

@@ -9,6 +9,7 @@ import type { Problem } from '../errors.ts'
 import type { Lanes } from '../lanes.ts'
 import type { Currency } from '../money.ts'
 import type { Scope } from '../partners/api-keys.ts'
+import type { MemberSession, SessionScope } from '../partners/member-sessions.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { RecordRequest } from '../request-record.ts'
 import type { Clock } from '../time.ts'
@@ -31,8 +32,10 @@ declare module 'fastify' {
     receivedAt: Date
     deadline: Deadline
     partner: Partner
-    /** The API key that the request was made with. */
+    /** The API key that the request was made with, or that created its member session. */
     keyId: string
+    /** Only on routes for member sessions. */
+    memberSession: MemberSession | undefined
     idempotencyKey: string | undefined
     bodyFaults: Fault[]
     /** Only for a body that was read in a thread; see `withIdempotency`. */
@@ -45,6 +48,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
     scope?: Scope | 'any'
+    /** The route is for member sessions instead of API keys, and this is the scope that it needs. */
+    session?: SessionScope
     /** Days of the announcement and of the removal, and the path that replaces this one. */
     deprecated?: { since: string; sunset: string; successor: string }
     validate?: (parts: Parts) => Promise<Validated>
@@ -73,6 +78,8 @@ export type ApiContext = {
   bankOf: (currency: Currency) => 'simulated' | 'connected' | null
   /** Addresses whose `x-forwarded-for` is trusted. */
   trustedProxies?: string
+  /** Where browsers reach the API; by default where the request was sent to. */
+  publicUrl?: string | undefined
   /** Writes the request log; without it, there is none. */
   recordRequest?: RecordRequest | undefined
 }

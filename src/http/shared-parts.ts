@@ -1,9 +1,13 @@
-import { STATUS_CODES } from 'node:http'
+import assert from 'node:assert/strict'
 
 type Json = { [key: string]: unknown }
-type Operation = { parameters?: Json[]; responses: Record<string, Json> } & Json
+type Operation = { parameters?: Json[]; requestBody?: Json; responses: Record<string, Json> } & Json
 type Paths = Record<string, Record<string, Operation>>
-type Kind = 'headers' | 'parameters' | 'responses'
+const kinds = ['headers', 'parameters', 'requestBodies', 'responses'] as const
+type Kind = (typeof kinds)[number]
+
+/** The key of a part's candidates for its name. It does not reach the document. */
+export const nameHints = 'x-names'
 
 /**
  * Replaces a part that operations may share.
@@ -12,25 +16,101 @@ type Kind = 'headers' | 'parameters' | 'responses'
 type Replace = (kind: Kind, names: string[], part: Json) => Json
 
 /**
- * Moves the errors, headers and parameters that operations have in common to `components`. Spelled out at every operation,
- * they would make the document many times as large.
+ * Moves the errors, headers, parameters and bodies that operations have in common to `components`. Spelled out at every
+ * operation, they would make the document many times as large.
  */
 export function withSharedParts<T extends object>(document: T): T {
   // The parts of errors come first, so that equal errors stay equal.
-  return share(share(document as Json, mapInnerParts), mapErrors) as T
+  return withDefaultAnswer(share(share(document as Json, mapInnerParts), mapAnswers)) as T
 }
 
-/** The opposite of `withSharedParts`: puts each shared error, header and parameter back where it is used. */
+/** The key of the answers, by status, that a default answer stands for. */
+const statusesKey = 'x-statuses'
+const defaultName = 'AnyOperation'
+
+/** Replaces the answers that all operations have in common by one default answer, which lists them. */
+function withDefaultAnswer(document: Json): Json {
+  const { paths, webhooks, components, ...rest } = document as {
+    paths: Paths
+    webhooks: Paths
+    components: Json & { responses: Answers }
+  }
+  const [first = {}, ...further] = Object.values(paths).flatMap(methods =>
+    Object.values(methods).map(({ responses }) => responses),
+  )
+  const statuses = Object.keys(first).filter(
+    status =>
+      refOf(first[status] ?? {}) !== '' &&
+      further.every(each => refOf(each[status] ?? {}) === refOf(first[status] ?? {})),
+  )
+  const answers = statuses.map(status => resolve(first[status] ?? {}, components.responses))
+  const others = Object.fromEntries(Object.entries(components.responses).filter(([, each]) => !answers.includes(each)))
+  const answer: Answer = {
+    description: [
+      'An error that any operation can answer with, by status:',
+      ...statuses.map((status, index) => `${status} ${answers[index]?.description}`),
+    ].join('\n\n'),
+    headers: Object.assign({}, ...answers.map(({ headers }) => headers)),
+    content: { 'application/json': { schema: unionOf(answers) } },
+    [statusesKey]: Object.fromEntries(statuses.map((status, index) => [status, answers[index]])),
+  }
+  return {
+    ...rest,
+    paths: mapOperations(paths, ({ responses, ...operation }) => ({
+      ...operation,
+      responses: {
+        ...Object.fromEntries(Object.entries(responses).filter(([status]) => !statuses.includes(status))),
+        default: { $ref: `#/components/responses/${defaultName}` },
+      },
+    })),
+    webhooks,
+    components: { ...components, responses: sortedByKey({ ...others, [defaultName]: answer }) },
+  }
+}
+
+type Issues = { type: 'array'; items: Json & { anyOf?: Json[] }; minItems: number }
+type IssuesSchema = Json & { properties: { issues: Issues } }
+type Answer = Json & { description: string; headers: Json; content: { 'application/json': { schema: IssuesSchema } } }
+type Answers = Record<string, Answer>
+
+function resolve(part: Json, answers: Answers): Answer {
+  const name = refOf(part).split('/').at(-1) ?? ''
+  const answer = answers[name]
+  assert(answer, `components.responses has no ${name}`)
+  return answer
+}
+
+/** The schema of a list of issues of any of the answers. */
+function unionOf(answers: Answer[]): IssuesSchema {
+  const [schema, ...others] = answers.map(({ content }) => content['application/json'].schema)
+  assert(schema, 'operations have no answers in common')
+  const { issues } = schema.properties
+  const items = [schema, ...others].flatMap(each => {
+    const { items } = each.properties.issues
+    return items.anyOf ?? [items]
+  })
+  const anyOf = [...new Map(items.map(item => [JSON.stringify(item), item])).values()]
+  return { ...schema, properties: { issues: { ...issues, items: { anyOf } } } }
+}
+
+/** The opposite of `withSharedParts`: puts each shared part back where it is used. */
 export function withPartsInPlace<T extends object>(document: T): T {
   const { components, ...rest } = document as { components: Record<string, Json> }
+  const reference = new RegExp(`^#/components/(${kinds.join('|')})/(.+)$`)
   const inPlace = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(inPlace)
     if (typeof value !== 'object' || value === null) return value
-    const [, kind = '', name = ''] = /^#\/components\/(responses|headers|parameters)\/(.+)$/.exec(refOf(value)) ?? []
+    const [, kind = '', name = ''] = reference.exec(refOf(value)) ?? []
     if (kind !== '') return inPlace(components[kind]?.[name])
-    return mapValues(value as Json, inPlace)
+    const { default: common, ...others } = mapValues(value as Json, inPlace)
+    if (isDefaultAnswer(common)) return { ...others, ...common[statusesKey] }
+    return common === undefined ? others : { ...others, default: common }
   }
   return { ...(inPlace(rest) as object), components } as unknown as T
+}
+
+function isDefaultAnswer(value: unknown): value is { [statusesKey]: Json } {
+  return typeof value === 'object' && value !== null && statusesKey in value
 }
 
 const refOf = (value: object) => ('$ref' in value ? String(value.$ref) : '')
@@ -48,7 +128,7 @@ function share(document: Json, map: (operation: Operation, replace: Replace) => 
     return part
   })
 
-  const named: Record<Kind, Json> = { headers: {}, parameters: {}, responses: {} }
+  const named: Record<Kind, Json> = { headers: {}, parameters: {}, requestBodies: {}, responses: {} }
   const references = new Map<string, string>()
   for (const [text, { kind, names, part, count }] of [...parts].sort(([, a], [, b]) => b.count - a.count)) {
     const name = names.find(each => !(each in named[kind]))
@@ -73,7 +153,9 @@ function mapInnerParts({ parameters, responses, ...rest }: Operation, replace: R
   return {
     ...rest,
     ...(parameters && {
-      parameters: parameters.map(each => replace('parameters', [`${each.name}`, `${each.name}_in_${each.in}`], each)),
+      parameters: parameters.map(({ required, ...each }) =>
+        replace('parameters', [`${each.name}`, `${each.name}_in_${each.in}`], required ? { ...each, required } : each),
+      ),
     }),
     responses: mapValues(responses, ({ headers, ...answer }) => ({
       ...answer,
@@ -84,25 +166,24 @@ function mapInnerParts({ parameters, responses, ...rest }: Operation, replace: R
   }
 }
 
-function mapErrors({ responses, ...rest }: Operation, replace: Replace): Operation {
+function mapAnswers({ requestBody, responses, ...rest }: Operation, replace: Replace): Operation {
   return {
     ...rest,
-    responses: mapValues(responses, (answer, status) =>
-      Number(status) >= 400 && answer.content !== undefined
-        ? replace('responses', namesOf(status, answer), answer)
-        : answer,
-    ),
+    ...(requestBody && { requestBody: replaceHinted('requestBodies', requestBody, replace) }),
+    responses: mapValues(responses, answer => replaceHinted('responses', answer, replace)),
   }
 }
 
-/** The status text, such as 'NotFound', and as a second choice with the codes of its errors. */
-function namesOf(status: string, { content }: Json): string[] {
-  const reason = (STATUS_CODES[status] ?? status).replaceAll(/[^A-Za-z]/g, '')
-  const { examples, schema } = (content as { 'application/json': { schema: object; examples?: object } })[
-    'application/json'
-  ]
-  const codes = [...JSON.stringify(schema).matchAll(/\/([A-Za-z]+)Issue"/g)].map(([, code]) => code)
-  return [reason, `${reason}_${(examples === undefined ? codes : Object.keys(examples)).join('_')}`]
+/** Shares a part that has hints, directly or in its content, and removes them. */
+function replaceHinted(kind: Kind, part: Json, replace: Replace): Json {
+  const { [nameHints]: names, content, ...rest } = part as { [nameHints]?: string[]; content?: Record<string, Json> }
+  const inside = Object.values(content ?? {}).flatMap(each => (each[nameHints] as string[] | undefined) ?? [])
+  const plain = {
+    ...rest,
+    ...(content && { content: mapValues(content, ({ [nameHints]: _, ...media }) => media) }),
+  }
+  const all = [...(names ?? []), ...inside]
+  return all.length === 0 ? plain : replace(kind, all, plain)
 }
 
 function mapValues<In, Out>(record: Record<string, In>, map: (value: In, key: string) => Out): Record<string, Out> {

@@ -36,7 +36,7 @@ beforeAll(async () => {
       id: 'uploadList',
       tag: 'Service',
       summary: 'Upload a list',
-      fileBody: { description: 'A list.', example: 'email\r\nsam.okafor@example.com\r\n' },
+      fileBody: { name: 'ListFile', description: 'A list.', example: 'email\r\nsam.okafor@example.com\r\n' },
       success: { status: 200, description: 'What came.', schema: Type.Object({}) },
     })
     scope.put('/v1/lists', { config: { scope: 'members:write' }, schema }, async (request, reply) => {
@@ -296,15 +296,20 @@ describe('a body that is not an acceptable file', () => {
 })
 
 test('the OpenAPI document lists the three ways to send a file', () => {
-  const { requestBody } = (app.swagger() as unknown as Document).paths['/v1/lists'].put
-  const file = { type: 'string', format: 'binary' }
+  const { paths, components } = app.swagger() as unknown as Document
+  const { requestBody } = paths['/v1/lists'].put
+  const file = { $ref: '#/components/schemas/ListFile' }
+  expect(components.schemas.ListFile).toMatchObject({ type: 'string', format: 'binary', description: 'A list.' })
   expect(requestBody.content).toMatchObject({
     'text/csv': { schema: file },
     [xlsxType]: { schema: file },
     'multipart/form-data': { schema: { type: 'object', required: ['file'], properties: { file } } },
   })
 })
-type Document = { paths: { '/v1/lists': { put: { requestBody: { content: Record<string, object> } } } } }
+type Document = {
+  paths: { '/v1/lists': { put: { requestBody: { content: Record<string, object> } } } }
+  components: { schemas: { ListFile: object } }
+}
 
 function form(...parts: [name: string, value: string | File][]): FormData {
   const data = new FormData()

@@ -195,9 +195,18 @@ async function within(ms: number, promise: Promise<void>): Promise<void> {
 }
 
 function claimOf(request: FastifyRequest): Claim | undefined {
-  const { idempotencyKey: key, partner, now } = request
-  if (key === undefined) return undefined
+  const { idempotencyKey, partner, memberSession, now } = request
+  if (idempotencyKey === undefined) return undefined
+  const key = memberSession === undefined ? idempotencyKey : keyOfMember(idempotencyKey, memberSession)
   return { partnerId: partner.id, key, fingerprint: fingerprintOf(request), operation: operationOf(request), now }
+}
+
+/**
+ * The key of a member's browser as it is stored. It begins with a space, which no key in a header does, so that it is never
+ * equal to one of the partner, nor to one of another member. Hashed, because the column is as long as a key may be.
+ */
+function keyOfMember(key: string, { memberId }: { memberId: string }): string {
+  return ` ${memberId} ${createHash('sha256').update(key, 'latin1').digest('base64url')}`
 }
 
 // Two requests are the same if method, route, path parameters, query and parsed body are equal, in any order of keys.

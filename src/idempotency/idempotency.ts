@@ -1,6 +1,7 @@
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
+import { lockByName } from '../database/named-locks.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../errors.ts'
 import { inScope, type Scope } from '../tasks.ts'
@@ -79,8 +80,7 @@ export async function hold<T>(db: Db, { partnerId, key }: Claim, work: () => Pro
     return await db.transaction().execute(async tx => {
       // Idle while the work runs. The deadline of the request ends it.
       await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx)
-      const name = `idempotency key ${key} of ${partnerId}`
-      await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx).catch(error => {
+      await lockByName(tx, 'idempotency key', `${key} of ${partnerId}`).catch(error => {
         throw isLockTimeout(error) ? stillRunning() : error
       })
       return await work()

@@ -20,6 +20,7 @@ type Account =
   | 'funding'
   | 'fees'
   | 'partner_fees'
+  | 'payroll_receivable'
 
 /** One movement of an amount between two accounts; `amount` is positive, in minor units. */
 export type Transfer = {

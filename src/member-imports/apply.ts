@@ -133,7 +133,7 @@ async function nextSteps(
   }: { job: Job; through?: number | undefined; limit: number },
 ): Promise<Step[]> {
   const { rows } = await sql<Step>`
-    select step, action, member_id, wish as command, fault from member_job_steps
+    select step, action, member_id, command, fault from member_job_steps
      where partner_id = ${partnerId} and job_id = ${jobId} and step > ${appliedThrough}
            ${through === undefined ? sql`` : sql`and step <= ${through}`}
      order by step limit ${limit}`.execute(tx)

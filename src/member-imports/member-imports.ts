@@ -2,6 +2,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import type { CopyInto } from '../database/copy.ts'
 import { type Cursor, isBeyondId, locate, newestFirst, readingOrder } from '../database/cursor.ts'
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
+import { lockByName, lockByNameIfFree } from '../database/named-locks.ts'
 import { issuesMax, Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { type Decision, decideAll, type PartnerRules, wavesOf } from '../members/changes.ts'
@@ -118,7 +119,7 @@ export async function createFromActions(
     now,
   })
   await sql`
-    insert into member_job_steps (partner_id, job_id, step, action, member_id, wish)
+    insert into member_job_steps (partner_id, job_id, step, action, member_id, command)
     select ${partner.id}, ${jobId}, * from unnest(
       ${steps.map(({ step }) => step)}::integer[], ${steps.map(({ action }) => action)}::text[],
       ${steps.map(({ command }) => command.memberId)}::text[], ${steps.map(({ command }) => JSON.stringify(command))}::jsonb[])`.execute(
@@ -473,11 +474,7 @@ async function allowForLargeFile(tx: Tx): Promise<void> {
 
 // Reading a file takes a reader thread and a connection, so each partner may have one file read at a time.
 async function lockUpload(tx: Tx, partnerId: string): Promise<void> {
-  const { rows } = await sql<{ isMine: boolean }>`
-    select pg_try_advisory_xact_lock(hashtextextended('member job of ' || ${partnerId}::text, 0)) as is_mine`.execute(
-    tx,
-  )
-  if (rows[0]?.isMine) return
+  if (await lockByNameIfFree(tx, 'member job of', partnerId)) return
   throw problem(
     'Conflict',
     'Another upload of members is being read right now; try again in a moment',
@@ -513,8 +510,7 @@ async function requireRoom(
 
 // Serialises the inserts of a partner's jobs, so that each sees those before it. Held until the commit, which follows at once.
 async function lockQueue(tx: Tx, partnerId: string): Promise<void> {
-  await sql`
-    select pg_advisory_xact_lock(hashtextextended('queue of member jobs of ' || ${partnerId}::text, 0))`.execute(tx)
+  await lockByName(tx, 'queue of member jobs of', partnerId)
 }
 
 async function insert(

@@ -87,6 +87,7 @@ export const Preview = Type.Object(
 export const MemberJobCreated = Type.Object({ jobId: Id('memberJob') }, { title: 'MemberJobCreated', ...strict })
 
 const JobStatus = Type.Enum(['Processing', 'Completed', 'AwaitingReview', 'NotReady', 'Rejected'], {
+  title: 'MemberJobStatus',
   type: 'string',
   description:
     '`NotReady`: queued behind another job of the partner. `AwaitingReview`: waiting for `approve` or `reject`.',
@@ -119,6 +120,14 @@ export const MemberJobs = Type.Object(
 const actions = ['Invite', 'Update', 'BringBack', 'Offboard', 'Unchanged'] as const
 const outcomes = ['Pending', 'Done', 'Failed', 'NotDone'] as const
 
+const ResultAction = Type.Enum([...actions], { title: 'MemberJobResultAction', type: 'string' })
+const ResultOutcome = Type.Enum([...outcomes], {
+  title: 'MemberJobResultOutcome',
+  type: 'string',
+  description:
+    '`Pending`: not processed yet. `Failed`: no longer possible when it was processed; `message` says why. `NotDone`: the job was rejected.',
+})
+
 const MemberJobResult = Type.Object(
   {
     row: Type.Union([Type.String(), Type.Null()], {
@@ -126,12 +135,8 @@ const MemberJobResult = Type.Object(
         'Row of the file (the header is "1") or position of the action (starting at "1"); null for members missing from the file.',
       examples: ['17'],
     }),
-    action: Type.Enum([...actions], { type: 'string' }),
-    outcome: Type.Enum([...outcomes], {
-      type: 'string',
-      description:
-        '`Pending`: not processed yet. `Failed`: no longer possible when it was processed; `message` says why. `NotDone`: the job was rejected.',
-    }),
+    action: ResultAction,
+    outcome: ResultOutcome,
     memberId: Type.Union([memberId, Type.Null()]),
     email: Type.Union([Type.String(), Type.Null()]),
     message: Type.Union([Type.String(), Type.Null()]),
@@ -152,8 +157,8 @@ export const MemberJobResults = Type.Object(
 
 export const ResultsQuery = Type.Object(
   {
-    actions: Type.Optional(Type.Array(Type.Enum([...actions], { type: 'string' }), { maxItems: 5 })),
-    outcomes: Type.Optional(Type.Array(Type.Enum([...outcomes], { type: 'string' }), { maxItems: 4 })),
+    actions: Type.Optional(Type.Array(ResultAction, { maxItems: 5 })),
+    outcomes: Type.Optional(Type.Array(ResultOutcome, { maxItems: 4 })),
     ...pageQuery,
   },
   strict,

@@ -7,6 +7,7 @@ import { visibleFormat } from '../text.ts'
  * list unreadable to them. `format` alone accepts more; it is kept because clients generate their types from it.
  */
 export const Email = Type.String({
+  title: 'Email',
   format: 'email',
   pattern: "^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$",
   maxLength: 254,
@@ -14,6 +15,7 @@ export const Email = Type.String({
 })
 
 export const WorkerId = Type.String({
+  title: 'WorkerId',
   minLength: 1,
   maxLength: 100,
   // With leading or trailing spaces, one worker could be taken for two.
@@ -23,11 +25,12 @@ export const WorkerId = Type.String({
   examples: ['E-10442'],
 })
 
-const Name = (example: string) =>
-  Type.String({ minLength: 1, maxLength: 100, pattern: oneLine, format: visibleFormat, examples: [example] })
+const Name = (title: string, example: string) =>
+  Type.String({ title, minLength: 1, maxLength: 100, pattern: oneLine, format: visibleFormat, examples: [example] })
 
 const oneLineMessage = (charsMax: number) => `must be one line of at most ${charsMax} characters, one of them visible`
 const genders = ['Female', 'Male', 'NonBinary'] as const
+const Gender = Type.Enum([...genders], { title: 'Gender', type: 'string' })
 
 /**
  * Every field of a member that a partner sets, in the order of answers and files, with the columns that hold it. The wire
@@ -45,22 +48,28 @@ const table = {
     },
   },
   firstName: {
-    schema: Name('Sam'),
+    schema: Name('FirstName', 'Sam'),
     presence: 'required',
     isAudited: false,
-    columns: { first_name: { sqlType: 'text', schema: Name('Sam'), message: oneLineMessage(100) } },
+    columns: { first_name: { sqlType: 'text', schema: Name('FirstName', 'Sam'), message: oneLineMessage(100) } },
   },
   lastName: {
-    schema: Name('Okafor'),
+    schema: Name('LastName', 'Okafor'),
     presence: 'required',
     isAudited: false,
-    columns: { last_name: { sqlType: 'text', schema: Name('Okafor'), message: oneLineMessage(100) } },
+    columns: { last_name: { sqlType: 'text', schema: Name('LastName', 'Okafor'), message: oneLineMessage(100) } },
   },
   phone: {
-    schema: Type.Union([Type.String({ minLength: 1, maxLength: 32 }), Type.Null()], {
-      description: 'With or without the country code; stored and returned in E.164.',
-      examples: ['+447700900123'],
-    }),
+    schema: Type.Union([
+      Type.String({
+        title: 'Phone',
+        minLength: 1,
+        maxLength: 32,
+        description: 'With or without the country code; stored and returned in E.164.',
+        examples: ['+447700900123'],
+      }),
+      Type.Null(),
+    ]),
     presence: 'nullable',
     isAudited: false,
     columns: {
@@ -74,6 +83,7 @@ const table = {
   },
   tier: {
     schema: Type.String({
+      title: 'TierName',
       minLength: 1,
       maxLength: 60,
       description: 'Name of a tier; see `GET /v1/tiers`.',
@@ -125,10 +135,10 @@ const table = {
     },
   },
   dob: {
-    schema: Type.Union([Type.String({ format: 'date' }), Type.Null()], {
-      description: 'Date of birth.',
-      examples: ['1990-06-24'],
-    }),
+    schema: Type.Union([
+      Type.String({ title: 'DateOfBirth', format: 'date', description: 'Date of birth.', examples: ['1990-06-24'] }),
+      Type.Null(),
+    ]),
     presence: 'nullable',
     isAudited: false,
     columns: {
@@ -141,13 +151,13 @@ const table = {
     },
   },
   gender: {
-    schema: Type.Union([Type.Enum([...genders], { type: 'string' }), Type.Null()]),
+    schema: Type.Union([Gender, Type.Null()]),
     presence: 'nullable',
     isAudited: false,
     columns: {
       gender: {
         sqlType: 'text',
-        schema: Type.Enum([...genders], { type: 'string' }),
+        schema: Gender,
         parse: parseGender,
         message: `must be one of ${genders.join(', ')}`,
       },

@@ -6,7 +6,7 @@ import { Email, schemasOf, WorkerId } from './fields.ts'
 const strict = { additionalProperties: false }
 const filterValuesMax = { maxItems: 100 }
 
-export const MemberStatus = Type.Enum(['invited', 'active', 'inactive'], { type: 'string' })
+export const MemberStatus = Type.Enum(['invited', 'active', 'inactive'], { title: 'MemberStatus', type: 'string' })
 export type MemberStatus = Static<typeof MemberStatus>
 
 const required = schemasOf('required')

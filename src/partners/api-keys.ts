@@ -1,9 +1,8 @@
-import { createHash, randomBytes } from 'node:crypto'
-import { crc32 } from 'node:zlib'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
 import { newId } from '../ids.ts'
 import type { Mode, Partner } from './partners.ts'
+import { generateSecret, hasChecksum, hashOf, secretPattern } from './secrets.ts'
 
 /** The permissions of an API key. Without the scope of an operation, a request is answered `Forbidden`. */
 export const scopes = ['members:read', 'members:write', 'pay:read', 'pay:write'] as const
@@ -21,22 +20,18 @@ export type ApiKey = {
 }
 
 const prefixes = { sandbox: 'ow_test_', live: 'ow_live_' } as const
-const keyPattern = /^ow_(test|live)_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/
+const keyPattern = new RegExp(`^ow_(test|live)_${secretPattern}$`)
 // Precise enough to tell whether a key is still in use, without a write per request.
 const lastUsePrecisionMs = 60_000
 
-/**
- * Generates a secret: prefix, 256 random bits in base62 (43 characters), and a CRC-32 of the preceding text (6 characters).
- * The checksum lets a secret scanner recognise a leaked key offline.
- */
+/** Generates the secret of a key. */
 export function newSecret(mode: Mode): string {
-  const random = prefixes[mode] + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), 43)
-  return random + checksum(random)
+  return generateSecret(prefixes[mode])
 }
 
 /** Returns the mode of a well-formed key with a valid checksum; undefined for any other text. */
 export function modeOf(secret: string): Mode | undefined {
-  if (!keyPattern.test(secret) || checksum(secret.slice(0, -6)) !== secret.slice(-6)) return undefined
+  if (!keyPattern.test(secret) || !hasChecksum(secret)) return undefined
   return secret.startsWith(prefixes.live) ? 'live' : 'sandbox'
 }
 
@@ -166,20 +161,4 @@ export async function findHolder(
   }
   const clock = { hasClock: offsetMs !== null, clockOffsetMs: Number(offsetMs ?? 0) }
   return { partner, keyId, scopes: new Set(granted), expiresAt, ...clock }
-}
-
-function hashOf(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest()
-}
-
-function checksum(text: string): string {
-  return base62(BigInt(crc32(text)), 6)
-}
-
-const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-
-function base62(value: bigint, width: number): string {
-  let text = ''
-  for (let rest = value; rest > 0n; rest /= 62n) text = digits.charAt(Number(rest % 62n)) + text
-  return text.padStart(width, '0')
 }

@@ -12,8 +12,8 @@ import { deductionLines, deductionsHeader } from './file.ts'
 import * as payCycles from './pay-cycles.ts'
 
 const tag = 'Pay cycles'
-const Status = Type.Union([Type.Literal('Open'), Type.Literal('Closed')])
-const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
+const Status = Type.Union([Type.Literal('Open'), Type.Literal('Closed')], { title: 'PayCycleStatus' })
+const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
 
 const PayCycle = Type.Object(
   { id: Id('payCycle'), startDate: Day, endDate: Day, status: Status },
@@ -31,7 +31,7 @@ const Deductions = Type.Object(
             description: 'Amount to deduct from the member’s pay. Negative: amount to give back.',
           }),
         },
-        { additionalProperties: false },
+        { title: 'Deduction', additionalProperties: false },
       ),
     ),
     ...totalField,

@@ -11,7 +11,7 @@ import * as payRuns from './pay-runs.ts'
 
 const tag = 'Pay runs'
 const strict = { additionalProperties: false }
-const Status = Type.Enum(['Scheduled', 'Available', 'Reverted'], { type: 'string' })
+const Status = Type.Enum(['Scheduled', 'Available', 'Reverted'], { title: 'PayRunStatus', type: 'string' })
 const instant = { format: 'date-time', examples: ['2026-03-10T09:10:00.000Z'] }
 const InstantOrNull = (description: string) => Type.Union([Type.String(instant), Type.Null()], { description })
 
@@ -24,11 +24,14 @@ const arrivalMsMax = 70_000
 
 const NewPayRun = Type.Object(
   {
-    payDetails: Type.Array(Type.Object({ memberId: Id('member'), money: SignedMoney }, strict), {
-      maxItems: linesMax,
-      description:
-        'Earnings per member. A negative amount corrects an earlier pay run; 0 changes nothing. A member may have several lines.',
-    }),
+    payDetails: Type.Array(
+      Type.Object({ memberId: Id('member'), money: SignedMoney }, { title: 'PayDetail', ...strict }),
+      {
+        maxItems: linesMax,
+        description:
+          'Earnings per member. A negative amount corrects an earlier pay run; 0 changes nothing. A member may have several lines.',
+      },
+    ),
   },
   { title: 'NewPayRun', ...strict },
 )

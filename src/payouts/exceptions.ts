@@ -23,6 +23,8 @@ export type ExceptionKind =
   | 'money_out'
   /** Our account lacked the money for a payment. */
   | 'float'
+  /** A payment waits until something at the bank or in the settings is put right. */
+  | 'blocked'
 
 /** An answer to open an exception for. */
 export type NewException = {
@@ -35,6 +37,8 @@ export type NewException = {
   file?: { id: string; line: number | null } | undefined
   reference?: string | null
   payout?: { partnerId: string; withdrawalId: string } | undefined
+  /** Whose money it may be, if it is about no payment. */
+  partnerId?: string | undefined
   outcome?: FinalOutcome | null
   amount?: Money | null
   reasonCode?: string | null
@@ -57,7 +61,7 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
         bankFileId: each.file?.id ?? null,
         line: each.file?.line ?? null,
         reference: each.reference ?? null,
-        partnerId: each.payout?.partnerId ?? null,
+        partnerId: each.payout?.partnerId ?? each.partnerId ?? null,
         withdrawalId: each.payout?.withdrawalId ?? null,
         outcome: each.outcome ?? null,
         amount: each.amount?.amount ?? null,
@@ -139,4 +143,15 @@ export async function closeApplied(tx: Tx, { id, now }: { id: string; now: Date 
   await sql`
     update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
      where id = ${id} and closed_at is null`.execute(tx)
+}
+
+/** Closes what held a payment of a rail back, or all of its payments, because the bank has accepted the payment. */
+export async function closeBlocked(
+  tx: Tx,
+  { rail, reference, now }: { rail: string; reference: string; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where closed_at is null and kind = 'blocked' and rail = ${rail}
+           and (reference is null or reference = ${reference})`.execute(tx)
 }

@@ -2,6 +2,7 @@ import type { BankAccount } from '../bank-accounts/rules.ts'
 import type { Restriction } from '../members/restrictions.ts'
 import type { Currency, Money } from '../money.ts'
 import type { TaskContext } from '../tasks.ts'
+import type { PayoutSpeed } from '../tiers/rules.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
 
 /**
@@ -27,6 +28,8 @@ export type Rail = {
     send(context: Omit<TaskContext, 'scope'>): Promise<void>
     receive(context: Omit<TaskContext, 'scope'>): Promise<void>
   }
+  /** For a rail whose bank sends notifications: asks for what was missed. Called every minute; usually does nothing. */
+  catchUp?(context: Omit<TaskContext, 'scope'>): Promise<void>
   /** Largest number of payments per submission, and of references per poll. A file takes thousands, a request perhaps one. */
   readonly paymentsMax: number
   /** Time-out of a call, at most 25 s. A rail aborts a call when its `signal` fires. */
@@ -64,6 +67,8 @@ export type Payment = {
   reference: string
   amount: Money
   account: BankAccount
+  /** Without it, the rail decides. */
+  speed?: PayoutSpeed
 }
 
 export type Outcome = FinalOutcome | 'pending' | 'unknown'

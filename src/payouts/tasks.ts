@@ -38,10 +38,11 @@ export function payoutTasks(rails: readonly Rail[]) {
         return false
       })
     },
-    // Safe to run twice: a file is recognised by its checksum, and each of its records counts once.
+    // Safe to run twice: a file is recognised by its checksum, and each of its records counts once; so does each change.
     async 'read-bank-files'(context) {
       await inTurns(context, async (_, rail) => {
         await rail.files?.receive(context)
+        await rail.catchUp?.(context)
         return false
       })
     },
@@ -101,7 +102,7 @@ async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> 
   )) {
     log.error(
       { rail: rail.name, partnerId, withdrawalId, attempts },
-      'the bank has given no final report about a withdrawal; it is polled every hour',
+      'the bank has given no final report about a withdrawal; polling goes on',
     )
   }
   const references = payouts.map(({ reference }) => reference)

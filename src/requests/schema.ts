@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { problems } from '../errors.ts'
-import { cursorQuery, pageQuery } from '../http/list.ts'
+import { cursorQuery, pageFields, pageQuery } from '../http/list.ts'
 import { Id } from '../ids.ts'
 import { GivenDayOrInstant, Instant } from '../time.ts'
 
@@ -48,7 +48,7 @@ export const LoggedRequests = Type.Object(
   {
     requests: Type.Array(LoggedRequest),
     hasMore: Type.Boolean({ description: 'Whether there are more in the direction of the cursor.' }),
-    take: Type.Integer({ minimum: 1, description: 'Maximum number of entries in this answer.' }),
+    take: pageFields.take,
   },
   { title: 'LoggedRequests', ...strict },
 )

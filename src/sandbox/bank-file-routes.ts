@@ -17,6 +17,9 @@ const BankFiles = Type.Object(
   { title: 'SandboxBankFiles', additionalProperties: false },
 )
 
+// As many outcomes as an answer may have, at up to 200 bytes each. Without white space, one has about 90.
+const bodyBytesMax = 2 * 1024 * 1024
+
 /** Plays the bank of a rail of files, so that the way of files can be rehearsed on a sandbox. */
 export function bankFileRoutes(
   app: App,
@@ -47,6 +50,7 @@ export function bankFileRoutes(
   app.post(
     '/v1/sandbox/bank-files/:batchId/answers',
     {
+      bodyLimit: bodyBytesMax,
       config: { scope: 'pay:write' },
       schema: sandboxOperation({
         id: 'answerSandboxBankFile',

@@ -23,7 +23,13 @@ import { setUncheckedAccount } from './unchecked-account.ts'
 
 const partnerName = 'Acme Couriers'
 
-const limits = { lowerLimit: 1_000n, upperLimit: 20_000n, withdrawalsPerDay: null, withdrawalsPerCycle: null }
+const limits = {
+  lowerLimit: 1_000n,
+  upperLimit: 20_000n,
+  withdrawalsPerDay: null,
+  withdrawalsPerCycle: null,
+  payoutSpeed: null,
+}
 const flatFee: TierTerms = { ...limits, feeFixed: 50n, feeBps: 0, feeMin: null, feeMax: null, feePayer: 'member' }
 
 const tiers: Record<string, { currency: Currency; terms: TierTerms }> = {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { sql } from '../database/database.ts'
+import { lockByName } from '../database/named-locks.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -23,8 +24,7 @@ test('a job goes through its transition although another was asked for at the sa
   const asked: ReturnType<typeof provoke>[] = []
   await harness.db.transaction().execute(async tx => {
     // What the insert of a job takes.
-    await sql`
-      select pg_advisory_xact_lock(hashtextextended('queue of member jobs of ' || ${partner.id}::text, 0))`.execute(tx)
+    await lockByName(tx, 'queue of member jobs of', partner.id)
     asked.push(provoke('AwaitingReview'))
     await whenWaiting(1)
     asked.push(provoke('Processing'))

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import type { CopyInto } from '../database/copy.ts'
 import { sql, type Tx } from '../database/database.ts'
+import { lockByName } from '../database/named-locks.ts'
 import { problem } from '../errors.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
 import * as members from '../members/members.ts'
@@ -116,8 +117,7 @@ export async function provokeJobTransition(
 
 // Otherwise two transitions that are asked for at once would queue their jobs behind each other’s.
 async function takeTurns(tx: Tx, partnerId: string): Promise<void> {
-  await sql`
-    select pg_advisory_xact_lock(hashtextextended('provoked member jobs of ' || ${partnerId}::text, 0))`.execute(tx)
+  await lockByName(tx, 'provoked member jobs of', partnerId)
 }
 
 // Newest first: a queued job is rejected before the one ahead of it, which it would otherwise follow.

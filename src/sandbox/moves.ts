@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { lockByName } from '../database/named-locks.ts'
 import { type Problem, problem } from '../errors.ts'
 import { type Claim, reused } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
@@ -93,7 +94,7 @@ export async function stopMoving(tx: Tx, partnerId: string): Promise<void> {
 /** Serialises the moves of a partner, and its resets. Locked before the rows of its clock and its moves, everywhere. */
 async function lockClock(tx: Tx, partnerId: string): Promise<void> {
   // A partner that never moved its clock has no row to lock.
-  await sql`select pg_advisory_xact_lock(hashtextextended('clock of ' || ${partnerId}::text, 0))`.execute(tx)
+  await lockByName(tx, 'clock of', partnerId)
 }
 
 async function readLockedOffsetMs(tx: Tx, partnerId: string): Promise<number> {

@@ -3,7 +3,7 @@ import { Id } from '../ids.ts'
 import { amountMax, SignedMoney, WireMoney } from '../money.ts'
 import { faults } from '../payouts/simulated-bank.ts'
 import { GivenDuration, GivenInstant, Instant } from '../time.ts'
-import { statuses } from '../withdrawals/lifecycle.ts'
+import { WithdrawalStatus } from '../withdrawals/schema.ts'
 import { type ReasonCode, reasons } from './bank.ts'
 import { dueKinds, nextKinds } from './due.ts'
 import { type Scenario, scenarios } from './scenarios.ts'
@@ -73,7 +73,7 @@ export const BankReason = Type.Optional(
         }),
       ),
     },
-    { ...strict, examples: [{ reason: 'AC04' }] },
+    { title: 'SandboxBankInstruction', ...strict, examples: [{ reason: 'AC04' }] },
   ),
 )
 export type BankReason = Static<typeof BankReason>
@@ -81,11 +81,11 @@ export type BankReason = Static<typeof BankReason>
 export const SandboxWithdrawal = Type.Object(
   {
     id: Id('withdrawal'),
-    status: Type.Enum([...statuses], { type: 'string' }),
+    status: WithdrawalStatus,
     timeline: Type.Array(
       Type.Object(
         {
-          status: Type.Enum([...statuses], { type: 'string' }),
+          status: WithdrawalStatus,
           at: Instant,
           reason: Type.Union([Type.String(), Type.Null()]),
         },
@@ -101,6 +101,7 @@ const count = Type.Integer({ minimum: 1, maximum: 1_000, description: 'Number of
 export const NewBankFault = Type.Object(
   {
     next: Type.Enum([...faults], {
+      title: 'SandboxBankFault',
       type: 'string',
       description:
         'What happens to the next payments. `timeout`: paid, but the call is not answered. `error`: the call fails and the payment is lost. `duplicate`: the report comes twice. `late`: the report comes after 3 minutes. `contradiction`: reported as paid, and after a minute as failed. `unknown_reference`: paid, with a second report about a payment that was never made.',
@@ -113,9 +114,15 @@ export type NewBankFault = Static<typeof NewBankFault>
 
 export const BankFaults = Type.Object(
   {
-    faults: Type.Array(Type.Object({ fault: Type.Enum([...faults], { type: 'string' }), remaining: count }, strict), {
-      description: 'In the order in which payments will meet them.',
-    }),
+    faults: Type.Array(
+      Type.Object(
+        { fault: Type.Enum([...faults], { title: 'SandboxBankFault', type: 'string' }), remaining: count },
+        strict,
+      ),
+      {
+        description: 'In the order in which payments will meet them.',
+      },
+    ),
   },
   { title: 'SandboxBankFaults', ...strict },
 )
@@ -213,7 +220,7 @@ export const JobProvoked = Type.Object(
   { title: 'SandboxMemberJob', ...strict },
 )
 
-const ScenarioName = Type.Enum(Object.keys(scenarios) as Scenario[], { type: 'string' })
+const ScenarioName = Type.Enum(Object.keys(scenarios) as Scenario[], { title: 'SandboxScenario', type: 'string' })
 export const Seed = Type.Object({ scenario: ScenarioName }, strict)
 export const Seeded = Type.Object(
   { scenario: ScenarioName, members: Type.Integer({ minimum: 0 }) },

@@ -119,6 +119,11 @@ export const rows: readonly Row[] = [
     path: '/v1/tiers',
     headers: { 'x-api-key': 'ow_test_wrong' },
   })),
+  problem('SessionRefused', 'nothing', 'No session has this token.', () => ({
+    method: 'GET',
+    path: '/v1/me',
+    headers: { authorization: 'Bearer ows_test_wrong' },
+  })),
   ...byHeader,
   problem('UnknownPath', 'nothing', 'There is no such path.', () => ({ method: 'GET', path: '/v1/nothing' })),
   problem('MethodNotAllowed', 'nothing', 'The header `allow` of the answer lists the methods.', () => ({

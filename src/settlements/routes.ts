@@ -7,7 +7,7 @@ import { acceptUploads } from '../http/upload.ts'
 import { UploadedFile } from '../http/uploaded-file.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { exampleId, Id } from '../ids.ts'
-import { fromWire, toWire } from '../money.ts'
+import { type Currency, fromWire, toWire } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import { readFile } from './reading.ts'
 import type { Line } from './rules.ts'
@@ -20,7 +20,12 @@ const params = Type.Object({ payCycleId: Id('payCycle') })
 // The largest settlement as JSON or CSV, with headroom.
 const bodyBytesMax = 32 * 1024 * 1024
 
-export function settlementRoutes(app: App, { db }: ApiContext): void {
+/** @param reportsArrivals whether the bank reports what arrives on the float's account in a currency */
+export function settlementRoutes(
+  app: App,
+  { db }: ApiContext,
+  { reportsArrivals }: { reportsArrivals: (currency: Currency) => boolean },
+): void {
   // In its own scope, because only this operation accepts a file.
   app.register(async (scope: App) => {
     acceptUploads(scope, { kinds: ['csv'], fileBytesMax: bodyBytesMax })
@@ -53,7 +58,9 @@ export function settlementRoutes(app: App, { db }: ApiContext): void {
         return await withIdempotency(db, request, reply, async tx => {
           const { partner, params, now } = request
           const { payCycleId } = params
-          const summary = await settlements.create(tx, { partnerId: partner.id, payCycleId, report, now })
+          const summary = await settlements.create(tx, {
+            ...{ partnerId: partner.id, payCycleId, report, reportsArrivals, now },
+          })
           const { payCycleId: _, settledAt: __, ...details } = onWire(summary)
           const audit = { action: 'pay_cycle.settle', details } as const
           return { status: 201, body: onWire(summary), resourceId: payCycleId, audit }
@@ -111,11 +118,15 @@ const byPath: settlements.Naming = {
 }
 
 function onWire({ settledAt, totals, ...summary }: settlements.Summary) {
-  return { ...summary, settledAt: settledAt.toISOString(), totals: totals.map(amountsOnWire) }
+  return { ...summary, settledAt: settledAt.toISOString(), totals: totals.map(totalOnWire) }
 }
 
 function lineOnWire({ memberId, outcome, ...amounts }: Line) {
   return { memberId, outcome, ...amountsOnWire(amounts) }
+}
+
+function totalOnWire({ due, ...amounts }: settlements.Summary['totals'][number]) {
+  return { ...amountsOnWire(amounts), due: toWire({ amount: due, currency: amounts.currency }) }
 }
 
 type Amounts = Pick<Line, 'currency' | 'deducted' | 'taken' | 'carried' | 'writtenOff'>

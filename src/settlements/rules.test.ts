@@ -108,7 +108,7 @@ test('settling always brings earned pay of the cycle and the carried account to 
         expect(line.deducted).toBe(line.taken + line.carried + line.writtenOff)
         expect(line.writtenOff >= 0n).toBe(true)
         const sum = (account: string, payCycleId?: string) =>
-          transfersOf(line, { settledCycleId: 'pc_a', openCycleId: 'pc_b' })
+          transfersOf(line, { settledCycleId: 'pc_a', openCycleId: 'pc_b', takenTo: 'float' })
             .filter(transfer => payCycleId === undefined || transfer.payCycleId === payCycleId)
             .reduce(
               (total, { debit, credit, amount }) =>

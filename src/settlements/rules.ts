@@ -111,16 +111,21 @@ function lineOf(
 /**
  * Returns the transfers of a line: they bring the member's earned pay of the settled cycle to zero, and carry the rest to the
  * open cycle.
+ * @param takenTo the account of what payroll took: the float, or a receivable until the money has arrived there
  */
 export function transfersOf(
   { memberId, currency, taken, carried, writtenOff }: Line,
-  { settledCycleId, openCycleId }: { settledCycleId: string; openCycleId: string },
+  {
+    settledCycleId,
+    openCycleId,
+    takenTo,
+  }: { settledCycleId: string; openCycleId: string; takenTo: 'float' | 'payroll_receivable' },
 ): Transfer[] {
   const about = { currency, memberId }
   const settled = { ...about, payCycleId: settledCycleId }
   const next = { ...about, payCycleId: openCycleId }
   return [
-    ...signed({ debit: 'float', credit: 'earned_pay', amount: taken, ...settled }),
+    ...signed({ debit: takenTo, credit: 'earned_pay', amount: taken, ...settled }),
     ...signed({ debit: 'written_off', credit: 'earned_pay', amount: writtenOff, ...settled }),
     ...signed({ debit: 'carried', credit: 'earned_pay', amount: carried, ...settled }),
     ...signed({ debit: 'earned_pay', credit: 'carried', amount: carried, ...next }),

@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { pageFields, totalField } from '../http/list.ts'
-import { Id } from '../ids.ts'
+import { exampleId, Id } from '../ids.ts'
 import { SignedMoney } from '../money.ts'
+import { referenceOf } from './dues.ts'
 import { linesMax } from './file.ts'
 
 const strict = { additionalProperties: false }
@@ -13,10 +14,13 @@ const Taken = Type.Unsafe<Static<typeof SignedMoney>>({
 
 export const NewSettlement = Type.Object(
   {
-    deductions: Type.Array(Type.Object({ memberId: Id('member'), taken: Taken }, strict), {
-      maxItems: linesMax,
-      description: 'Payroll took nothing from a member who is left out.',
-    }),
+    deductions: Type.Array(
+      Type.Object({ memberId: Id('member'), taken: Taken }, { title: 'DeductionTaken', ...strict }),
+      {
+        maxItems: linesMax,
+        description: 'Payroll took nothing from a member who is left out.',
+      },
+    ),
   },
   { title: 'NewSettlement', ...strict },
 )
@@ -31,8 +35,24 @@ const settlementFields = {
   short: count('Members from whom payroll took less.'),
   over: count('Members from whom payroll took more.'),
   unknown: count('Members in the settlement who had no deduction.'),
+  paymentReference: Type.Union(
+    [Type.String({ pattern: '^OWS[0-9A-Z]{14}$', examples: [referenceOf(exampleId('payCycle'))] }), Type.Null()],
+    {
+      description:
+        'The reference of the transfer that pays what payroll took to the account of the float. Null if no such transfer is expected, because what payroll took is in the float already.',
+    },
+  ),
   totals: Type.Array(
-    Type.Object({ deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney }, strict),
+    Type.Object(
+      {
+        ...{ deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney },
+        due: Type.Unsafe<Static<typeof SignedMoney>>({
+          ...SignedMoney,
+          description: 'The part of `taken` that has not arrived yet. Negative: it is paid to the employer.',
+        }),
+      },
+      { title: 'SettlementTotals', ...strict },
+    ),
     { description: 'One entry per currency. In each one, deducted = taken + carried + writtenOff.' },
   ),
 }
@@ -56,7 +76,7 @@ export const Settlement = Type.Object(
           }),
           writtenOff: SignedMoney,
         },
-        strict,
+        { title: 'SettlementLine', ...strict },
       ),
     ),
     ...totalField,

@@ -4,12 +4,13 @@ import * as events from '../events/events.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { byMemberRange } from '../member-ranges.ts'
 import { currenciesOf, lockMembers } from '../members/locks.ts'
-import type { Currency } from '../money.ts'
+import type { Currency, Money } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import type { ShortfallPolicy } from '../partners/partners.ts'
 import * as deductions from '../pay-cycles/deductions.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
+import * as dues from './dues.ts'
 import { type Fault, type Line, lineCheck, type Outcome, settle, type Taken, transfersOf } from './rules.ts'
 
 /**
@@ -22,8 +23,20 @@ export type Naming = { problem: ProblemName; placeOf(fault: Fault): Record<strin
 export type Summary = Record<Outcome, number> & {
   payCycleId: string
   settledAt: Date
-  totals: { currency: Currency; deducted: bigint; taken: bigint; carried: bigint; writtenOff: bigint }[]
+  /** The reference of the transfer to the float's account; null if no money is, or was, to arrive. */
+  paymentReference: string | null
+  /** `due`: what payroll took and has not transferred. */
+  totals: {
+    currency: Currency
+    deducted: bigint
+    taken: bigint
+    carried: bigint
+    writtenOff: bigint
+    due: bigint
+  }[]
 }
+
+type ReportsArrivals = (currency: Currency) => boolean
 
 // Keeps each statement well below a second, and its cost on the main thread low.
 const linesPerStatement = 2_000
@@ -32,12 +45,20 @@ const faultsMax = 20_000
 
 /**
  * Settles a closed cycle with what payroll really took. Afterwards, the cycle's earned pay is zero for every member.
+ * @param reportsArrivals whether the bank reports what arrives on the float's account in a currency. The money is a receivable
+ * until then; otherwise, it is in the float at once
  * @throws Problem, with nothing booked: `NotFound`; `Conflict` if the cycle is open or already settled;
  * `UnprocessableEntity` without an open cycle to carry to; or all errors of the lines at once
  */
 export async function create(
   tx: Tx,
-  { partnerId, payCycleId, report, now }: { partnerId: string; payCycleId: string; report: PayrollReport; now: Date },
+  {
+    partnerId,
+    payCycleId,
+    report,
+    reportsArrivals = () => false,
+    now,
+  }: { partnerId: string; payCycleId: string; report: PayrollReport; reportsArrivals?: ReportsArrivals; now: Date },
 ): Promise<Summary> {
   const cycle = await payCycles.find(tx, { partnerId, payCycleId })
   if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is still open; settle it once it has closed')
@@ -45,7 +66,11 @@ export async function create(
   await payCycles.markSettled(tx, { partnerId, cycle, now })
   if (next === undefined) throw noOpenCycle()
   const groups = await compare(tx, { partnerId, cycle, report })
-  for (const lines of groups.flatMap(piecesOf)) await book(tx, { partnerId, cycle, next, lines, now })
+  for (const lines of groups.flatMap(piecesOf)) await book(tx, { partnerId, cycle, next, lines, reportsArrivals, now })
+  for (const { amount, currency } of totalsTaken(groups.flat())) {
+    if (reportsArrivals(currency) && amount !== 0n)
+      await dues.record(tx, { partnerId, payCycleId, amount: { amount, currency }, now })
+  }
   const summary = await summarise(tx, { partnerId, payCycleId, settledAt: now })
   const { matched, short, over, unknown } = summary
   await events.emit(tx, {
@@ -175,8 +200,16 @@ async function book(
     cycle,
     next,
     lines,
+    reportsArrivals,
     now,
-  }: { partnerId: string; cycle: payCycles.PayCycle; next: payCycles.PayCycle; lines: Line[]; now: Date },
+  }: {
+    partnerId: string
+    cycle: payCycles.PayCycle
+    next: payCycles.PayCycle
+    lines: Line[]
+    reportsArrivals: ReportsArrivals
+    now: Date
+  },
 ): Promise<void> {
   const column = <K extends keyof Line>(name: K) => lines.map(line => line[name])
   const memberIds = column('memberId')
@@ -185,7 +218,10 @@ async function book(
     partnerId,
     movementId: cycle.id,
     reason: 'pay_cycle.settled',
-    transfers: lines.flatMap(line => transfersOf(line, { settledCycleId: cycle.id, openCycleId: next.id })),
+    transfers: lines.flatMap(line => {
+      const takenTo = reportsArrivals(line.currency) ? 'payroll_receivable' : 'float'
+      return transfersOf(line, { settledCycleId: cycle.id, openCycleId: next.id, takenTo })
+    }),
     now,
   })
   await sql`
@@ -195,6 +231,12 @@ async function book(
       from unnest(${memberIds}::text[], ${column('currency')}::text[], ${column('deducted')}::bigint[],
                   ${column('taken')}::bigint[], ${column('outcome')}::text[], ${column('carried')}::bigint[],
                   ${column('writtenOff')}::bigint[]) as line`.execute(tx)
+}
+
+function totalsTaken(lines: Line[]): Money[] {
+  const totals = new Map<Currency, bigint>()
+  for (const { currency, taken } of lines) totals.set(currency, (totals.get(currency) ?? 0n) + taken)
+  return [...totals].map(([currency, amount]) => ({ currency, amount }))
 }
 
 async function summarise(
@@ -211,6 +253,7 @@ async function summarise(
       from settlement_lines
      where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}
      group by currency order by currency`.execute(db)
+  const expected = await dues.listOfCycle(db, { partnerId, payCycleId })
   const count = (outcome: Outcome) => rows.reduce((sum, row) => sum + row[outcome], 0)
   return {
     payCycleId,
@@ -219,12 +262,16 @@ async function summarise(
     short: count('short'),
     over: count('over'),
     unknown: count('unknown'),
+    paymentReference: expected.length === 0 ? null : dues.referenceOf(payCycleId),
     totals: rows.map(({ currency, deducted, taken, carried, writtenOff }) => ({
       currency,
       deducted,
       taken,
       carried,
       writtenOff,
+      due: expected
+        .filter(each => each.currency === currency)
+        .reduce((sum, each) => sum + each.amount - each.received, 0n),
     })),
   }
 }

@@ -39,6 +39,7 @@ const terms: fc.Arbitrary<TierTerms> = fc
     upperLimit: rest.lowerLimit + span,
     withdrawalsPerDay: null,
     withdrawalsPerCycle: null,
+    payoutSpeed: null,
   }))
 
 test('the lowest amount is the smallest one that leaves the member something after the fee', () => {

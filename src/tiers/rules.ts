@@ -3,7 +3,11 @@ import { type Currency, shareRoundedDown, toWire } from '../money.ts'
 /** The payer of the withdrawal fee: deducted from the member's pay, or charged to the employer. */
 type FeePayer = 'member' | 'employer'
 
-/** One version of a tier: everything that determines the fee and limits of a withdrawal. Amounts in minor units. */
+/** How payouts are sent: in the day's batch, to arrive by the scheme's calendar, or at once and around the clock. */
+export const payoutSpeeds = ['standard', 'instant'] as const
+export type PayoutSpeed = (typeof payoutSpeeds)[number]
+
+/** One version of a tier: everything that determines the fee, limits and speed of a withdrawal. Amounts in minor units. */
 export type TierTerms = {
   feeFixed: bigint
   /** Basis points of the gross amount, added to the fixed part. */
@@ -16,6 +20,8 @@ export type TierTerms = {
   upperLimit: bigint
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
+  /** Null: as the rail is set. A rail that cannot pay instantly pays at its own speed. */
+  payoutSpeed: PayoutSpeed | null
 }
 
 export type Tier = TierTerms & { name: string; version: number; currency: Currency }
@@ -85,6 +91,7 @@ export function termsToWire(terms: TierTerms, currency: Currency) {
     upperLimit: money(terms.upperLimit),
     withdrawalsPerDay: terms.withdrawalsPerDay,
     withdrawalsPerCycle: terms.withdrawalsPerCycle,
+    payoutSpeed: terms.payoutSpeed,
   }
 }
 

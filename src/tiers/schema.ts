@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { CurrencyCode, WireMoney } from '../money.ts'
+import { payoutSpeeds } from './rules.ts'
 
 const strict = { additionalProperties: false }
 const name = Type.String({ examples: ['Bronze'] })
@@ -21,6 +22,10 @@ export const termFields = {
   upperLimit: WireMoney,
   withdrawalsPerDay: CountOrNull,
   withdrawalsPerCycle: CountOrNull,
+  payoutSpeed: Type.Union([Type.Enum([...payoutSpeeds], { type: 'string' }), Type.Null()], {
+    description:
+      'Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank.',
+  }),
 }
 
 export const Tiers = Type.Array(Type.Object({ name }, { title: 'Tier', ...strict }))

@@ -12,7 +12,7 @@ export async function listTiers(db: Reader, partnerId: string): Promise<{ name: 
 export async function listWithTerms(db: Reader, partnerId: string): Promise<Tier[]> {
   const { rows } = await sql<Tier>`
     select t.name, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed
       from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
      where t.partner_id = ${partnerId}
      order by t.name`.execute(db)
@@ -38,7 +38,8 @@ export async function listTerms(
 ): Promise<(Tier & { since: Date })[]> {
   const { rows } = await sql<Tier & { since: Date }>`
     select t.name, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.created_at as since
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed,
+           v.created_at as since
       from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
      where t.partner_id = ${partnerId} ${name === undefined ? sql`` : sql`and t.name = ${name}`}
      order by t.name`.execute(db)
@@ -63,7 +64,8 @@ export async function listVersions(
 ): Promise<(Tier & { since: Date })[]> {
   const { rows } = await sql<Tier & { since: Date }>`
     select t.name, v.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.created_at as since
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed,
+           v.created_at as since
       from tiers t join tier_versions v on (v.partner_id, v.tier) = (t.partner_id, t.name)
      where t.partner_id = ${partnerId} and t.name = ${name}
      order by v.version desc`.execute(db)
@@ -77,7 +79,8 @@ export async function findTierVersion(
 ): Promise<(Tier & { since: Date }) | undefined> {
   const { rows } = await sql<Tier & { since: Date }>`
     select t.name, v.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.created_at as since
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed,
+           v.created_at as since
       from tiers t join tier_versions v on (v.partner_id, v.tier) = (t.partner_id, t.name)
      where t.partner_id = ${partnerId} and t.name = ${name} and v.version = ${version}`.execute(db)
   return rows[0]
@@ -150,6 +153,16 @@ export async function changeTier(
   const { name: _, version: __, currency, ...terms } = before
   const after = await setTier(tx, { partnerId, name, currency, terms: { ...terms, ...change }, now })
   return { before, after }
+}
+
+/** The current terms of all partners' tiers that ask for instant payouts. */
+export async function listInstant(db: Reader): Promise<{ partnerId: string; name: string; currency: Currency }[]> {
+  const { rows } = await sql<{ partnerId: string; name: string; currency: Currency }>`
+    select t.partner_id, t.name, t.currency
+      from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
+     where v.payout_speed = 'instant'
+     order by t.partner_id, t.name`.execute(db)
+  return rows
 }
 
 function isSameTerms(current: TierTerms, terms: TierTerms): boolean {

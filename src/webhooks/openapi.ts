@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { catalogue, type EventType, eventTypes } from '../events/catalogue.ts'
+import { catalogue, EventSequence, type EventType, eventTypes } from '../events/catalogue.ts'
 import { Id } from '../ids.ts'
 import { Instant } from '../time.ts'
 
@@ -35,8 +35,8 @@ function deliveryOf(type: EventType): object {
     {
       id: Id('event'),
       type: Type.Enum([type], { type: 'string' }),
-      timestamp: { ...Instant, description: 'When the event happened.' },
-      sequence: Type.Integer({ minimum: 1, description: 'Increases by one with each event of the same resource.' }),
+      timestamp: { ...Instant, title: 'DeliveryTimestamp', description: 'When the event happened.' },
+      sequence: EventSequence,
       data,
     },
     { title: `${name}Delivery`, additionalProperties: false },
@@ -49,9 +49,9 @@ function deliveryOf(type: EventType): object {
     parameters,
     requestBody: { required: true, content: { 'application/json': { schema: body } } },
     responses: {
-      '2XX': { description: 'The delivery has succeeded.' },
+      '2XX': { description: 'Delivered.' },
       '410': { description: 'Disables the endpoint.' },
-      default: { description: 'The delivery is retried. Redirects are not followed.' },
+      default: { description: 'Retried.' },
     },
   }
 }

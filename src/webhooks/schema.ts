@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { eventTypes } from '../events/catalogue.ts'
+import { EventType, eventTypes } from '../events/catalogue.ts'
 import { pageFields, totalField } from '../http/list.ts'
 import { Id } from '../ids.ts'
 import { GivenInstant, Instant } from '../time.ts'
@@ -12,6 +12,7 @@ const groups = [...new Set(eventTypes.map(type => `${type.split('.')[0]}.*`))]
 
 const settings = {
   url: Type.String({
+    title: 'WebhookUrl',
     minLength: 1,
     maxLength: 2048,
     description:
@@ -20,18 +21,21 @@ const settings = {
   }),
   description: Type.Union([Type.String({ maxLength: 200 }), Type.Null()], { description: 'For your own use.' }),
   types: Type.Array(Type.Enum(['*', ...groups, ...eventTypes], { title: 'EventTypePattern', type: 'string' }), {
+    title: 'WebhookTypes',
     minItems: 1,
     maxItems: 50,
     description: 'The types of events to deliver: a type, a group such as `withdrawal.*`, or `*` for all.',
     examples: [['withdrawal.*']],
   }),
   enabled: Type.Boolean({
+    title: 'WebhookEnabled',
     description: 'Events for a disabled endpoint are recorded as skipped, and can be replayed.',
   }),
   headers: Type.Record(
     Type.String({ pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$" }),
     Type.String({ maxLength: 1_000, pattern: '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$' }),
     {
+      title: 'WebhookHeaders',
       maxProperties: 10,
       additionalProperties: false,
       description:
@@ -108,7 +112,7 @@ export const WebhookRotation = Type.Optional(
 )
 
 export const WebhookTest = Type.Object(
-  { type: Type.Enum(eventTypes, { type: 'string', description: 'The type of the sample.' }) },
+  { type: Type.Unsafe<EventType>({ ...EventType, description: 'The type of the sample.' }) },
   { title: 'WebhookTest', ...strict },
 )
 
@@ -146,13 +150,14 @@ export const ReplayRequested = Type.Object(
 )
 
 const State = Type.Enum([...deliveryStates], {
+  title: 'WebhookDeliveryState',
   type: 'string',
   description:
     '`pending`: an attempt is planned. `failed`: the last attempt failed, and none is planned. `skipped`: the endpoint was disabled.',
 })
 const delivery = {
   id: Id('event', 'The id of the event, which is also the `webhook-id` of each request.'),
-  type: Type.Enum(eventTypes, { type: 'string' }),
+  type: EventType,
   state: State,
   isTest: Type.Boolean({ description: 'The sample of a test, not an event.' }),
   attemptCount: Type.Integer({ minimum: 0 }),
@@ -194,6 +199,6 @@ export const WebhookDeliveryDetails = Type.Object(
 
 export const DeliveryFilter = {
   states: Type.Optional(Type.Array(State, { maxItems: 4 })),
-  types: Type.Optional(Type.Array(Type.Enum(eventTypes, { type: 'string' }), { maxItems: 50 })),
+  types: Type.Optional(Type.Array(EventType, { maxItems: 50 })),
   eventId: Type.Optional(Id('event', 'The deliveries of this event.')),
 }

@@ -47,7 +47,7 @@ export async function readFacts<A extends Asked>(
            m.id as member_id, m.status, m.account_holder, m.sort_code, m.account_number, m.iban,
            m.account_refused, m.review_reason,
            t.name as tier, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle,
+           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed,
            coalesce(b.available, 0) as available
       from unnest(
              ${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.memberId)}::text[])
@@ -174,6 +174,7 @@ function toFacts(
     upperLimit: row.upperLimit,
     withdrawalsPerDay: row.withdrawalsPerDay,
     withdrawalsPerCycle: row.withdrawalsPerCycle,
+    payoutSpeed: row.payoutSpeed,
   }
   const member: MemberFacts = {
     id: row.memberId,

@@ -160,6 +160,15 @@ export async function find(
   return { ...toIntent(row), withdrawalId: row?.withdrawalId ?? null }
 }
 
+/** @throws Problem `NotFound`, also for the intent of another member or partner */
+export async function requireOwner(
+  db: Reader,
+  { partnerId, intentId, memberId }: { partnerId: string; intentId: string; memberId: string },
+): Promise<void> {
+  const intent = await select(db, { partnerId, intentId }).executeTakeFirst()
+  if (intent?.memberId !== memberId) throw intentNotFound()
+}
+
 /** Counts the quotes of a tier that can still become withdrawals. */
 export async function countOpen(
   db: Reader,

@@ -124,7 +124,7 @@ describe('a caller that prefers the representation gets', () => {
     expect(body[0]).toEqual({
       ...{ name: 'Bronze', version: 1, currency: 'GBP', feeFixed: gbp(50), feeBps: 100, feeMin: gbp(50) },
       ...{ feeMax: gbp(300), feePayer: 'member', lowerLimit: gbp(1_000), upperLimit: gbp(20_000) },
-      ...{ withdrawalsPerDay: null, withdrawalsPerCycle: null },
+      ...{ withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
     })
   })
 })

@@ -1,6 +1,5 @@
 import { Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
-import type { ProblemName } from '../errors.ts'
 import { cursorOf, cutPage, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
@@ -9,14 +8,14 @@ import { read, readPrepared, withBatchIdempotency, withIdempotency } from '../ht
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { type Currency, fromWire, toWire } from '../money.ts'
-import { lowestAmount, termsToWire } from '../tiers/rules.ts'
+import { termsToWire } from '../tiers/rules.ts'
 import { parseInstant } from '../time.ts'
-import { type Balance, readBalance } from './balance.ts'
+import { readBalance } from './balance.ts'
 import { withdrawalBatches } from './batches.ts'
+import { balanceBody, detailsBody, itemBody } from './bodies.ts'
 import type { Completed } from './completions.ts'
 import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
-import { expectedAt } from './lifecycle.ts'
 import { type Intent, statusAt } from './rules.ts'
 import {
   CompleteWithdrawal,
@@ -24,6 +23,7 @@ import {
   MemberBalance,
   MemberWithdrawals,
   NewWithdrawalIntent,
+  refusals,
   WithdrawalCompleted,
   WithdrawalDetails,
   WithdrawalIntent,
@@ -32,27 +32,18 @@ import {
   Withdrawals,
   WithdrawalsWithStatus,
 } from './schema.ts'
+import { memberPageRoutes } from './session-routes.ts'
 import * as withdrawals from './withdrawals.ts'
 
 const tag = 'Withdrawals'
 const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
 const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
-// The refusals of a withdrawal, in the order of the table of errors.
-const refusals: ProblemName[] = [
-  'MemberNotFound',
-  'UnprocessableEntity',
-  'MemberNotEligible',
-  'BankAccountInvalid',
-  'AmountBelowLowerLimit',
-  'AmountAboveUpperLimit',
-  'MemberInsufficientFunds',
-]
-
 export function withdrawalRoutes(app: App, context: ApiContext): void {
   const { db, batchDb, bankOf } = context
   const hasRail = (currency: Currency) => bankOf(currency) !== null
   const batches = withdrawalBatches({ ...context, hasRail })
+  memberPageRoutes(app, { ...context, batches, hasRail })
 
   app.get(
     '/v1/pay/members/:memberId/balance',
@@ -373,18 +364,6 @@ export function withdrawalRoutes(app: App, context: ApiContext): void {
   )
 }
 
-function balanceBody({ tier, available, payCycle, lastPayDate, isTemporarilyUnavailable }: Balance) {
-  const { currency } = tier
-  const { id, startDate, endDate } = payCycle
-  return {
-    available: toWire({ amount: available, currency }),
-    lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
-    upperLimit: toWire({ amount: tier.upperLimit, currency }),
-    payCycle: { id, startDate, endDate, lastPayDate: lastPayDate?.toISOString() ?? null },
-    isTemporarilyUnavailable,
-  }
-}
-
 function createdBody({ id, netAmount, fee, currency, account }: Intent) {
   return {
     withdrawalIntentId: id,
@@ -427,17 +406,6 @@ function intentBody(intent: Intent & { withdrawalId: string | null }, now: Date)
   }
 }
 
-function itemBody({ id, netAmount, fee, currency, payCycleId, memberId, createdAt }: withdrawals.Withdrawal) {
-  return {
-    id,
-    netAmount: toWire({ amount: netAmount, currency }),
-    fee: toWire({ amount: fee, currency }),
-    payCycleId,
-    memberId,
-    createdAt: createdAt.toISOString(),
-  }
-}
-
 function itemWithStatusBody(withdrawal: withdrawals.Withdrawal & { changedAt: Date; reason: string | null }) {
   const { grossAmount, currency, status, changedAt, reason } = withdrawal
   return {
@@ -446,21 +414,6 @@ function itemWithStatusBody(withdrawal: withdrawals.Withdrawal & { changedAt: Da
     status,
     changedAt: changedAt.toISOString(),
     reason,
-  }
-}
-
-function detailsBody(withdrawal: withdrawals.Details, { bankOf }: Pick<ApiContext, 'bankOf'>) {
-  const { withdrawalIntentId, status, currency, grossAmount, account, balanceAfter, timeline } = withdrawal
-  return {
-    ...itemBody(withdrawal),
-    withdrawalIntentId,
-    status,
-    amount: toWire({ amount: grossAmount, currency }),
-    bankAccount: { lastFour: lastFour(account) },
-    balanceAfter: toWire({ amount: balanceAfter, currency }),
-    timeline: timeline.map(moment => ({ ...moment, at: moment.at.toISOString() })),
-    expectedAt: expectedAt(withdrawal, { isSimulated: bankOf(currency) === 'simulated' })?.toISOString() ?? null,
-    paymentReference: withdrawal.reference,
   }
 }
 

@@ -22,7 +22,14 @@ const copiedToAll = ['partners', 'api_keys']
 /** Creates and completes intents of two partners at once, with and without idempotency keys, and repeats a completion. */
 async function useHotPath(): Promise<void> {
   const limited = { feeFixed: 0n, feeBps: 0, feeMin: null, feeMax: null, feePayer: 'member' as const }
-  const terms = { ...limited, lowerLimit: 1n, upperLimit: 20_000n, withdrawalsPerDay: 9, withdrawalsPerCycle: 9 }
+  const terms = {
+    ...limited,
+    lowerLimit: 1n,
+    upperLimit: 20_000n,
+    withdrawalsPerDay: 9,
+    withdrawalsPerCycle: 9,
+    payoutSpeed: null,
+  }
   for (const partner of [harness, harness.other]) {
     await harness.addTier('Limited', terms, { partnerId: partner.partner.id })
   }

@@ -1,14 +1,28 @@
 import { type Static, Type } from 'typebox'
 import { AccountDetails } from '../bank-accounts/schema.ts'
+import type { ProblemName } from '../errors.ts'
 import { cursorQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
+import { MemberStatus } from '../members/schema.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
+import { sessionScopes } from '../partners/member-sessions.ts'
 import { termFields } from '../tiers/schema.ts'
 import { GivenDayOrInstant, Instant } from '../time.ts'
 import { ruleNames } from './explanation.ts'
 import { intentStatuses, statuses } from './lifecycle.ts'
 
 const strict = { additionalProperties: false }
+
+// The refusals of a withdrawal, in the order of the table of errors.
+export const refusals: ProblemName[] = [
+  'MemberNotFound',
+  'UnprocessableEntity',
+  'MemberNotEligible',
+  'BankAccountInvalid',
+  'AmountBelowLowerLimit',
+  'AmountAboveUpperLimit',
+  'MemberInsufficientFunds',
+]
 
 export const NewWithdrawalIntent = Type.Object(
   {
@@ -23,7 +37,10 @@ export const NewWithdrawalIntent = Type.Object(
   { title: 'NewWithdrawalIntent', ...strict },
 )
 
-const LastFour = Type.Object({ lastFour: Type.String({ minLength: 4, maxLength: 4, examples: ['4958'] }) }, strict)
+const LastFour = Type.Object(
+  { lastFour: Type.String({ minLength: 4, maxLength: 4, examples: ['4958'] }) },
+  { title: 'LastFour', ...strict },
+)
 
 export const WithdrawalIntentCreated = Type.Object(
   {
@@ -53,7 +70,7 @@ export const WithdrawalIntent = Type.Object(
     withdrawalIntentId: Id('withdrawalIntent'),
     memberId: Id('member'),
     payCycleId: Id('payCycle'),
-    status: Type.Enum([...intentStatuses], { type: 'string' }),
+    status: Type.Enum([...intentStatuses], { title: 'WithdrawalIntentStatus', type: 'string' }),
     amount: WireMoney,
     netAmount: WireMoney,
     fee: WireMoney,
@@ -69,7 +86,7 @@ export const WithdrawalIntent = Type.Object(
   { title: 'WithdrawalIntent', ...strict },
 )
 
-const AppliedRuleName = Type.Enum([...ruleNames], { type: 'string' })
+const AppliedRuleName = Type.Enum([...ruleNames], { title: 'WithdrawalRule', type: 'string' })
 export const IntentExplanation = Type.Object(
   {
     withdrawalIntentId: Id('withdrawalIntent'),
@@ -101,6 +118,44 @@ export const IntentExplanation = Type.Object(
   { title: 'WithdrawalIntentExplanation', ...strict },
 )
 
+// What a member's own page sends and gets. It names no member, and an account by its last four characters.
+
+export const MemberPage = Type.Object(
+  {
+    scope: Type.Enum([...sessionScopes], { type: 'string' }),
+    expiresInSeconds: Type.Integer({
+      minimum: 0,
+      description: 'A length of time, because the clock of a page may be wrong.',
+    }),
+    status: MemberStatus,
+    bankAccount: Type.Union([LastFour, Type.Null()], {
+      description: 'Where withdrawals go; null if the member has no bank account.',
+    }),
+  },
+  { title: 'MemberPage', ...strict },
+)
+
+export const NewOwnWithdrawalIntent = Type.Object(
+  { amount: NewWithdrawalIntent.properties.amount },
+  { title: 'NewOwnWithdrawalIntent', ...strict },
+)
+
+export const OwnWithdrawalIntent = Type.Object(
+  {
+    withdrawalIntentId: Id('withdrawalIntent'),
+    amount: WireMoney,
+    netAmount: WireMoney,
+    fee: WireMoney,
+    bankAccount: LastFour,
+    expiresAt: Instant,
+    expectedAt: Type.Union([Instant, Type.Null()], {
+      description:
+        'When the money is expected in the account if the intent is completed at once. Null if that is known only once the withdrawal is submitted.',
+    }),
+  },
+  { title: 'OwnWithdrawalIntent', ...strict },
+)
+
 export const CompleteWithdrawal = Type.Object(
   { withdrawalIntentId: Id('withdrawalIntent') },
   { title: 'CompleteWithdrawal', ...strict },
@@ -120,8 +175,9 @@ const itemFields = {
 }
 const WithdrawalItem = Type.Object(itemFields, { title: 'Withdrawal', ...strict })
 
-const WithdrawalStatus = Type.Enum([...statuses], { type: 'string' })
+export const WithdrawalStatus = Type.Enum([...statuses], { title: 'WithdrawalStatus', type: 'string' })
 const Reason = Type.Union([Type.String(), Type.Null()], {
+  title: 'WithdrawalReason',
   description: 'Why the status changed: the bank’s message, or who cancelled. Null if no reason was given.',
 })
 
@@ -134,6 +190,11 @@ const WithdrawalItemWithStatus = Type.Object(
     reason: Reason,
   },
   { title: 'WithdrawalWithStatus', ...strict },
+)
+
+const TimelineEntry = Type.Object(
+  { status: WithdrawalStatus, at: Instant, reason: Reason },
+  { title: 'WithdrawalTimelineEntry', ...strict },
 )
 
 export const WithdrawalDetails = Type.Object(
@@ -151,9 +212,7 @@ export const WithdrawalDetails = Type.Object(
       ...WireMoney,
       description: 'The member’s available balance right after this withdrawal was booked.',
     }),
-    timeline: Type.Array(Type.Object({ status: WithdrawalStatus, at: Instant, reason: Reason }, strict), {
-      description: 'Every status of the withdrawal so far, oldest first.',
-    }),
+    timeline: Type.Array(TimelineEntry, { description: 'Every status of the withdrawal so far, oldest first.' }),
     createdAt: Instant,
     expectedAt: Type.Union([Instant, Type.Null()], {
       description:
@@ -167,7 +226,7 @@ export const WithdrawalDetails = Type.Object(
   { title: 'WithdrawalDetails', ...strict },
 )
 
-const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
+const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
 
 export const MemberBalance = Type.Object(
   {

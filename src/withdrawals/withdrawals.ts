@@ -13,6 +13,7 @@ import { type Currency, type Money, toWire } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { inScope, type Scope } from '../tasks.ts'
+import type { PayoutSpeed } from '../tiers/rules.ts'
 import { transfersOnEntering } from './bookings.ts'
 import * as intents from './intents.ts'
 import {
@@ -67,6 +68,8 @@ export type Payout = {
   reference: string
   netAmount: Money
   account: BankAccount
+  /** What the tier asked for when the withdrawal was quoted; without it, the rail decides. */
+  speed?: PayoutSpeed
   /** Calls to the bank about it, including the one it was claimed for. */
   attempts: number
 }
@@ -274,6 +277,8 @@ type Due = Row & {
   attempts: number
   /** Null before it is submitted. */
   reference: string | null
+  /** Of the version of the tier that the withdrawal was quoted with. */
+  payoutSpeed: PayoutSpeed | null
   accountHolder: string
   sortCode: string | null
   accountNumber: string | null
@@ -293,10 +298,11 @@ async function lockDue(
   const { rows } = await sql<Due>`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
            w.amount as gross_amount, w.net as net_amount, w.fee, w.employer_fee, w.created_at, w.attempts,
-           i.account_holder, i.sort_code, i.account_number, i.iban, p.reference
+           i.account_holder, i.sort_code, i.account_number, i.iban, p.reference, v.payout_speed
       from withdrawals w
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
       left join payouts p on p.partner_id = w.partner_id and p.withdrawal_id = w.id
+      left join tier_versions v on v.partner_id = i.partner_id and v.tier = i.tier and v.version = i.tier_version
      where w.status = ${status} and w.due_at <= ${now} ${inScope(scope, sql`w.partner_id`)} ${ofRail}
      order by w.due_at
      limit ${countMax}
@@ -317,10 +323,19 @@ async function setClaimed(
      where w.partner_id = claimed.partner_id and w.id = claimed.id`.execute(tx)
 }
 
-function toPayout({ partnerId, id, netAmount, currency, attempts, ...columns }: Due): Omit<Payout, 'reference'> {
+function toPayout({
+  partnerId,
+  id,
+  netAmount,
+  currency,
+  attempts,
+  payoutSpeed,
+  ...columns
+}: Due): Omit<Payout, 'reference'> {
   const account = fromColumns(columns)
   if (account === null) throw new Error(`${id} has no account`)
-  return { partnerId, withdrawalId: id, netAmount: { amount: netAmount, currency }, account, attempts: attempts + 1 }
+  const payout = { partnerId, withdrawalId: id, netAmount: { amount: netAmount, currency }, account }
+  return { ...payout, ...(payoutSpeed === null ? {} : { speed: payoutSpeed }), attempts: attempts + 1 }
 }
 
 /** The event of entering a state. */
@@ -382,6 +397,16 @@ export type Details = Withdrawal & {
 export async function find(db: Reader, asked: { partnerId: string; withdrawalId: string }): Promise<Details> {
   const details = (await findAll(db, [asked])).get(asked.withdrawalId)
   if (details === undefined) throw notFound()
+  return details
+}
+
+/** @throws Problem `NotFound`, also for the withdrawal of another member or partner */
+export async function findOwn(
+  db: Reader,
+  { memberId, ...asked }: { partnerId: string; withdrawalId: string; memberId: string },
+): Promise<Details> {
+  const details = await find(db, asked)
+  if (details.memberId !== memberId) throw notFound()
   return details
 }
 

@@ -99,6 +99,7 @@ assert.deepEqual(await partsOfSample('camt.054.001.04-returns.xml'), [
     entryReference: '190520CH02ZZTJR1',
     reasonCode: 'AC01',
     reasonText: 'Kontonummer falsch',
+    booking: { day: '2020-11-24', bankReference: '190520CH02ZZTJR1' },
   },
 ])
 assert.deepEqual(await partsOfSample('pain.002.001.03-rejected.xml'), [

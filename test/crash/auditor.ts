@@ -17,7 +17,7 @@ export type Findings = {
   books: string[]
   /** Events that the webhook endpoint has not accepted, or deliveries that were recorded but not made. */
   undelivered: string[]
-  /** Answers of a bank that were read for what they are not, and payments that are not in exactly one file. */
+  /** Answers of a bank that were read for what they are not, payments and batches that are not in exactly one right file. */
   misread: string[]
 }
 
@@ -37,7 +37,7 @@ export async function audit(
     ghost: ghostsOf(rows, log),
     books: booksOf(rows),
     undelivered: undeliveredOf(rows, accepted),
-    misread: books === undefined ? [] : misreadOf(found, books),
+    misread: books === undefined ? [] : [...misreadOf(found, books), ...wrongBatches(found, books)],
   }
 }
 
@@ -74,9 +74,42 @@ function misreadOf({ exceptions, bankFiles, payouts }: Rows, { lies, halves, ord
     ...halves
       .filter(name => !refused.includes(name))
       .map(name => `the file ${name} was imported, but it is half a file`),
-    ...payouts.flatMap(({ reference }) => {
-      const files = (taken.get(reference) ?? []).map(({ file }) => file)
-      return files.length === 1 ? [] : [`payment ${reference} is in ${files.length} files: ${files.join(', ')}`]
+    ...payouts.flatMap(({ reference, iban }) => {
+      const all = taken.get(reference) ?? []
+      const paidTo = all.filter(order => order.iban !== iban)
+      return [
+        ...(all.length === 1
+          ? []
+          : [`payment ${reference} is in ${all.length} files: ${all.map(({ file }) => file).join(', ')}`]),
+        ...paidTo.map(order => `payment ${reference} is to ${order.iban}, but the member's account is ${iban}`),
+      ]
+    }),
+  ]
+}
+
+// Every batch has been delivered once, as one file, and has ended; and the file holds what the batch says.
+function wrongBatches({ batches }: Rows, { files, orders }: BankBooks): string[] {
+  const filesOf = Map.groupBy(files, ({ messageId }) => messageId)
+  const known = new Set(batches.map(({ message_id }) => message_id))
+  return [
+    ...files.filter(({ messageId }) => !known.has(messageId)).map(({ name }) => `the file ${name} is of no batch`),
+    ...batches.flatMap(({ id, message_id, status, file_sha256, payment_count, control_total }) => {
+      const taken = filesOf.get(message_id) ?? []
+      const [file] = taken
+      if (file === undefined || taken.length > 1) return [`batch ${id} is ${status}, and in ${taken.length} files`]
+      const ordered = orders.filter(order => order.file === file.name)
+      const sum = ordered.reduce((total, { amount }) => total + amount, 0n)
+      return [
+        ...(file_sha256 === file.sha256
+          ? []
+          : [`batch ${id} has the checksum ${file_sha256}, its file ${file.sha256}`]),
+        ...(['settled', 'rejected'].includes(status) ? [] : [`batch ${id} is ${status}, though all of it is answered`]),
+        ...(ordered.length === payment_count && sum === control_total
+          ? []
+          : [
+              `batch ${id} is of ${payment_count} payments and ${control_total}, its file of ${ordered.length} and ${sum}`,
+            ]),
+      ]
     }),
   ]
 }
@@ -126,7 +159,15 @@ type Cycle = { partner_id: Id; id: Id; start_date: string; end_date: string; day
 type Key = { partner_id: Id; key: string; status: number; body: string }
 type Event = { resource_id: Id; type: string; sequence: number }
 type Delivery = { event_id: Id; type: string; state: string | null }
-type Payout = { reference: string; withdrawal_id: Id }
+type Payout = { reference: string; withdrawal_id: Id; iban: string | null }
+type Batch = {
+  id: Id
+  message_id: string
+  status: string
+  file_sha256: string | null
+  payment_count: number
+  control_total: bigint
+}
 type BankException = { kind: string; reference: string | null }
 type BankFile = { name: string; status: string }
 type Payment = {
@@ -183,7 +224,14 @@ async function read(databaseUrl: string) {
              on d.partner_id = e.partner_id and d.endpoint_id = w.id and d.event_id = e.id
           where e.position is null or e.position > w.since_position order by e.id`,
       ),
-      payouts: await all<Payout>('select reference, withdrawal_id from payouts order by reference'),
+      payouts: await all<Payout>(
+        `select p.reference, p.withdrawal_id, i.iban
+           from payouts p join withdrawals w on w.id = p.withdrawal_id
+           join withdrawal_intents i on i.id = w.withdrawal_intent_id order by p.reference`,
+      ),
+      batches: await all<Batch>(
+        'select id, message_id, status, file_sha256, payment_count, control_total from payout_batches order by id',
+      ),
       exceptions: await all<BankException>('select kind, reference from payout_exceptions order by id'),
       bankFiles: await all<BankFile>('select name, status from bank_files order by id'),
       payments: await all<Payment>(

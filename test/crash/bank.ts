@@ -1,10 +1,20 @@
+import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  accountReport,
+  type Entry,
+  type PaymentOrder,
+  readCreditTransfer,
+  statusReport,
+  transaction,
+  wholeBatch,
+} from '../bank-xml.ts'
 import type { Random } from './random.ts'
 
 /** A payment order, once for each file that the bank took it from. */
-type Order = { reference: string; amount: bigint; iban: string; file: string; outcome: Outcome }
+type Order = PaymentOrder & { file: string; outcome: Outcome }
 type Outcome = 'paid' | 'failed' | 'returned'
 
 /** An answer that is wrong on purpose: it must become one exception, and change nothing. */
@@ -12,7 +22,8 @@ type Lie = { kind: 'contradiction' | 'amount' | 'unmatched'; reference: string }
 
 /** What the bank did, and what it said. */
 export type BankBooks = {
-  files: number
+  /** The files that it took, with the message id of the batch in each. */
+  files: { name: string; messageId: string; sha256: string }[]
   orders: Order[]
   lies: Lie[]
   /** Names of the files that ended half way. */
@@ -53,13 +64,25 @@ export function startBank(folder: string, random: Random): Bank {
     mkdirSync(made, { recursive: true, mode: 0o700 })
     return made
   }) as [string, string, string, string]
-  const books: BankBooks = { files: 0, orders: [], lies: [], halves: [], answers: [] }
+  const books: BankBooks = { files: [], orders: [], lies: [], halves: [], answers: [] }
   const waiting: Answer[] = []
   const put = new Set<Answer>()
   let serial = 0
   let isHurried = false
   let isStopping = false
   const nextId = () => `BANK${String(++serial).padStart(6, '0')}`
+  const message = () => ({ id: nextId(), at: new Date() })
+  const report = (messageId: string, status: string, failed: Order[]) =>
+    statusReport(
+      message(),
+      { messageId, status, ...(status === 'RJCT' ? { reason: 'MS03' } : {}) },
+      failed.map(({ reference }) => ({ reference, status: 'RJCT', reason: 'MS03' })),
+    )
+  const entry = (amount: bigint, direction: Entry['direction'], details: string): Entry => ({
+    ...{ bank: nextId(), amount, direction, details },
+    bookedOn: new Date().toISOString().slice(0, 10),
+  })
+  const notification = (entries: Entry[]) => accountReport(message(), { kind: 'camt.054', iban: account, entries })
   const names = (of: string) => readdirSync(of).filter(name => !name.startsWith('.'))
 
   /** The program moves a file out of the inbox once it has booked it. */
@@ -94,8 +117,9 @@ export function startBank(folder: string, random: Random): Bank {
     // Taken as a bank takes it: moved away first, and paid whatever it had taken before.
     const file = path.join(taken, `${++serial}-${name}`)
     renameSync(path.join(outbox, name), file)
-    const { messageId, orders } = readOrders(readFileSync(file, 'utf8'), name)
-    books.files += 1
+    const text = readFileSync(file, 'utf8')
+    const { messageId, orders } = readCreditTransfer(text, name)
+    books.files.push({ name, messageId, sha256: createHash('sha256').update(text).digest('hex') })
     const isRefusedWhole = random.chance(0.05)
     const decided = orders.map(order => {
       const outcome: Outcome =
@@ -111,7 +135,7 @@ export function startBank(folder: string, random: Random): Bank {
     const debited = orders.filter(({ outcome }) => outcome !== 'failed')
     const returned = orders.filter(({ outcome }) => outcome === 'returned')
     const status = answer(
-      statusReport(nextId(), messageId, isRefusedWhole ? { group: 'RJCT', failed: [] } : { group: null, failed }),
+      isRefusedWhole ? report(messageId, 'RJCT', []) : report(messageId, failed.length === 0 ? 'ACTC' : 'PART', failed),
     )
     const lie = (kind: Lie['kind'], reference: string, text: string, after: Answer | undefined) => {
       books.lies.push({ kind, reference })
@@ -122,33 +146,25 @@ export function startBank(folder: string, random: Random): Bank {
     const isWhole = random.chance(0.3)
     const total = debited.reduce((sum, { amount }) => sum + amount, 0n)
     const entries = isWhole
-      ? entry({
-          number: 1,
-          amount: total,
-          direction: 'DBIT',
-          bank: nextId(),
-          details: `<Btch><PmtInfId>${messageId}</PmtInfId></Btch>`,
-        })
-      : debited.map((order, index) => entryOf(order, index + 1, nextId())).join('')
-    const booked = answer(notification(nextId(), entries), isWhole ? status : undefined)
+      ? [entry(total, 'DBIT', wholeBatch(messageId))]
+      : debited.map(({ reference, amount }) => entry(amount, 'DBIT', transaction({ reference })))
+    const booked = answer(notification(entries), isWhole ? status : undefined)
     if (returned.length > 0) {
       // At times the bank says that a payment came back before it says that it went out.
       const after = isWhole || random.chance(0.8) ? booked : undefined
-      const back = returned.map((order, index) => entryOf(order, index + 1, nextId(), { isReturn: true })).join('')
-      answer(notification(nextId(), back), after)
+      const back = returned.map(({ reference, amount }) =>
+        entry(amount, 'CRDT', transaction({ reference, returned: { reason: 'MS03' } })),
+      )
+      answer(notification(back), after)
     }
     const victim = random.pick(debited)
-    const { reference } = victim
-    if (random.chance(0.15)) {
-      lie('contradiction', reference, statusReport(nextId(), messageId, { group: null, failed: [victim] }), booked)
-    }
-    if (random.chance(0.15)) {
-      const wrong = { ...victim, amount: victim.amount + 1n }
-      lie('amount', reference, notification(nextId(), entryOf(wrong, 1, nextId())), undefined)
-    }
+    const { reference, amount } = victim
+    const debit = (of: string, units: bigint) => notification([entry(units, 'DBIT', transaction({ reference: of }))])
+    if (random.chance(0.15)) lie('contradiction', reference, report(messageId, 'PART', [victim]), booked)
+    if (random.chance(0.15)) lie('amount', reference, debit(reference, amount + 1n), undefined)
     if (random.chance(0.1)) {
-      const stranger = { ...victim, reference: `OW${'A'.repeat(8)}${base32(serial)}` }
-      lie('unmatched', stranger.reference, notification(nextId(), entryOf(stranger, 1, nextId())), undefined)
+      const stranger = `OW${'A'.repeat(8)}${base32(serial)}`
+      lie('unmatched', stranger, debit(stranger, amount), undefined)
     }
   }
 
@@ -192,84 +208,7 @@ export function startBank(folder: string, random: Random): Bank {
   }
 }
 
-/** Reads the orders of a file as a bank does that trusts its sums: they must add up. */
-function readOrders(xml: string, file: string) {
-  const field = (text: string, name: string) =>
-    new RegExp(`<${name}(?: [^>]*)?>([^<]*)</${name}>`).exec(text)?.[1] ?? ''
-  const orders = xml
-    .split('<CdtTrfTxInf>')
-    .slice(1)
-    .map(text => ({
-      reference: field(text, 'EndToEndId'),
-      amount: BigInt(field(text, 'InstdAmt').replace('.', '')),
-      iban: field(text, 'IBAN'),
-    }))
-  const total = orders.reduce((sum, { amount }) => sum + amount, 0n)
-  const isWhole = xml.trimEnd().endsWith('</Document>')
-  if (!isWhole || Number(field(xml, 'NbOfTxs')) !== orders.length || field(xml, 'CtrlSum') !== decimals(total))
-    throw new Error(`The file ${file} is not whole, or does not add up`)
-  return { messageId: field(xml, 'MsgId'), orders }
-}
-
-function decimals(amount: bigint): string {
-  return `${amount / 100n}.${String(amount % 100n).padStart(2, '0')}`
-}
-
 function base32(value: number): string {
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
   return [25, 20, 15, 10, 5, 0].map(bits => letters[(value >> bits) & 31]).join('')
-}
-
-function head(id: string): string {
-  return `<GrpHdr><MsgId>${id}</MsgId><CreDtTm>${new Date().toISOString().slice(0, 19)}</CreDtTm></GrpHdr>`
-}
-
-// On one line, as many banks write XML.
-function statusReport(
-  id: string,
-  messageId: string,
-  { group, failed }: { group: 'RJCT' | null; failed: Order[] },
-): string {
-  const reason = '<StsRsnInf><Rsn><Cd>MS03</Cd></Rsn></StsRsnInf>'
-  const payments = failed.map(
-    ({ reference }) =>
-      `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>RJCT</TxSts>${reason}</TxInfAndSts>`,
-  )
-  const groupStatus = group ?? (failed.length === 0 ? 'ACTC' : 'PART')
-  return (
-    '<?xml version="1.0" encoding="UTF-8"?><Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"><CstmrPmtStsRpt>' +
-    `${head(id)}<OrgnlGrpInfAndSts><OrgnlMsgId>${messageId}</OrgnlMsgId><OrgnlMsgNmId>pain.001.001.09</OrgnlMsgNmId>` +
-    `<GrpSts>${groupStatus}</GrpSts>${group === null ? '' : reason}</OrgnlGrpInfAndSts>` +
-    (payments.length === 0
-      ? ''
-      : `<OrgnlPmtInfAndSts><OrgnlPmtInfId>${messageId}</OrgnlPmtInfId>${payments.join('')}</OrgnlPmtInfAndSts>`) +
-    '</CstmrPmtStsRpt></Document>'
-  )
-}
-
-function notification(id: string, entries: string): string {
-  return (
-    '<?xml version="1.0" encoding="UTF-8"?><Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.054.001.08"><BkToCstmrDbtCdtNtfctn>' +
-    `${head(id)}<Ntfctn><Id>${id}</Id><Acct><Id><IBAN>${account}</IBAN></Id></Acct>${entries}</Ntfctn></BkToCstmrDbtCdtNtfctn></Document>`
-  )
-}
-
-function entryOf({ reference, amount }: Order, number: number, bank: string, { isReturn = false } = {}): string {
-  const why = isReturn ? '<RtrInf><Rsn><Cd>MS03</Cd></Rsn></RtrInf>' : ''
-  const details = `<TxDtls><Refs><EndToEndId>${reference}</EndToEndId></Refs>${why}</TxDtls>`
-  return entry({ number, amount, direction: isReturn ? 'CRDT' : 'DBIT', bank, details })
-}
-
-function entry(of: {
-  number: number
-  amount: bigint
-  direction: 'CRDT' | 'DBIT'
-  bank: string
-  details: string
-}): string {
-  return (
-    `<Ntry><NtryRef>${of.number}</NtryRef><Amt Ccy="EUR">${decimals(of.amount)}</Amt><CdtDbtInd>${of.direction}</CdtDbtInd>` +
-    `<Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>${new Date().toISOString().slice(0, 10)}</Dt></BookgDt>` +
-    `<AcctSvcrRef>${of.bank}</AcctSvcrRef><NtryDtls>${of.details}</NtryDtls></Ntry>`
-  )
 }

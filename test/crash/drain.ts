@@ -40,6 +40,8 @@ const unfinished = `
     join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
    where p.outcome is not null and w.status <> p.outcome
    union all
+  select id, 'batch ' || status from payout_batches where status not in ('settled', 'rejected', 'cancelled')
+   union all
   select event_id, 'delivery ' || state from webhook_deliveries where state = 'pending'
    union all
   select e.id, 'not fanned out' from events e join webhook_endpoints w on w.partner_id = e.partner_id

@@ -65,7 +65,7 @@ test('each missing thing is named with its command, and is fine once it is done'
 
   const settings = { ...bare, OPENWAGE_RAILS: railsFile('rails.json', { rails: [sepa] }) }
   expect(await said('rails', settings)).toEqual(['ok: EUR by sepa (pain.001.001.09, carried by hand)'])
-  expect(await said('calendars', settings)).toEqual(['ok: Sepa knows the banking days until 2099-12-31'])
+  expect(await said('calendars', settings)).toEqual(['ok: The rail sepa knows the banking days until 2099-12-31'])
   expect(await said('approval', settings)).toEqual([
     'hint: The rail sepa has no limits for automatic approval, so two people approve every batch',
   ])

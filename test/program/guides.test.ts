@@ -1,13 +1,17 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startReceiver, verify } from '../receiver.ts'
 import {
   baseEnvironment,
+  type Environment,
   newDatabase,
   openwage,
   runCommandsHere,
@@ -51,6 +55,15 @@ test('"Run payroll’s side of a cycle" works as written: a pay run, its reversa
   expect(printed).toContain('member_id,worker_id,email,amount,currency,amount_decimal')
   expect(printed).toContain('"matched":9,"short":1,"over":0,"unknown":0')
   expect(printed).toContain('"carried":{"amount":2000,"currency":"GBP"}')
+  expect(codesIn(printed)).toEqual([])
+})
+
+test('"Embed withdrawals" works as written: a session, a balance, a quote, a withdrawal, and the address of the hosted page', async () => {
+  const printed = await follow('guides/embed.md')
+  expect(printed).toContain('"available":{"amount":')
+  expect(printed).toContain('"withdrawalIntentId":"wi_')
+  expect(printed).toContain('"status":"held"')
+  expect(printed).toMatch(/"url":"http:\/\/127\.0\.0\.1:\d+\/m#ows_test_/)
   expect(codesIn(printed)).toEqual([])
 })
 
@@ -115,7 +128,7 @@ sleep() {
   const kept = `eval "$(grep -E '^(PARTNER|OPENWAGE_API_KEY)=' variables)"\n`
   const imported = await shell(kept + toImport, { folder, env })
   expect(imported).toContain('has 1 of 2 approvals; another person must approve it.')
-  expect(imported).toContain('1 records imported.')
+  expect(imported).toContain('1 record imported.')
   await runNow('read-rail-reports', "select 1 from withdrawals where status = 'paid'")
   const after = await shell(kept + afterImport, { folder, env })
   expect(after).toMatch(/w_\w+.* paid/)
@@ -124,6 +137,174 @@ sleep() {
   await rm(folder, { recursive: true })
   // A dozen commands and two shells, one after the other.
 }, 180_000)
+
+test('"Receive webhooks": its receiver handles an event once, and refuses a wrong signature', async () => {
+  const guide = await readFile(path.join(checkout, 'docs/guides/webhooks.md'), 'utf8')
+  const [receiver = ''] = blocksOf(guide, 'js')
+  ran.add(receiver)
+  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  await symlink(path.join(checkout, 'node_modules'), path.join(folder, 'node_modules'))
+  // The reader's own part, and a free port instead of 3000.
+  const readersPart = `
+const seen = new Set()
+const seenBefore = id => seen.has(id) || !seen.add(id)
+const handle = event => console.log('handled ' + event.id)
+`
+  const onFreePort = receiver.replace(
+    '}).listen(3000)',
+    "}).listen(0, '127.0.0.1', function () { console.log(this.address().port) })",
+  )
+  await writeFile(path.join(folder, 'receiver.mjs'), onFreePort + readersPart)
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
+  const env = { ...baseEnvironment, OPENWAGE_WEBHOOK_SECRET: secret }
+  const child = spawn(process.execPath, ['receiver.mjs'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const printed: string[] = []
+  child.stdout.setEncoding('utf8').on('data', (text: string) => printed.push(...text.trim().split('\n')))
+  await vi.waitFor(() => expect(printed).toHaveLength(1), { timeout: 20_000, interval: 50 })
+  const body = JSON.stringify({ id: 'evt_1', type: 'withdrawal.paid' })
+  const sentAt = new Date()
+  const signature = new Webhook(secret).sign('evt_1', sentAt, body)
+  const post = async (signed: string) => {
+    const timestamp = String(Math.floor(sentAt.getTime() / 1_000))
+    const headers = { 'webhook-id': 'evt_1', 'webhook-timestamp': timestamp, 'webhook-signature': signed }
+    return (await fetch(`http://127.0.0.1:${printed[0]}/openwage`, { method: 'POST', headers, body })).status
+  }
+  expect([await post(signature), await post(signature), await post('v1,bm90IHRoZSBzaWduYXR1cmU=')]).toEqual([
+    204, 204, 400,
+  ])
+  await vi.waitFor(() => expect(printed.slice(1)).toEqual(['handled evt_1']))
+  child.kill()
+  await once(child, 'close')
+  await rm(folder, { recursive: true })
+})
+
+test('"Go live" works as written up to the penny test: migrate, doctor, partner, float', async () => {
+  const guide = await readFile(path.join(checkout, 'docs/guides/go-live.md'), 'utf8')
+  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  const rails = path.join(folder, 'rails.json')
+  const [file = ''] = blocksOf(guide, 'json')
+  await writeFile(rails, file)
+  const database = await newDatabase({ migrated: false })
+  const values: Record<string, string> = {
+    'postgres://openwage_app:…@db.internal/openwage': database.DATABASE_URL,
+    'postgres://openwage_owner:…@db.internal/openwage': database.DATABASE_OWNER_URL,
+    '/etc/openwage/rails.json': rails,
+  }
+  const env: Environment = { ...database }
+  const printed: string[] = []
+  for (const block of blocksOf(guide.slice(0, guide.indexOf('### Make the payment')), 'sh')) {
+    if (isListed(block)) continue
+    printed.push(...(await runLines(block, { values, env })))
+  }
+  expect(printed.join('')).toMatch(/ow_live_\w+/)
+  expect(env.OPENWAGE_RAILS).toBe(rails)
+  await rm(folder, { recursive: true })
+})
+
+test('the commands of the pages for operators work as written', async () => {
+  const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
+  await openwage(['partner', 'pause', partner.id], database)
+  const member = (await openwage(['members', 'export', '-'], { ...database })).stdout
+  const values: Record<string, string> = {
+    'par_…': partner.id,
+    'mem_…': /mem_[0-9a-z]{26}/.exec(member)?.[0] ?? 'mem_01kah4pzc5e4r8v2m6t0x9y3bd',
+  }
+  for (const page of ['operations/running.md', 'operations/audit.md', 'operations/commands.md']) {
+    for (const block of blocksOf(await readFile(path.join(checkout, 'docs', page), 'utf8'), 'sh')) {
+      if (isListed(block)) continue
+      await runLines(block, { values, env: { ...database } })
+    }
+  }
+})
+
+test('"Make anything happen in a sandbox" works as written: the clock goes on by three days and to the end of the cycle', async () => {
+  const printed = await follow('guides/sandbox.md')
+  const clocks = [...printed.matchAll(/^{"now":"([^"]+)","aheadSeconds":(\d+)/gm)]
+  expect(clocks).toHaveLength(3)
+  const ahead = clocks.map(([, , seconds]) => Number(seconds))
+  expect(ahead[0]).toBe(0)
+  expect(ahead[1]).toBe(3 * 86_400)
+  expect(ahead[2]).toBeGreaterThan(3 * 86_400)
+  expect(codesIn(printed)).toEqual([])
+})
+
+/** The blocks that no test can run, by their first line, with the reason. */
+const notRun: Record<string, string> = {
+  'npm install && npm start': 'Installs and runs until it is stopped. test/smoke/smoke.ts does it in a fresh copy.',
+  'npx openwage start --api': 'Runs until it is stopped. The crash test starts both roles as processes.',
+  'export DATABASE_URL=postgres://openwage_app:…@db.internal/openwage OPENWAGE_MODE=live':
+    'Runs until it is stopped. Its first command is run from the guide "Go live".',
+  'pg_dump --format=custom --file=openwage.dump "$DATABASE_OWNER_URL"':
+    'The PostgreSQL of the tests has no pg_dump. test/restore.test.ts checks what a dump has to keep.',
+  'pg_dump --format=custom --file=openwage.dump -h /tmp/openwage-… -U openwage_owner openwage':
+    'The PostgreSQL of the tests has no pg_dump.',
+  'npx openwage status > /tmp/openwage-status || mail -s "Openwage needs attention" ops@example.com < /tmp/openwage-status':
+    'Sends mail. test/program/commands.test.ts checks the exit codes of status.',
+}
+
+// The last test: the others note what they run.
+test('every block of shell, JavaScript or TypeScript in docs/ and the README is run by a test, or listed with a reason', async () => {
+  const files = readdirSync(path.join(checkout, 'docs'), { recursive: true, encoding: 'utf8' })
+  const pages = [...files.filter(file => file.endsWith('.md')).map(file => `docs/${file}`), 'README.md']
+  const blocks = await Promise.all(
+    pages.map(async page => blocksOf(await readFile(path.join(checkout, page), 'utf8'), languages)),
+  )
+  const all = blocks.flat()
+  expect(all.length).toBeGreaterThan(60)
+  expect(all.filter(block => !ran.has(block) && !isListed(block))).toEqual([])
+  // A block that has gone, or that a test runs, does not stay on the list.
+  const listed = all.filter(isListed)
+  expect([...new Set(listed.map(firstLine))].sort()).toEqual(Object.keys(notRun).sort())
+  expect(listed.filter(block => ran.has(block))).toEqual([])
+})
+
+/** The blocks that tests have run. */
+const ran = new Set<string>()
+const languages = 'sh|bash|js|javascript|ts|typescript'
+
+function blocksOf(text: string, language: string): string[] {
+  const fences = new RegExp(`^ *\`\`\`(?:${language})\\n([\\s\\S]*?)^ *\`\`\``, 'gm')
+  return [...text.matchAll(fences)].map(([, block = '']) => block)
+}
+
+const firstLine = (block: string) => block.split('\n', 1)[0]?.trim() ?? ''
+const isListed = (block: string) => firstLine(block) in notRun
+
+/**
+ * Runs a block whose lines are commands of ours and exports, in this process. All must succeed.
+ * @param options.values what the reader puts in, by what the page has; gets the id of a partner that the block creates
+ * @param options.env gets what the block exports
+ * @returns what each command printed
+ */
+async function runLines(block: string, { values, env }: { values: Record<string, string>; env: Environment }) {
+  ran.add(block)
+  const printed: string[] = []
+  for (const line of block.split('\n').filter(each => each.trim() !== '')) {
+    const filled = Object.entries(values).reduce(
+      (text, [placeholder, value]) => text.replaceAll(placeholder, value),
+      line,
+    )
+    const words = (filled.replace(/ +# .*$/, '').match(/(?:[^\s"]|"[^"]*")+/g) ?? []).map(word =>
+      word.replaceAll('"', ''),
+    )
+    const command = words.findIndex(word => !/^[A-Z_]+=|^export$/.test(word))
+    const assigned = words.slice(0, command < 0 ? undefined : command).filter(word => word !== 'export')
+    const settings = Object.fromEntries(assigned.map(word => [word.split('=', 1)[0], word.replace(/^[^=]*=/, '')]))
+    if (words[0] === 'export') Object.assign(env, settings)
+    else {
+      const [program, name, ...args] = words.slice(command)
+      expect([program, name], line).toEqual(['npx', 'openwage'])
+      const { code, stdout, stderr } = await openwage(args, { ...env, ...settings })
+      expect(stderr, line).toBe('')
+      // These exit with 1 if they find something to say.
+      expect(/^(doctor|status)$/.test(args[0] ?? '') ? [0, 1] : [0], `${line}\n${stdout}`).toContain(code)
+      const [created] = /par_[0-9a-z]{26}/.exec(stdout) ?? []
+      if (created !== undefined) values['par_…'] ??= created
+      printed.push(stdout)
+    }
+  }
+  return printed
+}
 
 /** Runs the commands of a guide in one shell, as its reader does. */
 async function follow(guide: string, { variables = {}, substitutes = '' } = {}): Promise<string> {
@@ -155,11 +336,9 @@ async function shell(script: string, { folder, env }: { folder: string; env: Nod
 
 // Without the reader's part: starting the sandbox, and setting the two variables.
 function commandsOf(guide: string): string {
-  return [...guide.matchAll(/^ *```sh\n([\s\S]*?)^ *```/gm)]
-    .map(([, block = '']) => block)
-    .filter(block => !block.includes('npm install'))
-    .map(block => block.replace(/^export OPENWAGE_URL=.*\n/m, ''))
-    .join('\n')
+  const blocks = blocksOf(guide, 'sh').filter(block => !isListed(block))
+  for (const block of blocks) ran.add(block)
+  return blocks.map(block => block.replace(/^export OPENWAGE_URL=.*\n/m, '')).join('\n')
 }
 
 // Waits for the event that a guide's pause is for, not for the time.

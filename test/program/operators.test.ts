@@ -37,6 +37,7 @@ test('tier set changes only the given terms, and without a terminal needs --yes'
   const terms = {
     ...{ feeFixed: gbp(50), feeBps: 100, feeMin: gbp(60), feeMax: gbp(300), feePayer: 'member' },
     ...{ lowerLimit: gbp(1_000), upperLimit: gbp(20_000), withdrawalsPerDay: 3, withdrawalsPerCycle: null },
+    payoutSpeed: null,
   }
   expect(changed).toMatchObject({
     hasChanged: true,
@@ -51,13 +52,18 @@ test('tier set changes only the given terms, and without a terminal needs --yes'
     ...{ version: 3, feeFixed: gbp(0), feeBps: 0, feeMin: null, feeMax: null },
     ...{ withdrawalsPerDay: null, upperLimit: gbp(15_000) },
   })
+  const instant = await json(['tier', 'set', id, 'Bronze', '--payout-speed', 'instant', '--yes'], database)
+  expect(instant).toMatchObject({ before: { payoutSpeed: null }, after: { version: 4, payoutSpeed: 'instant' } })
+  const byRail = await json(['tier', 'set', id, 'Bronze', '--no-payout-speed', '--yes'], database)
+  expect(byRail.after).toMatchObject({ version: 5, payoutSpeed: null, upperLimit: gbp(15_000) })
 
   const shown = await json(['tier', 'show', id, 'Bronze'], database)
-  expect(shown.versions.map(({ version }: { version: number }) => version)).toEqual([3, 2, 1])
-  const [third, second, first] = shown.versions
-  expect([third.until, second.until, first.until]).toEqual([null, third.since, second.since])
+  expect(shown.versions.map(({ version }: { version: number }) => version)).toEqual([5, 4, 3, 2, 1])
+  const [fifth, fourth] = shown.versions
+  const first = shown.versions.at(-1)
+  expect([fifth.until, fourth.until, fourth.payoutSpeed]).toEqual([null, fifth.since, 'instant'])
   expect(first).toMatchObject(terms)
-  expect(await json(['tier', 'list', id], database)).toMatchObject([{ name: 'Bronze', version: 3, feeFixed: gbp(0) }])
+  expect(await json(['tier', 'list', id], database)).toMatchObject([{ name: 'Bronze', version: 5, feeFixed: gbp(0) }])
 })
 
 test('tier set counts the affected members, and on a terminal accepts only yes', async () => {

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { lockByName } from '../../src/database/named-locks.ts'
 import { readConfiguredRails } from '../../src/main.ts'
 import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
 import { writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts'
@@ -112,6 +113,13 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(await refusal(['payouts', 'export', id, '--folder', path.join(folder, 'missing')])).toMatch(/was not sent/)
   for (const change of ['hold', 'release']) await json(['payouts', change, id])
 
+  await db.transaction().execute(async tx => {
+    // What a concurrent export holds.
+    await lockByName(tx, 'export of', id)
+    expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(
+      /Another command is exporting the batch/,
+    )
+  })
   const exported = await json(['payouts', 'export', id, '--folder', folder])
   expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
   const file = readFileSync(exported.path, 'utf8')
@@ -304,6 +312,9 @@ test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses wha
     ...{ cutOffAt: new Date('2026-03-17T16:00:00Z'), valueDate: '2026-03-18', expectedOn: '2026-03-19' },
   })
   expect(faster.schedule(now)).toEqual({ cutOffAt: now, valueDate: '2026-03-17', expectedOn: '2026-03-17' })
+  // A tier can ask for the other speed.
+  expect(bacs.schedule(now, true)).toEqual(faster.schedule(now))
+  expect(faster.schedule(now, false)).toEqual(bacs.schedule(now))
 
   const account = { accountHolder: 'Mia Smith', sortCode: '200415', accountNumber: '38290008' }
   for (const [{ format, isInstant, debtors }, level] of [
@@ -322,16 +333,16 @@ test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses wha
     )
     expect(xml).toContain(`<SvcLvl><Cd>${level}</Cd></SvcLvl>`)
     expect(xml).toContain('<InstdAmt Ccy="GBP">50.00</InstdAmt>')
-    expect(format.refusal({ account, amount: 100_000_000n })).toBeUndefined()
+    expect(format.refusal({ account, amount: 100_000_000n, isInstant })).toBeUndefined()
     const iban = { accountHolder: 'Mia Smith', iban: 'DE89370400440532013000' }
-    expect(format.refusal({ account: iban, amount: 1n })).toBe(
+    expect(format.refusal({ account: iban, amount: 1n, isInstant })).toBe(
       'This bank pays to a sort code and an account number only',
     )
   }
   const tooMuch = 'The amount is above the limit of the payment scheme'
-  expect(faster.format.refusal({ account, amount: 100_000_001n })).toBe(tooMuch)
-  expect(bacs.format.refusal({ account, amount: 2_000_000_000n })).toBeUndefined()
-  expect(bacs.format.refusal({ account, amount: 2_000_000_001n })).toBe(tooMuch)
+  expect(faster.format.refusal({ account, amount: 100_000_001n, isInstant: true })).toBe(tooMuch)
+  expect(bacs.format.refusal({ account, amount: 2_000_000_000n, isInstant: false })).toBeUndefined()
+  expect(bacs.format.refusal({ account, amount: 2_000_000_001n, isInstant: false })).toBe(tooMuch)
 })
 
 test('the returns of a Standard 18 rail are read as XML if the settings say so', async () => {

@@ -276,7 +276,9 @@ export class Program {
       }
       case 'set terms': {
         const { tier: name, terms } = step
-        await this.#within(tx => setTier(tx, { partnerId, name, currency: currencyOf[name], terms, now }))
+        await this.#within(tx =>
+          setTier(tx, { partnerId, name, currency: currencyOf[name], terms: { ...terms, payoutSpeed: null }, now }),
+        )
         return
       }
       case 'change tier': {
@@ -521,7 +523,7 @@ async function addPartner(
   await payCycles.openFirst(tx, { partner, now })
   for (const [tier, each] of Object.entries(terms)) {
     const currency = currencyOf[tier as TierName]
-    await setTier(tx, { partnerId: partner.id, name: tier, currency, terms: each, now })
+    await setTier(tx, { partnerId: partner.id, name: tier, currency, terms: { ...each, payoutSpeed: null }, now })
   }
   const memberIds = tiers.map(() => newId('member', now)).sort()
   const common = { partnerId: partner.id, status: 'invited', firstName: 'Sam', lastName: 'Okafor' } as const

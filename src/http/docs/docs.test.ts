@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import MiniSearch from 'minisearch'
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../../test/harness.ts'
@@ -121,6 +122,64 @@ test.each([...guides, 'README.md'])(
     }
   },
 )
+
+describe('the search', () => {
+  type Entry = { id: number; title: string; heading: string; address: string; text: string }
+  let entries: Entry[]
+  beforeAll(async () => {
+    const { body } = await get('/docs/search.js')
+    entries = JSON.parse(body.replace('export const entries = ', ''))
+  })
+
+  test('finds a heading of a guide, an operation by its path, and a word with a typing error', () => {
+    // As in page.js, which a browser runs.
+    const index = new MiniSearch<Entry>({
+      fields: ['title', 'heading', 'text'],
+      storeFields: ['address'],
+      searchOptions: { prefix: true, fuzzy: 0.2, combineWith: 'AND', boost: { title: 3, heading: 4 } },
+    })
+    index.addAll(entries)
+    const find = (query: string) => index.search(query).map(({ address }) => address)
+    expect(find('idempotency')).toContain('/docs/reference/api#idempotency')
+    expect(find('idempotncy')).toContain('/docs/reference/api#idempotency')
+    expect(find('v1 pay cycles deductions')).toContain('/docs/reference/getPayCycleDeductions')
+    expect(find('MemberInsufficientFunds')).toContain('/docs/reference/errors')
+    expect(find('xyzzyplugh')).toEqual([])
+  })
+
+  test('leads only to pages and headings that exist', async () => {
+    const pages = new Map<string, string>()
+    for (const { address } of entries) {
+      const [page = '', id] = address.split('#')
+      if (!pages.has(page)) pages.set(page, (await get(page)).body)
+      if (id !== undefined) expect(idsOf(pages.get(page) ?? ''), address).toContain(id)
+    }
+    // All guides, and all operations.
+    expect(pages.size).toBeGreaterThan(guides.length + 60)
+  })
+
+  test('is a script, so that it works where pages may not send requests', async () => {
+    const { headers } = await get('/docs/search.js')
+    expect(headers['content-type']).toBe('text/javascript; charset=utf-8')
+    const [, engine = ''] = /data-engine="([^"]+)"/.exec((await get('/docs')).body) ?? []
+    expect((await get(engine)).body).toMatch(/export \{ MiniSearch as default \}/)
+  })
+})
+
+test('llms.txt lists every guide for partners and operators and every operation; llms-full.txt contains them', async () => {
+  const [index, full] = [await get('/llms.txt'), await get('/llms-full.txt')]
+  expect(index.headers['content-type']).toBe('text/plain; charset=utf-8')
+  expect(index.body).toMatch(/^# Openwage\n\n> /)
+  const wanted = guides.filter(file => /^(guides|reference|operations)\//.test(file))
+  expect(wanted.length).toBeGreaterThan(15)
+  for (const file of wanted) {
+    expect(index.body).toContain(`(/docs/${file.replace('.md', '')})`)
+    expect(full.body).toContain(readFileSync(new URL(`docs/${file}`, checkout), 'utf8').trim())
+  }
+  expect(index.body).toContain('[Complete a withdrawal](/docs/reference/completeWithdrawal)')
+  expect(full.body).toContain('curl -X POST "$OPENWAGE_URL/v1/pay/withdrawals/complete"')
+  expect(index.body).not.toContain('Generated from')
+})
 
 describe('files', () => {
   test('scripts and style sheets are cached for ever at an address that contains the hash of their content', async () => {

@@ -34,9 +34,14 @@ export function findGuides(): Guide[] {
   return guides.sort((a, b) => rank(a) - rank(b) || (key(a) < key(b) ? -1 : 1))
 }
 
-export async function readGuide({ file }: Guide, guides: Guide[]): Promise<Html> {
-  const text = await readFile(new URL(file, folder), 'utf8')
-  return renderGuide(text, { file, isGuide: name => guides.some(guide => guide.file === name) })
+export async function readGuide(guide: Guide, guides: Guide[]): Promise<Html> {
+  const isGuide = (name: string) => guides.some(each => each.file === name)
+  return renderGuide(await readText(guide), { file: guide.file, isGuide })
+}
+
+/** The Markdown of a guide. */
+export async function readText({ file }: Guide): Promise<string> {
+  return await readFile(new URL(file, folder), 'utf8')
 }
 
 function titleOf(text: string): string | undefined {

@@ -9,8 +9,8 @@ export type Site = {
   document: Document
   operations: Operation[]
   guides: Guide[]
-  /** Addresses of the style sheet and the script. */
-  assets: { style: string; script: string }
+  /** Addresses of the style sheet and the script, and of what a search loads: its engine and its entries. */
+  assets: { style: string; script: string; engine: string; entries: string }
   /** Whether pages may send requests. False in live mode: a live key does not belong in a browser. */
   canSend: boolean
 }
@@ -41,6 +41,10 @@ export function renderPage(site: Site, { title, address, content }: { title: str
 <header>
 <a class="brand" href="/docs">Openwage</a> <span class="version">${document.info.version}</span>
 <span class="mode">${canSend ? 'sandbox' : 'live'}</span>
+<form class="search" role="search" data-engine="${assets.engine}" data-entries="${assets.entries}" hidden>
+<input type="search" name="query" placeholder="Search" aria-label="Search the documentation" autocomplete="off" spellcheck="false">
+<div class="found" hidden><p role="status"></p><ul></ul></div>
+</form>
 ${canSend ? keyForm : ''}
 </header>
 <div class="columns">

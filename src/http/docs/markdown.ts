@@ -42,6 +42,37 @@ export function renderInline(text: string): Html {
   return new Html(plain.parseInline(text, { async: false }))
 }
 
+/** The parts of a guide that begin with a heading, as plain text; `id` is the heading's. */
+export function sectionsOf(text: string): { heading: string; id: string; text: string }[] {
+  const slugs = new Slugs()
+  const sections: { heading: string; id: string; text: string }[] = []
+  for (const token of plain.lexer(text)) {
+    if (token.type === 'heading') {
+      const inner = plain.parseInline(token.text, { async: false })
+      sections.push({ heading: unescapeHtml(inner), id: slugs.next(plainText(inner)), text: '' })
+    }
+    const last = sections.at(-1)
+    if (token.type !== 'heading' && last !== undefined) last.text += `${plainTextOf(token.raw)} `
+  }
+  return sections.map(section => ({ ...section, text: section.text.trim() }))
+}
+
+/** Markdown on one line without its marks: for a search and for summaries, not for display as HTML. */
+export function plainTextOf(text: string): string {
+  return text
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/^ *(```.*|[-|: ]+|[-*>#]+ )/gm, '')
+    .replace(/`|\*\*/g, '')
+    .replaceAll('|', ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+}
+
+function unescapeHtml(inner: string): string {
+  const characters: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
+  return inner.replace(/<[^>]*>/g, '').replace(/&(#39|[a-z]+);/g, (whole, name) => characters[name] ?? whole)
+}
+
 export function guideAddress(file: string): string {
   return `/docs/${file.replace(/\.md$/, '')}`
 }

@@ -20,6 +20,13 @@ type OperationObject = {
   responses: Record<string, Answer>
 }
 
+/** What a caller of an operation sends to be known: an API key, the token of a member session, or nothing. */
+export function callerOf({ security }: { security?: object[] }): 'key' | 'token' | 'anyone' {
+  if (security === undefined) return 'key'
+  if (security.some(each => 'memberSession' in each)) return 'token'
+  return security.length > 0 ? 'key' : 'anyone'
+}
+
 export type Parameter = {
   name: string
   in: 'path' | 'query' | 'header'
@@ -72,11 +79,12 @@ export function operationsOf(document: Document): Operation[] {
   )
 }
 
-/** Resolves a reference. Its siblings, such as a description, take precedence. */
+/** Resolves a reference; the name becomes the title. Its siblings, such as a description, take precedence. */
 export function resolve(schema: Schema, { components }: Document): Schema {
   if (schema.$ref === undefined) return schema
   const { $ref, ...beside } = schema
-  return { ...components.schemas[$ref.replace('#/components/schemas/', '')], ...beside }
+  const title = $ref.replace('#/components/schemas/', '')
+  return { title, ...components.schemas[title], ...beside }
 }
 
 /** The alternatives of a union without `null`, and whether null is one. */

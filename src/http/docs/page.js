@@ -1,4 +1,4 @@
-// The script of all documentation pages: keeps the test key, fills in ids that are known, builds and sends requests.
+// The script of all documentation pages: keeps the test key, fills in ids that are known, builds and sends requests, searches.
 
 const keyPattern = /^ow_test_[A-Za-z0-9_-]+$/
 const idPattern = /\b([a-z]+)_[0-7][0-9a-hjkmnp-tv-z]{25}\b/g
@@ -175,6 +175,7 @@ function showCurl(form) {
   if (form.dataset.needsKey === 'yes') {
     parts.push(key === '' ? '-H "x-api-key: $OPENWAGE_API_KEY"' : `-H ${quoted(`x-api-key: ${key}`)}`)
   }
+  if (form.dataset.needsToken === 'yes') parts.push('-H "authorization: Bearer $TOKEN"')
   for (const [name, value] of headers) parts.push(`-H ${quoted(`${name}: ${value}`)}`)
   const fileName = file?.name ?? 'members.xlsx'
   if (text !== undefined) parts.push(`--data-binary ${quoted(text)}`)
@@ -228,10 +229,107 @@ function showAnswer(form, { answer, text, ms }) {
     .join('\n')
 }
 
+const foundMax = 12
+
+/** Loads the search engine and the entries when the reader first needs them. */
+function wireSearch() {
+  const form = document.querySelector('form.search')
+  const { query } = form.elements
+  const panel = form.querySelector('.found')
+  let loading
+  const load = () => {
+    loading ??= loadIndex(form.dataset)
+    return loading
+  }
+  const show = async () => {
+    const asked = query.value.trim()
+    panel.hidden = asked === ''
+    if (asked === '') return
+    try {
+      const index = await load()
+      // The reader may have typed on in the meantime.
+      if (asked === query.value.trim()) showFound(panel, index.search(asked))
+    } catch {
+      panel.querySelector('p').textContent = 'The search did not load; reload the page'
+    }
+  }
+  form.hidden = false
+  query.addEventListener('focus', () => void load().catch(() => {}), { once: true })
+  query.addEventListener('input', show)
+  form.addEventListener('submit', event => {
+    event.preventDefault()
+    panel.querySelector('a')?.click()
+  })
+  form.addEventListener('keydown', event => {
+    const links = [query, ...panel.querySelectorAll('a')]
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (event.key === 'Escape') {
+      query.focus()
+      panel.hidden = true
+    } else if (step !== undefined) {
+      event.preventDefault()
+      links[links.indexOf(document.activeElement) + step]?.focus()
+    }
+  })
+  document.addEventListener('click', event => {
+    if (!form.contains(event.target) || event.target.closest('a') !== null) panel.hidden = true
+  })
+  document.addEventListener('keydown', event => {
+    const isTyping = event.target.matches('input, textarea, select')
+    if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey) return
+    event.preventDefault()
+    query.focus()
+  })
+}
+
+async function loadIndex({ engine, entries }) {
+  const [{ default: MiniSearch }, loaded] = await Promise.all([import(engine), import(entries)])
+  const index = new MiniSearch({
+    fields: ['title', 'heading', 'text'],
+    storeFields: ['title', 'heading', 'address', 'text'],
+    searchOptions: {
+      boost: { title: 3, heading: 4 },
+      combineWith: 'AND',
+      prefix: true,
+      // Pages about the source come after those for partners and operators.
+      boostDocument: (_id, _term, { address }) => (/^\/docs\/(internals|decisions)\//.test(address) ? 0.5 : 1),
+      // One typing error in five letters.
+      fuzzy: term => (term.length > 4 ? 0.2 : false),
+    },
+  })
+  index.addAll(loaded.entries)
+  return index
+}
+
+function showFound(panel, found) {
+  panel.querySelector('p').textContent =
+    found.length === 0 ? 'Nothing found' : `${Math.min(found.length, foundMax)} of ${found.length}`
+  const items = found.slice(0, foundMax).map(({ title, heading, address, text, terms }) => {
+    const link = document.createElement('a')
+    link.href = address
+    link.append(Object.assign(document.createElement('b'), { textContent: heading === '' ? title : heading }))
+    const about = heading === '' ? '' : `${title} · `
+    link.append(Object.assign(document.createElement('span'), { textContent: about + excerpt(text, terms) }))
+    const item = document.createElement('li')
+    item.append(link)
+    return item
+  })
+  panel.querySelector('ul').replaceChildren(...items)
+}
+
+/** The text around the first term that it contains. */
+function excerpt(text, terms) {
+  const lower = text.toLowerCase()
+  const at = Math.min(...terms.map(term => lower.indexOf(term)).filter(index => index >= 0), text.length)
+  const start = at < 60 || at === text.length ? 0 : lower.lastIndexOf(' ', at - 40) + 1
+  return `${start > 0 ? '…' : ''}${text.slice(start, start + 140)}${text.length > start + 140 ? '…' : ''}`
+}
+
 takeKeyFromAddress()
 // On a phone, the navigation would fill the screen.
 if (matchMedia('(max-width: 800px)').matches) document.querySelector('.menu').open = false
 document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest' })
 wireKeyForm()
+wireSearch()
 for (const form of consoles()) wireConsole(form)
 void prepareConsoles()

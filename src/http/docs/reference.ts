@@ -3,6 +3,7 @@ import { renderDescription, renderInline } from './markdown.ts'
 import {
   type Answer,
   type Content,
+  callerOf,
   type Document,
   exampleOf,
   type Operation,
@@ -10,6 +11,7 @@ import {
   resolve,
   type Schema,
 } from './openapi.ts'
+import { samplesOf } from './samples.ts'
 import { renderField, renderSchema } from './schema.ts'
 
 const tableMediaType = 'text/csv'
@@ -112,11 +114,14 @@ function codesOf(description: string): string {
 }
 
 /** Renders the form that builds one request, shows it for curl and, where `canSend`, sends it (page.js). */
-export function renderConsole(operation: Operation, document: Document, { canSend }: { canSend: boolean }): Html {
-  const { method, path, parameters = [], requestBody, security } = operation
+export function renderConsole(operation: Operation, document: Document, site: { canSend: boolean }): Html {
+  const { method, path, parameters = [], requestBody } = operation
   const bodies = Object.entries(requestBody?.content ?? {})
-  const needsKey = security === undefined || security.length > 0
-  return html`<form class="console" data-method="${method}" data-path="${path}" data-needs-key="${needsKey ? 'yes' : 'no'}" data-can-send="${canSend ? 'yes' : 'no'}" autocomplete="off">
+  const [curl, ...others] = samplesOf(operation, document)
+  const caller = callerOf(operation)
+  // The page keeps a key, but no tokens.
+  const canSend = site.canSend && caller !== 'token'
+  return html`<form class="console" data-method="${method}" data-path="${path}" data-needs-key="${caller === 'key' ? 'yes' : 'no'}" data-needs-token="${caller === 'token' ? 'yes' : 'no'}" data-can-send="${canSend ? 'yes' : 'no'}" autocomplete="off">
 ${parameters.map(parameter => renderInput(parameter, document))}
 ${
   bodies.length < 2
@@ -126,8 +131,9 @@ ${
 ${bodies.map(([mediaType, content]) => renderBody(mediaType, exampleOfContent(content, document)))}
 ${canSend ? html`<p class="actions"><button type="submit">Send</button> <span class="progress" role="status"></span></p>` : ''}
 <output class="result" hidden><span class="result-status"></span><pre><code class="result-body"></code></pre><details><summary>Headers</summary><pre><code class="result-headers"></code></pre></details></output>
-<details class="curl"${canSend ? '' : html` open`}><summary>The same with curl</summary><pre><code>curl -X ${method} "$OPENWAGE_URL${path}"${needsKey ? ' -H "x-api-key: $OPENWAGE_API_KEY"' : ''}</code></pre><button type="button" class="copy" hidden>Copy</button></details>
-</form>`
+<details class="curl"${canSend ? '' : html` open`}><summary>The same with curl</summary><pre><code>${curl.code}</code></pre><button type="button" class="copy" hidden>Copy</button></details>
+</form>
+${others.map(({ title, code }) => html`<details class="sample"><summary>The same with ${title}</summary><pre><code>${code}</code></pre></details>`)}`
 }
 
 // Only ids in the path are filled in; the page's script replaces them with known ones. A fixed idempotency key would make a

@@ -46,7 +46,7 @@ export function renderField(
   document: Document,
   within: string[] = [],
 ): Html {
-  const { description } = resolve(schema, document)
+  const description = descriptionOf(schema, document)
   const inner = renderSchema(schema, document, within)
   return html`<li>
 <p class="field"><code>${name}</code> <span class="type">${typeOf(schema, document)}</span>${
@@ -58,7 +58,15 @@ ${inner.text === '' ? '' : html`<details${within.length < openDepth ? html` open
 </li>`
 }
 
-/** Names a type as a person would: `string`, `array of Member`, `BankAccountUK, BankAccountEU or null`. */
+/** Of a field that may be null, the description may be that of the type. */
+function descriptionOf(schema: Schema, document: Document): string | undefined {
+  const resolved = resolve(schema, document)
+  const { schemas } = alternativesOf(resolved)
+  const [only] = schemas
+  return resolved.description ?? (only && schemas.length === 1 ? resolve(only, document).description : undefined)
+}
+
+/** Names a type as a person would: `string`, `Email (string)`, `array of Member`, `BankAccountUK, BankAccountEU or null`. */
 function typeOf(schema: Schema, document: Document): string {
   const resolved = resolve(schema, document)
   const { schemas, isNullable } = alternativesOf(resolved)
@@ -67,7 +75,10 @@ function typeOf(schema: Schema, document: Document): string {
     return names.length === 1 ? String(names[0]) : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
   }
   if (resolved.type === 'array' && resolved.items) return `array of ${typeOf(resolved.items, document)}`
-  if (resolved.title !== undefined) return resolved.title
+  if (resolved.title !== undefined) {
+    const isText = resolved.type === 'string' && resolved.enum === undefined
+    return isText ? `${resolved.title} (string)` : resolved.title
+  }
   if (resolved.const !== undefined) return JSON.stringify(resolved.const)
   if (resolved.enum?.length === 1) return JSON.stringify(resolved.enum[0])
   if (resolved.enum !== undefined) return 'enumeration'

@@ -28,6 +28,9 @@ export type BatchToWrite = {
 /** What a bank file says about one payment of ours, as far as the bank is. */
 export type PaymentState = 'accepted' | 'pending' | 'paid' | 'failed' | 'returned'
 
+/** `bankReference` is the bank's own reference of the booking, the same in all its messages; null if it gives none. */
+type Booking = { day: Day; bankReference: string | null }
+
 /** One statement of a bank file, in the order of the file. `line` is where it begins, from 1. */
 export type BankRecord =
   /** Of a whole batch: the group or payment-information level of pain.002. */
@@ -50,6 +53,8 @@ export type BankRecord =
       /** Verbatim; null if none was given. */
       reasonCode: string | null
       reasonText: string | null
+      /** Only of a booked entry of the account, which moves money; a status does not. */
+      booking?: Booking
     }
   /** Verification of payee: a check of the name. It says nothing about the payment itself. */
   | { type: 'name-check'; line: number; messageId: string; reference: string | null; code: string }
@@ -60,7 +65,7 @@ export type BankRecord =
       entryReference: string | null
       /** Positive if money arrived. */
       amount: Money
-      bookedOn: Day
+      booking: Booking
       /** The sender's end-to-end reference, or the message id of a batch that was booked as a whole. */
       reference: string | null
       remittance: string | null

@@ -5,13 +5,15 @@ import { type BankAccount, check } from '../../bank-accounts/rules.ts'
 import { SettingsProblem } from '../../config.ts'
 import { isGeneratedId } from '../../ids.ts'
 import { amountMax } from '../../money.ts'
+import { AdyenRail } from './adyen/settings.ts'
 import type { Debtor } from './bank-files.ts'
-import { withOverride } from './calendars/calendar.ts'
-import { atOnce, cutOffOf, leadTimes } from './calendars/cut-off.ts'
+import { type Calendar, withOverride } from './calendars/calendar.ts'
+import { atOnce, cutOffOf, type LeadTime, leadTimes } from './calendars/cut-off.ts'
 import { target } from './calendars/target.ts'
 import { uk } from './calendars/uk.ts'
 import type { Delivery } from './delivery/delivery.ts'
-import type { FileRailSettings } from './file/format.ts'
+import type { FileFormat, FileRailSettings } from './file/format.ts'
+import { RailName } from './rail-name.ts'
 import { sepaFormat, ukFormat } from './sepa/format.ts'
 import { stateWithoutAdvice } from './standard18/entry-day.ts'
 import { standard18Format } from './standard18/format.ts'
@@ -41,8 +43,7 @@ const SftpServer = Type.Object(
 )
 
 const commonFields = {
-  /** What payouts are recorded under; never reuse it for another bank. */
-  name: Type.String({ pattern: '^[a-z][a-z0-9-]{0,29}$' }),
+  name: RailName,
   /** In the bank's time zone: when the day's batch is closed. Earlier than the bank's own cut-off. */
   cutOff: Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' }),
   timeZone: Type.String({ minLength: 1, maxLength: 60 }),
@@ -159,11 +160,11 @@ type GivenRail = SepaFileRail | Standard18FileRail | UkPain001FileRail
 const RailsFile = Type.Object(
   {
     rails: Type.Array(
-      Type.Unsafe<GivenRail>({
+      Type.Unsafe<GivenRail | AdyenRail>({
         type: 'object',
         required: ['type'],
         discriminator: { propertyName: 'type' },
-        oneOf: [SepaFileRail, Standard18FileRail, UkPain001FileRail],
+        oneOf: [SepaFileRail, Standard18FileRail, UkPain001FileRail, AdyenRail],
       }),
       { minItems: 1, maxItems: 20 },
     ),
@@ -180,7 +181,7 @@ const validate = new Ajv({ allErrors: true, discriminator: true, strict: false }
  * Reads the rails from the file that OPENWAGE_RAILS names.
  * @throws SettingsProblem that names every fault
  */
-export function readRails(file: string): FileRailSettings[] {
+export function readRails(file: string): { files: FileRailSettings[]; adyen: AdyenRail[] } {
   const faults = (all: string[]): never => {
     throw new SettingsProblem(`OPENWAGE_RAILS (${file}): ${all.join('; ')}`)
   }
@@ -196,9 +197,11 @@ export function readRails(file: string): FileRailSettings[] {
     )
   }
   const { rails } = given
-  const found = [...rails.flatMap(faultsOf), ...repeated(rails, 'name'), ...repeated(rails, 'currency')]
+  const files = rails.filter(rail => rail.type !== 'adyen')
+  const adyen = rails.filter(rail => rail.type === 'adyen')
+  const found = [...files.flatMap(faultsOf), ...repeated(rails, 'name'), ...repeated(rails, 'currency')]
   if (found.length > 0) return faults(found)
-  return rails.map(toSettings)
+  return { files: files.map(toSettings), adyen }
 }
 
 function faultsOf({ name, timeZone, debtors, approval, folder, sftp }: GivenRail): string[] {
@@ -226,7 +229,7 @@ function accountOf(debtor: GivenDebtor): BankAccount {
   return { accountHolder: debtor.name, sortCode: debtor.sortCode, accountNumber: debtor.accountNumber }
 }
 
-function repeated(rails: GivenRail[], field: 'name' | 'currency'): string[] {
+function repeated(rails: Pick<GivenRail | AdyenRail, 'name' | 'currency'>[], field: 'name' | 'currency'): string[] {
   const values = rails.map((each): string => each[field])
   const twice = new Set(values.filter((value, index) => values.indexOf(value) !== index))
   return [...twice].map(value => `two rails have the ${field} ${value}`)
@@ -262,29 +265,43 @@ function toSettings(given: GivenRail): FileRailSettings {
   }
 }
 
-type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
+type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'canBeInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
 
 function settingsOfType(given: GivenRail): OfType {
   switch (given.type) {
     case 'sepa-file':
-      return sepaSettings(given)
+      return pain001Settings(given, {
+        format: sepaFormat,
+        bankingDays: target,
+        leadTime: leadTimes['sepa-credit-transfer'],
+      })
     case 'standard18-file':
       return standard18Settings(given)
     case 'uk-pain001-file':
-      return ukSettings(given)
+      return pain001Settings(given, { format: ukFormat, bankingDays: uk, leadTime: leadTimes.bacs })
     default:
       return given satisfies never
   }
 }
 
-function sepaSettings({ cutOff, timeZone, closedDays, instant = false, batchBooking }: SepaFileRail): OfType {
-  const calendar = withOverride(target, { closedDays })
-  const leadTime = leadTimes['sepa-credit-transfer']
+type Pain001Scheme = {
+  format: (options: { isBatchBooked: boolean | undefined }) => FileFormat
+  bankingDays: Calendar
+  leadTime: LeadTime
+}
+
+function pain001Settings(
+  { cutOff, timeZone, closedDays, instant = false, batchBooking }: SepaFileRail | UkPain001FileRail,
+  { format, bankingDays, leadTime }: Pain001Scheme,
+): OfType {
+  const calendar = withOverride(bankingDays, { closedDays })
   return {
-    format: sepaFormat({ isBatchBooked: batchBooking }),
+    format: format({ isBatchBooked: batchBooking }),
     isInstant: instant,
-    calendar: instant ? null : calendar,
-    schedule: now => (instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime })),
+    canBeInstant: true,
+    calendar,
+    schedule: (now, isInstant = instant) =>
+      isInstant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime }),
     countsAsPaid: null,
   }
 }
@@ -296,21 +313,10 @@ function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...
   return {
     format: standard18Format(options, returns ?? null),
     isInstant: false,
+    canBeInstant: false,
     calendar,
     schedule: now => cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes[scheme] }),
     countsAsPaid: (valueDate, today) => stateWithoutAdvice(scheme, valueDate, { today, calendar }) === 'paid',
-  }
-}
-
-function ukSettings({ cutOff, timeZone, closedDays, instant = false, batchBooking }: UkPain001FileRail): OfType {
-  const calendar = withOverride(uk, { closedDays })
-  return {
-    format: ukFormat({ isInstant: instant, isBatchBooked: batchBooking }),
-    isInstant: instant,
-    calendar: instant ? null : calendar,
-    schedule: now =>
-      instant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes.bacs }),
-    countsAsPaid: null,
   }
 }
 

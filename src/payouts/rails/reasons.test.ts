@@ -2,13 +2,14 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { type NextStep, reasonOf } from './reasons.ts'
 
-const page = readFileSync(new URL('../../../docs/reference/bank-files.md', import.meta.url), 'utf8')
+const pageOf = (name: string) => readFileSync(new URL(`../../../docs/reference/${name}`, import.meta.url), 'utf8')
 
 test.each<[NextStep, string[]]>([
   ['give_back_and_block_account', ['AC01', 'AC03', 'AC04', 'AC07', 'RC01', 'BE04', '0', '3', '5', 'B']],
   ['give_back_and_review', ['AC06', 'AG01', 'MD07', 'MS02', 'MS03', 'FOCR', '2', 'C']],
-  ['retry_after_funding', ['AM04']],
-  ['never_retry', ['AM05', 'DUPL']],
+  ['give_back', ['cancelled', 'counterpartyBankUnavailable']],
+  ['decide_once_funded', ['AM04', 'notEnoughBalance']],
+  ['decide', ['AM05', 'DUPL', 'duplicateTransmissionDetected']],
 ])('%s follows from its codes', (next, codes) => {
   for (const code of codes) expect(reasonOf(code), code).toMatchObject({ next, isKnown: true })
 })
@@ -18,9 +19,22 @@ test.each([null, '', 'ZZ99', 'ac01', 'toString', '__proto__'])('the unknown reas
 })
 
 test('the documented codes are those of the program, with their meanings', () => {
+  const page = pageOf('bank-files.md')
   const rows = [
     ...page.slice(page.indexOf('## Reason codes')).matchAll(/^\| `([A-Z]{2}[0-9]{2}|[A-Z]{4}|[0-9A-Z])` \| (.+) \|$/gm),
   ]
   expect(rows.length).toBeGreaterThan(40)
   for (const [, code = '', meaning] of rows) expect(reasonOf(code), code).toMatchObject({ meaning, isKnown: true })
+})
+
+test('the documented reasons of Adyen are those of the program, with their meanings', () => {
+  const page = pageOf('adyen.md')
+  const reasons = page.slice(page.indexOf('## Reasons'))
+  const rows = [
+    ...reasons.matchAll(/^\| `([A-Za-z]+)` \| (.+) \|$/gm),
+    ...reasons.matchAll(/`([A-Za-z]+)`: ([A-Z][a-z ]+[a-z])/g),
+  ]
+  expect(rows.length).toBeGreaterThan(25)
+  for (const [, code = '', meaning] of rows)
+    expect(reasonOf(code), code).toMatchObject({ meaning: expect.stringContaining(meaning ?? ''), isKnown: true })
 })

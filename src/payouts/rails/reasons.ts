@@ -6,10 +6,12 @@ export type NextStep =
   | 'give_back_and_block_account'
   /** Give the money back, and hold the member for manual review. */
   | 'give_back_and_review'
-  /** The float was short: raise the alarm, and pay again once it is funded. */
-  | 'retry_after_funding'
-  /** The bank has seen the payment before: paying again could pay twice, so a person decides. */
-  | 'never_retry'
+  /** The reason is ours or the bank's, not the member's: give the money back. */
+  | 'give_back'
+  /** The account that pays lacked the money. The bank may still pay once it is topped up, so a person decides. */
+  | 'decide_once_funded'
+  /** The bank has seen the payment before and may have paid it, so a person decides. */
+  | 'decide'
 
 export type Reason = { next: NextStep; meaning: string; isKnown: boolean }
 
@@ -29,8 +31,9 @@ export function restrictionOf(code: string | null): Restriction | null {
 const restrictions: Record<NextStep, Restriction | null> = {
   give_back_and_block_account: 'account_refused',
   give_back_and_review: 'review',
-  retry_after_funding: null,
-  never_retry: null,
+  give_back: null,
+  decide_once_funded: null,
+  decide: null,
 }
 
 /**
@@ -43,7 +46,7 @@ export function reasonInWords(code: string | null): string | null {
   return isKnown ? `${code} ${meaning}` : code
 }
 
-// docs/reference/bank-files.md has the same table.
+// docs/reference/bank-files.md and docs/reference/adyen.md have the same table.
 const table: Record<NextStep, Record<string, string>> = {
   give_back_and_block_account: {
     AC01: 'The account number is wrong',
@@ -57,6 +60,11 @@ const table: Record<NextStep, Record<string, string>> = {
     '3': 'The account was transferred to another bank',
     '5': 'There is no such account',
     B: 'The account is closed',
+    // Adyen's reasons are words.
+    counterpartyAccountClosed: 'The account is closed',
+    counterpartyAccountNotFound: 'There is no such account',
+    invalidAccount: 'The account is wrong',
+    invalidToAccount: 'The account is wrong',
   },
   give_back_and_review: {
     AB05: 'Timed out at the bank of the payee',
@@ -93,9 +101,39 @@ const table: Record<NextStep, Record<string, string>> = {
     TM01: 'The file came after the cut-off',
     '2': 'The payee has died',
     C: 'The payer asked for the money back',
+    counterpartyAccountBlocked: 'The account is blocked',
+    counterpartyAddressRequired: 'The bank asks for the address of the payee',
+    declined: 'The bank declined the payment',
+    fraud: 'The bank suspects fraud',
+    refusedByCounterpartyBank: 'The bank of the payee refused the payment',
+    refusedByCustomer: 'The payee refused the payment',
+    routeNotFound: 'The bank of the payee cannot be reached',
+    unableToRouteTransaction: 'The bank of the payee cannot be reached',
+    unknown: 'The bank gave no reason',
   },
-  retry_after_funding: { AM04: 'Not enough money on the account' },
-  never_retry: { AM05: 'A duplicate of another payment', DUPL: 'A duplicate of another payment' },
+  give_back: {
+    accountHierarchyNotActive: 'The paying account is not active',
+    amountLimitExceeded: 'The amount is above a limit of the paying account',
+    approvalExpired: 'The payment was not approved in time',
+    balanceAccountTemporarilyBlockedByTransactionRule: 'A rule blocks the paying account',
+    cancelled: 'The payment was cancelled',
+    counterpartyBankTimedOut: 'The bank of the payee did not answer in time',
+    counterpartyBankUnavailable: 'The bank of the payee is not available',
+    declinedByTransactionRule: 'A rule of the paying account declined the payment',
+    error: 'A technical problem',
+    internalTimeout: 'Timed out at the bank',
+    withdrawalAmountExceeded: 'A limit of the paying account is used up',
+    withdrawalCountExceeded: 'A limit of the paying account is used up',
+  },
+  decide_once_funded: {
+    AM04: 'Not enough money on the account',
+    notEnoughBalance: 'Not enough money on the paying account',
+  },
+  decide: {
+    AM05: 'A duplicate of another payment',
+    DUPL: 'A duplicate of another payment',
+    duplicateTransmissionDetected: 'A duplicate of another payment',
+  },
 }
 
 const reasons: ReadonlyMap<string, { next: NextStep; meaning: string }> = new Map(

@@ -40,6 +40,9 @@ export class DeliveryProblem extends Error {
   }
 }
 
+/** It is certain that no part of the file can have reached the bank. */
+export class NotDelivered extends DeliveryProblem {}
+
 /** Names that programs give to files that they are still writing. */
 export function isPartial(name: string): boolean {
   return (

@@ -15,15 +15,9 @@ export async function writeDurably(file: string, bytes: AsyncIterable<string | U
   try {
     const handle = await open(file, 'wx', 0o600)
     try {
-      const hash = createHash('sha256')
-      let size = 0
-      for await (const chunk of bytes) {
-        hash.update(chunk)
-        size += Buffer.byteLength(chunk)
-        await handle.appendFile(chunk)
-      }
+      const written = await measured(bytes, { use: chunk => handle.appendFile(chunk) })
       await handle.sync()
-      return { sha256: hash.digest('hex'), size }
+      return written
     } finally {
       await handle.close()
     }
@@ -33,13 +27,17 @@ export async function writeDurably(file: string, bytes: AsyncIterable<string | U
   }
 }
 
-/** Returns checksum and size of bytes without keeping them. */
-export async function measured(bytes: AsyncIterable<string | Uint8Array>): Promise<DeliveredFile> {
+/** Returns checksum and size of bytes without keeping them. @param use waited for before the next chunk is read */
+export async function measured(
+  bytes: AsyncIterable<string | Uint8Array>,
+  { use = async () => undefined }: { use?: (chunk: string | Uint8Array) => Promise<void> } = {},
+): Promise<DeliveredFile> {
   const hash = createHash('sha256')
   let size = 0
   for await (const chunk of bytes) {
     hash.update(chunk)
     size += Buffer.byteLength(chunk)
+    await use(chunk)
   }
   return { sha256: hash.digest('hex'), size }
 }

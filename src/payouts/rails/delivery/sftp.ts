@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readdir, readFile, rm, stat } from 'node:fs/promises'
+import { readdir, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import ssh2, { type Client, type FileEntryWithStats, type SFTPWrapper, type Stats } from 'ssh2'
 import type { Day } from '../../../time.ts'
+import { readSecret } from '../secret-file.ts'
 import {
   type DeliveredFile,
   type Delivery,
@@ -274,15 +275,6 @@ const releasing = /^\.(.+)\.([0-9a-f]{12})\.releasing$/
 
 function identityOf(name: string, { size, mtime }: Stats): string {
   return `${name} ${size} ${mtime}`
-}
-
-/** @throws DeliveryProblem if other users can read the file */
-async function readSecret(file: string): Promise<string> {
-  const { mode } = await stat(file).catch(error => {
-    throw new DeliveryProblem(`${file} cannot be read`, error)
-  })
-  if ((mode & 0o077) !== 0) throw new DeliveryProblem(`${file} can be read by other users; run chmod 600 ${file}`)
-  return await readFile(file, 'utf8')
 }
 
 /** The calls of SFTP as promises. A call whose connection breaks fails. */

@@ -6,6 +6,7 @@ import type { Currency } from '../../../money.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
 import { randomBase32 } from '../../payouts.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
+import { endUnanswered } from './bank-records.ts'
 import { debtorOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -50,10 +51,10 @@ export type Batch = {
 }
 
 /** A payment that is to join a batch. */
-export type Joining = { partnerId: string; reference: string; amount: bigint }
+export type Joining = { partnerId: string; reference: string; amount: bigint; isInstant: boolean }
 
 /**
- * Puts payments into the open batch of each paying account, which is created if there is none. They must be locked, and in no
+ * Puts payments into the open batch of each paying account and speed, which is created if there is none. They must be locked, and in no
  * batch yet.
  * @throws CalendarEnded
  */
@@ -61,18 +62,21 @@ export async function join(
   tx: Tx,
   { rail, payments, now }: { rail: FileRailSettings; payments: Joining[]; now: Date },
 ): Promise<void> {
-  const { cutOffAt, valueDate, expectedOn } = rail.schedule(now)
-  const expectedAt = endOf(rail, expectedOn)
   // In order, so that concurrent submissions lock batches in the same order.
-  const byDebtor = [...Map.groupBy(payments, ({ partnerId }) => debtorOf(rail, partnerId))].sort(([a], [b]) =>
-    a < b ? -1 : 1,
+  const groups = [...Map.groupBy(payments, each => `${debtorOf(rail, each.partnerId)} ${each.isInstant}`)].sort(
+    ([a], [b]) => (a < b ? -1 : 1),
   )
-  for (const [debtor, all] of byDebtor) {
+  for (const [, all] of groups) {
+    const [one] = all
+    assert(one !== undefined)
+    const { partnerId, isInstant } = one
+    const { cutOffAt, valueDate, expectedOn } = rail.schedule(now, isInstant)
+    const batch = { debtor: debtorOf(rail, partnerId), isInstant, cutOffAt, valueDate }
     for (let first = 0; first < all.length; first += rail.format.paymentsMax) {
       const some = all.slice(first, first + rail.format.paymentsMax)
-      const batchId = await makeRoom(tx, { rail, debtor, payments: some, cutOffAt, valueDate, now })
+      const batchId = await addToOpenBatch(tx, { rail, ...batch, payments: some, now })
       await sql`
-        update payouts set batch_id = ${batchId}, expected_at = ${expectedAt}
+        update payouts set batch_id = ${batchId}, expected_at = ${endOf(rail, expectedOn)}
          where reference = any(${some.map(({ reference }) => reference)}::text[])`.execute(tx)
     }
   }
@@ -84,18 +88,27 @@ function endOf({ timeZone }: FileRailSettings, day: Day): Date {
 }
 
 /** Adds to the sums of the open batch. If that is full, it is closed and a new one is opened. @returns the batch */
-async function makeRoom(
+async function addToOpenBatch(
   tx: Tx,
   {
     rail,
     debtor,
+    isInstant,
     payments,
     cutOffAt,
     valueDate,
     now,
-  }: { rail: FileRailSettings; debtor: string; payments: Joining[]; cutOffAt: Date; valueDate: Day; now: Date },
+  }: {
+    rail: FileRailSettings
+    debtor: string
+    isInstant: boolean
+    payments: Joining[]
+    cutOffAt: Date
+    valueDate: Day
+    now: Date
+  },
 ): Promise<string> {
-  const { name, currency, isInstant, format } = rail
+  const { name, currency, format } = rail
   const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
   const add = async () => {
     const { rows } = await sql<{ id: string }>`
@@ -122,7 +135,10 @@ async function makeRoom(
   return opened
 }
 
-/** Closes the batches whose cut-off has come: no payment joins them any longer. Approves those that need no person. */
+/**
+ * Closes the batches whose cut-off has come: no payment joins them any longer. Cancels the empty ones, and approves those that
+ * need no person.
+ */
 export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'batches' })
   await sql`
@@ -133,46 +149,50 @@ export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; 
      where rail = ${rail.name} and status in ('building', 'approved') and closed_at is not null and payment_count = 0`.execute(
     tx,
   )
+  await approveWithinLimits(tx, { rail, now })
+}
+
+async function approveWithinLimits(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   if (rail.automatic === null) return
+  const { paymentMax, batchMax, dayMax } = rail.automatic
   const waiting = await sql<{ id: string; controlTotal: bigint; largest: bigint }>`
     select b.id, b.control_total, (select max(amount) from payouts where batch_id = b.id and removed_at is null) as largest
       from payout_batches b
      where b.rail = ${rail.name} and b.status = 'building' and b.closed_at is not null
      order by b.id for update`.execute(tx)
+  let approvedToday = await sumApprovedToday(tx, { rail, now })
   for (const { id, controlTotal, largest } of waiting.rows) {
-    const { paymentMax, batchMax, dayMax } = rail.automatic
-    const approvedToday = await sumApprovedToday(tx, { rail, now })
     if (largest > paymentMax || controlTotal > batchMax || approvedToday + controlTotal > dayMax) continue
     await sql`
       update payout_batches set status = 'approved', approved_at = ${now}, approved_automatically = true
        where id = ${id}`.execute(tx)
+    approvedToday += controlTotal
   }
 }
 
 /**
- * Pays the unanswered payments of batches whose payees have the money by now, if the bank confirms none. Each becomes a report
- * of the rail. A later return still counts.
+ * Ends the batches that wait for no answer any longer. If the bank confirms no payment, those whose payees have the money by now
+ * are paid, and each payment becomes a report of the rail; a later return still counts. The others were answered before their
+ * delivery was recorded.
  */
-export async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+export async function endDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+  await lockRail(tx, { rail: rail.name, for: 'records' })
+  await payUnanswered(tx, { rail, now })
+  await settleAnswered(tx, { rail: rail.name, now })
+}
+
+async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   const { countsAsPaid } = rail
   if (countsAsPaid === null) return
-  await lockRail(tx, { rail: rail.name, for: 'records' })
   const unanswered = await sql<{ id: string; messageId: string; valueDate: Day }>`
     select id, message_id, value_date from payout_batches
      where rail = ${rail.name} and status in ('sent', 'acknowledged') order by id for update`.execute(tx)
   const today = dayIn(rail.timeZone, now)
   for (const { id, messageId, valueDate } of unanswered.rows) {
     if (!countsAsPaid(valueDate, today)) continue
-    await sql`
-      with paid as (
-        update payouts set outcome = 'paid' where batch_id = ${id} and outcome is null returning reference
-      )
-      insert into bank_records (rail, message_id, entry_key, reference, outcome, created_at)
-      select ${rail.name}, ${messageId}, 'unanswered ' || reference, reference, 'paid', ${now} from paid order by reference`.execute(
-      tx,
-    )
+    const source = { rail: rail.name, messageId, keyPrefix: 'unanswered' }
+    await endUnanswered(tx, { source, batchId: id, outcome: 'paid', now })
   }
-  await settleAnswered(tx, { rail: rail.name, now })
 }
 
 /** Ends the batches of a rail whose payments all have an answer. */
@@ -227,7 +247,7 @@ export async function claimForSending(
   const { fileName, isFixed } = claimed
   const isLate = dayIn(rail.timeZone, now) > dayIn(rail.timeZone, batch.cutOffAt)
   if (isFixed || !isLate) return { ...batch, fileName, missed: null }
-  const { cutOffAt, valueDate, expectedOn } = rail.schedule(now)
+  const { cutOffAt, valueDate, expectedOn } = rail.schedule(now, batch.isInstant)
   await sql`
     update payout_batches set cut_off_at = ${cutOffAt}, value_date = ${valueDate}::date where id = ${batchId}`.execute(
     tx,
@@ -245,15 +265,20 @@ export async function unclaim(tx: Tx, batchId: string): Promise<void> {
      where id = ${batchId} and status = 'approved' and claims > 0`.execute(tx)
 }
 
-/** Records that a batch was delivered. Does nothing if it was recorded before. @returns whether this was the first time */
+/**
+ * Records that a batch was delivered. Does nothing if it was recorded before. The bank may have answered it already, while its
+ * sender was down.
+ */
 export async function recordSent(
   tx: Tx,
   { batchId, sha256, now }: { batchId: string; sha256: string; now: Date },
-): Promise<boolean> {
-  const { numAffectedRows = 0n } = await sql`
+): Promise<void> {
+  await sql`
     update payout_batches set status = 'sent', sent_at = ${now}, file_sha256 = ${sha256}
      where id = ${batchId} and status = 'approved'`.execute(tx)
-  return numAffectedRows > 0n
+  await sql`
+    update payout_batches set status = case when ended_at is null then 'acknowledged' else 'rejected' end
+     where id = ${batchId} and status = 'sent' and (acknowledged_at is not null or ended_at is not null)`.execute(tx)
 }
 
 /** A claimed batch as its format writes it. The same claim gives the same bytes, however often it is written. */

@@ -3,8 +3,9 @@ import type { Restriction } from '../../../members/restrictions.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
+import { recordOutcome } from '../reports.ts'
 import * as batches from './batches.ts'
-import { bookMovement } from './float-movements.ts'
+import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
 
 // What operators decide about batches, payments and exceptions. Errors have messages for the operator.
@@ -85,13 +86,12 @@ export async function remove(
   if (batch === undefined || batchId === null || outcome !== null) throw new Error(`${reference} waits in no batch`)
   refuseSent(batch)
   await sql`
-    update payouts set removed_at = ${now}, outcome = 'failed', reason = ${reason} where reference = ${reference}`.execute(
-    tx,
-  )
+    update payouts set removed_at = ${now}, outcome = 'failed' where reference = ${reference}`.execute(tx)
   await sql`
     update payout_batches set payment_count = payment_count - 1, control_total = control_total - ${amount}
      where id = ${batchId}`.execute(tx)
-  await report(tx, { rail, key: `removed ${reference}`, reference, outcome: 'failed', reason, now })
+  const ended = { rail, reference, messageId: 'operator', entryKey: `removed ${reference}`, now }
+  await recordOutcome(tx, { ...ended, outcome: 'failed', reason })
   return { partnerId, withdrawalId, batchId }
 }
 
@@ -114,6 +114,8 @@ type Payout = {
   amount: bigint
   currency: string
   outcome: FinalOutcome | null
+  /** It was sent to the bank by a request, not in a file. */
+  isSentAlone: boolean
 }
 
 async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
@@ -122,35 +124,14 @@ async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
 
 async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<Payout> {
   const { rows } = await sql<Payout>`
-    select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome from payouts
-     where reference = ${payment} or withdrawal_id = ${payment} ${locks ? sql`for update` : sql``}`.execute(tx)
+    select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome,
+           sent_at is not null as is_sent_alone
+      from payouts where reference = ${payment} or withdrawal_id = ${payment} ${locks ? sql`for update` : sql``}`.execute(
+    tx,
+  )
   const [payout] = rows
   if (payout === undefined) throw new Error(`There is no payment ${payment}`)
   return payout
-}
-
-/** Adds a decision to what the rail reports, so that the withdrawal follows. */
-async function report(
-  tx: Tx,
-  {
-    rail,
-    key,
-    reference,
-    outcome,
-    reason,
-    now,
-  }: {
-    rail: string
-    key: string
-    reference: string
-    outcome: FinalOutcome
-    reason: string | null
-    now: Date
-  },
-): Promise<void> {
-  await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
-    values (${rail}, 'operator', ${key}, ${reference}, ${outcome}, ${reason}, ${now})`.execute(tx)
 }
 
 export type Decision =
@@ -160,8 +141,8 @@ export type Decision =
   | { decision: 'attach'; reference: string }
   /** The payment, or every unanswered payment of the batch, was not made: the members have the money back. */
   | { decision: 'give_back' }
-  /** The money is a movement of the partner's float. */
-  | { decision: 'book'; partnerId: string; reference?: string | undefined }
+  /** The money is a movement of the partner's float: the settlement of a pay cycle, or other money under a reference. */
+  | { decision: 'book'; partnerId: string; reference?: string | undefined; payCycleId?: string | undefined }
 
 type Exception = Pick<
   exceptions.Exception,
@@ -215,13 +196,21 @@ async function book(
     exception: { id, rail, kind, reference: ofEntry, amount, currency },
     partnerId,
     reference,
+    payCycleId,
     now,
-  }: { exception: Exception; partnerId: string; reference?: string | undefined; now: Date },
+  }: {
+    exception: Exception
+    partnerId: string
+    reference?: string | undefined
+    payCycleId?: string | undefined
+    now: Date
+  },
 ): Promise<void> {
   if ((kind !== 'money_in' && kind !== 'money_out') || amount === null || currency === null)
     throw new Error('Only money that arrived or left without a payment can be booked')
   const booking = { id, rail, reference: ofEntry, amount: { amount, currency }, partnerId, now }
-  await bookMovement(tx, booking, reference)
+  if (payCycleId === undefined) await bookMovement(tx, booking, reference)
+  else await bookSettlement(tx, { ...booking, payCycleId })
 }
 
 async function attach(
@@ -231,7 +220,8 @@ async function attach(
   const { outcome, amount, rail, id, reasonCode } = exception
   if (outcome === null) throw new Error('The answer does not say that a payment was made, failed or was returned')
   const payout = await lockPayout(tx, reference)
-  if (payout.rail !== rail || payout.batchId === null) throw new Error(`${reference} was not sent through ${rail}`)
+  if (payout.rail !== rail || (payout.batchId === null && !payout.isSentAlone))
+    throw new Error(`${reference} was not sent through ${rail}`)
   if (amount !== null && amount !== payout.amount)
     throw new Error(`The answer is about another amount than the payment ${reference}`)
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
@@ -241,7 +231,9 @@ async function attach(
 }
 
 async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now: Date }): Promise<void> {
-  const { reference, reasonCode, id, rail } = exception
+  const { reference, reasonCode, id, rail, kind } = exception
+  if (kind === 'money_in' || kind === 'money_out')
+    throw new Error('Money that arrived or left is closed with book or ignore: no payment failed')
   if (reference === null) throw new Error('The exception names neither a payment nor a batch')
   const { rows } = await sql<{ reference: string }>`
     select p.reference from payouts p left join payout_batches b on b.id = p.batch_id
@@ -252,8 +244,8 @@ async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now:
     const payout = await lockPayout(tx, each.reference)
     const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
     if (outcome === null) throw new Error(`The payment ${each.reference} is ${payout.outcome} already`)
-    // The reason of a batch is not about its members.
-    const restriction = each.reference === reference ? restrictionOf(reasonCode) : null
+    // Neither the reason of a batch nor what blocks a payment is about the member.
+    const restriction = each.reference === reference && kind !== 'blocked' ? restrictionOf(reasonCode) : null
     await end(tx, { payout, key: `${id} ${each.reference}`, outcome, reasonCode, restriction, now })
   }
 }
@@ -276,16 +268,13 @@ async function end(
     now: Date
   },
 ): Promise<void> {
-  const { reference, rail, batchId } = payout
+  const { reference, rail, batchId, isSentAlone } = payout
   const batch = batchId === null ? undefined : await batches.require(tx, batchId)
   // The file of an unsent batch would still pay it.
-  if (batch === undefined || batch.sentAt === null)
+  if (batch === undefined ? !isSentAlone : batch.sentAt === null)
     throw new Error(`The payment ${reference} has not been sent; payouts remove takes it out of its batch`)
   const reason = reasonInWords(reasonCode)
-  await sql`
-    update payouts
-       set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}, restriction = ${restriction}
-     where reference = ${reference}`.execute(tx)
-  await report(tx, { rail, key, reference, outcome, reason, now })
+  const ended = { rail, reference, messageId: 'operator', entryKey: key, now }
+  await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction })
   await batches.settleAnswered(tx, { rail, now })
 }

@@ -1,7 +1,11 @@
+import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { accountReport, transaction } from '../../../../test/bank-xml.ts'
 import { euroRail, FileBank, ownIban } from '../../../../test/file-bank.ts'
-import { type Harness, startHarness } from '../../../../test/harness.ts'
+import { type Harness, silver, startHarness } from '../../../../test/harness.ts'
 import { verify } from '../../../audit/verify.ts'
 import { sql, type Tx } from '../../../database/database.ts'
 import * as float from '../../../float/float.ts'
@@ -9,6 +13,7 @@ import type { TaskContext } from '../../../tasks.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
 import type { Delivery } from '../delivery/delivery.ts'
+import { FolderDelivery } from '../delivery/folder.ts'
 import { sepaFormat } from '../sepa/format.ts'
 import { listBalances } from './balances.ts'
 import { approve, closeException, remove, setHeld } from './decisions.ts'
@@ -55,9 +60,9 @@ const deliveryWith = (put: FileBank['put']): Delivery => ({
 
 const run = (task: keyof ReturnType<typeof payoutTasks>) => payoutTasks(rails)[task](context)
 
-async function withdraw(net: number, { iban = 'DE89370400440532013000' } = {}): Promise<string> {
+async function withdraw(net: number, { iban = 'DE89370400440532013000', tier = 'Silver EU' } = {}): Promise<string> {
   const account = { accountHolder: 'Mia Schulz', iban }
-  const memberId = await harness.addMember({ available: 20_000, account, tier: 'Silver EU', currency: 'EUR' })
+  const memberId = await harness.addMember({ available: 20_000, account, tier, currency: 'EUR' })
   // The tier takes a fee of 50 from the member.
   const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
   const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
@@ -201,6 +206,55 @@ describe('a batch', () => {
     ])
     expect((await get(early?.id ?? '')).expectedAt).toBe('2026-03-11T22:59:59.999Z')
     expect((await get(late?.id ?? '')).expectedAt).toBe('2026-03-17T22:59:59.999Z')
+  })
+
+  describe('has one speed', () => {
+    const terms = { ...silver, payoutSpeed: 'instant' as const }
+    const inBatches = async () =>
+      (await batches()).map(({ isInstant, paymentCount, valueDate }) => [isInstant, paymentCount, valueDate])
+    beforeEach(async () => {
+      await harness.addTier('Fast EU', terms, { currency: 'EUR' })
+      await harness.addTier('Slow EU', { ...silver, payoutSpeed: 'standard' }, { currency: 'EUR' })
+    })
+
+    test('which the tier decides as it was when the withdrawal was quoted, and expectedAt follows', async () => {
+      useRail({ format: { ...settings.format, write: sepaFormat().write } })
+      const usual = await withdraw(5_000)
+      const instant = await withdraw(6_000, { tier: 'Fast EU' })
+      await harness.addTier('Fast EU', { ...terms, payoutSpeed: 'standard' }, { currency: 'EUR' })
+      const later = await withdraw(7_000, { tier: 'Fast EU' })
+      // A Tuesday after the cut-off: the next day is the value date, but not of instant payments.
+      harness.clock.set(new Date('2026-03-10T15:00:00.000Z'))
+      await run('submit-withdrawals')
+      expect((await inBatches()).sort()).toEqual([
+        [false, 2, '2026-03-11'],
+        [true, 1, '2026-03-10'],
+      ])
+      const expected = await Promise.all([usual, instant, later].map(async id => (await get(id)).expectedAt))
+      expect(expected).toEqual(['2026-03-12T22:59:59.999Z', '2026-03-10T22:59:59.999Z', '2026-03-12T22:59:59.999Z'])
+      await run('send-payout-batches')
+      const [file, ...others] = bank.outbox.values()
+      expect(others).toEqual([])
+      expect(file).toContain('<LclInstrm><Cd>INST</Cd></LclInstrm>')
+      expect(file).toContain(await referenceOf(instant))
+    })
+
+    test('which is that of the rail unless the tier asks for one, and standard if the rail cannot pay instantly', async () => {
+      useRail({ isInstant: true, schedule: (now, isInstant = true) => euroRail().schedule(now, isInstant) })
+      await withdraw(5_000)
+      await withdraw(6_000, { tier: 'Slow EU' })
+      harness.clock.advance({ seconds: 30 })
+      await run('submit-withdrawals')
+      expect((await inBatches()).map(([isInstant, count]) => [isInstant, count]).sort()).toEqual([
+        [false, 1],
+        [true, 1],
+      ])
+      useRail({ canBeInstant: false })
+      await withdraw(7_000, { tier: 'Fast EU' })
+      harness.clock.advance({ seconds: 30 })
+      await run('submit-withdrawals')
+      expect((await inBatches()).map(([isInstant, count]) => [isInstant, count])).toEqual([[false, 1]])
+    })
   })
 
   test('of a partner with an own account is paid from that', async () => {
@@ -425,8 +479,9 @@ describe('a bank file', () => {
       [5, 'duplicate'],
       [6, 'float'],
       [8, 'contradiction'],
-      [9, 'unmatched'],
       [10, 'money_out'],
+      // A batch that is rejected comes last.
+      [9, 'unmatched'],
     ])
     expect([
       await statusOf(first?.id ?? ''),
@@ -463,6 +518,50 @@ describe('a bank file', () => {
     expect(await disagreements()).toEqual([])
   })
 
+  test('that rejects a batch and its payments keeps the reasons of the payments, which restrict their members', async () => {
+    const [first, second] = await sent(5_000, 6_000)
+    const [batch] = await batches()
+    await answer('head;M1', `batch;${batch?.messageId};rejected;FF01`, `failed;${first?.reference};5000EUR;AC04`)
+    expect((await get(first?.id ?? '')).timeline.at(-1).reason).toBe('AC04 The account is closed')
+    expect(await restrictionsOf(first?.id ?? '')).toMatchObject({ accountRefused: 'AC04 The account is closed' })
+    expect((await get(second?.id ?? '')).timeline.at(-1).reason).toMatch(/^FF01/)
+    expect((await batches())[0]).toMatchObject({ status: 'rejected' })
+  })
+
+  test('that rejects a batch whose payments have all failed contradicts nothing', async () => {
+    const [payment] = await sent(5_000)
+    const [batch] = await batches()
+    await answer('head;M1', `failed;${payment?.reference};5000EUR;AC04`)
+    await answer('head;M2', `batch;${batch?.messageId};rejected;FF01`)
+    expect(await openExceptions()).toEqual([])
+    expect((await batches())[0]).toMatchObject({ status: 'settled' })
+  })
+
+  test.each([
+    ['acknowledges', 'acknowledged', 'acknowledged'],
+    ['rejects', 'rejected;FF01', 'rejected'],
+    ['answers each payment of', null, 'settled'],
+  ])('that %s a batch before its delivery is recorded has the same effect as after it', async (_, said, status) => {
+    let isKilled = false
+    const put: FileBank['put'] = async (name, bytes) => {
+      const delivered = await bank.put(name, bytes)
+      if (isKilled) return delivered
+      isKilled = true
+      throw new Error('killed')
+    }
+    useRail({ delivery: async () => deliveryWith(put) })
+    const [payment] = await submitted(5_000)
+    harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+    await expect(run('send-payout-batches')).rejects.toThrow('killed')
+    const [batch] = await batches()
+    await answer('head;M1', said === null ? `paid;${payment?.reference};5000EUR` : `batch;${batch?.messageId};${said}`)
+    expect((await batches())[0]).toMatchObject({ status: 'approved' })
+    await run('send-payout-batches')
+    await run('send-payout-batches')
+    expect((await batches())[0]).toMatchObject({ status, sentAt: harness.clock.now(), fileSha256: expect.any(String) })
+    expect(bank.deliveries).toBe(1)
+  })
+
   test('that takes a batch for a duplicate gives nothing back', async () => {
     const [payment] = await sent(5_000)
     const [batch] = await batches()
@@ -489,6 +588,207 @@ describe('a bank file', () => {
     await answer('head;M1', `name-check;${batch?.messageId};RCVC`, `name-check;${batch?.messageId};RVNM`)
     expect(await statusOf(payment?.id ?? '')).toBe('submitted')
     expect((await batches())[0]).toMatchObject({ status: 'sent', nameCheck: 'RVNM' })
+  })
+})
+
+describe('a booking', () => {
+  const kinds = async () => (await openExceptions()).map(({ kind, reference }) => [kind, reference])
+  /** The account by the bank, and the floats on it, at the end of 12 March. */
+  const difference = async () => {
+    const [day] = await listBalances(harness.db, settings, { daysMax: 1 })
+    return day && day.bank - day.book
+  }
+
+  test('of a whole batch counts once in notice and statement; a second debit is an exception, and the balances differ by it', async () => {
+    const [first] = await sent(5_000, 6_000)
+    const [batch] = await batches()
+    await answer(`head;N1;${ownIban}`, `entry;-11000EUR;${batch?.messageId};E1;2026-03-12`)
+    await answer(`head;S1;${ownIban}`, `entry;-11000EUR;${batch?.messageId};E1;2026-03-12`)
+    expect(await statusOf(first?.id ?? '')).toBe('paid')
+    expect(await kinds()).toEqual([])
+    harness.clock.set(new Date('2026-03-13T08:00:00.000Z'))
+    await answer(`head;S2;${ownIban}`, `balance;2026-03-12;0EUR`)
+    const before = (await difference()) ?? 0n
+    await answer(
+      `head;S3;${ownIban}`,
+      `entry;-11000EUR;${batch?.messageId};E2;2026-03-12`,
+      'balance;2026-03-12;-11000EUR',
+    )
+    await answer(`head;S4;${ownIban}`, `entry;-11000EUR;${batch?.messageId};E2;2026-03-12`)
+    expect(await kinds()).toEqual([['money_out', batch?.messageId]])
+    expect(await difference()).toBe(before - 11_000n)
+    expect((await batches())[0]).toMatchObject({ status: 'settled' })
+    expect(await disagreements()).toEqual([])
+  })
+
+  test('of one payment counts once in notice and statement; a second debit or return is an exception', async () => {
+    const [payment] = await sent(5_000)
+    const { id = '', reference = '' } = payment ?? {}
+    await answer('head;P1', `paid;${reference};5000EUR`)
+    await answer('head;N1', `paid;${reference};5000EUR;;E1;2026-03-12`)
+    await answer('head;S1', `paid;${reference};5000EUR;;E1;2026-03-12`)
+    expect(await kinds()).toEqual([])
+    await answer('head;S2', `paid;${reference};5000EUR;;E2;2026-03-12`, `paid;${reference};5000EUR;;E3;2026-03-12`)
+    expect(await kinds()).toEqual([
+      ['money_out', reference],
+      ['money_out', reference],
+    ])
+    await answer('head;S3', `returned;${reference};5000EUR;AC04;E4;2026-03-12`)
+    await answer('head;S4', `returned;${reference};5000EUR;AC04;E4;2026-03-12`)
+    expect((await kinds()).length).toBe(2)
+    await answer('head;S5', `returned;${reference};5000EUR;AC04;E5;2026-03-13`)
+    expect((await kinds()).at(-1)).toEqual(['money_in', reference])
+    expect(await statusOf(id)).toBe('returned')
+    // The member keeps what was paid once and must not have it twice.
+    const { id: exceptionId } = await harness.db
+      .selectFrom('payoutExceptions')
+      .select('id')
+      .where('rail', '=', settings.name)
+      .orderBy('id')
+      .executeTakeFirstOrThrow()
+    const common = { exceptionId, person: 'Ada', note: 'twice', now: harness.clock.now() }
+    const giveBack = harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
+    await expect(giveBack).rejects.toThrow('is closed with book or ignore')
+  })
+
+  test('without a reference of the bank is told from the second one by its day and its place in the message', async () => {
+    const [payment] = await sent(5_000)
+    const reference = payment?.reference ?? ''
+    await answer('head;N1', `paid;${reference};5000EUR;;;2026-03-12`)
+    await answer('head;S1', `paid;${reference};5000EUR;;;2026-03-12`)
+    expect(await kinds()).toEqual([])
+    await answer('head;S2', `paid;${reference};5000EUR;;;2026-03-12`, `paid;${reference};5000EUR;;;2026-03-12`)
+    await answer('head;S3', `paid;${reference};5000EUR;;;2026-03-13`)
+    expect(await kinds()).toEqual([
+      ['money_out', reference],
+      ['money_out', reference],
+    ])
+  })
+
+  test('that no payment explains opens one exception, however many messages report it', async () => {
+    await answer('head;N1', 'entry;700EUR;a transfer;E1;2026-03-12')
+    await answer('head;S1', 'entry;700EUR;a transfer;E1;2026-03-12', 'entry;700EUR;a transfer;E2;2026-03-12')
+    // Without the bank's reference these could be two.
+    await answer('head;N2', 'entry;700EUR;;;2026-03-12')
+    await answer('head;S2', 'entry;700EUR;;;2026-03-12')
+    expect((await kinds()).length).toBe(4)
+  })
+
+  test('on one line with another of the same amount and day counts, and the message sent again in other bytes changes nothing', async () => {
+    useRail({ format: { ...settings.format, read: sepaFormat().read } })
+    const entry =
+      '<Ntry><Amt Ccy="EUR">7.00</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-03-12</Dt></BookgDt></Ntry>'
+    const notice = (entries: string) =>
+      '<Document><BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>M1</MsgId></GrpHdr>' +
+      `<Ntfctn><Acct><Id><IBAN>${ownIban}</IBAN></Id></Acct>${entries}</Ntfctn></BkToCstmrDbtCdtNtfctn></Document>`
+    bank.inbox.set('one-line.xml', notice(entry + entry))
+    await run('read-bank-files')
+    expect((await kinds()).map(([kind]) => kind)).toEqual(['money_in', 'money_in'])
+    bank.inbox.set('many-lines.xml', notice(`\n${entry}\n\n${entry}\n`))
+    await run('read-bank-files')
+    expect(bank.archived).toEqual(['one-line.xml', 'many-lines.xml'])
+    expect((await kinds()).length).toBe(2)
+  })
+})
+
+describe('a hostile file of a bank is refused whole: nothing of it is booked, and its line and reason are beside it,', () => {
+  const statement = (reference: string, { iban = ownIban, charge = 'EUR' } = {}) => {
+    const common = { direction: 'DBIT', bookedOn: '2026-03-10' } as const
+    const entries = [
+      { ...common, bank: 'E1', amount: 5_000n, details: transaction({ reference }) },
+      { ...common, bank: 'E2', amount: 100n, currency: charge, details: '' },
+    ]
+    const text = accountReport({ id: 'M1', at: harness.clock.now() }, { kind: 'camt.053', iban, entries })
+    return text.replaceAll('<Ntry>', '\n<Ntry>')
+  }
+  const nothingIsBooked = async (id: string) => {
+    expect(await statusOf(id)).toBe('submitted')
+    expect(await openExceptions()).toEqual([])
+    const ofRail = (table: 'bankRecords' | 'bankBalances') =>
+      harness.db.selectFrom(table).select('rail').where('rail', '=', settings.name).execute()
+    expect([await ofRail('bankRecords'), await ofRail('bankBalances')]).toEqual([[], []])
+    expect(await disagreements()).toEqual([])
+  }
+
+  test.each<[string, (reference: string) => string, string]>([
+    [
+      'with entities',
+      reference => statement(reference).replace('<Document', '<!DOCTYPE Document [<!ENTITY a "b">]>\n<Document'),
+      'Line 1: A DOCTYPE is not allowed',
+    ],
+    ['with a negative amount', reference => statement(reference).replace('>1.00<', '>-1.00<'), 'Line 3: -1.00 is not'],
+    ['with another currency', reference => statement(reference, { charge: 'SEK' }), 'Line 3: The entry is in SEK'],
+    [
+      'about another account',
+      reference => statement(reference, { iban: 'DE02120300000000202051' }),
+      'The file is about the account …2051, which is not one of this rail',
+    ],
+    ['that is cut off', reference => statement(reference).slice(0, -30), 'Line 3: The XML is broken'],
+    [
+      'in another encoding',
+      reference => statement(reference).replace('UTF-8', 'EBCDIC'),
+      'Line 1: The encoding EBCDIC is not read',
+    ],
+    [
+      'with too many entries',
+      reference => statement(reference).replace('</Stmt>', `${statement('NONE').match(/<Ntry>.*/g)?.[1]}`),
+      'Line 3: The file has more than 2 records',
+    ],
+  ])('%s', async (_, write, problem) => {
+    const { read } = sepaFormat()
+    const format = {
+      ...settings.format,
+      read: (...[bytes, limits]: Parameters<typeof read>) => read(bytes, { ...limits, recordsMax: 2 }),
+    }
+    useRail({ format })
+    const [payment] = await sent(5_000)
+    bank.inbox.set('hostile.xml', write(payment?.reference ?? ''))
+    await run('read-bank-files')
+    await run('read-rail-reports')
+    expect(bank.rejected.get('hostile.xml')).toMatch(/\nNothing of this file was booked.\n$/)
+    expect(bank.rejected.get('hostile.xml')?.slice(0, problem.length)).toBe(problem)
+    await nothingIsBooked(payment?.id ?? '')
+    // It does not block the files after it.
+    bank.inbox.set('true.xml', statement(payment?.reference ?? ''))
+    await run('read-bank-files')
+    await run('read-rail-reports')
+    expect(await statusOf(payment?.id ?? '')).toBe('paid')
+  })
+
+  test('of 10 GB, of which nothing is read', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'openwage-inbox-'))
+    try {
+      const delivery = await FolderDelivery.open({ folder, quietMs: 0 })
+      let reads = 0
+      const counting: Delivery = {
+        put: (name, bytes) => delivery.put(name, bytes),
+        list: now => delivery.list(now),
+        get(name) {
+          reads += 1
+          return delivery.get(name)
+        },
+        archive: (name, day) => delivery.archive(name, day),
+        reject: (name, report) => delivery.reject(name, report),
+      }
+      useRail({ delivery: async () => counting })
+      const [payment] = await sent(5_000)
+      const file = path.join(delivery.inbox, 'large.xml')
+      await writeFile(file, statement(payment?.reference ?? ''))
+      // A sparse file: it takes no space on the disk.
+      await truncate(file, 10_000_000_000)
+      await run('read-bank-files')
+      const rejected = await readdir(path.join(folder, 'rejected'))
+      expect(rejected).toHaveLength(2)
+      const [name = '', report = ''] = rejected.sort().map(each => path.join(folder, 'rejected', each))
+      expect((await stat(name)).size).toBe(10_000_000_000)
+      expect(await readFile(report, 'utf8')).toBe(
+        'The file has more than 1073741824 bytes\nNothing of this file was booked.\n',
+      )
+      expect(reads).toBe(0)
+      await nothingIsBooked(payment?.id ?? '')
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 })
 

@@ -1,8 +1,10 @@
 import { type Db, sql, type Tx } from '../../../database/database.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import { inWords } from '../../../money.ts'
+import type { PayoutSpeed } from '../../../tiers/rules.ts'
 import type { Clock } from '../../../time.ts'
 import { type Outcome, type Payment, type Rail, type Report, type StoredReport, toReport } from '../../rail.ts'
+import { readRecords, recordOutcome } from '../reports.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -46,15 +48,7 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
     },
 
     async reports(after, countMax) {
-      const { rows } = await sql<StoredReport & { sequence: bigint }>`
-        select r.sequence, r.reference, r.outcome, r.reason, p.restriction
-          from bank_records r left join payouts p on p.reference = r.reference and p.outcome = r.outcome
-         where r.rail = ${name} and r.outcome is not null and r.sequence > ${after ?? '0'}::bigint
-         order by r.sequence limit ${countMax}`.execute(db)
-      return {
-        reports: rows.map(toReport),
-        cursor: rows.at(-1)?.sequence.toString() ?? after,
-      }
+      return await readRecords(db, { rail: name, after, countMax })
     },
   }
   return rail
@@ -79,10 +73,10 @@ async function submit(
      where rail = ${settings.name} and reference = any(${payments.map(({ reference }) => reference)}::text[])
      order by reference for update`.execute(tx)
   const known = new Map(rows.map(row => [row.reference, row]))
-  const joining: Payment[] = []
+  const joining: batches.Joining[] = []
   const reports = new Map<string, Report>()
   for (const payment of payments) {
-    const { reference, amount, account } = payment
+    const { partnerId, reference, amount, account, speed } = payment
     const row = known.get(reference)
     if (row === undefined) throw new Error(`${reference} is no payout of the rail ${settings.name}`)
     if (row.amount !== amount.amount || row.currency !== amount.currency)
@@ -90,16 +84,18 @@ async function submit(
     const { outcome, reason, restriction } = row
     reports.set(reference, toReport({ reference, outcome: outcome ?? 'pending', reason, restriction }))
     if (row.batchId !== null || row.outcome !== null) continue
-    const refusal = settings.format.refusal({ account, amount: amount.amount })
-    if (refusal === undefined) joining.push(payment)
+    const isInstant = isInstantAt(settings, speed)
+    const refusal = settings.format.refusal({ account, amount: amount.amount, isInstant })
+    if (refusal === undefined) joining.push({ partnerId, reference, amount: amount.amount, isInstant })
     else reports.set(reference, await refuse(tx, { rail: settings.name, reference, refusal, now }))
   }
-  await batches.join(tx, {
-    rail: settings,
-    payments: joining.map(({ partnerId, reference, amount }) => ({ partnerId, reference, amount: amount.amount })),
-    now,
-  })
+  await batches.join(tx, { rail: settings, payments: joining, now })
   return [...reports.values()]
+}
+
+/** Whether a payment is instant, by the speed that its tier asks for. */
+function isInstantAt({ isInstant, canBeInstant }: FileRailSettings, speed: PayoutSpeed | undefined): boolean {
+  return speed === undefined ? isInstant : speed === 'instant' && canBeInstant
 }
 
 /** Fails a payment that the format cannot write, so that the member has the money back. */
@@ -108,10 +104,7 @@ async function refuse(
   { rail, reference, refusal, now }: { rail: string; reference: string; refusal: string; now: Date },
 ): Promise<Report> {
   await lockRail(tx, { rail, for: 'records' })
-  await sql`
-    update payouts set outcome = 'failed', reason = ${refusal} where reference = ${reference}`.execute(tx)
-  await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
-    values (${rail}, 'refused', ${reference}, ${reference}, 'failed', ${refusal}, ${now})`.execute(tx)
+  const ended = { rail, reference, messageId: 'refused', entryKey: reference, now }
+  await recordOutcome(tx, { ...ended, outcome: 'failed', reason: refusal })
   return { reference, outcome: 'failed', reason: refusal }
 }

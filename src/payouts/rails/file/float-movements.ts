@@ -1,6 +1,7 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import * as float from '../../../float/float.ts'
-import type { Money } from '../../../money.ts'
+import { inWords, type Money } from '../../../money.ts'
+import * as dues from '../../../settlements/dues.ts'
 import { isAccountOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -24,6 +25,38 @@ export async function findMovement(
   const recorded = await float.listRecorded(tx, { references: texts, amount })
   const ofAccount = recorded.filter(({ partnerId }) => account === null || isAccountOf(rail, { account, partnerId }))
   return (await withoutEntry(tx, ofAccount))[0]?.movementId
+}
+
+/**
+ * Books money that pays a settlement whose reference an entry bears, if it is exactly what is due.
+ * @returns the movement, or why there is none; undefined if the entry names no settlement of a partner that the account pays for
+ */
+export async function settle(
+  tx: Tx,
+  {
+    rail,
+    entry: { texts, amount, account },
+    now,
+  }: { rail: FileRailSettings; entry: { texts: string[]; amount: Money; account: string | null }; now: Date },
+): Promise<{ movementId: string } | { partnerId: string; reason: string } | undefined> {
+  const named = (await dues.listNamed(tx, { texts, currency: amount.currency })).filter(
+    ({ partnerId }) => account === null || isAccountOf(rail, { account, partnerId }),
+  )
+  const [first] = named
+  if (first === undefined) return undefined
+  const { partnerId, payCycleId, isSettled, due } = first
+  const settlement = `the settlement of ${payCycleId}`
+  const refusal = (reason: string) => ({ partnerId, reason })
+  if (named.length > 1)
+    return refusal('It names several settlements; book each with float receive, and ignore this exception')
+  if (!isSettled) return refusal(`It names ${settlement}, which payroll has not reported yet`)
+  if (due === null) return refusal(`It names ${settlement}, whose money is in the float since then`)
+  if (due === 0n) return refusal(`It names ${settlement}, whose money has arrived before`)
+  if (due !== amount.amount) {
+    const expected = inWords({ amount: due, currency: amount.currency })
+    return refusal(`It names ${settlement}, but is ${inWords(amount)} instead of ${expected}`)
+  }
+  return await dues.receive(tx, { partnerId, payCycleId, amount, now })
 }
 
 type Booking = { id: string; rail: string; reference: string | null; amount: Money; partnerId: string; now: Date }
@@ -51,6 +84,25 @@ export async function bookMovement(
     amount < 0n
       ? await float.withdraw(tx, { partnerId, amount: { amount: -amount, currency }, reference, now })
       : await float.fund(tx, { partnerId, amount: money, reference, now })
+  await keepMovement(tx, { id, rail, reference, movementId, now })
+}
+
+/**
+ * Books the money of an exception as received for a settlement, in part or in whole.
+ * @throws Error as `dues.receive`
+ */
+export async function bookSettlement(
+  tx: Tx,
+  { id, rail, amount, partnerId, payCycleId, now }: Omit<Booking, 'reference'> & { payCycleId: string },
+): Promise<void> {
+  const { movementId } = await dues.receive(tx, { partnerId, payCycleId, amount, now })
+  await keepMovement(tx, { id, rail, reference: dues.referenceOf(payCycleId), movementId, now })
+}
+
+async function keepMovement(
+  tx: Tx,
+  { id, rail, reference, movementId, now }: Pick<Booking, 'id' | 'rail' | 'now'> & Omit<float.Recorded, 'partnerId'>,
+): Promise<void> {
   await sql`
     insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
     values (${rail}, 'operator', ${id}, ${reference}, ${movementId}, ${now})`.execute(tx)

@@ -15,10 +15,12 @@ export type FileFormat = {
   extension: string
   write: WriteBatch
   read: ReadBankFile
+  /** Whether it reads what arrives on the account, not only what becomes of payments. */
+  readsStatements: boolean
   /** Writes files that `read` takes, for the bank of a sandbox. */
   answers?: Partial<Record<AnswerFormat, WriteAnswers>>
   /** Why a payment cannot be written; undefined if it can. The money goes back to the member with this reason. */
-  refusal(payment: { account: BankAccount; amount: bigint }): string | undefined
+  refusal(payment: { account: BankAccount; amount: bigint; isInstant: boolean }): string | undefined
   /** Of one file. */
   paymentsMax: number
   /** Largest sum of one file, in minor units. */
@@ -35,13 +37,16 @@ export type FileRailSettings = {
   format: FileFormat
   /** Whose account pays, by partner; `default` pays for all others. */
   debtors: Readonly<Record<string, Debtor>> & { readonly default: Debtor }
+  /** Whether payments are instant whose tier does not say. */
   isInstant: boolean
+  /** Whether the bank makes instant payments from these files. If not, a tier that asks for them gets standard ones. */
+  canBeInstant: boolean
   /** The bank's. */
   timeZone: string
-  /** The days on which it pays; null: every day. */
+  /** The days on which it makes standard payments; null: every day. */
   calendar: Calendar | null
-  /** Plans the batch that payments join at an instant. */
-  schedule(now: Date): Schedule
+  /** Plans the batch that payments join at an instant. @param isInstant by default as payments whose tier does not say */
+  schedule(now: Date, isInstant?: boolean): Schedule
   /** Null: two people approve every batch. */
   automatic: AutomaticApproval | null
   /**

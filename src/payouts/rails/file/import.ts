@@ -6,11 +6,13 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
 import { reasonInWords, reasonOf, restrictionOf } from '../reasons.ts'
+import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
+import { type Booked, isReportedAgain, listBooked } from './bookings.ts'
 import { debtorsOf } from './debtors.ts'
-import { findMovement } from './float-movements.ts'
+import { findMovement, settle } from './float-movements.ts'
 import type { FileRailSettings } from './format.ts'
-import { type KnownPayout, match } from './matching.ts'
+import { type KnownPayout, type Match, match } from './matching.ts'
 import { lockRail } from './rail-lock.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
@@ -27,6 +29,7 @@ export type Imported =
 /**
  * Imports a file of a bank: all of it, or nothing. What it says about payments becomes reports of the rail; what does not fit
  * becomes exceptions. A file with the same bytes is imported once, and so is each record of a message.
+ * @param size in bytes: a file that is too large is refused unread
  * @param bytes reads the file from its beginning; called twice
  */
 export async function importBankFile(
@@ -34,12 +37,14 @@ export async function importBankFile(
   {
     rail,
     name,
+    size,
     bytes,
     now,
-  }: { rail: FileRailSettings; name: string; bytes: () => AsyncIterable<Uint8Array>; now: Date },
+  }: { rail: FileRailSettings; name: string; size: number; bytes: () => AsyncIterable<Uint8Array>; now: Date },
 ): Promise<Imported> {
   let sha256 = ''
   try {
+    refuseLarger(size)
     sha256 = await checksum(bytes())
     return await db.transaction().execute(tx => importAll(tx, { rail, name, sha256, bytes, now }))
   } catch (error) {
@@ -55,19 +60,26 @@ export async function importBankFile(
   }
 }
 
-/** @throws BankFileProblem if the file is too large */
+/** @throws BankFileProblem if the file is too large, also if it has grown since its size was taken */
 async function checksum(bytes: AsyncIterable<Uint8Array>): Promise<string> {
   const hash = createHash('sha256')
   let size = 0
   for await (const chunk of bytes) {
     size += chunk.length
-    if (size > limits.bytesMax) throw new BankFileProblem(`The file has more than ${limits.bytesMax} bytes`)
+    refuseLarger(size)
     hash.update(chunk)
   }
   return hash.digest('hex')
 }
 
+function refuseLarger(size: number): void {
+  if (size > limits.bytesMax) throw new BankFileProblem(`The file has more than ${limits.bytesMax} bytes`)
+}
+
 type Context = { rail: FileRailSettings; fileId: string; now: Date }
+
+/** A record with the key that recognises it within its message, also when the bank sends the message again. */
+type Keyed<T extends BankRecord = BankRecord> = T & { key: string }
 
 async function importAll(
   tx: Tx,
@@ -113,14 +125,23 @@ async function applyAll(
   let head: BankFileHead | undefined
   let messageId: string | undefined
   let records = 0
-  let chunk: BankRecord[] = []
+  let chunk: Keyed[] = []
+  // A batch that is rejected comes last: the reasons of single payments say more than its reason.
+  let rejections: Keyed[] = []
+  let keyOf = keysOfMessage()
   const apply = async () => {
     if (head !== undefined && chunk.length > 0) await applySome(tx, context, { head, records: chunk })
     chunk = []
   }
+  const applyRejections = async () => {
+    await apply()
+    if (head !== undefined && rejections.length > 0) await applySome(tx, context, { head, records: rejections })
+    rejections = []
+  }
   for await (const part of parts) {
     if (part.type === 'head') {
-      await apply()
+      await applyRejections()
+      if (part.head.messageId !== head?.messageId) keyOf = keysOfMessage()
       head = part.head
       messageId ??= head.messageId
       refuseOtherAccount(context.rail, head)
@@ -128,9 +149,12 @@ async function applyAll(
     }
     if (head === undefined) throw new BankFileProblem('A record comes before the head of the message', part)
     records += 1
-    if (chunk.push(part) === chunkSize) await apply()
+    const record = { ...part, key: keyOf(part) }
+    if (record.type === 'batch' && record.state === 'rejected') {
+      if (rejections.push(record) === chunkSize) await applyRejections()
+    } else if (chunk.push(record) === chunkSize) await apply()
   }
-  await apply()
+  await applyRejections()
   if (messageId === undefined) throw new BankFileProblem('The file holds no message')
   return { records, messageId }
 }
@@ -142,12 +166,12 @@ function refuseOtherAccount(rail: FileRailSettings, { account }: BankFileHead): 
   throw new BankFileProblem(`The file is about the account …${last}, which is not one of this rail`)
 }
 
-type PaymentRecord = Extract<BankRecord, { type: 'payment' }>
+type PaymentRecord = Keyed<Extract<BankRecord, { type: 'payment' }>>
 
 async function applySome(
   tx: Tx,
   context: Context,
-  { head, records }: { head: BankFileHead; records: BankRecord[] },
+  { head, records }: { head: BankFileHead; records: Keyed[] },
 ): Promise<void> {
   const isNew = await keepNew(tx, context, { head, records })
   // In the order of the file, except that records about single payments are matched together.
@@ -184,22 +208,37 @@ async function applySome(
 }
 
 /**
- * Recognises a record within its message, also when the bank sends the message again. A line does not tell records apart:
- * many banks write a whole message on one.
+ * Gives the records of one message their keys: the bank's reference of the entry or, without one, what the record says. Bookings
+ * with equal keys are told apart by their order, because money moved twice. A line is no part of a key: a bank that sends a
+ * message again may break its lines differently.
  */
-function entryKeyOf(record: BankRecord): string {
-  const line = `line ${record.line}`
+function keysOfMessage(): (record: BankRecord) => string {
+  // Bounded by the number of records that a file may have.
+  const bookings = new Map<string, number>()
+  return record => {
+    const key = contentKeyOf(record)
+    if (!('booking' in record)) return key
+    const place = (bookings.get(key) ?? 0) + 1
+    bookings.set(key, place)
+    return place === 1 ? key : `${key} #${place}`
+  }
+}
+
+function contentKeyOf(record: BankRecord): string {
   switch (record.type) {
-    case 'payment':
-      return `${record.entryReference ?? line} ${record.reference} ${record.state}`
+    case 'payment': {
+      const { reference, state, amount, reasonCode } = record
+      const entry = record.entryReference ?? `${amount?.amount ?? ''}${amount?.currency ?? ''} ${reasonCode ?? ''}`
+      return `${entry} ${reference} ${state}`
+    }
     case 'entry':
-      return record.entryReference ?? `${line} ${record.reference ?? ''} ${record.amount.amount} ${record.bookedOn}`
+      return record.entryReference ?? `${record.reference ?? ''} ${record.amount.amount} ${record.booking.day}`
     case 'batch':
-      return `${line} ${record.messageId} ${record.state}`
+      return `${record.messageId} ${record.state} ${record.reasonCode ?? ''}`
     case 'name-check':
-      return `${line} ${record.messageId} ${record.reference ?? ''} ${record.code}`
+      return `${record.messageId} ${record.reference ?? ''} ${record.code}`
     case 'balance':
-      return `${line} ${record.day}`
+      return record.day
     default:
       return record satisfies never
   }
@@ -208,15 +247,14 @@ function entryKeyOf(record: BankRecord): string {
 async function keepNew(
   tx: Tx,
   { rail }: Context,
-  { head, records }: { head: BankFileHead; records: BankRecord[] },
-): Promise<(record: BankRecord) => boolean> {
+  { head, records }: { head: BankFileHead; records: Keyed[] },
+): Promise<(record: Keyed) => boolean> {
   const { rows } = await sql<{ entryKey: string }>`
     select entry_key from bank_records
      where rail = ${rail.name} and message_id = ${head.messageId}
-       and entry_key = any(${records.map(entryKeyOf)}::text[])`.execute(tx)
+       and entry_key = any(${records.map(({ key }) => key)}::text[])`.execute(tx)
   const seen = new Set(rows.map(({ entryKey }) => entryKey))
-  return record => {
-    const key = entryKeyOf(record)
+  return ({ key }) => {
     if (seen.has(key)) return false
     seen.add(key)
     return true
@@ -239,13 +277,19 @@ async function answerPayments(
      where p.rail = ${rail.name} and p.reference = any(${records.map(({ reference }) => reference)}::text[])
      order by p.reference for update of p`.execute(tx)
   const payouts = new Map(rows.map(row => [row.reference, row]))
-  const kept: { record: PaymentRecord; outcome: FinalOutcome | null; reason: string | null }[] = []
+  const bookings = await bookingsOf(tx, { rail: rail.name, records })
+  const kept: { record: PaymentRecord; outcome: FinalOutcome | null; reason: string | null; booked: Booked | null }[] =
+    []
   const changed = new Map<string, { outcome: FinalOutcome; code: string | null; reason: string | null }>()
   const opened: exceptions.NewException[] = []
   for (const record of records) {
     const { reference, line, amount, reasonCode } = record
     const payout = payouts.get(reference)
-    const matched = match(payout, record)
+    const found = match(payout, record)
+    const booked = found.result === 'exception' || payout === undefined ? null : bookedOf(record, { head, payout })
+    const isBookedTwice = booked !== null && found.result === 'known' && isBookedAnew(booked, bookings)
+    const matched = isBookedTwice ? bookedTwice(booked) : found
+    if (booked !== null) bookings.set(reference, [...(bookings.get(reference) ?? []), booked])
     const reason = reasonInWords(reasonCode)
     if (matched.result === 'changed' && payout !== undefined) {
       // The next record about the same payment is matched to what this one said.
@@ -257,18 +301,23 @@ async function answerPayments(
         ...{ rail: rail.name, kind: matched.kind, reason: matched.reason, reference, amount, reasonCode, payout },
         fingerprint: fingerprintOf(head, record),
         file: { id: fileId, line },
-        outcome: record.state === 'accepted' || record.state === 'pending' ? null : record.state,
+        outcome: isBookedTwice || record.state === 'accepted' || record.state === 'pending' ? null : record.state,
+        ...(isBookedTwice ? { amount: { amount: booked.amount, currency: rail.currency } } : {}),
       })
     }
-    kept.push({ record, outcome: matched.result === 'changed' ? matched.outcome : null, reason })
+    kept.push({ record, outcome: matched.result === 'changed' ? matched.outcome : null, reason, booked })
   }
   await sql`
-    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
-    select ${rail.name}, ${fileId}, ${head.messageId}, entry_key, line, reference, outcome, reason, ${now}
-      from unnest(${kept.map(({ record }) => entryKeyOf(record))}::text[], ${kept.map(({ record }) => record.line)}::integer[],
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, account, booked_on, amount,
+                              bank_reference, created_at)
+    select ${rail.name}, ${fileId}, ${head.messageId}, entry_key, line, reference, outcome, reason,
+           case when booked_on is not null then ${head.account} end, booked_on, amount, bank_reference, ${now}
+      from unnest(${kept.map(({ record }) => record.key)}::text[], ${kept.map(({ record }) => record.line)}::integer[],
                   ${kept.map(({ record }) => record.reference)}::text[], ${kept.map(({ outcome }) => outcome)}::text[],
-                  ${kept.map(({ reason }) => reason)}::text[])
-             with ordinality as r (entry_key, line, reference, outcome, reason, place)
+                  ${kept.map(({ reason }) => reason)}::text[], ${kept.map(({ booked }) => booked?.day ?? null)}::date[],
+                  ${kept.map(({ booked }) => booked?.amount ?? null)}::bigint[],
+                  ${kept.map(({ booked }) => booked?.bankReference ?? null)}::text[])
+             with ordinality as r (entry_key, line, reference, outcome, reason, booked_on, amount, bank_reference, place)
      order by place`.execute(tx)
   const changes = [...changed]
   if (changes.length > 0) {
@@ -283,8 +332,42 @@ async function answerPayments(
   await exceptions.open(tx, opened, now)
 }
 
-function fingerprintOf(head: BankFileHead, record: BankRecord): string {
-  return `${head.messageId} ${entryKeyOf(record)}`
+/** The earlier bookings of the payments that some records say are booked, by reference. */
+async function bookingsOf(
+  tx: Tx,
+  { rail, records }: { rail: string; records: PaymentRecord[] },
+): Promise<Map<string, Booked[]>> {
+  const references = records.flatMap(({ booking, reference }) => (booking === undefined ? [] : [reference]))
+  if (references.length === 0) return new Map()
+  return Map.groupBy(await listBooked(tx, { rail, references }), ({ reference }) => reference)
+}
+
+function bookedOf(
+  { reference, state, booking }: PaymentRecord,
+  { head: { messageId, account }, payout: { amount } }: { head: BankFileHead; payout: PayoutRow },
+): Booked | null {
+  if (booking === undefined) return null
+  return { reference, messageId, account, ...booking, amount: state === 'returned' ? amount : -amount }
+}
+
+/** Whether a payment or batch that is booked already is booked once more. Before its first booking, only a status told of it. */
+function isBookedAnew(booked: Booked, bookings: Map<string, Booked[]>): boolean {
+  const known = (bookings.get(booked.reference) ?? []).filter(({ amount }) => amount < 0n === booked.amount < 0n)
+  return known.length > 0 && !isReportedAgain(booked, known)
+}
+
+function bookedTwice({ amount }: Booked): Extract<Match, { result: 'exception' }> {
+  return amount < 0n
+    ? {
+        result: 'exception',
+        kind: 'money_out',
+        reason: 'The bank debited the payment a second time; ask it to give that back',
+      }
+    : { result: 'exception', kind: 'money_in', reason: 'The bank returned the payment a second time; ask it why' }
+}
+
+function fingerprintOf(head: BankFileHead, { key }: Keyed): string {
+  return `${head.messageId} ${key}`
 }
 
 type BatchRow = {
@@ -294,6 +377,7 @@ type BatchRow = {
   currency: Currency
   unpaid: bigint
   paidCount: number
+  unansweredCount: number
 }
 
 /** Locks the batch that a message id of ours names; undefined if it is not ours, or was not sent. */
@@ -301,7 +385,8 @@ async function lockBatch(tx: Tx, { rail }: Context, messageId: string): Promise<
   const { rows } = await sql<BatchRow>`
     select b.id, b.status, b.control_total, b.currency,
            (select coalesce(sum(amount), 0) from payouts where batch_id = b.id and outcome = 'failed' and removed_at is null)::bigint as unpaid,
-           (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count
+           (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count,
+           (select count(*) from payouts where batch_id = b.id and outcome is null)::integer as unanswered_count
       from payout_batches b
      where b.rail = ${rail.name} and b.message_id = ${messageId} and b.sending_at is not null
        for update of b`.execute(tx)
@@ -311,7 +396,7 @@ async function lockBatch(tx: Tx, { rail }: Context, messageId: string): Promise<
 async function answerBatch(
   tx: Tx,
   context: Context,
-  { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'batch' }> },
+  { head, record }: { head: BankFileHead; record: Keyed<Extract<BankRecord, { type: 'batch' }>> },
 ): Promise<void> {
   const { rail, fileId, now } = context
   const { messageId, state, line, reasonCode } = record
@@ -324,54 +409,52 @@ async function answerBatch(
   const batch = await lockBatch(tx, context, messageId)
   if (batch === undefined) return await openException('unmatched', `The bank answers a batch that we did not send`)
   if (state !== 'rejected') {
-    await sql`
-      update payout_batches set status = 'acknowledged', acknowledged_at = ${now}
-       where id = ${batch.id} and status = 'sent'`.execute(tx)
+    await markBatch(tx, { batchId: batch.id, as: 'acknowledged', now })
     return
   }
-  if (batch.status === 'rejected') return
-  if (batch.paidCount > 0 || batch.status === 'settled')
+  if (batch.paidCount > 0)
     return await openException('contradiction', 'The bank rejects a batch of which it has reported payments as paid')
+  if (batch.status === 'rejected' || batch.status === 'settled') return
   const { next } = reasonOf(reasonCode)
-  if (next === 'never_retry')
+  if (batch.unansweredCount > 0 && next === 'decide')
     return await openException(
       'duplicate',
       'The bank takes the batch for a duplicate; find out which of the two it paid',
     )
-  if (next === 'retry_after_funding')
+  if (batch.unansweredCount > 0 && next === 'decide_once_funded')
     return await openException('float', 'The paying account lacked the money for the batch; top it up and decide')
   await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'failed', reasonCode })
-  await sql`
-    update payout_batches set status = 'rejected', ended_at = ${now}
-     where id = ${batch.id} and status in ('sent', 'acknowledged')`.execute(tx)
+  await markBatch(tx, { batchId: batch.id, as: 'rejected', now })
 }
 
-/**
- * Ends every payment of a batch that has not been answered one by one. The reason is about the batch, so nothing follows from it
- * for the members.
- */
+/** Marks a batch that is at the bank. If its delivery is not recorded yet, because the sender was killed, it is marked then. */
+async function markBatch(
+  tx: Tx,
+  { batchId, as: status, now }: { batchId: string; as: 'acknowledged' | 'rejected'; now: Date },
+): Promise<void> {
+  const from: batches.BatchStatus[] = status === 'acknowledged' ? ['sent'] : ['sent', 'acknowledged']
+  const at = status === 'acknowledged' ? { acknowledgedAt: now } : { endedAt: now }
+  const batch = tx.updateTable('payoutBatches').where('id', '=', batchId)
+  await batch.set(at).where('status', '=', 'approved').execute()
+  await batch
+    .set({ ...at, status })
+    .where('status', 'in', from)
+    .execute()
+}
+
+/** Ends the unanswered payments of a batch by a record about all of it. */
 async function endAll(
   tx: Tx,
   { rail, fileId, now }: Context,
   {
     head,
     record,
-    batchId,
-    outcome,
-    reasonCode,
-  }: { head: BankFileHead; record: BankRecord; batchId: string; outcome: FinalOutcome; reasonCode: string | null },
+    ...ended
+  }: { head: BankFileHead; record: Keyed; batchId: string; outcome: FinalOutcome; reasonCode: string | null },
 ): Promise<void> {
-  const reason = reasonInWords(reasonCode)
-  await sql`
-    with ended as (
-      update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
-       where batch_id = ${batchId} and outcome is null
-      returning reference
-    )
-    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
-    select ${rail.name}, ${fileId}, ${head.messageId}, ${entryKeyOf(record)} || ' ' || reference, ${record.line}, reference,
-           ${outcome}, ${reason}, ${now}
-      from ended order by reference`.execute(tx)
+  const file = { id: fileId, line: record.line }
+  const source = { rail: rail.name, messageId: head.messageId, keyPrefix: record.key, file }
+  await endUnanswered(tx, { source, ...ended, now })
 }
 
 /** Keeps a record that reports no payment, so that it counts once. */
@@ -382,13 +465,21 @@ async function keepRecord(
     head,
     record,
     reference,
-    movementId = null,
-  }: { head: BankFileHead; record: BankRecord; reference: string; movementId?: string | null | undefined },
+    booked,
+    movementId,
+  }: {
+    head: BankFileHead
+    record: Keyed
+    reference: string
+    booked?: Booked | undefined
+    movementId?: string | undefined
+  },
 ): Promise<void> {
   await sql`
-    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, movement_id, created_at)
-    values (${rail.name}, ${fileId}, ${head.messageId}, ${entryKeyOf(record)}, ${record.line}, ${reference}, ${movementId},
-            ${now})`.execute(tx)
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, movement_id, account, booked_on, amount,
+                              bank_reference, created_at)
+    values (${rail.name}, ${fileId}, ${head.messageId}, ${record.key}, ${record.line}, ${reference}, ${movementId},
+            ${booked?.account}, ${booked?.day}::date, ${booked?.amount}, ${booked?.bankReference}, ${now})`.execute(tx)
 }
 
 /** A check of a name is no answer about the payment. The worst one is kept with the batch. */
@@ -426,29 +517,47 @@ async function keepBalance(
 async function bookEntry(
   tx: Tx,
   context: Context,
-  { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'entry' }> },
+  { head, record }: { head: BankFileHead; record: Keyed<Extract<BankRecord, { type: 'entry' }>> },
 ): Promise<void> {
   const { rail, fileId, now } = context
-  const { amount, reference, remittance, line } = record
+  const { amount, booking, remittance, line } = record
   if (amount.currency !== rail.currency)
     throw new BankFileProblem(`The entry is in ${amount.currency}, but the rail pays ${rail.currency}`, { line })
-  const batch = reference === null || amount.amount >= 0n ? undefined : await lockBatch(tx, context, reference)
-  const texts = [reference, remittance].filter(text => text !== null)
-  const entry = { texts, amount, account: head.account }
-  const movementId = batch === undefined ? await findMovement(tx, { rail, entry }) : undefined
-  await keepRecord(tx, context, { head, record, reference: reference ?? '', movementId })
-  if (movementId !== undefined) return
-  const isWholeBatch = batch !== undefined && -amount.amount === batch.controlTotal - batch.unpaid
-  if (isWholeBatch) {
+  const { account, messageId } = head
+  const reference = record.reference ?? ''
+  const booked: Booked = { reference, messageId, account, ...booking, amount: amount.amount }
+  const keep = async (more: { booked?: Booked; movementId?: string | undefined } = {}) =>
+    await keepRecord(tx, context, { head, record, reference, ...more })
+  const openException = async (kind: exceptions.ExceptionKind, reason: string, partnerId?: string) => {
+    const fingerprint = fingerprintOf(head, record)
+    const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: record.reference, amount }
+    await exceptions.open(tx, [{ ...common, kind, reason, partnerId }], now)
+  }
+  const batch = reference === '' || amount.amount >= 0n ? undefined : await lockBatch(tx, context, reference)
+  if (batch !== undefined) {
+    if (-amount.amount !== batch.controlTotal - batch.unpaid) {
+      await keep()
+      return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
+    }
+    const bookings = new Map([[reference, await listBooked(tx, { rail: rail.name, references: [reference] })]])
+    await keep({ booked })
+    if (isBookedAnew(booked, bookings))
+      return await openException('money_out', 'The bank debited the batch a second time; ask it to give that back')
     return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
   }
-  const fingerprint = fingerprintOf(head, record)
-  const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference, amount }
-  const [kind, reason] =
-    batch !== undefined
-      ? (['amount', 'The bank booked a batch with another amount than its payments add up to'] as const)
-      : amount.amount > 0n
-        ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
-        : (['money_out', 'Money left the account without a payment of ours'] as const)
-  await exceptions.open(tx, [{ ...common, kind, reason }], now)
+  const ofDay = await listBooked(tx, { rail: rail.name, references: [reference], day: booking.day })
+  const identified = ofDay.filter(({ bankReference }) => bankReference !== null)
+  if (booking.bankReference !== null && isReportedAgain(booked, identified)) return await keep({ booked })
+  const texts = [record.reference, remittance].filter(text => text !== null)
+  const entry = { texts, amount, account }
+  const recorded = await findMovement(tx, { rail, entry })
+  const settled = recorded === undefined ? await settle(tx, { rail, entry, now }) : { movementId: recorded }
+  const isExplained = settled !== undefined && 'movementId' in settled
+  await keep({ booked, movementId: isExplained ? settled.movementId : undefined })
+  if (isExplained) return
+  const [kind, unknown] =
+    amount.amount > 0n
+      ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
+      : (['money_out', 'Money left the account without a payment of ours'] as const)
+  await openException(kind, settled?.reason ?? unknown, settled?.partnerId)
 }

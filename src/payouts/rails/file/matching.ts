@@ -55,13 +55,13 @@ export function match(payout: KnownPayout | undefined, { state, amount, reasonCo
       return state satisfies never
   }
   const { next } = reasonOf(reasonCode)
-  if (next === 'never_retry') {
+  if (next === 'decide') {
     return exception(
       'duplicate',
       `The bank takes the payment for a duplicate and reports it as ${state}; find out whether it was paid`,
     )
   }
-  if (next === 'retry_after_funding') {
+  if (next === 'decide_once_funded') {
     return exception('float', 'The paying account lacked the money for the payment; top it up and decide')
   }
   return { result: 'changed', outcome: state }

@@ -1,4 +1,5 @@
-import { sql, type Tx } from '../../../database/database.ts'
+import type { Tx } from '../../../database/database.ts'
+import { lockByName } from '../../../database/named-locks.ts'
 
 /**
  * Makes transactions on a rail take turns. Holders of `records` write its feed, so that records are committed in the order of
@@ -8,5 +9,5 @@ export async function lockRail(
   tx: Tx,
   { rail, for: purpose }: { rail: string; for: 'records' | 'batches' },
 ): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended('payout rail ' || ${rail} || ${purpose}, 0))`.execute(tx)
+  await lockByName(tx, 'payout rail', `${rail}${purpose}`)
 }

@@ -1,5 +1,6 @@
 import type { TaskContext } from '../../../tasks.ts'
 import type { Day } from '../../../time.ts'
+import { NotDelivered } from '../delivery/delivery.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -9,7 +10,7 @@ import type { FileRailSettings } from './format.ts'
  */
 export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
   await db.transaction().execute(tx => batches.closeDue(tx, { rail, now: now() }))
-  await db.transaction().execute(tx => batches.payUnanswered(tx, { rail, now: now() }))
+  await db.transaction().execute(tx => batches.endDue(tx, { rail, now: now() }))
   const delivery = await rail.delivery?.()
   if (delivery === undefined) return
   const failures: unknown[] = []
@@ -23,13 +24,12 @@ export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailS
   if (failures.length > 0) throw failures[0]
 }
 
-/** It is certain that no part of the file can have reached the bank. */
-export class NotDelivered extends Error {}
+export type SentFile = { name: string; sha256: string; valueDate: Day }
 
 /**
  * Writes one approved batch and delivers it. Claim and commit, deliver, record and commit.
  * @param put delivers the file, once however often it is called with the same bytes
- * @returns the file, and whether no other process has delivered it meanwhile; undefined if the batch cannot be sent now
+ * @returns undefined if the batch cannot be sent now
  */
 export async function send(
   { db, log, now }: TaskContext,
@@ -42,7 +42,7 @@ export async function send(
     batchId: string
     put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
   },
-): Promise<{ name: string; sha256: string; valueDate: Day; isFirst: boolean } | undefined> {
+): Promise<SentFile | undefined> {
   const batch = await db.transaction().execute(tx => batches.claimForSending(tx, { rail, batchId, now: now() }))
   if (batch === undefined) return undefined
   const { valueDate, missed } = batch
@@ -58,10 +58,10 @@ export async function send(
   }
   try {
     const { sha256 } = await put(batch.fileName, content())
-    const isFirst = await db.transaction().execute(tx => batches.recordSent(tx, { batchId, sha256, now: now() }))
+    await db.transaction().execute(tx => batches.recordSent(tx, { batchId, sha256, now: now() }))
     const { messageId, paymentCount } = batch
     log.info({ rail: rail.name, batchId, messageId, payments: paymentCount, sha256 }, 'a batch was sent')
-    return { name: batch.fileName, sha256, valueDate, isFirst }
+    return { name: batch.fileName, sha256, valueDate }
   } catch (error) {
     // A file that was not delivered can still be changed: its payment at fault taken out, or the batch held.
     if (isWriterAtFault || error instanceof NotDelivered)

@@ -1,8 +1,13 @@
 import type { FileFormat } from '../file/format.ts'
-import { ukPaymentMax } from '../uk-limits.ts'
+import { ukRefusal } from '../uk-payments.ts'
 import { readBankFile } from './read-bank-file.ts'
 import { writeNotification, writeStatusReport } from './write-answers.ts'
-import { type CreditTransferOptions, writeSepaCreditTransfer, writeUkCreditTransfer } from './write-credit-transfer.ts'
+import {
+  type CreditTransferOptions,
+  sepaPaymentMax,
+  writeSepaCreditTransfer,
+  writeUkCreditTransfer,
+} from './write-credit-transfer.ts'
 
 /** SEPA credit transfers: pain.001.001.09 to the bank; pain.002, camt.053 and camt.054 from it. */
 export function sepaFormat(options: CreditTransferOptions = {}): FileFormat {
@@ -17,15 +22,11 @@ export function sepaFormat(options: CreditTransferOptions = {}): FileFormat {
 }
 
 /** Payments in pounds, by Bacs or, if instant, by Faster Payments: the same messages as for SEPA. */
-export function ukFormat({ isInstant, ...options }: CreditTransferOptions & { isInstant: boolean }): FileFormat {
-  const scheme = isInstant ? 'faster-payments' : 'bacs'
+export function ukFormat(options: CreditTransferOptions = {}): FileFormat {
   return {
     ...common,
     write: writeUkCreditTransfer(options),
-    refusal({ account, amount }) {
-      if (!('sortCode' in account)) return 'This bank pays to a sort code and an account number only'
-      return amount > ukPaymentMax[scheme] ? 'The amount is above the limit of the payment scheme' : undefined
-    },
+    refusal: payment => ukRefusal(payment.isInstant ? 'faster-payments' : 'bacs')(payment),
   }
 }
 
@@ -33,12 +34,10 @@ const common = {
   name: 'pain.001.001.09',
   extension: 'xml',
   read: readBankFile,
+  readsStatements: true,
   answers: { 'pain.002': writeStatusReport, 'camt.054': writeNotification },
   // Some banks take fewer; none takes more without an agreement.
   paymentsMax: 100_000,
   // 18 digits in the schema; banks limit the sum to what their systems hold.
   totalMax: 99_999_999_999_999n,
 }
-
-// EPC implementation guidelines, "Instructed Amount".
-const sepaPaymentMax = 99_999_999_999n

@@ -144,11 +144,19 @@ describe('a payment status report', () => {
 })
 
 describe('a statement', () => {
-  const paid = { type: 'payment', reference: ours, state: 'paid', amount: eur(10_000n), entryReference: 'REF1' }
+  const booking = { day: '2026-03-03', bankReference: 'REF1' }
+  const paid = {
+    type: 'payment',
+    reference: ours,
+    state: 'paid',
+    amount: eur(10_000n),
+    entryReference: 'REF1',
+    booking,
+  }
   const returned = { ...paid, state: 'returned' }
   const noReason = { reasonCode: null, reasonText: null }
   const entry = {
-    ...{ type: 'entry', entryReference: 'REF1', amount: eur(-10_000n), bookedOn: '2026-03-03' },
+    ...{ type: 'entry', entryReference: 'REF1', amount: eur(-10_000n), booking },
     ...{ reference: null, remittance: null },
   }
 
@@ -250,8 +258,15 @@ describe('a statement', () => {
     const charge = entryOf({ AcctSvcrRef: '<NtryRef>7</NtryRef>', ...details(refs('NOTPROVIDED')) })
     expect(await recordsOf(statementOf(arrived + charge))).toEqual([
       { ...entry, amount: eur(10_000n), reference: 'FUND-7', remittance: 'float March' },
-      { ...entry, entryReference: '7' },
+      { ...entry, entryReference: '7', booking: { ...booking, bankReference: null } },
     ])
+  })
+
+  test('a placeholder is no reference of the bank', async () => {
+    for (const placeholder of ['NONREF', 'NOTPROVIDED', 'NOT PROVIDED']) {
+      const file = statementOf(entryOf({ AcctSvcrRef: `<AcctSvcrRef>${placeholder}</AcctSvcrRef>` }))
+      expect(await recordsOf(file)).toMatchObject([{ booking: { day: '2026-03-03', bankReference: null } }])
+    }
   })
 
   test('entries that are not booked are skipped; old versions write the status without a code', async () => {

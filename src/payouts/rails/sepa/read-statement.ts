@@ -104,7 +104,7 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
       line: unit.line,
       entryReference: entryReferenceOf(unit),
       amount: { amount: whole.left, currency: whole.currency },
-      bookedOn: bookedOn(unit),
+      booking: { day: bookedOn(unit), bankReference: bankReferenceOf(unit) },
       reference: unit.get('NtryDtls/Btch/PmtInfId') ?? unit.get('NtryDtls/Btch/MsgId') ?? null,
       remittance: unit.get('AddtlNtryInf') ?? null,
     })
@@ -112,9 +112,11 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
 
   const emitDetail = ({ unit, number, amount, isCredit, isReturn, reference }: Detail, of: Entry) => {
     of.left -= amount ?? 0n
-    const bankReference = unit.get('Refs/AcctSvcrRef') ?? entryReferenceOf(of.unit)
+    const reused = unit.get('Refs/AcctSvcrRef') ?? entryReferenceOf(of.unit)
     // Banks repeat a reference on all transactions of an entry.
-    const entryReference = bankReference === null || number === 1 ? bankReference : `${bankReference}/${number}`
+    const entryReference = reused === null || number === 1 ? reused : `${reused}/${number}`
+    const bankReference = bankReferenceOf(unit, of.unit)
+    const day = dayOf(of.unit, 'BookgDt') ?? dayOf(of.unit, 'ValDt')
     const isPayment = reference !== null && (isReturn || (!isCredit && ours.test(reference)))
     if (isPayment) {
       of.hasPaymentWithoutAmount ||= amount === null
@@ -127,6 +129,7 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
         entryReference,
         reasonCode: unit.get('RtrInf/Rsn/Cd') ?? unit.get('RtrInf/Rsn/Prtry') ?? null,
         reasonText: joined(unit.all('RtrInf/AddtlInf')),
+        ...(day === undefined ? {} : { booking: { day, bankReference } }),
       })
     } else if (amount === null) {
       of.hasOtherWithoutAmount = true
@@ -137,7 +140,7 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
         line: unit.line,
         entryReference,
         amount: { amount, currency: of.currency },
-        bookedOn: bookedOn(of.unit),
+        booking: { day: bookedOn(of.unit), bankReference },
         reference:
           reference ?? of.unit.get('NtryDtls/Btch/PmtInfId') ?? of.unit.get('NtryDtls/Btch/MsgId') ?? batch ?? null,
         remittance: joined([...unit.all('RmtInf/Ustrd'), ...unit.all('RmtInf/Strd/CdtrRefInf/Ref')]),
@@ -219,6 +222,12 @@ function isCreditOf(unit: Unit): boolean {
 
 function entryReferenceOf(unit: Unit): string | null {
   return unit.get('AcctSvcrRef') ?? unit.get('NtryRef') ?? null
+}
+
+/** Banks fill the field with a placeholder if they have no reference. */
+function bankReferenceOf(...units: Unit[]): string | null {
+  const given = units.map(unit => unit.get('Refs/AcctSvcrRef') ?? unit.get('AcctSvcrRef'))
+  return given.find(each => each !== undefined && !/^(NONREF|NOT ?PROVIDED)$/.test(each)) ?? null
 }
 
 function joined(texts: string[]): string | null {

@@ -1,5 +1,5 @@
 import { type Currency, decimalsOf, type Money } from '../../../money.ts'
-import type { Day } from '../../../time.ts'
+import { beginsWithDay, type Day } from '../../../time.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord } from '../bank-files.ts'
 import type { Unit } from './parse-xml.ts'
 
@@ -25,14 +25,9 @@ export function dayOf(unit: Unit, path: string): Day | undefined {
   const text = unit.get(`${path}/Dt`) ?? unit.get(`${path}/DtTm`)
   if (text === undefined) return undefined
   const day = text.slice(0, 10)
-  if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(day) || !isRealDay(day))
+  if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(day) || !beginsWithDay(day))
     throw problem(unit, `${text.slice(0, 40)} is not a day`)
   return day
-}
-
-function isRealDay(day: Day): boolean {
-  const start = new Date(`${day}T00:00:00Z`)
-  return !Number.isNaN(start.getTime()) && start.toISOString().startsWith(day)
 }
 
 /** Reads the head of a message. A time without a zone is taken as UTC: it is shown, never computed with. */

@@ -54,16 +54,14 @@ async function* entryNotification(notification: AnswersToWrite) {
     `<GrpHdr>${idAndTime(messageId, createdAt)}</GrpHdr>`,
     `<Ntfctn><Id>${escapeXml(messageId)}</Id><Acct><Id>${id}</Id><Ccy>${currency}</Ccy></Acct>\n`,
   ].join('\n')
-  let number = 0
   for await (const { reference, amount, state, reasonCode, reasonText } of answers) {
     if (state !== 'paid' && state !== 'returned') throw new Error(`Nothing is booked for a payment that is ${state}`)
-    number += 1
     const isReturned = state === 'returned'
     const money = `<Amt Ccy="${currency}">${inDecimals({ amount, currency })}</Amt>`
     const direction = `<CdtDbtInd>${isReturned ? 'CRDT' : 'DBIT'}</CdtDbtInd>`
     yield `<Ntry>${money}${direction}<RvslInd>${isReturned}</RvslInd><Sts><Cd>BOOK</Cd></Sts>` +
       `<BookgDt><Dt>${bookedOn}</Dt></BookgDt><ValDt><Dt>${bookedOn}</Dt></ValDt>` +
-      `<AcctSvcrRef>${escapeXml(messageId.slice(0, 24))}-${number}</AcctSvcrRef>` +
+      `<AcctSvcrRef>${escapeXml(reference.slice(0, 30))}-${isReturned ? 'R' : 'D'}</AcctSvcrRef>` +
       `<BkTxCd><Domn><Cd>PMNT</Cd><Fmly><Cd>ICDT</Cd><SubFmlyCd>${isReturned ? 'RRTN' : 'ESCT'}</SubFmlyCd></Fmly></Domn></BkTxCd>` +
       `<NtryDtls><TxDtls><Refs><PmtInfId>${escapeXml(batchMessageId)}</PmtInfId>` +
       `<EndToEndId>${escapeXml(reference)}</EndToEndId></Refs>${money}${direction}` +

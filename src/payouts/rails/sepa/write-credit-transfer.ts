@@ -1,6 +1,7 @@
 import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import { type Currency, inDecimals } from '../../../money.ts'
 import type { BatchToWrite, PaymentOrder, WriteBatch } from '../bank-files.ts'
+import { ukPaymentMax } from '../uk-payments.ts'
 import { epcName, isEpcReference } from './names.ts'
 import { escapeXml, inChunks } from './xml-text.ts'
 
@@ -31,12 +32,14 @@ type Scheme = {
   bank(account: BankAccount, bic: string | undefined): string
 }
 
+/** 999,999,999.99, in cents. Source: EPC implementation guidelines, "Instructed Amount" */
+export const sepaPaymentMax = 99_999_999_999n
+
 const serviceLevel = (code: string) => `<SvcLvl><Cd>${code}</Cd></SvcLvl>`
 
 const sepa: Scheme = {
   currency: 'EUR',
-  // 999,999,999.99: EPC implementation guidelines, "Instructed Amount".
-  paymentMax: 99_999_999_999n,
+  paymentMax: sepaPaymentMax,
   paymentType: {
     single: serviceLevel('SEPA'),
     instant: `${serviceLevel('SEPA')}<LclInstrm><Cd>INST</Cd></LclInstrm>`,
@@ -57,7 +60,8 @@ const sepa: Scheme = {
 const uk: Scheme = {
   currency: 'GBP',
   // The limit of a Bacs item, £20,000,000.
-  paymentMax: 2_000_000_000n,
+  // The larger of the two schemes; what Faster Payments cannot pay is refused before it joins a batch.
+  paymentMax: ukPaymentMax.bacs,
   // ISO 20022 external codes: not urgent, and urgent by a net settlement system.
   paymentType: { single: serviceLevel('NURG'), instant: serviceLevel('URNS') },
   chargeBearer: 'SHAR',

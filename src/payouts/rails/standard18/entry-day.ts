@@ -2,10 +2,10 @@ import { addDays, type Day } from '../../../time.ts'
 import type { PaymentState } from '../bank-files.ts'
 import { addBankingDays, type Calendar } from '../calendars/calendar.ts'
 import { leadTimes } from '../calendars/cut-off.ts'
-import type { Standard18Scheme } from './write-standard18.ts'
+import type { UkScheme } from '../uk-payments.ts'
 
 /** Returns the day on which payees have the money of a batch. For Bacs it is the entry day, the one after processing. */
-export function entryDayOf(scheme: Standard18Scheme, processingDay: Day, calendar: Calendar): Day {
+export function entryDayOf(scheme: UkScheme, processingDay: Day, calendar: Calendar): Day {
   return addBankingDays(calendar, processingDay, leadTimes[scheme].creditDays)
 }
 
@@ -16,7 +16,7 @@ export function entryDayOf(scheme: Standard18Scheme, processingDay: Day, calenda
  * @param today in Europe/London
  */
 export function stateWithoutAdvice(
-  scheme: Standard18Scheme,
+  scheme: UkScheme,
   processingDay: Day,
   { today, calendar }: { today: Day; calendar: Calendar },
 ): PaymentState & ('pending' | 'paid') {

@@ -1,12 +1,9 @@
 import { BankFileProblem, type ReadBankFile } from '../bank-files.ts'
 import type { FileFormat } from '../file/format.ts'
-import { ukPaymentMax } from '../uk-limits.ts'
+import { ukRefusal } from '../uk-payments.ts'
 import { type ArucsOptions, arucsReader } from './read-arucs.ts'
 import { arucsCsvWriter } from './write-arucs.ts'
-import { type Standard18Options, standard18Writer } from './write-standard18.ts'
-
-// Of one file, in pence: £999,999,999.99, the largest contra.
-const totalMax = 99_999_999_999n
+import { contraMax, type Standard18Options, standard18Writer } from './write-standard18.ts'
 
 /**
  * Bacs or Faster Payments: Standard 18 to the bank, returned credits from it.
@@ -18,13 +15,11 @@ export function standard18Format(options: Standard18Options, arucs: ArucsOptions
     extension: 'txt',
     write: standard18Writer(options),
     read: arucs === null ? refuseAll : arucsReader(arucs),
+    readsStatements: false,
     ...(arucs?.format === 'csv' ? { answers: { 'arucs-csv': arucsCsvWriter(arucs) } } : {}),
-    refusal({ account, amount }) {
-      if (!('sortCode' in account)) return 'This bank pays to a sort code and an account number only'
-      return amount > ukPaymentMax[options.scheme] ? 'The amount is above the limit of the payment scheme' : undefined
-    },
+    refusal: ukRefusal(options.scheme),
     paymentsMax: 100_000,
-    totalMax,
+    totalMax: contraMax,
   }
 }
 

@@ -3,6 +3,7 @@ import { CsvError, parse } from 'csv-parse/sync'
 import { SaxesParser } from 'saxes'
 import { inWords, type Money } from '../../../money.ts'
 import { BankFileProblem, type ReadBankFile, type ReadLimits } from '../bank-files.ts'
+import { ukPaymentMax } from '../uk-payments.ts'
 
 /**
  * How a bank or a bureau writes ARUCS. No layout is public: in CSV, the columns are named by the header of the file. The XML is
@@ -21,8 +22,6 @@ export type ArucsOptions =
   | { format: 'xml' }
 
 const limits = {
-  // The largest payment of Bacs.
-  penceMax: 2_000_000_000n,
   // Of a row of CSV, or a tag of XML. Real ones have a few hundred.
   rowCharsMax: 64 * 1024,
   // Real documents have seven levels.
@@ -102,7 +101,7 @@ function moneyOf(
   const digits = text.replace(/^£/, '')
   if (!form.test(digits)) refuse(`${JSON.stringify(text.slice(0, 30))} is not an amount in ${amountIn}`)
   const amount = BigInt(digits.replace(/[,.]/g, ''))
-  if (amount < 1n || amount > limits.penceMax) refuse('The amount is outside what Bacs can pay')
+  if (amount < 1n || amount > ukPaymentMax.bacs) refuse('The amount is outside what Bacs can pay')
   return { amount, currency: 'GBP' }
 }
 

@@ -1,14 +1,13 @@
 import { inDecimals } from '../../../money.ts'
 import { addDays, type Day, dayIn, daysBetween } from '../../../time.ts'
 import type { BatchToWrite, Debtor, PaymentOrder, WriteBatch } from '../bank-files.ts'
+import { type UkScheme, ukPaymentMax } from '../uk-payments.ts'
 import { fieldCharsMax, isField, toBacsName } from './characters.ts'
-
-/** The two schemes that take this file. They differ in `schemes` below and in nothing else of it. */
-export type Standard18Scheme = 'bacs' | 'faster-payments'
 
 /** How a bank or a bureau wants the file. Banks differ; the defaults are what most of them accept. */
 export type Standard18Options = {
-  scheme: Standard18Scheme
+  /** Both take the same file. They differ in the largest payment and in the earliest processing day. */
+  scheme: UkScheme
   /** SUN: six digits. */
   serviceUserNumber: string
   /** `multi`: records of 106 columns, each with its processing day. Default `single`: 100 columns, the day in UHL1. */
@@ -23,16 +22,13 @@ export type Standard18Options = {
   blockCount?: 'zeros' | 'counted' | undefined
 }
 
-const schemes = {
-  // Processing is on a working day after the input day.
-  bacs: { penceMax: 2_000_000_000n, daysAheadMin: 1 },
-  // Same-day. The limit of the scheme; a bank may set a lower one.
-  'faster-payments': { penceMax: 100_000_000n, daysAheadMin: 0 },
-} as const
+/** The largest sum of a file, in pence: £999,999,999.99, the eleven digits of the contra. */
+export const contraMax = 99_999_999_999n
+
+// From the creation of the file to its processing day. Bacs processes on a working day after it, Faster Payments on the same day.
+const daysAheadMin: Record<UkScheme, number> = { bacs: 1, 'faster-payments': 0 }
 
 const limits = {
-  // £999,999,999.99: the eleven digits of the contra.
-  contraPenceMax: 99_999_999_999n,
   // Seven digits in UTL1.
   paymentsMax: 9_999_999,
   // The window of Bacs for a processing day.
@@ -56,13 +52,13 @@ async function* write(batch: BatchToWrite, options: Standard18Options): AsyncGen
   const { hasLabels = true, processing = 'single' } = options
   const labels = labelsOf(batch, options)
   const recordEnd = `${processing === 'multi' ? julian(batch.valueDate) : ''}\r\n`
-  const penceMax = schemes[options.scheme].penceMax
+  const paymentMax = ukPaymentMax[options.scheme]
 
   let chunk = hasLabels ? labels.header : ''
   let total = 0n
   let count = 0
   for await (const payment of batch.payments) {
-    chunk += recordOf(payment, originator, penceMax) + recordEnd
+    chunk += recordOf(payment, originator, paymentMax) + recordEnd
     total += payment.amount
     count += 1
     if (chunk.length < limits.chunkChars) continue
@@ -85,11 +81,11 @@ function refuseUnlessItFits(batch: BatchToWrite, { scheme, serviceUserNumber }: 
   if (!/^[0-9]{6}$/.test(serviceUserNumber)) refuse('the service user number is not six digits')
   if (batch.currency !== 'GBP') refuse(`its currency is ${batch.currency}, not GBP`)
   if (batch.paymentCount < 1 || batch.paymentCount > limits.paymentsMax) refuse(`it has ${batch.paymentCount} payments`)
-  if (batch.controlTotal > limits.contraPenceMax) refuse(`its total is above ${pounds(limits.contraPenceMax)}`)
+  if (batch.controlTotal > contraMax) refuse(`its total is above ${pounds(contraMax)}`)
   const daysAhead = daysBetween(createdOn(batch), batch.valueDate)
-  const { daysAheadMin } = schemes[scheme]
-  if (daysAhead < daysAheadMin || daysAhead > limits.daysAheadMax) {
-    refuse(`its processing day is ${daysAhead} days ahead, not ${daysAheadMin} to ${limits.daysAheadMax}`)
+  const [first, last] = [daysAheadMin[scheme], limits.daysAheadMax]
+  if (daysAhead < first || daysAhead > last) {
+    refuse(`its processing day is ${daysAhead} days ahead, not ${first} to ${last}`)
   }
   if (!/[A-Z0-9]/.test(batch.messageId)) refuse('its message id has no letter and no digit')
 }
@@ -104,10 +100,10 @@ function originatorOf({ name, account }: Debtor): Originator {
 }
 
 /** @throws Error */
-function recordOf({ reference, amount, account }: PaymentOrder, originator: Originator, penceMax: bigint): string {
+function recordOf({ reference, amount, account }: PaymentOrder, originator: Originator, paymentMax: bigint): string {
   if ('iban' in account) throw new Error(`Payment ${reference} has an IBAN, not a sort code and an account number`)
-  if (amount < 1n || amount > penceMax) {
-    throw new Error(`Payment ${reference} is ${pounds(amount)}, outside £0.01 to ${pounds(penceMax)}`)
+  if (amount < 1n || amount > paymentMax) {
+    throw new Error(`Payment ${reference} is ${pounds(amount)}, outside £0.01 to ${pounds(paymentMax)}`)
   }
   if (!isField(reference)) throw new Error(`The reference ${JSON.stringify(reference)} does not fit Standard 18`)
   return record({

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { MemberId, WithdrawalIntentId } from '@openwage/sdk'
+import { ApiError, money, Openwage, WebhookVerificationError } from '@openwage/sdk'
+
+// A gig platform whose riders withdraw what they have earned. See README.md.
+const { OPENWAGE_URL = 'http://127.0.0.1:8080', OPENWAGE_API_KEY = '', PORT = '3000' } = process.env
+const openwage = new Openwage({ apiKey: OPENWAGE_API_KEY, baseUrl: OPENWAGE_URL })
+
+type Rider = { memberId: MemberId; name: string }
+/** A signed-in browser. Your platform has its own sign-in; here the first rider of the sandbox is always signed in. */
+type Session = { rider: Rider; quotes: Map<string, WithdrawalIntentId>; streams: Set<ServerResponse> }
+const sessions = new Map<string, Session>()
+const seenEvents = new Set<string>()
+const address = `http://127.0.0.1:${PORT}`
+
+const rider = await firstRider()
+const page = (name: string) => readFileSync(new URL(name, import.meta.url))
+const files: Record<string, { type: string; content: Buffer }> = {
+  '/': { type: 'text/html; charset=utf-8', content: page('page.html') },
+  '/page.js': { type: 'text/javascript; charset=utf-8', content: page('page.js') },
+  '/page.css': { type: 'text/css; charset=utf-8', content: page('page.css') },
+}
+
+const server = createServer((request, response) => {
+  handle(request, response).catch(error => fail(response, error))
+})
+await new Promise<void>(resolve => server.listen(Number(PORT), '127.0.0.1', resolve))
+// The secret is shown once. A real platform creates its endpoint once, too, and keeps the secret with its other secrets.
+const webhook = await openwage.webhooks.create({ url: `${address}/webhooks/openwage`, types: ['withdrawal.*'] })
+console.log(`${rider.name} is signed in at ${address}\nPress Ctrl-C to stop.`)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop())
+
+async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { pathname } = new URL(request.url ?? '/', address)
+  if (request.method === 'POST' && pathname === '/webhooks/openwage') return await receive(request, response)
+  const session = sessionOf(request, response)
+  const file = files[pathname]
+  if (request.method === 'GET' && file !== undefined) {
+    response.writeHead(200, { 'content-type': file.type, 'content-security-policy': "default-src 'self'" })
+    response.end(file.content)
+  } else if (request.method === 'GET' && pathname === '/pay') {
+    send(response, 200, await payOf(session.rider))
+  } else if (request.method === 'GET' && pathname === '/changes') {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' }).write(': open\n\n')
+    session.streams.add(response)
+    response.on('close', () => session.streams.delete(response))
+  } else if (request.method === 'POST' && pathname === '/quotes') {
+    send(response, 201, await quote(session, await json(request)))
+  } else if (request.method === 'POST' && pathname === '/withdrawals') {
+    send(response, 201, await withdraw(session, await json(request)))
+  } else {
+    send(response, 404, { message: 'There is no such page' })
+  }
+}
+
+/** What the page shows: the balance, and the latest withdrawals with their status. */
+async function payOf({ memberId, name }: Rider) {
+  const balance = await openwage.members.getBalance(memberId)
+  const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
+  const { withdrawals } = await openwage.withdrawals.list({ memberId, statuses: [...statuses], take: 5 })
+  return { name, balance, withdrawals }
+}
+
+/** Asks what a withdrawal would cost. The quote is good for 15 minutes, and nothing moves. */
+async function quote({ rider, quotes }: Session, { amount }: { amount?: unknown }) {
+  const { available } = await openwage.members.getBalance(rider.memberId)
+  const wanted = money(String(amount), available.currency)
+  const intent = await openwage.withdrawals.createIntent({ memberId: rider.memberId, amount: wanted })
+  quotes.set(intent.withdrawalIntentId, intent.withdrawalIntentId)
+  return intent
+}
+
+/** Moves the money. The key makes a second click, or a second request, the same withdrawal. */
+async function withdraw({ quotes }: Session, { quoteId }: { quoteId?: unknown }) {
+  // Only a quote of this rider: the API key may complete those of all.
+  const withdrawalIntentId = quotes.get(String(quoteId))
+  if (withdrawalIntentId === undefined) throw new RangeError('Ask for a new quote first')
+  return await openwage.withdrawals.complete(
+    { withdrawalIntentId },
+    { idempotencyKey: `complete-${withdrawalIntentId}` },
+  )
+}
+
+/** Receives webhooks. Each may arrive twice, and in any order, so the page is told to read the state again. */
+async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const event = await openwage.webhooks.unwrap(await bytes(request), request.headers, webhook.secret)
+  response.writeHead(204).end()
+  if (seenEvents.has(event.id)) return
+  seenEvents.add(event.id)
+  if (!('memberId' in event.data)) return
+  for (const { rider, streams } of sessions.values()) {
+    if (rider.memberId !== event.data.memberId) continue
+    for (const stream of streams) stream.write(`data: ${event.type}\n\n`)
+  }
+}
+
+async function firstRider(): Promise<Rider> {
+  for await (const member of openwage.members.list({ statuses: ['active'] })) {
+    return { memberId: member.memberId, name: `${member.firstName} ${member.lastName}` }
+  }
+  throw new Error('The sandbox has no active member; seed one with POST /v1/sandbox/seed')
+}
+
+/** The session of a browser by its cookie; a new one if it has none. */
+function sessionOf(request: IncomingMessage, response: ServerResponse): Session {
+  const known = sessions.get(/(?:^|; )session=([\w-]+)/.exec(request.headers.cookie ?? '')?.[1] ?? '')
+  if (known !== undefined) return known
+  const token = randomUUID()
+  const session: Session = { rider, quotes: new Map(), streams: new Set() }
+  sessions.set(token, session)
+  // SameSite keeps other sites from posting in the rider's name.
+  response.setHeader('set-cookie', `session=${token}; HttpOnly; SameSite=Strict; Path=/`)
+  return session
+}
+
+function fail(response: ServerResponse, error: unknown): void {
+  if (error instanceof ApiError && error.status < 500) {
+    // Every issue has a code and a sentence that a person can read.
+    send(response, error.status, { code: error.code, message: error.issues.map(({ message }) => message).join(' ') })
+  } else if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) {
+    send(response, 400, { message: error.message })
+  } else if (error instanceof WebhookVerificationError) {
+    send(response, 401, { message: error.message })
+  } else {
+    console.error(error)
+    send(response, 503, { message: 'Your pay cannot be reached right now. Try again in a minute.' })
+  }
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  if (response.headersSent) return void response.destroy()
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+  response.end(JSON.stringify(body))
+}
+
+async function json(request: IncomingMessage): Promise<Record<string, unknown>> {
+  if (!request.headers['content-type']?.startsWith('application/json')) throw new TypeError('Send JSON')
+  return JSON.parse((await bytes(request)).toString())
+}
+
+/** The body as it arrived: a signature is about its bytes. */
+async function bytes(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request) {
+    length += chunk.length
+    if (length > 100_000) throw new RangeError('The body is too large')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** Takes the endpoint away, since the next start has another secret. */
+async function stop(): Promise<void> {
+  server.close()
+  server.closeAllConnections()
+  await openwage.webhooks.delete(webhook.id)
+}

@@ -1,0 +1,20 @@
+import { execFileSync } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+
+// Compiles the package twice, into `dist` or the given folder: as ES modules, and as CommonJS for `require`.
+const folder = import.meta.dirname
+const target = path.resolve(process.argv[2] ?? path.join(folder, 'dist'))
+const tsc = path.join(path.dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
+rmSync(target, { recursive: true, force: true })
+for (const [kind, options] of [
+  ['esm', ['--module', 'esnext']],
+  // The sources are written as ES modules.
+  ['cjs', ['--module', 'commonjs', '--verbatimModuleSyntax', 'false']],
+] as const) {
+  const dist = path.join(target, kind)
+  execFileSync(process.execPath, [tsc, '-p', folder, '--outDir', dist, ...options], { stdio: 'inherit' })
+  const type = kind === 'esm' ? 'module' : 'commonjs'
+  writeFileSync(path.join(dist, 'package.json'), `${JSON.stringify({ type, sideEffects: false })}\n`)
+}

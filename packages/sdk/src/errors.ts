@@ -1,0 +1,65 @@
+/** Base of every error that the SDK throws, except the reason of an aborted signal. */
+export class OpenwageError extends Error {
+  override readonly name: string = 'OpenwageError'
+}
+
+export type Issue = { code: string; message: string }
+export type ErrorAnswer = { status: number; headers: Headers; requestId: string }
+
+/** The service refused the request. There is a subclass for every code; the code of one that is newer than the SDK is only here. */
+export class ApiError<I extends Issue = Issue> extends OpenwageError {
+  override readonly name: string
+  /** The code of the first issue. */
+  readonly code: string
+  /** Everything that is wrong. Empty if the answer did not come from Openwage, but from a proxy. */
+  readonly issues: I[]
+  readonly status: number
+  readonly headers: Headers
+  readonly requestId: string
+  /** Whether the service says that the same request can succeed later. */
+  readonly shouldRetry: boolean
+
+  constructor(issues: I[], { status, headers, requestId }: ErrorAnswer) {
+    const [first] = issues
+    const shown = issues.slice(0, 3).map(({ message }) => message)
+    if (issues.length > shown.length) shown.push(`and ${issues.length - shown.length} more`)
+    const what = first === undefined ? 'The answer is not from Openwage' : shown.join('; ')
+    const code = first?.code ?? 'Unknown'
+    super(`${what} (${first === undefined ? '' : `${code}, `}HTTP ${status}, request ${requestId})`)
+    this.name = code.endsWith('Error') ? code : `${code}Error`
+    this.code = code
+    this.issues = issues
+    this.status = status
+    this.headers = headers
+    this.requestId = requestId
+    this.shouldRetry = headers.get('x-should-retry') === 'true'
+  }
+}
+
+/** The service was not reached, or the connection broke before the whole answer had arrived. The request may have taken effect. */
+export class ConnectionError extends OpenwageError {
+  override readonly name: string = 'ConnectionError'
+  /** Sent with every attempt; the service's request log has it if an attempt arrived. */
+  readonly requestId: string
+  /** Repeat the call with this key to learn what became of it, without a second effect. */
+  readonly idempotencyKey: string | undefined
+
+  constructor(
+    message: string,
+    { requestId, idempotencyKey, cause }: { requestId: string; idempotencyKey: string | undefined; cause?: unknown },
+  ) {
+    super(`${message} (request ${requestId})`, { cause })
+    this.requestId = requestId
+    this.idempotencyKey = idempotencyKey
+  }
+}
+
+/** No whole answer arrived within `timeoutMs`. The request may have taken effect. */
+export class TimeoutError extends ConnectionError {
+  override readonly name = 'TimeoutError'
+}
+
+/** A webhook must not be trusted: its signature or timestamp is wrong or missing. */
+export class WebhookVerificationError extends OpenwageError {
+  override readonly name = 'WebhookVerificationError'
+}

@@ -1,0 +1,60 @@
+import { currenciesByDecimals } from './generated/decimals.ts'
+import type { Currency } from './generated/schemas.ts'
+
+/** An amount in minor units, as the API has it: `{ amount: 1234, currency: 'GBP' }` is £12.34. */
+type Money<C extends Currency = Currency> = { amount: number; currency: C }
+
+/**
+ * Reads an amount in major units: `money('12.34', 'GBP')`.
+ * @throws TypeError if the text is not a decimal number, or has more decimals than the currency
+ */
+export function money<C extends Currency>(text: string, currency: C): Money<C> {
+  const decimals = decimalsOf(currency)
+  const [, sign, whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? []
+  if (sign === undefined) throw new TypeError(`'${text}' is not an amount; write it like '12.34'`)
+  if (fraction.length > decimals)
+    throw new TypeError(`'${text}' has more than ${decimals} decimals, too many for ${currency}`)
+  const amount = Number(`${sign}${whole}${fraction.padEnd(decimals, '0')}`)
+  if (!Number.isSafeInteger(amount)) throw new RangeError(`'${text}' is too large`)
+  // Not -0.
+  return { amount: amount || 0, currency }
+}
+
+export const gbp = (text: string): Money<'GBP'> => money(text, 'GBP')
+export const eur = (text: string): Money<'EUR'> => money(text, 'EUR')
+
+/** The amount in major units with all decimals, without the currency: `'12.34'`. */
+export function toDecimal({ amount, currency }: Money): string {
+  const { sign, whole, fraction } = partsOf({ amount, currency })
+  return `${sign}${whole}${fraction === '' ? '' : `.${fraction}`}`
+}
+
+/** Formats an amount for people: `format(money, 'de-DE')` is `12,34 £`. */
+export function format({ amount, currency }: Money, locale?: string | string[]): string {
+  const { sign, whole, fraction } = partsOf({ amount, currency })
+  const digits = { minimumFractionDigits: fraction.length, maximumFractionDigits: fraction.length }
+  const formatter = new Intl.NumberFormat(locale, { style: 'currency', currency, ...digits })
+  const plain = new Intl.NumberFormat(locale, { useGrouping: false })
+  // Only the whole part is given to the formatter, as a bigint, which is exact. A zero has no sign, so one stands in for it.
+  const shown = sign === '' ? BigInt(whole) : -BigInt(whole === '0' ? '1' : whole)
+  return formatter
+    .formatToParts(shown)
+    .map(({ type, value }) => {
+      if (type === 'fraction') return Array.from(fraction, digit => plain.format(Number(digit))).join('')
+      return type === 'integer' && whole === '0' ? plain.format(0) : value
+    })
+    .join('')
+}
+
+function partsOf({ amount, currency }: Money): { sign: '-' | ''; whole: string; fraction: string } {
+  if (!Number.isSafeInteger(amount)) throw new RangeError('The amount must be a whole number of minor units')
+  const decimals = decimalsOf(currency)
+  const digits = String(Math.abs(amount)).padStart(decimals + 1, '0')
+  const point = digits.length - decimals
+  return { sign: amount < 0 ? '-' : '', whole: digits.slice(0, point), fraction: digits.slice(point) }
+}
+
+function decimalsOf(currency: Currency): number {
+  const found = Object.entries(currenciesByDecimals).find(([, codes]) => codes.split(' ').includes(currency))
+  return found === undefined ? 2 : Number(found[0])
+}

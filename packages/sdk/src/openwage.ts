@@ -1,0 +1,76 @@
+import { Client, type Settings } from './client.ts'
+import type { FileSource } from './files.ts'
+import { operations, type Resources } from './generated/operations.ts'
+import { importMembers, type MemberImport, type MemberImportOptions } from './member-import.ts'
+import { type UnwrapOptions, unwrapWebhook, type WebhookHeaders, webhookTestHeaders } from './webhooks.ts'
+
+/** A client for one partner, by an API key. Keep it on your server: the key moves money. */
+export class Openwage implements Resources {
+  readonly tiers: Resources['tiers']
+  readonly members: Resources['members'] & {
+    /** Uploads the complete list of members, waits for the job and returns what it did. */
+    import(file: FileSource, options?: MemberImportOptions): Promise<MemberImport>
+  }
+  /** Short-lived tokens for pages in members' browsers. */
+  readonly memberSessions: Resources['memberSessions']
+  readonly memberJobs: Resources['memberJobs']
+  readonly withdrawals: Resources['withdrawals']
+  readonly payRuns: Resources['payRuns']
+  readonly payCycles: Resources['payCycles']
+  readonly events: Resources['events']
+  readonly webhooks: Resources['webhooks'] & {
+    /** Verifies a delivery and returns its event; see `unwrapWebhook`. */
+    unwrap: typeof unwrapWebhook
+    /** Signs a body like Openwage, for tests of your receiver. */
+    testHeaders: typeof webhookTestHeaders
+  }
+  readonly requests: Resources['requests']
+  readonly idempotencyKeys: Resources['idempotencyKeys']
+  readonly service: Resources['service']
+  /** Moves time and instructs the simulated bank. A live installation answers 404. */
+  readonly sandbox: Resources['sandbox']
+
+  constructor(settings: Settings) {
+    const resources = resourcesOf(new Client(settings))
+    const { now } = settings
+    this.tiers = resources.tiers
+    this.members = {
+      ...resources.members,
+      import: (file, options) => importMembers(resources.memberJobs, file, options),
+    }
+    this.memberSessions = resources.memberSessions
+    this.memberJobs = resources.memberJobs
+    this.withdrawals = resources.withdrawals
+    this.payRuns = resources.payRuns
+    this.payCycles = resources.payCycles
+    this.events = resources.events
+    this.webhooks = {
+      ...resources.webhooks,
+      unwrap: (body: string | Uint8Array, headers: WebhookHeaders, secret: string, options?: UnwrapOptions) =>
+        unwrapWebhook(body, headers, secret, { now, ...options }),
+      testHeaders: webhookTestHeaders,
+    }
+    this.requests = resources.requests
+    this.idempotencyKeys = resources.idempotencyKeys
+    this.service = resources.service
+    this.sandbox = resources.sandbox
+  }
+}
+
+type Tree = { [name: string]: Tree | ((...given: unknown[]) => unknown) }
+
+/** Builds the methods from the table. Table and types are generated together, and a test calls each. */
+function resourcesOf(client: Client): Resources {
+  const root: Tree = {}
+  for (const [name, operation] of Object.entries(operations)) {
+    const steps = name.split('.')
+    const method = steps.pop() ?? ''
+    let resource = root
+    for (const step of steps) {
+      resource[step] ??= {}
+      resource = resource[step] as Tree
+    }
+    resource[method] = (...given: unknown[]) => client.call(operation, given)
+  }
+  return root as Tree & Resources
+}

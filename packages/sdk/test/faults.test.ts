@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sql } from '../../../src/database/database.ts'
+import { randomOf } from '../../../test/crash/random.ts'
+import { type Harness, startHarness } from '../../../test/harness.ts'
+import { extent } from '../../../test/long.ts'
+import { gbp, id, type LogEntry, Openwage } from '../src/index.ts'
+import { type Fault, startFaultyProxy } from './faulty-proxy.fixture.ts'
+
+const faults: Fault[] = ['drop', 'lose', 'cut', 'delay', 'duplicate']
+
+let harness: Harness
+let address: string
+beforeAll(async () => {
+  harness = await startHarness()
+  address = await harness.app.listen({ host: '127.0.0.1', port: 0 })
+})
+afterAll(() => harness.stop())
+
+test('withdrawals through a connection that drops, delays, duplicates and cuts answers happen exactly once', async () => {
+  const seed = Math.floor(Math.random() * 2 ** 31)
+  const random = randomOf(seed, 'faults')
+  const proxy = await startFaultyProxy(address, () => (random.chance(0.4) ? random.pick(faults) : undefined))
+  const log: LogEntry[] = []
+  const openwage = new Openwage({
+    apiKey: harness.key,
+    baseUrl: proxy.url,
+    timeoutMs: 2_000,
+    // Far more than anyone waits for, so that every withdrawal goes through.
+    retriesMax: 20,
+    log: entry => log.push(entry),
+  })
+  const count = extent({ short: 40, long: 1_000 })
+  const members = await Promise.all(
+    Array.from({ length: 10 }, async () => id('mem', await harness.addMember({ available: 5_000 * count }))),
+  )
+  const order = Array.from({ length: count }, (_, index) => members[index % members.length] ?? 'mem_none')
+  const withdrawalIds: string[] = []
+
+  async function withdrawNext(): Promise<void> {
+    for (let memberId = order.pop(); memberId !== undefined; memberId = order.pop()) {
+      const { withdrawalIntentId } = await openwage.withdrawals.createIntent({ memberId, amount: gbp('50.00') })
+      withdrawalIds.push((await openwage.withdrawals.complete({ withdrawalIntentId })).id)
+    }
+  }
+
+  await Promise.all(Array.from({ length: 50 }, withdrawNext))
+  await proxy.stop()
+
+  const partnerId = harness.partner.id
+  const { rows: stored } = await sql<{ id: string; amount: bigint }>`
+    select id, amount from withdrawals where partner_id = ${partnerId}`.execute(harness.db)
+  const { rows: intents } = await sql`
+    select from withdrawal_intents where partner_id = ${partnerId}`.execute(harness.db)
+  expect(stored.map(each => each.id).sort(), `seed ${seed}`).toEqual(withdrawalIds.sort())
+  expect(stored.every(({ amount }) => amount === 5_000n)).toBe(true)
+  // A retried quote is the same quote.
+  expect(intents).toHaveLength(count)
+  for (const memberId of members) {
+    const { body } = await harness.call('GET', `/v1/pay/members/${memberId}/balance`)
+    expect(body.available.amount).toBe(5_000 * count - (5_000 * count) / members.length)
+  }
+  // The test is worth something only if all of this happened.
+  for (const fault of faults)
+    expect(
+      proxy.arrived.some(each => each.fault === fault),
+      fault,
+    ).toBe(true)
+  expect(log.filter(({ retryInMs }) => retryInMs !== undefined).length).toBeGreaterThan(count / 2)
+})

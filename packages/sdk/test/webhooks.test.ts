@@ -1,0 +1,137 @@
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../../test/harness.ts'
+import { deliveryOf, startReceiver } from '../../../test/receiver.ts'
+import { Openwage, unwrapWebhook, WebhookVerificationError, webhookTestHeaders } from '../src/index.ts'
+
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+const otherSecret = 'whsec_dGhpcyBpcyBhbm90aGVyIHNlY3JldCBvZiBvdXJz'
+const body =
+  '{"id":"evt_1","type":"withdrawal.paid","timestamp":"2026-03-31T09:30:00.000Z","sequence":3,"data":{"memberId":"mem_ä"}}'
+const sentAt = new Date('2026-03-31T09:30:00.500Z')
+const now = () => sentAt
+
+/** Headers by the reference implementation. */
+function referenceHeaders(...secrets: string[]): Record<string, string> {
+  return {
+    'webhook-id': 'evt_1',
+    'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1_000)),
+    'webhook-signature': secrets.map(each => new Webhook(each).sign('evt_1', sentAt, body)).join(' '),
+  }
+}
+
+test('a delivery that the reference implementation signs is unwrapped, from text or bytes', async () => {
+  const headers = referenceHeaders(secret)
+  for (const each of [body, new TextEncoder().encode(body), Buffer.from(body)]) {
+    const event = await unwrapWebhook(each, headers, secret, { now })
+    expect(event).toEqual(JSON.parse(body))
+    // Typed by its type.
+    if (event.type === 'withdrawal.paid') expect(event.data.memberId).toBe('mem_ä')
+  }
+})
+
+test('the reference implementation accepts the headers for tests', async () => {
+  const headers = await webhookTestHeaders(body, secret, { id: 'evt_1' })
+  expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body))
+  expect(await webhookTestHeaders(body, secret, { id: 'evt_1', sentAt })).toMatchObject(referenceHeaders(secret))
+})
+
+test('of several signatures, as during a rotation, one has to match', async () => {
+  const headers = referenceHeaders(otherSecret, secret)
+  await unwrapWebhook(body, headers, secret, { now })
+  await unwrapWebhook(body, headers, otherSecret, { now })
+  const withOthers = { ...headers, 'webhook-signature': `v1a,AAAA v1,!!! v1 ${headers['webhook-signature']}` }
+  await unwrapWebhook(body, withOthers, secret, { now })
+})
+
+test('headers are found as Headers, as of Node, and in any case', async () => {
+  const headers = referenceHeaders(secret)
+  const upper = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]))
+  await unwrapWebhook(body, new Headers(headers), secret, { now })
+  await unwrapWebhook(body, { ...upper, 'x-other': ['a', 'b'], empty: undefined }, secret, { now })
+})
+
+test.each([
+  ['a changed body', { text: `${body} ` }, /^webhook-signature does not match/],
+  ['another secret', { secret: otherSecret }, /^webhook-signature does not match/],
+  ['another id', { headers: { 'webhook-id': 'evt_2' } }, /^webhook-signature does not match/],
+  ['another timestamp', { headers: { 'webhook-timestamp': '1774949401' } }, /^webhook-signature does not match/],
+  ['an empty signature', { headers: { 'webhook-signature': '' } }, /^webhook-signature does not match/],
+  ['a shortened signature', { headers: { 'webhook-signature': 'v1,AAAA' } }, /^webhook-signature does not match/],
+  ['no signature', { headers: { 'webhook-signature': undefined } }, /^webhook-signature is missing/],
+  ['two ids', { headers: { 'webhook-id': ['evt_1', 'evt_2'] } }, /^webhook-id is missing/],
+  ['a timestamp that is no number', { headers: { 'webhook-timestamp': '1e9' } }, /^webhook-timestamp is not a number/],
+])('%s is refused', async (_, changes: object, message) => {
+  const {
+    text = body,
+    headers = {},
+    secret: used = secret,
+  } = changes as { text?: string; headers?: object; secret?: string }
+  const call = unwrapWebhook(text, { ...referenceHeaders(secret), ...headers }, used, { now })
+  const error = await call.catch(error => error)
+  expect(error).toBeInstanceOf(WebhookVerificationError)
+  expect(error.message).toMatch(message)
+})
+
+test('a timestamp more than the tolerance before or after the clock is refused', async () => {
+  const at = (seconds: number, toleranceMs?: number) =>
+    unwrapWebhook(body, referenceHeaders(secret), secret, {
+      now: () => new Date(Math.floor(sentAt.getTime() / 1_000) * 1_000 + seconds * 1_000),
+      toleranceMs,
+    })
+  await at(300)
+  await at(-300)
+  await expect(at(301)).rejects.toThrow('webhook-timestamp is 301 seconds from the clock')
+  await expect(at(-301)).rejects.toThrow(WebhookVerificationError)
+  await at(900, 900_000)
+  await expect(at(11, 10_000)).rejects.toThrow(WebhookVerificationError)
+  await expect(at(Number.NaN)).rejects.toThrow(WebhookVerificationError)
+})
+
+test.each(['', 'whsec_', 'whsec_ä'])('the secret %j is a mistake of the caller', async wrong => {
+  await expect(unwrapWebhook(body, referenceHeaders(secret), wrong, { now })).rejects.toThrow(TypeError)
+})
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+test('deliveries of the service are unwrapped, before, during and after a rotation of the secret', async () => {
+  const { key } = await harness.addPartner('Receiver')
+  const baseUrl = await harness.app.listen({ host: '127.0.0.1', port: 0 })
+  const openwage = new Openwage({ apiKey: key, baseUrl })
+  const receiver = await startReceiver()
+  const delivery = deliveryOf(harness)
+  try {
+    const { id, secret: first } = await openwage.webhooks.create({ url: receiver.url, types: ['member.invited'] })
+    const deliver = async () => {
+      const memberId = await harness.addMember({ key })
+      await delivery.deliverDue()
+      const last = receiver.received.at(-1)
+      if (last === undefined) return expect.fail('There was no delivery')
+      return { ...last, memberId }
+    }
+    const before = await deliver()
+    const event = await openwage.webhooks.unwrap(before.body, before.headers, first)
+    expect(event).toMatchObject({ type: 'member.invited', data: { memberId: before.memberId } })
+    const { secret: second } = await openwage.webhooks.rotateSecret(id, {})
+    const during = await deliver()
+    await openwage.webhooks.unwrap(during.body, during.headers, first)
+    await openwage.webhooks.unwrap(during.body, during.headers, second)
+    await expect(openwage.webhooks.unwrap(before.body, before.headers, second)).rejects.toThrow(
+      WebhookVerificationError,
+    )
+  } finally {
+    await delivery.stop()
+    await receiver.stop()
+  }
+})
+
+test('the clock of the client is that of its webhooks', async () => {
+  const openwage = new Openwage({ apiKey: 'ow_test_1', baseUrl: 'http://127.0.0.1:1', now })
+  await openwage.webhooks.unwrap(body, referenceHeaders(secret), secret)
+  const headers = await openwage.webhooks.testHeaders(body, secret, { sentAt })
+  await openwage.webhooks.unwrap(body, headers, secret)
+})

@@ -1,0 +1,96 @@
+/** An amount in minor units. On the wire it is an integer up to 2^53; here it is never a float. */
+export type Money = { amount: bigint; currency: string }
+export type WireMoney = { amount: number; currency: string }
+
+// Currencies without two decimals (ISO 4217). `Intl` is wrong for some of them.
+const decimalsOf: Record<string, number> = {}
+for (const [decimals, codes] of [
+  [
+    0,
+    'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XAG XAU XBA XBB XBC XBD XDR XOF XPD XPF XPT XSU XTS XUA XXX',
+  ],
+  [3, 'BHD IQD JOD KWD LYD OMR TND'],
+  [4, 'CLF UYW'],
+] as const)
+  for (const code of codes.split(' ')) decimalsOf[code] = decimals
+
+export function decimals(currency: string): number {
+  return decimalsOf[currency] ?? 2
+}
+
+export function fromWire({ amount, currency }: WireMoney): Money {
+  return { amount: BigInt(amount), currency }
+}
+
+/** The amount as a decimal number without a currency: `12.50`. */
+function toDecimal({ amount, currency }: Money): string {
+  const places = decimals(currency)
+  if (places === 0) return String(amount)
+  const digits = String(amount < 0n ? -amount : amount).padStart(places + 1, '0')
+  return `${amount < 0n ? '-' : ''}${digits.slice(0, -places)}.${digits.slice(-places)}`
+}
+
+/** As a reader of this locale writes it: `£12.50`, `12,50 €`. */
+export function format(money: Money, locale: string): string {
+  const places = decimals(money.currency)
+  const style = { style: 'currency', currency: money.currency, minimumFractionDigits: places } as const
+  // Given as text, so that no digit is lost.
+  const decimal = toDecimal(money) as `${number}`
+  return new Intl.NumberFormat(locale, { ...style, maximumFractionDigits: places }).format(decimal)
+}
+
+/** As it is typed into the field: without currency and grouping. */
+export function formatForInput(money: Money, locale: string): string {
+  return toDecimal(money).replace('.', marksOf(locale).decimal)
+}
+
+/** The symbol of a currency and whether it stands before the amount. */
+export function symbolOf(currency: string, locale: string): { symbol: string; isFirst: boolean } {
+  const parts = new Intl.NumberFormat(locale, { style: 'currency', currency }).formatToParts(1)
+  const symbol = parts.find(({ type }) => type === 'currency')?.value ?? currency
+  return { symbol, isFirst: parts[0]?.type === 'currency' }
+}
+
+/**
+ * Reads an amount that a person has typed: `20`, `1,234.50`, `1 234,5`. Null if it can be read in no way, or in two: an English
+ * reader's `1.000` may be one or a thousand.
+ */
+export function parse(text: string, { currency, locale }: { currency: string; locale: string }): bigint | null {
+  const places = decimals(currency)
+  const bare = text.replace(/[\s'’\p{Sc}]/gu, '').replace(/^[A-Z]{3}|[A-Z]{3}$/g, '')
+  const [, whole, fraction = ''] =
+    new RegExp(`^(\\d+|\\d{1,3}(?:,\\d{3})+|\\d{1,3}(?:\\.\\d{3})+)(?:[.,](\\d{1,${Math.max(places, 1)}}))?$`).exec(
+      bare,
+    ) ?? []
+  if (whole === undefined || fraction.length > places) return null
+  const grouping = /[.,]/.exec(whole)?.[0]
+  // Grouped by what this locale writes before the decimals, or by what stands before the decimals here.
+  if (
+    grouping !== undefined &&
+    (fraction === '' ? grouping === marksOf(locale).decimal : bare.at(-fraction.length - 1) === grouping)
+  )
+    return null
+  const digits = whole.replace(/\D/g, '')
+  const minor = digits + fraction.padEnd(places, '0')
+  // The largest integer of JSON has 16 digits.
+  return minor.length > 15 ? null : BigInt(minor)
+}
+
+function marksOf(locale: string): { decimal: string } {
+  const parts = new Intl.NumberFormat(locale).formatToParts(1.5)
+  return { decimal: parts.find(({ type }) => type === 'decimal')?.value ?? '.' }
+}
+
+/**
+ * Amounts to choose from: up to three round ones, and the largest that can be withdrawn at once.
+ * @returns none if nothing can be withdrawn
+ */
+export function choices(available: Money, { lower, upper }: { lower: bigint; upper: bigint }): bigint[] {
+  const largest = available.amount < upper ? available.amount : upper
+  if (largest < lower) return []
+  const unit = 10n ** BigInt(decimals(available.currency))
+  const round: bigint[] = []
+  for (let step = unit; step < largest; step *= 10n)
+    round.push(...[step, 2n * step, 5n * step].filter(amount => amount >= lower && amount < largest))
+  return [...round.slice(-3), largest]
+}

@@ -1,0 +1,500 @@
+import { decimalsOf } from '../src/money.ts'
+import { sdkNames } from './sdk-names.ts'
+
+type Schema = {
+  $ref?: string
+  type?: string | string[]
+  description?: string
+  deprecated?: boolean
+  pattern?: string
+  const?: unknown
+  enum?: unknown[]
+  anyOf?: Schema[]
+  oneOf?: Schema[]
+  allOf?: Schema[]
+  items?: Schema
+  properties?: Record<string, Schema>
+  required?: string[]
+  additionalProperties?: boolean | Schema
+}
+type Ref = { $ref?: string }
+type Media = { schema: Schema }
+type Parameter = Ref & { in: string; name: string; required?: boolean; schema: Schema; description?: string }
+type Body = Ref & { required?: boolean; content: Record<string, Media> }
+type Response = Ref & { content?: Record<string, Media> }
+type Operation = {
+  operationId: string
+  summary?: string
+  description?: string
+  deprecated?: boolean
+  parameters?: Parameter[]
+  requestBody?: Body
+  responses: Record<string, Response>
+  security?: object[]
+}
+export type Document = {
+  paths: Record<string, Record<string, Operation>>
+  webhooks: Record<string, { post: Operation }>
+  components: { schemas: Record<string, Schema> }
+}
+
+const heading = '// Generated from openapi.json by `npm run generate`. Do not edit.\n'
+
+/** The generated files of packages/sdk and the page about its methods, by their path in the repository. */
+export function sdkFiles(document: Document): Record<string, string> {
+  const folder = 'packages/sdk/src/generated'
+  return {
+    [`${folder}/schemas.ts`]: schemas(document),
+    [`${folder}/operations.ts`]: operations(document),
+    [`${folder}/errors.ts`]: errors(document),
+    [`${folder}/decimals.ts`]: decimals(),
+    'docs/reference/sdk.md': methodList(document),
+  }
+}
+
+function schemas(document: Document): string {
+  const deliveries = Object.values(document.webhooks).map(({ post }) => typeOf(bodyOf(document, post)?.json ?? {}))
+  return [
+    heading,
+    ...Object.entries(document.components.schemas).map(
+      ([name, schema]) => `${comment(schema)}export type ${name} = ${typeOf(schema)}\n`,
+    ),
+    '/** The body of a webhook. Narrow it by `type`; new types may be added. */',
+    `export type WebhookEvent =${deliveries.map(each => `\n  | ${each}`).join('')}`,
+    '',
+  ].join('\n')
+}
+
+function methodList(document: Document): string {
+  const rows = operationsOf(document).flatMap(({ method, path, operation }) =>
+    callsOf(document, { method, path, operation }).map(
+      ({ name, takes }) =>
+        `| \`${name}(${takes.join(', ')})\` | \`${method} ${path}\` | \`${operation.operationId}\` |`,
+    ),
+  )
+  return `# The SDK's methods
+
+Generated from openapi.json and scripts/sdk-names.ts by \`npm run generate\`. Do not edit.
+[Use the SDK](../guides/sdk.md) shows how to begin.
+
+Each method is a property of an \`Openwage\`: \`openwage.members.list()\`. All take options last; a body or query whose name ends
+in \`?\` may be left out. A \`list…\` is awaited for its first page or iterated for all entries; \`tiers.list\` has one page, an
+array. An \`export…\`, and \`sandbox.bankFiles.answer\`, answers with a \`Response\` whose body is the file.
+
+| Method | Request | Operation |
+|---|---|---|
+${rows.join('\n')}
+
+Beyond single requests:
+
+| Method | What it does |
+|---|---|
+| \`members.import(file, options?)\` | Uploads the complete list of members, follows the job and resolves with what it did |
+| \`webhooks.unwrap(body, headers, secret, options?)\` | Verifies a delivery and returns its event |
+| \`webhooks.testHeaders(body, secret, options?)\` | Signs a body like Openwage, for tests of a receiver |
+`
+}
+
+/** What the hand-written core needs at run time to send a call, and the methods with their types. */
+function operations(document: Document): string {
+  const calls = operationsOf(document).flatMap(each => callsOf(document, each))
+  const used = new Set(
+    calls.flatMap(
+      ({ signatures }) =>
+        signatures
+          .join('\n')
+          .replace(/\/\*[\s\S]*?\*\//g, '')
+          .match(/\b[A-Z]\w+/g) ?? [],
+    ),
+  )
+  const imported = Object.keys(document.components.schemas).filter(name => used.has(name))
+  return [
+    heading,
+    "import type { Call, CallOptions, List } from '../call.ts'",
+    "import type { Operation } from '../client.ts'",
+    "import type { FileSource } from '../files.ts'",
+    `import type {\n${imported.map(name => `  ${name},\n`).join('')}} from './schemas.ts'`,
+    '',
+    'export const operations: Record<string, Operation> = {',
+    ...calls.map(({ name, entry }) => `  '${name}': ${entry},`),
+    '}',
+    '',
+    interfaceOf('Resources', treeOf(calls)),
+    '',
+  ].join('\n')
+}
+
+type OperationAt = { method: string; path: string; operation: Operation }
+
+/** The operations of the document that the SDK has, in the order of their names there. */
+export function operationsOf({ paths }: Pick<Document, 'paths'>): OperationAt[] {
+  const order = Object.keys(sdkNames)
+  const found = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, operation]) => isForPartners(operation))
+      .map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  )
+  const place = ({ operation }: OperationAt) => order.indexOf(operation.operationId)
+  return found.toSorted((a, b) => place(a) - place(b))
+}
+
+/** The SDK is for the partner's server. What a member's page calls with its own token is not in it. */
+function isForPartners({ security }: Operation): boolean {
+  return security === undefined || security.length === 0 || security.some(each => 'apiKey' in each)
+}
+
+type CallOf = { name: string; entry: string; signatures: string[]; takes: string[] }
+type Tree = { [name: string]: Tree | CallOf }
+
+function treeOf(calls: CallOf[]): Tree {
+  const root: Tree = {}
+  for (const call of calls) {
+    const steps = call.name.split('.')
+    const last = steps.pop() ?? ''
+    let tree = root
+    for (const step of steps) {
+      tree[step] ??= {}
+      tree = tree[step] as Tree
+    }
+    if (last in tree) throw new Error(`Two operations are named ${call.name} in the SDK`)
+    tree[last] = call
+  }
+  return root
+}
+
+function interfaceOf(name: string, tree: Tree): string {
+  const members = (tree: Tree, indent: string): string =>
+    Object.entries(tree)
+      .map(([key, value]) =>
+        isCall(value)
+          ? value.signatures.map(signature => signature.replace(/^(?=.)/gm, indent)).join('')
+          : `${indent}${key}: {\n${members(value, `${indent}  `)}${indent}}\n`,
+      )
+      .join('')
+  return `export interface ${name} {\n${members(tree, '  ')}}`
+}
+
+function isCall(value: Tree | CallOf): value is CallOf {
+  return Array.isArray(value.signatures)
+}
+
+/** What the document says about an operation, with references resolved. */
+type Facts = {
+  operation: Operation
+  method: string
+  path: string
+  ids: string[]
+  query: Parameter[]
+  prefers: boolean
+  body: ReturnType<typeof bodyOf>
+  /** The JSON bodies of the successful answers; none if the answer is a file. */
+  shapes: Schema[]
+  page: ReturnType<typeof pageOf>
+}
+
+function callsOf(document: Document, { method, path, operation }: OperationAt): CallOf[] {
+  const names = sdkNames[operation.operationId]
+  if (names === undefined)
+    throw new Error(`${operation.operationId} has no name in the SDK; add it to scripts/sdk-names.ts`)
+  const parameters = (operation.parameters ?? []).map(each => resolve(document, each))
+  const ids = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
+    const parameter = parameters.find(each => each.in === 'path' && each.name === name)
+    if (parameter === undefined) throw new Error(`${path} does not declare ${name}`)
+    return `${name}: ${typeOf(parameter.schema)}`
+  })
+  const prefers = parameters.some(each => each.in === 'header' && each.name === 'prefer')
+  const declared = shapesOf(document, operation)
+  const shapes = prefers ? declared.map(schema => fuller(document, schema)) : declared
+  const facts: Facts = {
+    ...{ operation, method, path, ids, prefers, shapes },
+    query: parameters.filter(each => each.in === 'query'),
+    body: bodyOf(document, operation),
+    page: pageOf(document, shapes),
+  }
+  const [json, file] = typeof names === 'string' ? [names] : [names.json, names.file]
+  if (shapes.length === 0) return [fileCall(document, json, facts)]
+  return [jsonCall(document, json, facts), ...(file === undefined ? [] : [fileCall(document, file, facts)])]
+}
+
+function jsonCall(document: Document, name: string, facts: Facts): CallOf {
+  const { operation, query, page, shapes } = facts
+  const [first = {}, second] = shapes
+  const sign = (result: string, dryRun?: boolean) => signatureOf(document, name, { ...facts, result, dryRun })
+  const hasCursor = query.some(each => each.name === 'after')
+  const cursor = operation.operationId === 'getEvents' ? 'lastEventId' : 'id'
+  return {
+    name,
+    entry: entryOf(facts, [
+      ...(page === undefined ? [] : [`entries: '${page.entries}'`, ...(hasCursor ? [`cursor: '${cursor}'`] : [])]),
+    ]),
+    takes: namesOf(facts),
+    signatures:
+      page !== undefined
+        ? [sign(`List<${page.type}, ${page.entryType}>`)]
+        : second === undefined
+          ? [sign(`Call<${typeOf(first)}>`)]
+          : // Of two statuses, 200 answers a dry run.
+            [sign(`Call<${typeOf(first)}>`, true), sign(`Call<${typeOf(second)}>`, false)],
+  }
+}
+
+function fileCall(document: Document, name: string, facts: Facts): CallOf {
+  const isAlternative = facts.shapes.length > 0
+  // A file has every entry, whatever the page.
+  const query = isAlternative ? facts.query.filter(each => !/^(skip|take)$/.test(each.name)) : facts.query
+  const accepts = isAlternative ? 'text/csv' : '*/*'
+  return {
+    name,
+    entry: entryOf({ ...facts, query, prefers: false }, [`accepts: '${accepts}'`]),
+    takes: namesOf({ ...facts, query }),
+    signatures: [signatureOf(document, name, { ...facts, query, result: 'Call<Response>' })],
+  }
+}
+
+function namesOf({ ids, body, query }: Facts): string[] {
+  return [
+    ...ids.map(id => id.split(':')[0] ?? ''),
+    ...(body === undefined ? [] : [`${body.name}${body.isRequired ? '' : '?'}`]),
+    ...(query.length === 0 ? [] : [`query${query.some(each => each.required) ? '' : '?'}`]),
+  ]
+}
+
+function entryOf({ method, path, body, query, prefers }: Facts, more: string[]): string {
+  const fields = [
+    `method: '${method}', path: '${path}'`,
+    ...(body === undefined ? [] : ['hasBody: true']),
+    ...(body?.isFile ? ['takesFile: true'] : []),
+    ...(query.length === 0 ? [] : ['hasQuery: true']),
+    ...(prefers ? ['prefers: true'] : []),
+    ...more,
+  ]
+  return `{ ${fields.join(', ')} }`
+}
+
+function signatureOf(
+  document: Document,
+  name: string,
+  {
+    operation,
+    method,
+    path,
+    ids,
+    body,
+    query,
+    result,
+    dryRun,
+  }: Facts & { result: string; dryRun?: boolean | undefined },
+): string {
+  const isQueryRequired = dryRun === true || query.some(each => each.required)
+  const takes = [
+    ...ids,
+    ...(body === undefined ? [] : [`${body.name}${body.isRequired ? '' : '?'}: ${body.type}`]),
+    ...(query.length === 0 ? [] : [`query${isQueryRequired ? '' : '?'}: ${typeOfQuery(query, dryRun)}`]),
+    'options?: CallOptions',
+  ]
+  const comment = operationComment(document, operation, `${method} ${path}`)
+  return `${comment}${name.split('.').at(-1)}(${takes.join(', ')}): ${result}\n`
+}
+
+/** Of the two shapes of an operation with `prefer`, the SDK asks for the second. */
+function fuller(document: Document, schema: Schema): Schema {
+  const found = resolve(document, schema).anyOf?.[1]
+  if (found === undefined) throw new Error('An operation with `prefer` declares only one shape')
+  return found
+}
+
+/** The different JSON bodies of the successful answers, in the order of their status. */
+function shapesOf(document: Document, { responses }: Operation): Schema[] {
+  const contents = Object.entries(responses)
+    .filter(([status]) => status.startsWith('2'))
+    .map(([, response]) => resolve(document, response).content ?? {})
+  const shapes = contents.flatMap(content => content['application/json']?.schema ?? [])
+  return [...new Map(shapes.map(schema => [JSON.stringify(schema), schema])).values()]
+}
+
+/** A page is an object with `take` and a list. */
+function pageOf(document: Document, [shape, second]: Schema[]) {
+  if (shape === undefined || second !== undefined) return undefined
+  const { properties = {} } = resolve(document, shape)
+  if (!('take' in properties)) return undefined
+  const lists = Object.entries(properties).map(([name, schema]) => ({ name, ...resolve(document, schema) }))
+  // A settlement has totals, too. Its entries are the last list.
+  const entries = lists.findLast(({ type }) => type === 'array')
+  if (entries === undefined) throw new Error('A page has no list')
+  return { type: typeOf(shape), entries: entries.name, entryType: typeOf(entries.items ?? {}) }
+}
+
+function bodyOf(document: Document, { requestBody }: Operation) {
+  if (requestBody === undefined) return undefined
+  const { content, required = false } = resolve(document, requestBody)
+  const json = content['application/json']?.schema
+  const isFile = 'text/csv' in content
+  const types = [...(json === undefined ? [] : [typeOf(json)]), ...(isFile ? ['FileSource'] : [])]
+  return { json, isFile, name: json === undefined ? 'file' : 'body', isRequired: required, type: types.join(' | ') }
+}
+
+/** @param dryRun the value that `dryRun` must have, if it decides on the answer */
+function typeOfQuery(query: Parameter[], dryRun?: boolean): string {
+  const isDryRun = (name: string) => name === 'dryRun' && dryRun !== undefined
+  return typeOfObject({
+    properties: Object.fromEntries(
+      query.map(({ name, schema, description }) => [
+        name,
+        { ...(isDryRun(name) ? { const: dryRun } : schema), ...(description === undefined ? {} : { description }) },
+      ]),
+    ),
+    required: query.filter(({ name, required }) => required || (isDryRun(name) && dryRun)).map(({ name }) => name),
+  })
+}
+
+function resolve<T extends Ref>(document: Document, value: T): T {
+  if (value.$ref === undefined) return value
+  const steps = value.$ref.slice('#/'.length).split('/')
+  // biome-ignore lint/suspicious/noExplicitAny: a reference leads anywhere in the document.
+  const found = steps.reduce<any>((at, step) => at?.[step.replaceAll('~1', '/').replaceAll('~0', '~')], document)
+  if (found === undefined) throw new Error(`${value.$ref} does not exist in openapi.json`)
+  return resolve(document, found)
+}
+
+/** Keywords without an influence on the type, and those that `typeOf` reads. Another one must not be lost silently. */
+const knownKeywords = new Set(
+  (
+    '$ref type const enum anyOf oneOf allOf items properties required additionalProperties description title deprecated ' +
+    'pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems ' +
+    'uniqueItems minProperties maxProperties default examples example discriminator'
+  ).split(' '),
+)
+
+function typeOf(schema: Schema): string {
+  for (const keyword of Object.keys(schema))
+    if (!knownKeywords.has(keyword)) throw new Error(`The SDK's generator does not know the keyword ${keyword}`)
+  if (schema.$ref !== undefined) return schema.$ref.slice('#/components/schemas/'.length)
+  if (schema.const !== undefined) return literal(schema.const)
+  if (schema.enum !== undefined) return schema.enum.map(literal).join(' | ')
+  const alternatives = schema.anyOf ?? schema.oneOf
+  if (alternatives !== undefined) return [...new Set(alternatives.map(typeOf))].join(' | ')
+  if (schema.allOf !== undefined) return schema.allOf.map(each => inBrackets(typeOf(each))).join(' & ')
+  const types = [schema.type ?? []].flat()
+  return types.length === 0 ? 'unknown' : types.map(type => typeOfOne(type, schema)).join(' | ')
+}
+
+function typeOfOne(type: string, schema: Schema): string {
+  switch (type) {
+    case 'string':
+      // An id is known by its prefix, so that a member's id is not taken for a withdrawal's.
+      return /^\^[a-z]+_$/.test(schema.pattern ?? '') ? `\`${schema.pattern?.slice(1)}\${string}\`` : 'string'
+    case 'integer':
+    case 'number':
+      return 'number'
+    case 'boolean':
+    case 'null':
+      return type
+    case 'array':
+      return `${inBrackets(typeOf(schema.items ?? {}))}[]`
+    case 'object':
+      return typeOfObject(schema)
+    default:
+      throw new Error(`The SDK's generator does not know the type ${type}`)
+  }
+}
+
+function typeOfObject({ properties = {}, required = [], additionalProperties }: Schema): string {
+  const fields = Object.entries(properties).map(([name, schema]) => {
+    const isRequired = required.includes(name)
+    const key = /^\w+$/.test(name) ? name : `'${name}'`
+    const type = typeOf(schema)
+    return `${comment(schema)}${key}${isRequired ? '' : '?'}: ${isRequired ? type : `${type} | undefined`}\n`
+  })
+  if (fields.length > 0) return `{\n${fields.join('').replace(/^(?=.)/gm, '  ')}}`
+  return typeof additionalProperties === 'object' ? `Record<string, ${typeOf(additionalProperties)}>` : 'object'
+}
+
+function literal(value: unknown): string {
+  return typeof value === 'string' ? `'${value.replaceAll("'", "\\'")}'` : JSON.stringify(value)
+}
+
+function inBrackets(type: string): string {
+  return / [|&] /.test(type) && !type.startsWith('{') ? `(${type})` : type
+}
+
+function comment({ description, deprecated }: Schema): string {
+  return block([...(description === undefined ? [] : [description]), ...(deprecated ? ['@deprecated'] : [])])
+}
+
+function operationComment(document: Document, operation: Operation, request: string): string {
+  const { summary, description, deprecated, operationId } = operation
+  const codes = codesOf(document, operation)
+  return block([
+    ...(summary === undefined ? [] : [`${summary}.`]),
+    ...(description === undefined ? [] : [description]),
+    ...(codes.length === 0 ? [] : [`Errors: ${codes.map(code => classOf(code)).join(', ')}.`]),
+    `\`${request}\` (${operationId})`,
+    ...(deprecated ? ['@deprecated'] : []),
+  ])
+}
+
+/** The codes that say something about this operation. The others can come from any. */
+function codesOf(document: Document, { responses }: Operation): string[] {
+  const general = /^(BadRequest|Forbidden|InternalServerError|NotFound|RateLimitExceeded|Conflict|\w+Validation)$/
+  const found = new Set<string>()
+  const visit = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    if ('$ref' in value && typeof value.$ref === 'string') {
+      const name = value.$ref.split('/').at(-1) ?? ''
+      if (name.endsWith('Issue')) found.add(name.slice(0, -'Issue'.length))
+      else visit(resolve(document, value as Ref))
+      return
+    }
+    for (const each of Object.values(value)) visit(each)
+  }
+  for (const [status, response] of Object.entries(responses)) if (!status.startsWith('2')) visit(response)
+  return [...found].filter(code => !general.test(code))
+}
+
+function block(lines: string[]): string {
+  if (lines.length === 0) return ''
+  const text = lines.join('\n\n').replaceAll('*/', '*​/').split('\n')
+  if (text.length === 1) return `/** ${text[0]} */\n`
+  return `/**\n${text.map(line => ` * ${line}`.trimEnd()).join('\n')}\n */\n`
+}
+
+function classOf(code: string): string {
+  return code.endsWith('Error') ? code : `${code}Error`
+}
+
+function errors(document: Document): string {
+  const codes = Object.keys(document.components.schemas)
+    .filter(name => name.endsWith('Issue'))
+    .map(name => name.slice(0, -'Issue'.length))
+  return [
+    heading,
+    "import { ApiError, type ErrorAnswer } from '../errors.ts'",
+    `import type {\n${codes.map(code => `  ${code}Issue,\n`).join('')}} from './schemas.ts'`,
+    '',
+    ...codes.map(
+      code => `export class ${classOf(code)} extends ApiError<${code}Issue> {\n  declare readonly code: '${code}'\n}\n`,
+    ),
+    '/** An error of a known code. Narrow it by `code`. */',
+    `export type KnownApiError =${codes.map(code => `\n  | ${classOf(code)}`).join('')}`,
+    '',
+    'export const errorClasses: Record<string, (new (issues: never[], answer: ErrorAnswer) => ApiError) | undefined> = {',
+    ...codes.map(code => `  ${code}: ${classOf(code)},`),
+    '}',
+    '',
+  ].join('\n')
+}
+
+function decimals(): string {
+  const unusual = [...Map.groupBy(decimalsOf, ([, count]) => count)]
+    .filter(([count]) => count !== 2)
+    .map(([count, found]) => `  ${count}: '${found.map(([currency]) => currency).join(' ')}',`)
+  return [
+    '// Generated from src/money.ts by `npm run generate`. Do not edit.',
+    '',
+    '/** Currencies by the number of decimals of their minor unit, as in ISO 4217. The others have two. */',
+    'export const currenciesByDecimals: Record<number, string> = {',
+    ...unusual,
+    '}',
+    '',
+  ].join('\n')
+}

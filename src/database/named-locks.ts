@@ -1,0 +1,33 @@
+import { sql, type Tx } from './database.ts'
+
+/**
+ * What transactions take turns at where there may be no row to lock. A space is followed by the id of what is locked. Never
+ * rename one: during an upgrade, two versions take turns.
+ */
+type LockSpace =
+  /** One key of one partner, across requests in any process. */
+  | 'idempotency key'
+  /** Reading a file of a partner. */
+  | 'member job of'
+  /** Inserting the jobs of a partner. */
+  | 'queue of member jobs of'
+  /** Provoking transitions of a partner's jobs in a sandbox. */
+  | 'provoked member jobs of'
+  /** Moving a partner's clock, and resetting the partner. */
+  | 'clock of'
+  /** Exporting a batch by hand. */
+  | 'export of'
+  /** One purpose of one rail of files. */
+  | 'payout rail'
+
+/** Waits for a lock, and holds it until the transaction ends. */
+export async function lockByName(tx: Tx, space: LockSpace, of: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`${space} ${of}`}, 0))`.execute(tx)
+}
+
+/** Takes a lock that is free, until the transaction ends. @returns whether it was free */
+export async function lockByNameIfFree(tx: Tx, space: LockSpace, of: string): Promise<boolean> {
+  const { rows } = await sql<{ isMine: boolean }>`
+    select pg_try_advisory_xact_lock(hashtextextended(${`${space} ${of}`}, 0)) as is_mine`.execute(tx)
+  return rows[0]?.isMine === true
+}

@@ -1,0 +1,132 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Db } from '../database/database.ts'
+import { type Problem, problem } from '../errors.ts'
+import { findSession, type MemberSession, type SessionScope } from '../partners/member-sessions.ts'
+import type { Mode } from '../partners/partners.ts'
+import type { Clock } from '../time.ts'
+import { networkOf, type RateDecision, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+import type { App } from './server.ts'
+
+const limits = {
+  // A person who withdraws and then watches the timeline sends one request in some seconds.
+  perSession: { perSecond: 2, burst: 30 },
+  // Lookups of unknown tokens from one address. The pages of a whole office may share it, but their tokens are known: an
+  // expired one is kept for an hour.
+  unknownTokens: { perSecond: 5, burst: 20 },
+  // How long a browser may remember the answer to a preflight.
+  preflightSeconds: 600,
+}
+
+type AdmitSession = (request: FastifyRequest, reply: FastifyReply, scope: SessionScope) => Promise<void>
+
+/**
+ * Admits a request of a member session: identifies the session by the token in `authorization`, compares its origin with that
+ * of the page, then checks the rate limit and the scope. Only the page to which the session is bound can read the answer.
+ * @throws Problem `SessionRefused`, `RateLimitExceeded`, `Forbidden`
+ */
+export function sessionAdmission({
+  db,
+  mode,
+  now,
+  publicUrl,
+}: {
+  db: Db
+  mode: Mode
+  now: Clock
+  publicUrl: string | undefined
+}): AdmitSession {
+  const rateLimiter = new RateLimiter()
+  return async (request, reply, scope) => {
+    reply.header('vary', 'Origin')
+    const holder = await find(request)
+    const { session, partner, clockOffsetMs } = holder
+    const { origin } = request.headers
+    const isBound = isBoundTo(session, request, publicUrl)
+    // Also before a refusal, so that the page can tell an expired session from a failed connection.
+    if (isBound && origin !== undefined) reply.headers(readableBy(origin))
+    if (holder.hasEnded) throw refused('The session has expired or was revoked; create a new one')
+    if (!isBound) throw problem('Forbidden', 'The session is bound to another origin')
+    request.partner = partner
+    request.keyId = holder.keyId
+    request.memberSession = session
+    const ofSession = rateLimiter.take(session.id, limits.perSession, request.receivedAt)
+    reply.headers(rateLimitHeaders(limits.perSession, ofSession.remaining, 'session'))
+    requireAllowed(ofSession)
+    // All sessions together get as much as the partner's servers, without using up the quota of these.
+    const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
+    requireAllowed(rateLimiter.take(`sessions of ${partner.id}`, shared, request.receivedAt))
+    if (partner.suspendedAt !== null) throw problem('Forbidden', 'The partner is suspended')
+    if (scope === 'withdraw' && session.scope !== 'withdraw')
+      throw problem('Forbidden', 'The session lacks the scope withdraw')
+    if (clockOffsetMs > 0) {
+      request.clockOffsetMs = clockOffsetMs
+      request.now = new Date(request.now.getTime() + clockOffsetMs)
+    }
+  }
+
+  async function find(request: FastifyRequest) {
+    const [, token] = /^bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
+    if (token === undefined) throw refused('The authorization header must be Bearer and the token of a member session')
+    // Concurrent lookups can exceed this by the number of connections.
+    const network = `unknown tokens of ${networkOf(request.ip)}`
+    requireAllowed(rateLimiter.peek(network, limits.unknownTokens, now()))
+    const holder = await findSession(db, { token, mode, now: request.receivedAt })
+    if (holder !== undefined) return holder
+    rateLimiter.take(network, limits.unknownTokens, now())
+    throw refused('The session is unknown or has expired; create a new one')
+  }
+}
+
+/**
+ * Whether the request is from the page that the session is bound to. Browsers send no `origin` with a GET to the page's own
+ * server, and no page can send a request of another page without it.
+ */
+function isBoundTo({ origin: bound }: MemberSession, request: FastifyRequest, publicUrl: string | undefined): boolean {
+  const { origin } = request.headers
+  if (bound !== null) return origin === bound
+  return origin === undefined || origin === ownOrigin(request, publicUrl)
+}
+
+/** Where browsers reach this server, without a slash at the end. */
+export function ownOrigin(request: FastifyRequest, publicUrl: string | undefined): string {
+  const address = publicUrl ?? `${request.protocol}://${request.host}`
+  return URL.canParse(address) ? new URL(address).origin : ''
+}
+
+function readableBy(origin: string): Record<string, string> {
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers': 'x-request-id, retry-after, x-should-retry, idempotency-replayed',
+  }
+}
+
+/**
+ * Answers the preflight of a route for member sessions. It does not contain the token, so any page may ask; what matters is
+ * that the answer to the request itself can be read by the session's page only. `x-api-key` is not among the headers that a
+ * page may send.
+ */
+export function answerPreflight(app: App, url: string, methods: string): void {
+  app.options(url, { schema: { hide: true } }, async (request, reply) => {
+    const { origin } = request.headers
+    reply.headers({ allow: `${methods}, OPTIONS`, vary: 'Origin' })
+    if (origin !== undefined && URL.canParse(origin))
+      reply.headers({
+        'access-control-allow-origin': origin,
+        'access-control-allow-methods': methods,
+        'access-control-allow-headers': 'authorization, content-type, x-idempotency-key',
+        'access-control-max-age': String(limits.preflightSeconds),
+      })
+    return reply.code(204).send()
+  })
+}
+
+function refused(message: string): Problem {
+  return problem('SessionRefused', message, { path: 'authorization' })
+}
+
+/** @throws Problem `RateLimitExceeded` */
+function requireAllowed({ allowed, retryAfterSeconds }: RateDecision): void {
+  if (allowed) return
+  const headers = { 'retry-after': String(retryAfterSeconds) }
+  throw problem('RateLimitExceeded', 'Too many requests with session tokens; slow down', {}, headers)
+}

@@ -1,0 +1,107 @@
+import { type Static, Type } from 'typebox'
+import { problem } from '../errors.ts'
+import { operation } from '../http/operation.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { ownOrigin } from '../http/session-admission.ts'
+import { withIdempotency } from '../http/with-idempotency.ts'
+import { Id } from '../ids.ts'
+import { createSession, sessionLimits, sessionScopes } from '../partners/member-sessions.ts'
+import type { Mode } from '../partners/partners.ts'
+import { Instant } from '../time.ts'
+import { lockMembers } from './locks.ts'
+import { memberNotFound } from './rules.ts'
+
+const strict = { additionalProperties: false }
+
+const NewMemberSession = Type.Object(
+  {
+    memberId: Id('member', 'The only member whom the session can see.'),
+    scope: Type.Enum([...sessionScopes], {
+      type: 'string',
+      description: '`read` shows the balance and withdrawals; `withdraw` can also make a withdrawal.',
+    }),
+    origin: Type.Optional(
+      Type.String({
+        pattern: '^https?://[a-z0-9.:[\\]-]+$',
+        maxLength: 255,
+        description:
+          'The origin of the page that may use the session; `http` only on a sandbox. Without it, the session is for the hosted page at `url`.',
+        examples: ['https://app.partner.example'],
+      }),
+    ),
+    expiresInSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: sessionLimits.secondsMax,
+        default: sessionLimits.secondsMax,
+      }),
+    ),
+  },
+  { title: 'NewMemberSession', ...strict },
+)
+
+const MemberSession = Type.Object(
+  {
+    id: Id('memberSession'),
+    token: Type.String({
+      description: 'Sent as `authorization: Bearer …`. Shown only here; give it to the member’s page.',
+    }),
+    expiresAt: Instant,
+    url: Type.Union([Type.String(), Type.Null()], {
+      description:
+        'Address of the hosted page with the token, for the member alone. Null for a session with an `origin`.',
+    }),
+  },
+  { title: 'MemberSession', ...strict },
+)
+
+export function memberSessionRoutes(app: App, { db, mode, publicUrl }: ApiContext): void {
+  app.post(
+    '/v1/member-sessions',
+    {
+      config: { scope: 'pay:write' },
+      schema: operation({
+        id: 'createMemberSession',
+        tag: 'Member sessions',
+        summary: 'Create a member session',
+        description: `Creates a token for the page of one member, valid for up to ${sessionLimits.secondsMax / 60} minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most ${sessionLimits.perMemberMax} sessions; a further one ends the oldest.`,
+        body: NewMemberSession,
+        success: { status: 201, description: 'The session, with its token.', schema: MemberSession },
+        problems: ['MemberNotFound'],
+      }),
+    },
+    async (request, reply) => {
+      requireOrigin(request.body, mode)
+      return await withIdempotency(db, request, reply, async tx => {
+        const { partner, keyId, receivedAt, body } = request
+        const { memberId, scope, origin = null, expiresInSeconds: seconds = sessionLimits.secondsMax } = body
+        const [member] = await lockMembers(tx, { partnerId: partner.id, memberIds: [memberId] })
+        if (member === undefined) throw memberNotFound(memberId)
+        if (member.status === 'inactive')
+          throw problem('Conflict', 'The member was offboarded; reinstate the member first')
+        const asked = { partnerId: partner.id, keyId, mode, memberId, scope, origin, seconds, now: receivedAt }
+        const { session, token } = await createSession(tx, asked)
+        const expiresAt = session.expiresAt.toISOString()
+        const url = origin === null ? `${ownOrigin(request, publicUrl)}/m#${token}` : null
+        return {
+          status: 201,
+          body: { id: session.id, token, expiresAt, url },
+          resourceId: session.id,
+          audit: { action: 'member_session.create', details: { memberId, scope, origin, expiresAt } },
+        }
+      })
+    },
+  )
+}
+
+/** @throws Problem `BodyValidation` */
+function requireOrigin({ origin }: Static<typeof NewMemberSession>, mode: Mode): void {
+  if (origin === undefined) return
+  const { protocol, origin: normalised } = URL.canParse(origin) ? new URL(origin) : { protocol: '', origin: '' }
+  if (normalised !== origin) {
+    const message = 'origin must be the origin of a page as browsers send it: https://app.partner.example'
+    throw problem('BodyValidation', message, { path: 'origin' })
+  }
+  if (protocol !== 'https:' && mode === 'live')
+    throw problem('BodyValidation', 'origin must begin with https:// on a live installation', { path: 'origin' })
+}

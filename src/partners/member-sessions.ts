@@ -1,0 +1,146 @@
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { newId } from '../ids.ts'
+import type { Mode, Partner } from './partners.ts'
+import { generateSecret, hasChecksum, hashOf, secretPattern } from './secrets.ts'
+
+export const sessionLimits = {
+  // Long enough to decide on a withdrawal. A database constraint has the same maximum.
+  secondsMax: 900,
+  // A page that is reloaded again and again. The oldest sessions end, so that the member is never locked out.
+  perMemberMax: 10,
+  // So that a page whose session has expired is told so: its origin is known only from the row.
+  keptMs: 3_600_000,
+}
+
+/** What a session may do: look, or also withdraw. */
+export const sessionScopes = ['read', 'withdraw'] as const
+export type SessionScope = (typeof sessionScopes)[number]
+
+/** @property origin the web page that may use it; null for the hosted page */
+export type MemberSession = {
+  id: string
+  memberId: string
+  scope: SessionScope
+  origin: string | null
+  expiresAt: Date
+}
+
+const prefixes = { sandbox: 'ows_test_', live: 'ows_live_' } as const
+const tokenPattern = new RegExp(`^ows_(test|live)_([0-9a-z]{26})${secretPattern}$`)
+
+/**
+ * Creates a session. At most `perMemberMax` of a member are valid: older ones end. The caller has locked the member.
+ * @param now by the real clock, also where the partner's clock is ahead
+ * @returns the token, which is shown only here
+ */
+export async function createSession(
+  tx: Tx,
+  {
+    partnerId,
+    keyId,
+    mode,
+    seconds,
+    now,
+    ...given
+  }: { partnerId: string; keyId: string; mode: Mode; seconds: number; now: Date } & Pick<
+    MemberSession,
+    'memberId' | 'scope' | 'origin'
+  >,
+): Promise<{ session: MemberSession; token: string }> {
+  const token = generateSecret(prefixes[mode] + partnerId.slice(partnerId.indexOf('_') + 1))
+  const expiresAt = new Date(now.getTime() + seconds * 1_000)
+  const session = { ...given, id: newId('memberSession', now), expiresAt }
+  await tx
+    .insertInto('memberSessions')
+    .values({ ...session, partnerId, keyId, hash: hashOf(token), createdAt: now })
+    .execute()
+  await sql`
+    delete from member_sessions
+     where partner_id = ${partnerId} and member_id = ${given.memberId}
+       and id <= (select id from member_sessions
+                   where partner_id = ${partnerId} and member_id = ${given.memberId} and expires_at > ${now}
+                   order by id desc offset ${sessionLimits.perMemberMax} limit 1)`.execute(tx)
+  return { session, token }
+}
+
+/**
+ * The partner of a well-formed token, which contains its id, so that the lookup names the partner; undefined for any other
+ * text, and for a token of the other mode.
+ */
+function partnerIdOf(token: string, mode: Mode): string | undefined {
+  const [, , id] = tokenPattern.exec(token) ?? []
+  if (id === undefined || !token.startsWith(prefixes[mode]) || !hasChecksum(token)) return undefined
+  return `par_${id}`
+}
+
+/**
+ * The holder of a session.
+ * @property hasEnded whether the session is over: it has expired, its key was revoked, or its member was offboarded
+ * @property clockOffsetMs how far the partner's clock is ahead, on a sandbox
+ */
+export type SessionHolder = {
+  partner: Partner
+  keyId: string
+  session: MemberSession
+  hasEnded: boolean
+  clockOffsetMs: number
+}
+
+/**
+ * Finds the session of a token. Nothing of it is cached: a session ends at once.
+ * @param now by the real clock
+ * @returns undefined if the token is not well-formed or unknown
+ */
+export async function findSession(
+  db: Db,
+  { token, mode, now }: { token: string; mode: Mode; now: Date },
+): Promise<SessionHolder | undefined> {
+  const partnerId = partnerIdOf(token, mode)
+  if (partnerId === undefined) return undefined
+  const { rows } = await sql<
+    Partner & {
+      sessionId: string
+      keyId: string
+      memberId: string
+      scope: SessionScope
+      origin: string | null
+      expiresAt: Date
+      hasLostItsHolder: boolean
+      offsetMs: bigint | null
+    }
+  >`
+    select p.id, p.name, p.country, p.time_zone, p.auto_activate, p.grace_minutes, p.intent_minutes, p.hold_seconds,
+           p.requests_per_second, p.requests_burst, p.cycle_schedule, p.cycle_anchor, p.shortfall_policy,
+           p.offboard_review_percent, p.review_days, p.suspended_at,
+           s.id as session_id, s.key_id, s.member_id, s.scope, s.origin, s.expires_at,
+           k.revoked_at is not null or m.status = 'inactive' as has_lost_its_holder, c.offset_ms
+      from member_sessions s
+      join partners p on p.id = s.partner_id
+      join api_keys k on k.partner_id = s.partner_id and k.id = s.key_id
+      join members m on m.partner_id = s.partner_id and m.id = s.member_id
+      left join sandbox_clocks c on c.partner_id = s.partner_id
+     where s.partner_id = ${partnerId} and s.hash = ${hashOf(token)}`.execute(db)
+  const [row] = rows
+  if (row === undefined) return undefined
+  const { sessionId, keyId, memberId, scope, origin, expiresAt, hasLostItsHolder, offsetMs, ...partner } = row
+  return {
+    ...{ partner, keyId, session: { id: sessionId, memberId, scope, origin, expiresAt } },
+    hasEnded: hasLostItsHolder || expiresAt <= now,
+    clockOffsetMs: Number(offsetMs ?? 0),
+  }
+}
+
+/**
+ * Deletes sessions that expired some time ago, at most `countMax`.
+ * @returns how many there were
+ */
+export async function forgetSessions(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+  const { rows } = await sql`
+    delete from member_sessions s
+     using (select partner_id, id from member_sessions
+             where expires_at <= ${new Date(now.getTime() - sessionLimits.keptMs)}
+             order by expires_at limit ${countMax}) old
+     where s.partner_id = old.partner_id and s.id = old.id
+    returning 1`.execute(db)
+  return rows.length
+}

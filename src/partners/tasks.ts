@@ -1,0 +1,14 @@
+import type { Tasks } from '../tasks.ts'
+import { forgetSessions } from './member-sessions.ts'
+
+// A chunk holds its locks for a few milliseconds, so that no request waits.
+const sessionsMax = 5_000
+
+export const partnerTasks = {
+  // Safe to run twice: an expired session is good for nothing.
+  async 'forget-member-sessions'({ db, now }) {
+    let count: number
+    do count = await forgetSessions(db, { now: now(), countMax: sessionsMax })
+    while (count === sessionsMax)
+  },
+} satisfies Partial<Tasks>

@@ -1,0 +1,38 @@
+import type { Readable } from 'node:stream'
+import type { FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { problem } from '../errors.ts'
+import { readBody } from '../http/bodies.ts'
+import type { App } from '../http/server.ts'
+import type { NotificationReceiver } from './notifications.ts'
+
+/**
+ * The addresses that banks send notifications to. They are no part of the partner API: they have no version and no API key, and
+ * are not in the OpenAPI document.
+ */
+export function notificationRoutes(app: App, receivers: readonly NotificationReceiver[]): void {
+  const byRail = new Map(receivers.map(each => [each.rail, each]))
+  if (byRail.size === 0) return
+  void app.register(async (scope: App) => {
+    // The signature is over the bytes.
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (request: FastifyRequest, payload: Readable) => readBody(request, payload))
+
+    scope.post(
+      '/rails/:rail/notifications',
+      { schema: { hide: true, params: Type.Object({ rail: Type.String() }) } },
+      async request => {
+        const receiver = byRail.get(request.params.rail)
+        if (receiver === undefined) throw problem('UnknownPath', 'No rail of this name receives notifications')
+        const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+        if (!(await receiver.isGenuine(body, request.headers)))
+          throw problem('ApiKeyRefused', 'The notification is not signed with a key of this rail', {
+            path: 'hmacsignature',
+          })
+        if ((await receiver.receive(body)) === 'malformed')
+          throw problem('BadRequest', 'The notification cannot be read')
+        return receiver.answer
+      },
+    )
+  })
+}

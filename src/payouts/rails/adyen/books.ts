@@ -1,0 +1,186 @@
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import type { Restriction } from '../../../members/restrictions.ts'
+import type { Currency } from '../../../money.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import * as exceptions from '../../exceptions.ts'
+import type { PaymentState } from '../bank-files.ts'
+import { match } from '../file/matching.ts'
+import { lockRail } from '../file/rail-lock.ts'
+import { reasonInWords, restrictionOf } from '../reasons.ts'
+import { addRecord, recordOutcome } from '../reports.ts'
+import type { AdyenSettings } from './settings.ts'
+import type { Transfer } from './transfer.ts'
+
+// What the rail knows of its payments, in payouts, bank_records and payout_exceptions. Withdrawals follow through its reports.
+
+/** A payment as far as the rail has come with it. */
+export type KnownPayment = {
+  reference: string
+  amount: bigint
+  currency: Currency
+  /** When the first request was sent; null if none was. */
+  sentAt: Date | null
+  transferId: string | null
+  outcome: FinalOutcome | null
+  reason: string | null
+  restriction: Restriction | null
+}
+
+export async function findPayments(db: Reader, rail: string, references: readonly string[]): Promise<KnownPayment[]> {
+  const { rows } = await sql<KnownPayment>`
+    select reference, amount, currency, sent_at, transfer_id, outcome, reason, restriction
+      from payouts where rail = ${rail} and reference = any(${[...references]}::text[])`.execute(db)
+  return rows
+}
+
+/** Records that requests are about to be sent, so that a crash leaves no payment that we do not look for. */
+export async function markSent(
+  tx: Tx,
+  { rail, references, now }: { rail: string; references: readonly string[]; now: Date },
+): Promise<void> {
+  await sql`
+    update payouts set sent_at = ${now}
+     where rail = ${rail} and reference = any(${[...references]}::text[]) and sent_at is null and outcome is null`.execute(
+    tx,
+  )
+}
+
+/**
+ * Records what the bank says about transfers. Idempotent, and in any order: the highest number of a transfer decides. What
+ * does not fit becomes an exception.
+ */
+export async function recordTransfers(
+  tx: Tx,
+  { settings, transfers, now }: { settings: AdyenSettings; transfers: readonly Transfer[]; now: Date },
+): Promise<void> {
+  const { name: rail, balanceAccountId } = settings
+  const ours = transfers.filter(
+    each => each.isPayout && (each.balanceAccountId === null || each.balanceAccountId === balanceAccountId),
+  )
+  if (ours.length === 0) return
+  await lockRail(tx, { rail, for: 'records' })
+  for (const transfer of ours) await recordTransfer(tx, { rail, transfer, now })
+}
+
+type Payout = {
+  partnerId: string
+  withdrawalId: string
+  amount: bigint
+  currency: Currency
+  outcome: FinalOutcome | null
+  isSent: boolean
+  isRemoved: boolean
+  transferId: string | null
+  transferSequence: number | null
+}
+
+async function recordTransfer(
+  tx: Tx,
+  { rail, transfer, now }: { rail: string; transfer: Transfer; now: Date },
+): Promise<void> {
+  const { id, reference, sequence, amount, reasonCode } = transfer
+  const payout = reference === null ? undefined : await lockPayout(tx, { rail, reference })
+  const state = stateFor(payout, transfer)
+  const openException = async (kind: exceptions.ExceptionKind, reason: string) => {
+    const outcome = state === 'accepted' || state === 'pending' ? null : state
+    const fingerprint = `${kind} ${id} ${state}`
+    await exceptions.open(
+      tx,
+      [{ rail, kind, fingerprint, reason, reference, payout, outcome, amount, reasonCode }],
+      now,
+    )
+  }
+  if (payout === undefined || reference === null) {
+    // A transfer that was made by hand from the same account matters once money moves.
+    if (state === 'paid' || state === 'returned')
+      await openException('unmatched', `The bank reports a payment as ${state} that is not ours`)
+    return
+  }
+  if (payout.transferId !== null && payout.transferId !== id) {
+    if (state !== 'failed')
+      await openException('duplicate', 'The bank has a second transfer for the payment; find out whether it paid twice')
+    return
+  }
+  if (payout.transferSequence !== null && sequence <= payout.transferSequence) return
+  const matched = match(payout, { state, amount, reasonCode })
+  if (matched.result === 'exception') {
+    await openException(matched.kind, matched.reason)
+    // A transfer of another amount is not the one that we asked for.
+    if (matched.kind === 'amount') return
+  }
+  if (payout.transferId === null) await exceptions.closeBlocked(tx, { rail, reference, now })
+  await sql`
+    update payouts set transfer_id = ${id}, transfer_sequence = ${sequence} where reference = ${reference}`.execute(tx)
+  if (matched.result !== 'changed') return
+  const { outcome } = matched
+  const records = { rail, messageId: id, reference, now }
+  // The booking was missed: a bank returns only what it has paid.
+  if (outcome === 'returned' && payout.outcome === null)
+    await addRecord(tx, { ...records, entryKey: `${sequence} before`, outcome: 'paid' })
+  const entryKey = `${sequence} ${transfer.status}`
+  const why =
+    outcome === 'paid' ? {} : { reasonCode, reason: reasonInWords(reasonCode), restriction: restrictionOf(reasonCode) }
+  await recordOutcome(tx, { ...records, entryKey, outcome, ...why })
+}
+
+/** An instant payment can be booked and then fail: the money was gone and has come back, which is a return. */
+function stateFor(payout: Payout | undefined, { state }: Transfer): PaymentState {
+  return state === 'failed' && (payout?.outcome === 'paid' || payout?.outcome === 'returned') ? 'returned' : state
+}
+
+async function lockPayout(
+  tx: Tx,
+  { rail, reference }: { rail: string; reference: string },
+): Promise<Payout | undefined> {
+  const { rows } = await sql<Payout>`
+    select partner_id, withdrawal_id, amount, currency, outcome, sent_at is not null as is_sent,
+           removed_at is not null as is_removed, transfer_id, transfer_sequence
+      from payouts where rail = ${rail} and reference = ${reference} for update`.execute(tx)
+  return rows[0]
+}
+
+/**
+ * Ends a payment that was not made, with the reason. Does nothing if it has ended already, or the bank has it.
+ * @param reasonCode the bank's, verbatim; null if we have not asked it
+ */
+export async function recordFailure(
+  tx: Tx,
+  {
+    rail,
+    reference,
+    reasonCode,
+    reason,
+    restriction,
+    now,
+  }: {
+    rail: string
+    reference: string
+    reasonCode: string | null
+    reason: string
+    restriction: Restriction | null
+    now: Date
+  },
+): Promise<void> {
+  await lockRail(tx, { rail, for: 'records' })
+  const payout = await lockPayout(tx, { rail, reference })
+  if (payout === undefined || payout.outcome !== null || payout.transferId !== null) return
+  await exceptions.closeBlocked(tx, { rail, reference, now })
+  const ended = { rail, reference, messageId: 'refused', entryKey: reference, now }
+  await recordOutcome(tx, { ...ended, outcome: 'failed', reasonCode, reason, restriction })
+}
+
+/** Opens an exception for what holds a payment back, or every payment of the rail; once per payment, or per hour. */
+export async function openBlocked(
+  tx: Tx,
+  {
+    rail,
+    reference = null,
+    code,
+    reason,
+    now,
+  }: { rail: string; reference?: string | null; code: string; reason: string; now: Date },
+): Promise<void> {
+  const payout = reference === null ? undefined : await lockPayout(tx, { rail, reference })
+  const fingerprint = `blocked ${code} ${reference ?? now.toISOString().slice(0, 13)}`
+  await exceptions.open(tx, [{ rail, kind: 'blocked', fingerprint, reason, reference, payout, reasonCode: code }], now)
+}

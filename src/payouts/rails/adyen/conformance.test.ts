@@ -1,0 +1,47 @@
+import pino from 'pino'
+import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
+import { preparePayments } from '../../../../test/prepared-payments.ts'
+import { type RailUnderTest, railConformance } from '../../../../test/rail-conformance.ts'
+
+type Outcome = Parameters<RailUnderTest['payment']>[0]
+
+const ends = {
+  paid: [{ status: 'authorised' }, { status: 'booked' }],
+  failed: [{ status: 'authorised' }, { status: 'failed', reason: 'counterpartyAccountClosed' }],
+  returned: [
+    { status: 'authorised' },
+    { status: 'booked' },
+    { status: 'returned', reason: 'refusedByCounterpartyBank' },
+  ],
+}
+
+// With notifications, and without any, when polling alone must find everything.
+for (const hasNotifications of [true, false]) {
+  railConformance(
+    `of Adyen ${hasNotifications ? 'with' : 'without'} notifications`,
+    async (): Promise<RailUnderTest> => {
+      const { harness, service, rail, stop } = await setUpAdyen({ hasNotifications })
+      const prepared = await preparePayments(harness, { rail: rail.name, count: rail.paymentsMax + 50 })
+      const wanted = new Map<string, Outcome>()
+      service.decide(({ reference }) => [...ends[wanted.get(reference) ?? 'paid']])
+      return {
+        rail,
+        restriction: 'account_refused',
+        payment(outcome) {
+          const payment = prepared.pop()
+          if (payment === undefined) throw new Error('More payments are needed')
+          wanted.set(payment.reference, outcome)
+          return payment
+        },
+        async letTimeGoBy() {
+          await service.settle()
+          harness.clock.advance({ days: 1 })
+          if (hasNotifications) return
+          await rail.catchUp?.({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+        },
+        executed: async reference => service.paid(reference),
+        stop,
+      }
+    },
+  )
+}

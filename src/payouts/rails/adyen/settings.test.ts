@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { banksOf, readAdyenRails, readConfiguredRails } from '../../../main.ts'
+import { refusalOf, transferInfo } from './request.ts'
+import { type AdyenRail, toAdyenSettings } from './settings.ts'
+
+const given: AdyenRail = {
+  ...{ name: 'adyen', type: 'adyen', currency: 'EUR' },
+  balanceAccountId: 'BA00000000000000000000001',
+  apiKeyFile: '/etc/openwage/key',
+}
+
+test('each mode has its service, and refuses that of the other', () => {
+  const test = 'https://balanceplatform-api-test.adyen.com/btl/v4'
+  const live = 'https://balanceplatform-api-live.adyen.com/btl/v4'
+  expect(toAdyenSettings(given, 'sandbox')).toMatchObject({ baseUrl: test, environment: 'test' })
+  expect(toAdyenSettings(given, 'live')).toMatchObject({ baseUrl: live, environment: 'live' })
+  expect(() => toAdyenSettings({ ...given, baseUrl: live }, 'sandbox')).toThrow('not the service for a sandbox')
+  expect(() => toAdyenSettings({ ...given, baseUrl: test }, 'live')).toThrow('not the service for a live')
+})
+
+test.each([
+  ['https://example.com/btl/v4/', 'live', true],
+  ['http://127.0.0.1:9999/btl/v4', 'live', false],
+  ['http://example.com', 'live', false],
+  ['http://example.com', 'sandbox', false],
+  ['http://127.0.0.1.example.com', 'sandbox', false],
+  ['http://10.0.0.1', 'sandbox', false],
+  ['http://127.0.0.1:9999', 'sandbox', true],
+  ['http://localhost:9999', 'sandbox', true],
+  ['http://[::1]:9999', 'sandbox', true],
+  ['https://example.com', 'sandbox', true],
+] as const)('the address %s on a %s installation is accepted: %s', (baseUrl, mode, isAccepted) => {
+  const read = () => toAdyenSettings({ ...given, baseUrl }, mode)
+  if (isAccepted) expect(read().baseUrl).toBe(baseUrl.replace(/\/$/, ''))
+  else expect(read).toThrow('baseUrl must be https')
+})
+
+test('priorities begin with the fastest that the currency has', () => {
+  expect(toAdyenSettings(given, 'live').priorities).toEqual(['instant', 'regular'])
+  expect(toAdyenSettings({ ...given, currency: 'GBP' }, 'live').priorities).toEqual(['fast', 'regular'])
+  expect(() => toAdyenSettings({ ...given, currency: 'GBP', priorities: ['instant'] }, 'live')).toThrow('use fast')
+})
+
+test('pounds go to a sort code and an account number, with a reference that fits, at the speed of the tier', () => {
+  const settings = toAdyenSettings({ ...given, currency: 'GBP' }, 'live')
+  const account = { accountHolder: 'Seán Ó Briain', sortCode: '089999', accountNumber: '66374958' }
+  const amount = { amount: 1_234n, currency: 'GBP' } as const
+  const reference = 'OWK7Q2MZ4TB5XJ3A'
+  expect(transferInfo(settings, { reference, amount, account })).toEqual({
+    amount: { value: 1_234, currency: 'GBP' },
+    balanceAccountId: given.balanceAccountId,
+    category: 'bank',
+    counterparty: {
+      bankAccount: {
+        accountHolder: { type: 'individual', fullName: 'Sean O Briain' },
+        accountIdentification: { type: 'ukLocal', sortCode: '089999', accountNumber: '66374958' },
+      },
+    },
+    priorities: ['fast', 'regular'],
+    reference,
+    description: reference,
+  })
+  const slow = transferInfo(settings, { reference, amount, account, speed: 'standard' })
+  expect(slow.priorities).toEqual(['regular'])
+  const iban = { accountHolder: 'Mia', iban: 'DE89370400440532013000' }
+  expect(refusalOf(settings, { account: iban, amount })).toMatch('sort code')
+  expect(refusalOf(settings, { account, amount: { ...amount, amount: 100_000_001n } })).toMatch('limit')
+})
+
+test('the file of rails holds it beside rails of files, and never a secret', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'openwage-adyen-'))
+  const read = async (...rails: object[]) => {
+    const OPENWAGE_RAILS = path.join(folder, 'rails.json')
+    writeFileSync(OPENWAGE_RAILS, JSON.stringify({ rails }))
+    const settings = { OPENWAGE_RAILS, OPENWAGE_MODE: 'live' } as const
+    return { files: await readConfiguredRails(settings), adyen: await readAdyenRails(settings) }
+  }
+  const sepa = {
+    ...{ name: 'sepa', type: 'sepa-file', currency: 'EUR', cutOff: '15:00', timeZone: 'Europe/Berlin' },
+    debtors: { default: { name: 'Acme GmbH', iban: 'DE75512108001245126199' } },
+  }
+  const pounds = { ...given, currency: 'GBP' }
+  try {
+    const { files, adyen } = await read(sepa, pounds)
+    expect([files.map(({ name }) => name), adyen.map(({ name }) => name)]).toEqual([['sepa'], ['adyen']])
+    const bankOf = banksOf({ OPENWAGE_MODE: 'live' }, [...files, ...adyen])
+    expect([bankOf('EUR'), bankOf('GBP'), bankOf('USD')]).toEqual(['connected', 'connected', null])
+    await expect(read(sepa, given)).rejects.toThrow('two rails have the currency EUR')
+    await expect(read({ ...given, apiKey: 'AQE' })).rejects.toThrow('must NOT have additional properties')
+    await expect(read({ ...given, baseUrl: 'https://user:password@example.com' })).rejects.toThrow('baseUrl must match')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})

@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto'
+import { link, rm } from 'node:fs/promises'
+import path from 'node:path'
+import { type DeliveredFile, DeliveryProblem, isErrno, NotDelivered } from './delivery.ts'
+import { measured, readRegular, syncFolder, writeDurably } from './files.ts'
+
+/**
+ * Writes a file that an operator carries to the bank: complete and on the disk, or not under its name. Never replaces a file.
+ * One with the same bytes counts as written: an export that was killed has left it.
+ * @throws NotDelivered if the file is not there; DeliveryProblem if another one is, which may be with the bank
+ */
+export async function putByHand(file: string, bytes: AsyncIterable<string>): Promise<DeliveredFile> {
+  const part = `${file}.${randomUUID()}.part`
+  let written: DeliveredFile
+  let isNew: boolean
+  try {
+    written = await writeDurably(part, bytes)
+    isNew = await linkUnlessThere(part, file)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new NotDelivered(`The file was not written, and the batch was not sent: ${reason}`, error)
+  } finally {
+    await rm(part, { force: true })
+  }
+  await syncFolder(path.dirname(file))
+  if (!isNew && (await measured(readRegular(file))).sha256 !== written.sha256) {
+    throw new DeliveryProblem(
+      `${file} exists with other bytes; find out whether it went to the bank, then move it away`,
+    )
+  }
+  return written
+}
+
+async function linkUnlessThere(from: string, to: string): Promise<boolean> {
+  try {
+    // Unlike a rename, a link never replaces a file.
+    await link(from, to)
+    return true
+  } catch (error) {
+    if (isErrno(error, 'EEXIST')) return false
+    throw error
+  }
+}

@@ -1,0 +1,40 @@
+import { sql, type Tx } from '../../../database/database.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import { reasonInWords } from '../reasons.ts'
+
+// The records of a rail of files are its feed: it reports those that have an outcome. Their writers hold the lock of the rail
+// for records.
+
+/**
+ * Ends every payment of a batch that has not been answered one by one, and adds each to what the rail reports. The reason is
+ * about the batch, so nothing follows from it for the members.
+ * @param source `keyPrefix` and a reference are unique within the message
+ */
+export async function endUnanswered(
+  tx: Tx,
+  {
+    source: { rail, messageId, keyPrefix, file },
+    batchId,
+    outcome,
+    reasonCode = null,
+    now,
+  }: {
+    source: { rail: string; messageId: string; keyPrefix: string; file?: { id: string; line: number } }
+    batchId: string
+    outcome: FinalOutcome
+    reasonCode?: string | null
+    now: Date
+  },
+): Promise<void> {
+  const reason = reasonInWords(reasonCode)
+  await sql`
+    with ended as (
+      update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
+       where batch_id = ${batchId} and outcome is null
+      returning reference
+    )
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
+    select ${rail}, ${file?.id ?? null}, ${messageId}, ${keyPrefix} || ' ' || reference, ${file?.line ?? null}, reference,
+           ${outcome}, ${reason}, ${now}
+      from ended order by reference`.execute(tx)
+}

@@ -1,0 +1,61 @@
+import { type Reader, sql, type Tx } from '../../database/database.ts'
+import type { Restriction } from '../../members/restrictions.ts'
+import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
+import { type Report, type StoredReport, toReport } from '../rail.ts'
+
+/** Reads what a rail with own books has recorded, as `Rail.reports` does. The cursor is the sequence of the last record. */
+export async function readRecords(
+  db: Reader,
+  { rail, after, countMax }: { rail: string; after: string | null; countMax: number },
+): Promise<{ reports: Report[]; cursor: string | null }> {
+  const { rows } = await sql<StoredReport & { sequence: bigint }>`
+    select r.sequence, r.reference, r.outcome, r.reason, p.restriction
+      from bank_records r left join payouts p on p.reference = r.reference and p.outcome = r.outcome
+     where r.rail = ${rail} and r.outcome is not null and r.sequence > ${after ?? '0'}::bigint
+     order by r.sequence limit ${countMax}`.execute(db)
+  return { reports: rows.map(toReport), cursor: rows.at(-1)?.sequence.toString() ?? after }
+}
+
+/** What became of a payment, and where that is known from. */
+export type EndedPayment = {
+  rail: string
+  reference: string
+  /** Together they recognise the record: each counts once. */
+  messageId: string
+  entryKey: string
+  outcome: FinalOutcome
+  /** The bank's code, verbatim. */
+  reasonCode?: string | null
+  /** What partners and members read. */
+  reason?: string | null
+  restriction?: Restriction | null
+  now: Date
+}
+
+/** Records the outcome of a payment, and reports it, so that the withdrawal follows. The caller holds the lock of the records. */
+export async function recordOutcome(tx: Tx, ended: EndedPayment): Promise<void> {
+  const { reference, outcome, reasonCode = null, reason = null, restriction = null } = ended
+  await sql`
+    update payouts
+       set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}, restriction = ${restriction}
+     where reference = ${reference}`.execute(tx)
+  await addRecord(tx, ended)
+}
+
+/** Reports something about a payment that is not the last that is known of it. */
+export async function addRecord(
+  tx: Tx,
+  {
+    rail,
+    reference,
+    messageId,
+    entryKey,
+    outcome,
+    reason = null,
+    now,
+  }: Omit<EndedPayment, 'reasonCode' | 'restriction'>,
+): Promise<void> {
+  await sql`
+    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
+    values (${rail}, ${messageId}, ${entryKey}, ${reference}, ${outcome}, ${reason}, ${now})`.execute(tx)
+}

@@ -1,0 +1,130 @@
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import { newId } from '../ids.ts'
+import * as ledger from '../ledger/ledger.ts'
+import { type Currency, inWords, type Money } from '../money.ts'
+
+// Where the bank reports what arrives on the float's account, the money of a settlement is a receivable until then: money that
+// is still with the employer must not fund withdrawals.
+
+/** The money of a settlement in one currency, in minor units. Negative amounts are owed to the employer. */
+export type Due = {
+  partnerId: string
+  payCycleId: string
+  currency: Currency
+  amount: bigint
+  received: bigint
+  settledAt: Date
+  /** When the last of it arrived. */
+  receivedAt: Date | null
+}
+
+const referencePrefix = 'OWS'
+const referenceCharsOfId = 14
+
+/**
+ * The reference that the transfer for a settlement must bear: `OWS` and the last 14 characters of the pay cycle's id, in capitals.
+ * Fits every payment scheme, Bacs with its 18 characters included, and is known before the cycle is settled.
+ */
+export function referenceOf(payCycleId: string): string {
+  return `${referencePrefix}${payCycleId.slice(-referenceCharsOfId).toUpperCase()}`
+}
+
+// A text of a bank has some hundred characters. More than this many references in it are none of ours.
+const referencesMax = 20
+
+/** The references of settlements in some texts, written with any spaces, punctuation and letter case. */
+function referencesIn(texts: string[]): string[] {
+  const found = texts.flatMap(text => {
+    const plain = text.toUpperCase().replace(/[^A-Z0-9]/g, '')
+    // At every position, because the characters before a reference can look like the beginning of one.
+    return [...plain.matchAll(/(?=OWS([0-9A-Z]{14}))/g)].map(([, characters = '']) => characters)
+  })
+  return [...new Set(found)].slice(0, referencesMax)
+}
+
+/** Records that the money of a settlement is to arrive. The caller has posted it as a receivable. */
+export async function record(
+  tx: Tx,
+  { partnerId, payCycleId, amount: money, now }: { partnerId: string; payCycleId: string; amount: Money; now: Date },
+): Promise<void> {
+  const due = { partnerId, payCycleId, currency: money.currency, amount: money.amount, settledAt: now }
+  await tx.insertInto('settlementDues').values(due).execute()
+}
+
+/** The settlements of a partner whose money has not arrived, oldest first. */
+export async function listOpen(db: Reader, partnerId: string): Promise<Due[]> {
+  return await select(db, sql`partner_id = ${partnerId} and received <> amount`)
+}
+
+/** What was to arrive for a settlement, per currency. */
+export async function listOfCycle(
+  db: Reader,
+  { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
+): Promise<Due[]> {
+  return await select(db, sql`partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}`)
+}
+
+async function select(db: Reader, where: ReturnType<typeof sql>): Promise<Due[]> {
+  const { rows } = await sql<Due>`
+    select partner_id, pay_cycle_id, currency, amount, received, settled_at, received_at
+      from settlement_dues where ${where} order by settled_at, pay_cycle_id, currency`.execute(db)
+  return rows
+}
+
+/** A pay cycle that a text names, and what is still due for it in a currency. */
+type Named = {
+  partnerId: string
+  payCycleId: string
+  isSettled: boolean
+  /** Null if nothing was to arrive in this currency. */
+  due: bigint | null
+}
+
+/** The pay cycles that some texts name, of all partners. */
+export async function listNamed(
+  db: Reader,
+  { texts, currency }: { texts: string[]; currency: Currency },
+): Promise<Named[]> {
+  const references = referencesIn(texts)
+  if (references.length === 0) return []
+  const { rows } = await sql<Named>`
+    select c.partner_id, c.id as pay_cycle_id, c.settled_at is not null as is_settled, d.amount - d.received as due
+      from pay_cycles c
+      left join settlement_dues d on d.partner_id = c.partner_id and d.pay_cycle_id = c.id and d.currency = ${currency}
+     where upper(right(c.id, 14)) = any(${references}::text[])
+     order by c.id`.execute(db)
+  return rows
+}
+
+/**
+ * Books money that arrived for a settlement from the receivable to the float; a negative amount was paid to the employer.
+ * @throws Error with a message for the operator if it is more than is due, or of the other sign
+ */
+export async function receive(
+  tx: Tx,
+  { partnerId, payCycleId, amount: money, now }: { partnerId: string; payCycleId: string; amount: Money; now: Date },
+): Promise<{ movementId: string }> {
+  const { amount, currency } = money
+  const { rows } = await sql<{ due: bigint }>`
+    select amount - received as due from settlement_dues
+     where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId} and currency = ${currency} for update`.execute(tx)
+  const due = rows[0]?.due ?? 0n
+  const isWithin = amount > 0n ? amount <= due : amount < 0n && amount >= due
+  if (!isWithin) {
+    throw new Error(
+      due === 0n
+        ? `Nothing is due in ${currency} for the settlement of ${payCycleId}; float show lists what is`
+        : `For the settlement of ${payCycleId}, ${inWords({ amount: due, currency })} is due, so ${inWords(money)} does not fit`,
+    )
+  }
+  const movementId = newId('floatMovement', now)
+  const [debit, credit] =
+    amount > 0n ? (['float', 'payroll_receivable'] as const) : (['payroll_receivable', 'float'] as const)
+  const transfers = [{ debit, credit, amount: amount > 0n ? amount : -amount, currency, payCycleId }]
+  await ledger.post(tx, { partnerId, movementId, reason: 'settlement.received', transfers, now })
+  await sql`
+    update settlement_dues
+       set received = received + ${amount}, received_at = case when received + ${amount} = amount then ${now}::timestamptz end
+     where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId} and currency = ${currency}`.execute(tx)
+  return { movementId }
+}

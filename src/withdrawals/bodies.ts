@@ -1,0 +1,49 @@
+import { lastFour } from '../bank-accounts/rules.ts'
+import { type Currency, toWire } from '../money.ts'
+import { lowestAmount } from '../tiers/rules.ts'
+import type { Balance } from './balance.ts'
+import { expectedAt } from './lifecycle.ts'
+import type * as withdrawals from './withdrawals.ts'
+
+// The answers that both the partner and the member get.
+
+export function balanceBody({ tier, available, payCycle, lastPayDate, isTemporarilyUnavailable }: Balance) {
+  const { currency } = tier
+  const { id, startDate, endDate } = payCycle
+  return {
+    available: toWire({ amount: available, currency }),
+    lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
+    upperLimit: toWire({ amount: tier.upperLimit, currency }),
+    payCycle: { id, startDate, endDate, lastPayDate: lastPayDate?.toISOString() ?? null },
+    isTemporarilyUnavailable,
+  }
+}
+
+export function itemBody({ id, netAmount, fee, currency, payCycleId, memberId, createdAt }: withdrawals.Withdrawal) {
+  return {
+    id,
+    netAmount: toWire({ amount: netAmount, currency }),
+    fee: toWire({ amount: fee, currency }),
+    payCycleId,
+    memberId,
+    createdAt: createdAt.toISOString(),
+  }
+}
+
+export function detailsBody(
+  withdrawal: withdrawals.Details,
+  { bankOf }: { bankOf: (currency: Currency) => 'simulated' | 'connected' | null },
+) {
+  const { withdrawalIntentId, status, currency, grossAmount, account, balanceAfter, timeline } = withdrawal
+  return {
+    ...itemBody(withdrawal),
+    withdrawalIntentId,
+    status,
+    amount: toWire({ amount: grossAmount, currency }),
+    bankAccount: { lastFour: lastFour(account) },
+    balanceAfter: toWire({ amount: balanceAfter, currency }),
+    timeline: timeline.map(entry => ({ ...entry, at: entry.at.toISOString() })),
+    expectedAt: expectedAt(withdrawal, { isSimulated: bankOf(currency) === 'simulated' })?.toISOString() ?? null,
+    paymentReference: withdrawal.reference,
+  }
+}

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+// Runs the tests of the rail once more, with everything that the rail sends and the server answers validated against the
+// vendor's OpenAPI documents. They are not part of this repository: the first argument is their folder.
+const documents = path.resolve(process.argv[2] ?? fileURLToPath(new URL('../../../shared/adyen', import.meta.url)))
+const folder = mkdtempSync(path.join(tmpdir(), 'openwage-adyen-counts-'))
+const counts = path.join(folder, 'counts.txt')
+try {
+  const { status } = spawnSync('npx', ['vitest', 'run', '--no-file-parallelism', 'src/payouts/rails/adyen'], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    env: { ...process.env, ADYEN_DOCUMENTS: documents, ADYEN_COUNTS: counts },
+    stdio: 'inherit',
+  })
+  assert.equal(status, 0, 'the tests of the rail fail')
+  const sums = readFileSync(counts, 'utf8')
+    .trim()
+    .split('\n')
+    .map(line => line.split(' ').map(Number))
+    .reduce((sum, counted) => sum.map((each, index) => each + (counted[index] ?? 0)), [0, 0, 0])
+  const [requests = 0, answers = 0, notifications = 0] = sums
+  assert.ok(requests > 300 && answers > 200 && notifications > 200, 'hardly anything was validated')
+  console.log(`${requests} requests, ${answers} answers and ${notifications} notifications are valid`)
+} finally {
+  rmSync(folder, { recursive: true })
+}

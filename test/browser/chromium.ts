@@ -1,0 +1,26 @@
+import { existsSync } from 'node:fs'
+import axe from 'axe-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { expect } from 'vitest'
+
+const known = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+
+/** Undefined if this machine has no Chromium; then the browser tests say how to get one. */
+export const executablePath = known.find(file => existsSync(file))
+if (executablePath === undefined)
+  console.warn('The browser tests need Chromium: apt-get install -y --no-install-recommends chromium')
+
+export async function launch(): Promise<Browser> {
+  if (executablePath === undefined) throw new Error('There is no Chromium')
+  // As root Chromium refuses to start with its sandbox. It opens pages of these tests only.
+  return await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+}
+
+/** Checks that axe finds nothing to improve on the page, shadow roots included. */
+export async function expectAccessible(page: Page): Promise<void> {
+  // As the developer tools do, past the content security policy of the page.
+  await page.evaluate(axe.source)
+  const violations = await page.evaluate<string[]>(`axe.run().then(({ violations }) =>
+    violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html, failureSummary }) => html + ' ' + failureSummary)))`)
+  expect(violations).toEqual([])
+}

@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Document, type Operation, operationsOf } from '../src/http/docs/openapi.ts'
+import { samplesOf } from '../src/http/docs/samples.ts'
+import { withPartsInPlace } from '../src/http/shared-parts.ts'
+import { type Harness, startHarness } from './harness.ts'
+
+const document: Document = withPartsInPlace(
+  JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')),
+)
+const operations = operationsOf(document)
+
+let harness: Harness
+let address: string
+beforeAll(async () => {
+  harness = await startHarness()
+  address = await harness.app.listen({ host: '127.0.0.1', port: 0 })
+})
+afterAll(() => harness.stop())
+
+/** Runs a sample as a reader pastes it. */
+async function run(code: string): Promise<{ status: number; body: string }> {
+  const env = { PATH: process.env.PATH, OPENWAGE_URL: address, OPENWAGE_API_KEY: harness.key }
+  const options = ['-sS', '-w', '\\n%{http_code}'].join(' ')
+  const { stdout } = await promisify(execFile)('bash', ['--norc', '-c', code.replace('curl ', `curl ${options} `)], {
+    env,
+  })
+  const [, body = '', status] = /^([\s\S]*)\n(\d{3})$/.exec(stdout) ?? []
+  return { status: Number(status), body }
+}
+
+const curlOf = (operation: Operation) => samplesOf(operation, document)[0].code
+
+// These end the data that the others need, so they come last.
+const last = ['resetSandbox']
+const ordered = operations.toSorted((a, b) => last.indexOf(a.operationId) - last.indexOf(b.operationId))
+
+test('the reference has a curl request for every operation', () => {
+  expect(operations.length).toBeGreaterThan(60)
+  for (const operation of operations) {
+    const code = curlOf(operation)
+    expect(code, operation.operationId).toMatch(/^curl -X [A-Z]+ "\$OPENWAGE_URL\/[^{}"]+"/)
+    expect(code.includes('--data-binary'), operation.operationId).toBe(operation.requestBody !== undefined)
+  }
+})
+
+test.each(ordered.map(operation => [operation.operationId, operation] as const))(
+  'the curl request of %s is well-formed: a sandbox refuses nothing but the placeholders',
+  async (_, operation) => {
+    const { status, body } = await run(curlOf(operation))
+    // The examples name resources that do not exist here, or in another state.
+    expect([200, 201, 202, 400, 404, 409, 422], body).toContain(status)
+    if (status < 400) return
+    const codes = (JSON.parse(body) as { issues: { code: string }[] }).issues.map(({ code }) => code)
+    for (const malformed of ['BadRequest', 'HeaderValidation', 'PathValidation', 'QueryValidation', 'BodyValidation']) {
+      expect(codes, body).not.toContain(malformed)
+    }
+  },
+)

@@ -1,0 +1,43 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { writeSite } from '../scripts/site.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'openwage-site-'))
+  await writeSite(folder)
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+const pages = () =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter(file => file.endsWith('.html'))
+    .map(file => ({ file, body: readFileSync(path.join(folder, file), 'utf8') }))
+
+test('npm run docs writes a site whose every link leads to a file of it', () => {
+  expect(pages().length).toBeGreaterThan(100)
+  for (const { file, body } of pages()) {
+    const links = [...body.matchAll(/ (?:href|src|data-engine|data-entries)="(\/[^"#]*)/g)].map(([, link = '']) => link)
+    for (const link of new Set(links)) {
+      const target = path.join(folder, path.extname(link) === '' ? `${link}/index.html` : link)
+      expect(existsSync(target), `${link} in ${file}`).toBe(true)
+    }
+  }
+})
+
+test('the site asks for no key and sends nothing, and no page loads anything from elsewhere', () => {
+  for (const { file, body } of pages()) {
+    expect(body, file).not.toMatch(/class="key"|type="submit"/)
+    expect(body, file).not.toMatch(/<(script|link|img|iframe)[^>]*(src|href)="(https?:)?\/\//)
+  }
+})
+
+test('the site has what programs read: openapi.json, llms.txt and llms-full.txt', () => {
+  expect(readFileSync(path.join(folder, 'openapi.json'))).toEqual(
+    readFileSync(new URL('../openapi.json', import.meta.url)),
+  )
+  for (const file of ['llms.txt', 'llms-full.txt']) expect(existsSync(path.join(folder, file)), file).toBe(true)
+})

@@ -1,0 +1,642 @@
+/**
+ * A reference model of rails of files: batches, what banks say about them, exceptions and decisions. It has no database and no
+ * code of the program. Instants are milliseconds since 1970, days are numbers since 1970, amounts are in minor units.
+ *
+ * Its calendar knows weekends only, and its time zones no summer time: use it from January to March.
+ */
+
+export type RailName = 'euros' | 'pounds'
+export type Outcome = 'paid' | 'failed' | 'returned'
+/** A bank's reason; null if it gives none. */
+export type Code = string | null
+export type FileForm = 'pain.002' | 'camt.053' | 'camt.054' | 'arucs'
+
+/** One thing that a bank says. Withdrawals and batches are named w0, b0, … in order of creation. */
+export type Statement =
+  | { says: 'batch'; of: string; status: 'ACTC' | 'PDNG' | 'RJCT'; code: Code }
+  | { says: 'status'; of: string; status: 'ACSC' | 'PDNG' | 'RJCT'; code: Code }
+  /** A booked payment, or one that came back. */
+  | ({ says: 'entry'; of: string; isReturn: boolean; amount: bigint; code: Code } & Booking)
+  | ({ says: 'whole batch'; of: string; amount: bigint } & Booking)
+  /** Money that no payment explains; negative if it left. */
+  | ({ says: 'money'; amount: bigint; reference: string | null } & Booking)
+
+/** The bank's reference of an entry, and the day on which it is booked, the same in all messages. */
+export type Booking = { bank: string; bookedOn: string }
+
+export type BankFile = {
+  rail: RailName
+  form: FileForm
+  message: string
+  /** The account that it is about. */
+  debtor: Debtor
+  statements: Statement[]
+  /** The same message in other bytes has another number. */
+  copy: number
+  fault: 'none' | 'half' | 'other account' | 'other currency'
+}
+
+export type Decision =
+  | { decision: 'ignore' | 'give_back' }
+  | { decision: 'attach'; to: string }
+  | { decision: 'book'; partner: string; reference: string | null }
+
+/** What happens to the files that are sent. */
+export type SendFault = 'none' | 'killed before delivery' | 'killed after delivery' | 'not delivered'
+
+/** One step, performed by both the program and the model. */
+export type Step =
+  | { do: 'withdraw'; member: string; net: bigint }
+  | { do: 'release'; member: string }
+  | { do: 'submit' }
+  | { do: 'send'; fault: SendFault }
+  | { do: 'approve'; batch: string; person: string }
+  | { do: 'hold' | 'let go'; batch: string }
+  | { do: 'remove'; withdrawal: string }
+  | { do: 'import'; file: BankFile }
+  | { do: 'read reports' }
+  | { do: 'poll' }
+  | { do: 'decide'; exception: string; by: Decision }
+  | { do: 'fund'; partner: string; rail: RailName; amount: bigint; reference: string }
+
+export type Debtor = 'default' | 'own'
+
+export const partners = ['p0', 'p1', 'p2'] as const
+/** Each has members paid in both currencies. The last partner's own account pays for it. */
+export const members = ['m0', 'm1', 'm2', 'm3', 'm4', 'm5'] as const
+
+export function ofMember(member: string): { partner: string; rail: RailName } {
+  const number = Number(member.slice(1))
+  return { partner: `p${number % 3}`, rail: number < 3 ? 'euros' : 'pounds' }
+}
+
+export const limits = { paymentMax: 15_000n, batchMax: 22_000n, dayMax: 26_000n }
+/** References that are no payment and no batch of ours. */
+export const strangers = { payment: 'OWAAAAAAAAAAAAAA', batch: 'OWBAAAAAAAAAAAAAA' }
+
+export function debtorOf(partner: string): Debtor {
+  return partner === 'p2' ? 'own' : 'default'
+}
+
+type Restriction = 'account' | 'review'
+type Withdrawal = {
+  name: string
+  member: string
+  rail: RailName
+  net: bigint
+  status: 'held' | 'submitted' | Outcome
+  dueAt: number
+  batch: Batch | null
+  expectedOn: number
+  outcome: Outcome | null
+  restriction: Restriction | null
+  isRemoved: boolean
+}
+export type Batch = {
+  name: string
+  rail: RailName
+  debtor: Debtor
+  valueDay: number
+  cutOffAt: number
+  status: 'building' | 'approved' | 'sent' | 'acknowledged' | 'settled' | 'rejected' | 'cancelled'
+  isHeld: boolean
+  isClosed: boolean
+  approvedAt: number | null
+  isAutomatic: boolean
+  approvals: Set<string>
+  claims: number
+  /** The bank has its file. */
+  isDelivered: boolean
+  /** What the bank said before the delivery was recorded. */
+  early: 'acknowledged' | 'rejected' | null
+}
+type Exception = {
+  rail: RailName
+  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'float' | 'money_in' | 'money_out'
+  about: string | null
+  outcome: Outcome | null
+  amount: bigint | null
+  code: Code
+  decision: string | null
+}
+type Movement = { partner: string; rail: RailName; amount: bigint; reference: string; isTaken: boolean }
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const holdMs = 30_000
+const cutOffHour = 15
+const rails = {
+  euros: { offsetMs: hourMs, leadDays: 0, confirms: true },
+  pounds: { offsetMs: 0, leadDays: 1, confirms: false },
+} as const
+const creditDays = 1
+
+class Refused extends Error {}
+
+export class BankFilesModel {
+  now: number
+  readonly withdrawals = new Map<string, Withdrawal>()
+  readonly batches = new Map<string, Batch>()
+  readonly exceptions: Exception[] = []
+  readonly #restricted = new Map<string, Set<Restriction>>()
+  readonly #floats = new Map<string, bigint>()
+  readonly #movements: Movement[] = []
+  readonly #reports: { of: Withdrawal; outcome: Outcome }[] = []
+  readonly #seen = new Set<string>()
+  readonly #idOf: (batch: string) => string
+
+  /** @param options.idOf the id of a batch, since that decides which is approved first */
+  constructor({ now, idOf }: { now: number; idOf: (batch: string) => string }) {
+    this.now = now
+    this.#idOf = idOf
+  }
+
+  /** @returns 'ok' or 'refused' */
+  apply(step: Step): 'ok' | 'refused' {
+    try {
+      this.#perform(step)
+      return 'ok'
+    } catch (error) {
+      if (error instanceof Refused) return 'refused'
+      throw error
+    }
+  }
+
+  /** The expected observable state of the program, by name. */
+  state(): Map<string, string> {
+    const seen = new Map<string, string>()
+    for (const [name, { status, batch, outcome, isRemoved, expectedOn }] of this.withdrawals) {
+      const place = batch === null ? 'no batch' : `${batch.name} ${dayText(expectedOn)}`
+      seen.set(`withdrawal ${name}`, [status, place, outcome ?? 'open', isRemoved ? 'removed' : ''].join(' ').trim())
+    }
+    for (const [name, batch] of this.batches) {
+      const all = this.#paymentsOf(batch)
+      const words = [batch.rail, batch.debtor, dayText(batch.valueDay), batch.status, batch.isHeld ? 'held' : '']
+      seen.set(`batch ${name}`, [...words, all.length, sum(all)].filter(word => word !== '').join(' '))
+    }
+    for (const exception of this.exceptions) {
+      const key = `exception ${keyOf(exception)} ${exception.decision ?? 'open'}`
+      seen.set(key, `${Number(seen.get(key) ?? 0) + 1}`)
+    }
+    for (const [member, all] of this.#restricted)
+      if (all.size > 0) seen.set(`member ${member}`, [...all].sort().join(' '))
+    for (const [key, amount] of this.#floats) if (amount !== 0n) seen.set(`float ${key}`, `${amount}`)
+    return seen
+  }
+
+  isRestricted(member: string): boolean {
+    return (this.#restricted.get(member)?.size ?? 0) > 0
+  }
+
+  openExceptions(): string[] {
+    return this.exceptions.filter(({ decision }) => decision === null).map(keyOf)
+  }
+
+  /** The payments that the file of a batch holds. */
+  paymentsOf(batch: string): Withdrawal[] {
+    const found = this.batches.get(batch)
+    return found === undefined ? [] : this.#paymentsOf(found)
+  }
+
+  #paymentsOf(batch: Batch): Withdrawal[] {
+    return [...this.withdrawals.values()].filter(each => each.batch === batch && !each.isRemoved)
+  }
+
+  /** What a bank books that books a batch as one sum. */
+  debitOf(batch: string): bigint {
+    return sum(this.paymentsOf(batch).filter(({ outcome }) => outcome !== 'failed'))
+  }
+
+  #perform(step: Step): void {
+    switch (step.do) {
+      case 'withdraw':
+        this.#withdraw(step)
+        break
+      case 'release':
+        this.#restricted.delete(step.member)
+        break
+      case 'submit':
+        this.#submit()
+        break
+      case 'send':
+        for (const rail of ['euros', 'pounds'] as const) this.#send(rail, step.fault)
+        break
+      case 'approve':
+        this.#approve(step)
+        break
+      case 'hold':
+      case 'let go':
+        this.#unsent(step.batch).isHeld = step.do === 'hold'
+        break
+      case 'remove':
+        this.#remove(step.withdrawal)
+        break
+      case 'import':
+        this.#import(step.file)
+        break
+      case 'read reports':
+        for (const { of, outcome } of this.#reports.splice(0))
+          this.#report(of, outcome, of.outcome === outcome ? of.restriction : null)
+        break
+      case 'poll':
+        for (const each of this.withdrawals.values())
+          if (each.status === 'submitted' && each.outcome !== null) this.#report(each, each.outcome, each.restriction)
+        break
+      case 'decide':
+        this.#decide(step.exception, step.by)
+        break
+      case 'fund':
+        this.#move({ ...step, isTaken: false })
+        break
+      default:
+        step satisfies never
+    }
+  }
+
+  #withdraw({ member, net }: { member: string; net: bigint }): void {
+    if (this.isRestricted(member)) throw new Refused()
+    const name = `w${this.withdrawals.size}`
+    this.withdrawals.set(name, {
+      ...{ name, member, rail: ofMember(member).rail, net, status: 'held', dueAt: this.now + holdMs },
+      ...{ batch: null, expectedOn: 0, outcome: null, restriction: null, isRemoved: false },
+    })
+  }
+
+  #submit(): void {
+    for (const each of this.withdrawals.values()) {
+      if (each.status !== 'held' || each.dueAt > this.now) continue
+      const { cutOffAt, valueDay, expectedOn } = scheduleOf(each.rail, this.now)
+      const debtor = debtorOf(ofMember(each.member).partner)
+      const open = [...this.batches.values()].find(
+        batch => batch.rail === each.rail && batch.debtor === debtor && batch.valueDay === valueDay && !batch.isClosed,
+      )
+      each.status = 'submitted'
+      each.expectedOn = expectedOn
+      each.batch = open ?? this.#openBatch({ rail: each.rail, debtor, valueDay, cutOffAt })
+    }
+  }
+
+  #openBatch(of: Pick<Batch, 'rail' | 'debtor' | 'valueDay' | 'cutOffAt'>): Batch {
+    const batch: Batch = {
+      ...{ name: `b${this.batches.size}`, ...of, status: 'building', isHeld: false, isClosed: false, approvedAt: null },
+      ...{ isAutomatic: false, approvals: new Set(), claims: 0, isDelivered: false, early: null },
+    }
+    this.batches.set(batch.name, batch)
+    return batch
+  }
+
+  #send(rail: RailName, fault: SendFault): void {
+    const all = [...this.batches.values()].filter(batch => batch.rail === rail)
+    for (const batch of all) {
+      if (batch.status === 'building' && batch.cutOffAt <= this.now) batch.isClosed = true
+      const isEmpty = this.#paymentsOf(batch).length === 0
+      if (['building', 'approved'].includes(batch.status) && batch.isClosed && isEmpty) batch.status = 'cancelled'
+    }
+    const waiting = all.filter(({ status, isClosed }) => status === 'building' && isClosed)
+    for (const batch of waiting.sort((a, b) => (this.#idOf(a.name) < this.#idOf(b.name) ? -1 : 1))) {
+      const payments = this.#paymentsOf(batch)
+      const today = all.filter(
+        ({ isAutomatic, approvedAt }) =>
+          isAutomatic && approvedAt !== null && dayIn(rail, approvedAt) === dayIn(rail, this.now),
+      )
+      const sumToday = today.reduce((total, each) => total + sum(this.#paymentsOf(each)), 0n)
+      const isLarge =
+        payments.some(({ net }) => net > limits.paymentMax) ||
+        sum(payments) > limits.batchMax ||
+        sumToday + sum(payments) > limits.dayMax
+      if (isLarge) continue
+      Object.assign(batch, { status: 'approved', approvedAt: this.now, isAutomatic: true })
+    }
+    if (!rails[rail].confirms) this.#payUnanswered(rail)
+    this.#settle(rail)
+    for (const batch of all) if (batch.status === 'approved' && !batch.isHeld) this.#sendBatch(batch, fault)
+  }
+
+  #payUnanswered(rail: RailName): void {
+    for (const batch of this.batches.values()) {
+      const isAtBank = batch.rail === rail && ['sent', 'acknowledged'].includes(batch.status)
+      if (!isAtBank || dayIn(rail, this.now) < addBankingDays(batch.valueDay, creditDays)) continue
+      for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
+    }
+  }
+
+  #sendBatch(batch: Batch, fault: SendFault): void {
+    if (batch.claims === 0 && dayIn(batch.rail, this.now) > dayIn(batch.rail, batch.cutOffAt)) {
+      const { cutOffAt, valueDay, expectedOn } = scheduleOf(batch.rail, this.now)
+      Object.assign(batch, { cutOffAt, valueDay })
+      for (const each of this.#paymentsOf(batch)) each.expectedOn = expectedOn
+    }
+    if (fault === 'not delivered') return
+    batch.claims += 1
+    if (fault === 'killed before delivery') return
+    batch.isDelivered = true
+    if (fault === 'killed after delivery') return
+    batch.status = batch.early ?? 'sent'
+  }
+
+  #approve({ batch: name, person }: { batch: string; person: string }): void {
+    const batch = this.batches.get(name)
+    if (batch?.status !== 'building' || !batch.isClosed) throw new Refused()
+    batch.approvals.add(person)
+    if (batch.approvals.size >= 2) Object.assign(batch, { status: 'approved', approvedAt: this.now })
+  }
+
+  #unsent(name: string): Batch {
+    const batch = this.batches.get(name)
+    if (batch === undefined || !['building', 'approved'].includes(batch.status) || batch.claims > 0) throw new Refused()
+    return batch
+  }
+
+  #remove(name: string): void {
+    const withdrawal = this.withdrawals.get(name)
+    if (withdrawal === undefined || withdrawal.batch === null || withdrawal.outcome !== null) throw new Refused()
+    this.#unsent(withdrawal.batch.name)
+    withdrawal.isRemoved = true
+    this.#end(withdrawal, 'failed')
+  }
+
+  // What banks say.
+
+  #import(file: BankFile): void {
+    if (file.fault !== 'none') throw new Refused()
+    if (this.#isSeen(`file ${file.rail} ${file.message} ${file.copy}`)) return
+    const isRejection = (each: Statement) => each.says === 'batch' && each.status === 'RJCT'
+    // A payment's own reason comes before that of its batch.
+    for (const each of [
+      ...file.statements.filter(each => !isRejection(each)),
+      ...file.statements.filter(isRejection),
+    ]) {
+      if (!this.#isSeen(`${file.rail} ${messageOf(file)} ${recordOf(each)}`)) this.#hear(file, each)
+    }
+    this.#settle(file.rail)
+  }
+
+  #isSeen(key: string): boolean {
+    const isSeen = this.#seen.has(key)
+    this.#seen.add(key)
+    return isSeen
+  }
+
+  #hear({ rail, debtor }: BankFile, statement: Statement): void {
+    const open = (kind: Exception['kind'] | undefined, about: Partial<Exception>) => {
+      if (kind === undefined) return
+      this.exceptions.push({
+        ...{ rail, kind, about: null, outcome: null, amount: null, code: null, decision: null },
+        ...about,
+      })
+    }
+    switch (statement.says) {
+      case 'batch': {
+        const { of: about, code } = statement
+        open(this.#hearOfBatch(statement), { about, code })
+        break
+      }
+      case 'status': {
+        const { of: about, code } = statement
+        const outcome = ({ ACSC: 'paid', PDNG: null, RJCT: 'failed' } as const)[statement.status]
+        open(this.#hearOfPayment({ of: about, outcome, amount: null, code }), { about, outcome, code })
+        break
+      }
+      case 'entry': {
+        const { of: about, amount, code } = statement
+        const outcome = statement.isReturn ? 'returned' : 'paid'
+        open(this.#hearOfPayment({ of: about, outcome, amount, code }), { about, outcome, amount, code })
+        break
+      }
+      case 'whole batch':
+        open(this.#hearOfWhole(statement), { about: statement.of, amount: -statement.amount })
+        break
+      case 'money': {
+        const { reference: about, amount } = statement
+        open(this.#hearOfMoney({ rail, debtor, amount, reference: about }), { about, amount })
+        break
+      }
+      default:
+        statement satisfies never
+    }
+  }
+
+  #hearOfPayment({
+    of,
+    outcome,
+    amount,
+    code,
+  }: {
+    of: string
+    outcome: Outcome | null
+    amount: bigint | null
+    code: Code
+  }): Exception['kind'] | undefined {
+    const payment = this.withdrawals.get(of)
+    if (payment === undefined || payment.batch === null) return 'unmatched'
+    if (payment.batch.claims === 0 || payment.isRemoved) return 'contradiction'
+    if (amount !== null && amount !== payment.net) return 'amount'
+    const before = payment.outcome
+    if (outcome === null || outcome === before || (outcome === 'paid' && before === 'returned')) return undefined
+    const isPossible = before === null || (before === 'paid' && outcome === 'returned')
+    if (!isPossible) return 'contradiction'
+    if (outcome !== 'paid' && code === 'AM05') return 'duplicate'
+    if (outcome !== 'paid' && code === 'AM04') return 'float'
+    this.#end(payment, outcome, outcome === 'paid' ? null : restrictionOf(code))
+    return undefined
+  }
+
+  #hearOfBatch({ of, status, code }: { of: string; status: string; code: Code }): Exception['kind'] | undefined {
+    const batch = this.batches.get(of)
+    if (batch === undefined || batch.claims === 0) return 'unmatched'
+    if (status !== 'RJCT') {
+      if (batch.status === 'sent') batch.status = 'acknowledged'
+      if (batch.status === 'approved') batch.early ??= 'acknowledged'
+      return undefined
+    }
+    const payments = this.#paymentsOf(batch)
+    if (payments.some(({ outcome }) => outcome === 'paid' || outcome === 'returned')) return 'contradiction'
+    const hasFailed = batch.status === 'rejected' || batch.status === 'settled' || batch.early === 'rejected'
+    if (hasFailed) return undefined
+    const isOpen = payments.some(({ outcome }) => outcome === null)
+    if (isOpen && code === 'AM05') return 'duplicate'
+    if (isOpen && code === 'AM04') return 'float'
+    for (const each of payments) if (each.outcome === null) this.#end(each, 'failed')
+    if (batch.status === 'approved') batch.early = 'rejected'
+    else batch.status = 'rejected'
+    return undefined
+  }
+
+  #hearOfWhole({ of, amount }: { of: string; amount: bigint }): Exception['kind'] | undefined {
+    const batch = this.batches.get(of)
+    if (batch === undefined || batch.claims === 0) return 'money_out'
+    if (amount !== this.debitOf(of)) return 'amount'
+    for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
+    return undefined
+  }
+
+  #hearOfMoney({
+    rail,
+    debtor,
+    amount,
+    reference,
+  }: Pick<BankFile, 'rail' | 'debtor'> & { amount: bigint; reference: string | null }): Exception['kind'] | undefined {
+    const recorded = this.#movements.find(
+      each =>
+        each.rail === rail &&
+        each.amount === amount &&
+        each.reference === reference &&
+        !each.isTaken &&
+        debtorOf(each.partner) === debtor,
+    )
+    if (recorded === undefined) return amount > 0n ? 'money_in' : 'money_out'
+    recorded.isTaken = true
+    return undefined
+  }
+
+  #end(payment: Withdrawal, outcome: Outcome, restriction: Restriction | null = null): void {
+    Object.assign(payment, { outcome, restriction })
+    this.#reports.push({ of: payment, outcome })
+  }
+
+  #settle(rail: RailName): void {
+    for (const batch of this.batches.values()) {
+      const isAtBank = batch.rail === rail && ['sent', 'acknowledged'].includes(batch.status)
+      if (isAtBank && this.#paymentsOf(batch).every(({ outcome }) => outcome !== null)) batch.status = 'settled'
+    }
+  }
+
+  // Withdrawals follow.
+
+  #report(withdrawal: Withdrawal, outcome: Outcome, restriction: Restriction | null): void {
+    const { status, member, net, rail } = withdrawal
+    const isNew = status === 'submitted' || (status === 'paid' && outcome === 'returned')
+    if (!isNew) return
+    withdrawal.status = outcome
+    const key = `${ofMember(member).partner} ${rail}`
+    const wasPaid = status === 'paid'
+    if (outcome === 'paid') this.#addToFloat(key, -net)
+    if (outcome === 'returned' && wasPaid) this.#addToFloat(key, net)
+    if (restriction === null || outcome === 'paid') return
+    this.#restricted.set(member, new Set([...(this.#restricted.get(member) ?? []), restriction]))
+  }
+
+  #addToFloat(key: string, amount: bigint): void {
+    this.#floats.set(key, (this.#floats.get(key) ?? 0n) + amount)
+  }
+
+  // What operators decide.
+
+  #decide(key: string, by: Decision): void {
+    const exception = this.exceptions.find(each => each.decision === null && keyOf(each) === key)
+    if (exception === undefined) throw new Refused()
+    if (by.decision === 'attach') this.#attach(exception, by.to)
+    if (by.decision === 'give_back') this.#giveBack(exception)
+    if (by.decision === 'book') this.#book(exception, by)
+    exception.decision = by.decision
+  }
+
+  #attach({ rail, outcome, amount, code }: Exception, to: string): void {
+    const payment = this.withdrawals.get(to)
+    if (outcome === null || payment === undefined || payment.rail !== rail || !isRecordedSent(payment))
+      throw new Refused()
+    if (amount !== null && amount !== payment.net) throw new Refused()
+    const isPossible = payment.outcome === null || (payment.outcome === 'paid' && outcome === 'returned')
+    if (!isPossible) throw new Refused()
+    this.#end(payment, outcome, outcome === 'paid' ? null : restrictionOf(code))
+    this.#settle(rail)
+  }
+
+  #giveBack({ rail, about, code }: Exception): void {
+    const payment = this.withdrawals.get(about ?? '')
+    const batch = this.batches.get(about ?? '')
+    const all = payment ? [payment] : batch ? this.#paymentsOf(batch).filter(({ outcome }) => outcome === null) : []
+    const isPossible = (each: Withdrawal) =>
+      each.rail === rail && (each.outcome === null || each.outcome === 'paid') && isRecordedSent(each)
+    if (all.length === 0 || !all.every(isPossible)) throw new Refused()
+    for (const each of all)
+      this.#end(each, each.outcome === null ? 'failed' : 'returned', payment ? restrictionOf(code) : null)
+    this.#settle(rail)
+  }
+
+  #book(
+    { rail, kind, about, amount }: Exception,
+    { partner, reference: given }: { partner: string; reference: string | null },
+  ): void {
+    if ((kind !== 'money_in' && kind !== 'money_out') || amount === null) throw new Refused()
+    const known = this.#movements.filter(
+      each =>
+        each.partner === partner && each.rail === rail && each.amount === amount && each.reference === (given ?? about),
+    )
+    const free = known.find(({ isTaken }) => !isTaken)
+    if (free !== undefined) {
+      free.isTaken = true
+      return
+    }
+    if (given !== null && known.length > 0) throw new Refused()
+    // Without a reference, the movement has one that is like no other.
+    const reference = given ?? `exception ${this.#movements.length}`
+    this.#move({ partner, rail, amount, reference, isTaken: true })
+  }
+
+  #move({ partner, rail, amount, reference, isTaken }: Movement): void {
+    const same = this.#movements.find(each => each.partner === partner && each.reference === reference)
+    if (same !== undefined) {
+      if (same.rail === rail && same.amount === amount) return
+      throw new Refused()
+    }
+    this.#movements.push({ partner, rail, amount, reference, isTaken })
+    this.#addToFloat(`${partner} ${rail}`, amount)
+  }
+}
+
+function isRecordedSent({ batch }: Withdrawal): boolean {
+  return batch !== null && ['sent', 'acknowledged', 'settled', 'rejected'].includes(batch.status)
+}
+
+function restrictionOf(code: Code): Restriction | null {
+  if (code === 'AM04' || code === 'AM05') return null
+  return code === 'AC04' || code === '5' ? 'account' : 'review'
+}
+
+/** Identifies the message of a file. ARUCS has no id, so its first item stands for one. */
+function messageOf({ form, message, statements: [first] }: BankFile): string {
+  if (form !== 'arucs' || first?.says !== 'entry') return message
+  return `arucs ${first.of} ${first.code} ${first.amount}`
+}
+
+function recordOf(statement: Statement): string {
+  return 'bank' in statement ? statement.bank : `${statement.says} ${statement.of} ${statement.status}`
+}
+
+function keyOf({ rail, kind, about, outcome, amount, code }: Exception): string {
+  return [rail, kind, about, outcome, amount, code].map(word => word ?? '-').join(' ')
+}
+
+function sum(payments: Withdrawal[]): bigint {
+  return payments.reduce((total, { net }) => total + net, 0n)
+}
+
+// The calendar.
+
+function scheduleOf(rail: RailName, now: number): { cutOffAt: number; valueDay: number; expectedOn: number } {
+  const { offsetMs, leadDays } = rails[rail]
+  const today = dayIn(rail, now)
+  const cutOffOn = (day: number) => day * dayMs + cutOffHour * hourMs - offsetMs
+  const inputDay = bankingDayFrom(now >= cutOffOn(today) ? today + 1 : today)
+  const valueDay = addBankingDays(inputDay, leadDays)
+  return { cutOffAt: cutOffOn(inputDay), valueDay, expectedOn: addBankingDays(valueDay, creditDays) }
+}
+
+function dayIn(rail: RailName, instant: number): number {
+  return Math.floor((instant + rails[rail].offsetMs) / dayMs)
+}
+
+function addBankingDays(day: number, count: number): number {
+  return count === 0 ? day : addBankingDays(bankingDayFrom(day + 1), count - 1)
+}
+
+function bankingDayFrom(day: number): number {
+  // 1970-01-01 was a Thursday.
+  const weekday = (day + 4) % 7
+  return weekday === 0 || weekday === 6 ? bankingDayFrom(day + 1) : day
+}
+
+function dayText(day: number): string {
+  return new Date(day * dayMs).toISOString().slice(0, 10)
+}

@@ -1,0 +1,568 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { extent } from '../long.ts'
+import {
+  type BankFile,
+  BankFilesModel,
+  type Batch,
+  type Booking,
+  type Code,
+  type Decision,
+  debtorOf,
+  type FileForm,
+  partners,
+  type SendFault,
+  type Statement,
+  type Step,
+} from './bank-files-model.ts'
+import { BankFilesProgram } from './bank-files-program.ts'
+
+// PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
+const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
+const runs = Number(PROPERTY_RUNS ?? extent({ short: 20, long: 500 }))
+const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
+
+// A Monday. The runs end before the clocks change, and before Easter.
+const startAt = new Date('2026-01-12T09:00:00.000Z')
+const endAt = new Date('2026-03-20T09:00:00.000Z')
+
+let program: BankFilesProgram
+beforeAll(async () => {
+  program = await BankFilesProgram.start(startAt)
+})
+afterAll(() => program.stop())
+
+test(`any interleaving of files, duplicates, losses and late returns ends with each withdrawal in one state and the books in balance, in ${runs} runs`, {
+  timeout: 120_000 + runs * 2_000,
+}, async () => {
+  const property = fc.asyncProperty(
+    fc.noBias(fc.array(command(), { minLength: 1, maxLength: 20, size: 'max' })),
+    runCommands,
+  )
+  const details = await fc.check(property, {
+    ...{ numRuns: runs, seed },
+    ...(PROPERTY_PATH === undefined ? {} : { path: PROPERTY_PATH }),
+  })
+  if (!details.failed) return
+  const { counterexample, counterexamplePath, errorInstance, numRuns } = details
+  const reproduction = `PROPERTY_SEED=${seed} PROPERTY_PATH=${counterexamplePath} npx vitest run test/properties/bank-files.test.ts`
+  const found = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)
+  expect.fail(
+    `${found}\n\nafter ${numRuns} runs, from ${fc.stringify(counterexample)}; to reproduce it:\n${reproduction}`,
+  )
+})
+
+async function runCommands(commands: Command[]): Promise<void> {
+  await program.reset()
+  const model = new BankFilesModel({ now: startAt.getTime(), idOf: name => program.idOf(name) })
+  const bank = new Bank(model)
+  const log: string[] = []
+  const fail = (found: string[], cause?: unknown) => {
+    throw new Error(`${found.join('\n')}\n\nafter\n${log.join('\n')}`, { cause })
+  }
+  const perform = async (step: Step) => {
+    // Each step has its own instant, so that due work has one order.
+    model.now += 1
+    program.now = new Date(model.now)
+    log.push(`${new Date(model.now).toISOString()} ${fc.stringify(step)}`)
+    const expected = step.do === 'send' || step.do === 'submit' ? undefined : model.apply(step)
+    const answer = await program.perform(step).catch(error => fail([String(error)], error))
+    const wanted = expected ?? model.apply(step)
+    if (answer !== wanted) fail([`the model says ${wanted}, the program ${answer}`])
+    const [should, is] = [model.state(), await program.state()]
+    const wrong = [...new Set([...should.keys(), ...is.keys()])].flatMap(key =>
+      should.get(key) === is.get(key)
+        ? []
+        : [`${key}: the model says ${should.get(key) ?? 'nothing'}, the program ${is.get(key) ?? 'nothing'}`],
+    )
+    if (wrong.length > 0) fail(wrong)
+    const delivered = [...model.batches.values()].filter(({ isDelivered }) => isDelivered)
+    const orders = delivered.flatMap(({ name }) => model.paymentsOf(name).map(each => `${each.name} ${each.net}`))
+    if (orders.sort().join() !== program.orders().join())
+      fail([`the banks have the orders ${program.orders().join()}, but should have ${orders.join()}`])
+  }
+  for (const command of commands) for (const step of stepsOf(command, { model, bank })) await perform(step)
+  for (const step of theEnd(model, bank)) await perform(step)
+  const open = [...model.withdrawals.values()].filter(({ status }) => status === 'held' || status === 'submitted')
+  if (open.length > 0) fail([`${open.map(({ name }) => name).join()} never ended`])
+  const disagreements = await program.disagreements()
+  if (disagreements.length > 0) fail(disagreements)
+}
+
+/** What the bank has written, in terms of the model. */
+class Bank {
+  readonly files: BankFile[] = []
+  readonly #model: BankFilesModel
+  readonly #bookedOn = new Map<string, string>()
+  #serial = 0
+
+  constructor(model: BankFilesModel) {
+    this.#model = model
+  }
+
+  next(letter: string): string {
+    return `${letter}${++this.#serial}`
+  }
+
+  /** The booking of a reference: the bank reports it again as what it was. */
+  booking(reference: string): Booking {
+    const bookedOn = this.#bookedOn.get(reference) ?? new Date(this.#model.now).toISOString().slice(0, 10)
+    this.#bookedOn.set(reference, bookedOn)
+    return { bank: reference, bookedOn }
+  }
+
+  write(file: Omit<BankFile, 'message' | 'copy'>): BankFile {
+    const written = { ...file, message: this.next('M'), copy: 0 }
+    this.files.push(written)
+    return written
+  }
+
+  /** The batches whose files the bank has, and those whose files it may not know of; not those that are on their way. */
+  batches(): string[] {
+    return [...this.#model.batches.values()]
+      .filter(({ claims, isDelivered }) => isDelivered || claims === 0)
+      .map(({ name }) => name)
+  }
+
+  delivered(): string[] {
+    return [...this.#model.batches.values()].filter(({ isDelivered }) => isDelivered).map(({ name }) => name)
+  }
+}
+
+// Commands are generated before anything exists, so they refer to batches, payments, … relatively: the newest, the one before.
+
+type Says = { what: 'paid' | 'failed' | 'returned' | 'pending' | 'silent'; code: Code; isWrong: boolean }
+type Answer = {
+  do: 'answer'
+  batch: number
+  form: FileForm
+  whole: 'none' | 'acknowledged' | 'rejected' | 'booked' | 'booked wrongly'
+  wholeCode: Code
+  payments: Says[]
+  stranger: boolean
+  fault: BankFile['fault']
+  sentWith: SendFault
+  isRead: boolean
+  /** Days until the bank says the opposite; null if it does not. */
+  oppositeAfter: number | null
+}
+type Command =
+  | { do: 'withdraw'; payments: { member: number; net: bigint }[]; isSubmitted: boolean }
+  | { do: 'submit' | 'read' | 'poll' }
+  | { do: 'send'; fault: SendFault; isAwaited: boolean }
+  | { do: 'wait'; hours: number }
+  | { do: 'approve'; batch: number; isByTwo: boolean }
+  | { do: 'hold' | 'let go'; batch: number }
+  | { do: 'remove'; withdrawal: number }
+  | Answer
+  | {
+      do: 'again'
+      file: number
+      how: 'same bytes' | 'other bytes' | 'other message' | 'without the fault'
+      isRead: boolean
+    }
+  | {
+      do: 'money'
+      amount: bigint
+      reference: number | null
+      isRecorded: 'before' | 'after' | 'never'
+      partner: number
+      isTwice: boolean
+    }
+  | {
+      do: 'decide'
+      exception: number
+      decision: Decision['decision']
+      withdrawal: number
+      partner: number
+      reference: number | null
+    }
+
+function command(): fc.Arbitrary<Command> {
+  const is = <T extends string>(...names: T[]) => fc.constantFrom(...names)
+  const rarely = (one: number) => fc.nat({ max: one - 1 }).map(drawn => drawn === one - 1)
+  const which = fc.nat({ max: 5 })
+  const net = fc.oneof(
+    { weight: 5, arbitrary: fc.bigInt({ min: 1_000n, max: 9_000n }) },
+    { weight: 1, arbitrary: fc.bigInt({ min: 9_001n, max: 19_950n }) },
+  )
+  const code = fc.constantFrom<Code[]>('AC04', 'MS03', 'AG01', null, 'AM04', 'AM05')
+  const says = fc.record({
+    what: is<Says['what']>('paid', 'paid', 'paid', 'failed', 'returned', 'pending', 'silent', 'silent'),
+    ...{ code, isWrong: rarely(12) },
+  })
+  const reference = fc.constantFrom(null, 0, 1)
+  const answer: fc.Arbitrary<Answer> = fc.record({
+    do: is('answer'),
+    batch: which,
+    form: is<FileForm>('pain.002', 'pain.002', 'camt.054', 'camt.054', 'camt.053', 'arucs'),
+    whole: is('none', 'none', 'none', 'acknowledged', 'rejected', 'booked', 'booked', 'booked wrongly'),
+    ...{ wholeCode: code, payments: fc.array(says, { minLength: 1, maxLength: 4 }), stranger: rarely(12) },
+    fault: is('none', 'none', 'none', 'none', 'none', 'none', 'none', 'half', 'other account', 'other currency'),
+    sentWith: is('none', 'none', 'killed after delivery'),
+    isRead: fc.boolean(),
+    oppositeAfter: fc.constantFrom(null, 0, 3),
+  })
+  const weighted: [number, fc.Arbitrary<Command>][] = [
+    [
+      8,
+      fc.record({
+        do: is('withdraw'),
+        payments: fc.array(fc.record({ member: fc.nat({ max: 5 }), net }), { minLength: 1, maxLength: 3 }),
+        isSubmitted: fc.boolean(),
+      }),
+    ],
+    [3, fc.record({ do: is('submit', 'read', 'read', 'poll') })],
+    [
+      5,
+      fc.record({
+        do: is('send'),
+        fault: is('none', 'none', 'none', 'killed before delivery', 'killed after delivery', 'not delivered'),
+        isAwaited: fc.boolean(),
+      }),
+    ],
+    [4, fc.record({ do: is('wait'), hours: fc.constantFrom(1, 5, 24, 24, 48, 72) })],
+    [2, fc.record({ do: is('approve'), batch: which, isByTwo: fc.boolean() })],
+    [2, fc.record({ do: is('hold', 'let go'), batch: which })],
+    [2, fc.record({ do: is('remove'), withdrawal: which })],
+    [22, answer],
+    [
+      5,
+      fc.record({
+        ...{ do: is('again'), file: which, isRead: fc.boolean() },
+        how: is('same bytes', 'other bytes', 'other message', 'without the fault'),
+      }),
+    ],
+    [
+      5,
+      fc.record({
+        do: is('money'),
+        amount: fc.constantFrom(70_000n, 70_000n, 70_000n, -300n),
+        ...{ reference: fc.constantFrom(null, 0, 0, 1), isRecorded: is('before', 'before', 'after', 'never') },
+        ...{ partner: fc.nat({ max: 2 }), isTwice: fc.boolean() },
+      }),
+    ],
+    [
+      7,
+      fc.record({
+        do: is('decide'),
+        exception: which,
+        decision: is<Decision['decision']>('ignore', 'give_back', 'give_back', 'attach', 'attach', 'book', 'book'),
+        ...{ withdrawal: which, partner: fc.nat({ max: 2 }), reference },
+      }),
+    ],
+  ]
+  return fc.oneof(...weighted.map(([weight, arbitrary]) => ({ weight, arbitrary })))
+}
+
+type Scene = { model: BankFilesModel; bank: Bank }
+
+/** Expands a command into steps; each step is performed before the next is generated. */
+function* stepsOf(command: Command, scene: Scene): Generator<Step> {
+  const { model, bank } = scene
+  switch (command.do) {
+    case 'withdraw':
+      for (const { member, net } of command.payments) yield* withdrawal(model, { member: `m${member}`, net })
+      if (command.isSubmitted) yield submission(model)
+      break
+    case 'submit':
+      yield submission(model)
+      break
+    case 'read':
+      yield { do: 'read reports' }
+      break
+    case 'poll':
+      // No payment waits longer than a day for its next poll.
+      wait(model, 25)
+      yield { do: 'poll' }
+      break
+    case 'send':
+      if (command.isAwaited) awaitCutOff(model)
+      yield { do: 'send', fault: command.fault }
+      break
+    case 'wait':
+      wait(model, command.hours)
+      break
+    case 'approve': {
+      const waiting = [...model.batches.values()].filter(({ status, isClosed }) => status === 'building' && isClosed)
+      const batch = chooseMostly(waiting, [...model.batches.values()], command.batch)?.name
+      if (batch === undefined) break
+      yield { do: 'approve', batch, person: 'Ada' }
+      if (command.isByTwo) yield { do: 'approve', batch, person: 'Bob' }
+      break
+    }
+    case 'hold':
+    case 'let go': {
+      const batch = chooseMostly(unsent(model), [...model.batches.values()], command.batch)
+      if (batch !== undefined) yield { do: command.do, batch: batch.name }
+      break
+    }
+    case 'remove': {
+      if (unsent(model).length === 0) {
+        for (const member of ['m1', 'm4']) yield* withdrawal(model, { member, net: 3_000n })
+        yield submission(model)
+      }
+      const submitted = [...model.withdrawals.values()].filter(({ batch }) => batch !== null)
+      const removable = submitted.filter(({ batch, isRemoved }) => batch && unsent(model).includes(batch) && !isRemoved)
+      const found = chooseMostly(removable, submitted, command.withdrawal)
+      if (found !== undefined) yield { do: 'remove', withdrawal: found.name }
+      break
+    }
+    case 'answer':
+      yield* answering(command, scene)
+      break
+    case 'again': {
+      const file = choose(bank.files, command.file)
+      if (file === undefined) break
+      const again = repeated(file, { how: command.how, bank })
+      yield { do: 'import', file: again }
+      if (command.isRead) yield { do: 'read reports' }
+      break
+    }
+    case 'money':
+      yield* money(command, scene)
+      break
+    case 'decide': {
+      const exception = choose(model.openExceptions(), command.exception)
+      if (exception === undefined) break
+      yield { do: 'decide', exception, by: decisionOf(command, model) }
+      break
+    }
+    default:
+      command satisfies never
+  }
+}
+
+function* withdrawal(model: BankFilesModel, { member, net }: { member: string; net: bigint }): Generator<Step> {
+  // A member that a bank's answer has restricted is refused, and then released.
+  if (model.isRestricted(member)) {
+    yield { do: 'withdraw', member, net }
+    yield { do: 'release', member }
+  }
+  yield { do: 'withdraw', member, net }
+}
+
+function submission(model: BankFilesModel): Step {
+  // The hold of a withdrawal.
+  model.now += 31_000
+  return { do: 'submit' }
+}
+
+function wait(model: BankFilesModel, hours: number): void {
+  model.now = Math.min(model.now + hours * 3_600_000, Math.max(model.now, endAt.getTime()))
+}
+
+/** Moves to when the batches that are open now can be sent. */
+function awaitCutOff(model: BankFilesModel): void {
+  const open = [...model.batches.values()].filter(({ status, isClosed }) => status === 'building' && !isClosed)
+  model.now = Math.max(model.now, ...open.map(({ cutOffAt }) => cutOffAt))
+}
+
+function unsent(model: BankFilesModel): Batch[] {
+  return [...model.batches.values()].filter(({ status }) => status === 'building' || status === 'approved')
+}
+
+function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
+  const isForm = (name: string) => (model.batches.get(name)?.rail === 'pounds') === (answer.form === 'arucs')
+  if (!bank.delivered().some(isForm)) {
+    const member = answer.form === 'arucs' ? ['m3', 'm5'] : ['m0', 'm2']
+    for (const each of [...member, ...member]) yield* withdrawal(model, { member: each, net: 2_000n })
+    yield submission(model)
+    awaitCutOff(model)
+    yield { do: 'send', fault: answer.sentWith }
+  }
+  // Now and then about a batch that was not sent.
+  const known = answer.batch === 5 ? bank.batches() : bank.delivered()
+  const name = choose(known.filter(isForm), answer.batch)
+  const batch = name === undefined ? undefined : model.batches.get(name)
+  if (batch === undefined) return
+  const statements =
+    answer.form === 'pain.002' ? statuses(answer, model, batch.name) : entries(answer, { model, bank }, batch.name)
+  if (statements.length === 0) return
+  if (answer.form.startsWith('camt') && answer.fault === 'other currency')
+    statements.push({ says: 'money', amount: -100n, reference: null, ...bank.booking(bank.next('F')) })
+  const { rail, debtor } = batch
+  // Only an account report names its account and a currency.
+  const fault =
+    answer.form.startsWith('camt') || answer.fault === 'half' || answer.fault === 'none'
+      ? answer.fault
+      : ('none' as const)
+  yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements, fault }) }
+  if (answer.isRead) yield { do: 'read reports' }
+  const opposite = statements.flatMap(each => oppositeOf(each, { code: answer.wholeCode, bank }))
+  if (answer.oppositeAfter === null || opposite.length === 0) return
+  wait(model, 24 * answer.oppositeAfter)
+  yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements: opposite, fault: 'none' }) }
+  if (answer.isRead) yield { do: 'read reports' }
+}
+
+/** What was paid has failed or comes back, and the other way round. */
+function oppositeOf(statement: Statement, { code, bank }: { code: Code; bank: Bank }): Statement[] {
+  switch (statement.says) {
+    case 'batch':
+      return [
+        {
+          ...statement,
+          status: statement.status === 'RJCT' ? 'ACTC' : 'RJCT',
+          code: statement.status === 'RJCT' ? null : code,
+        },
+      ]
+    case 'status':
+      if (statement.status === 'ACSC') return [{ ...statement, status: 'RJCT', code }]
+      return [{ ...statement, status: 'ACSC', code: null }]
+    case 'entry': {
+      const { of, isReturn, amount } = statement
+      // ARUCS knows returns only.
+      if (isReturn) return []
+      return [{ ...statement, isReturn: true, code, ...bank.booking(`R-${of}-${amount}`) }]
+    }
+    default:
+      return []
+  }
+}
+
+function statuses({ whole, wholeCode, payments, stranger }: Answer, model: BankFilesModel, batch: string): Statement[] {
+  const of = stranger ? 'strange batch' : batch
+  const status =
+    whole === 'acknowledged' ? ('ACTC' as const) : whole === 'rejected' ? ('RJCT' as const) : ('PDNG' as const)
+  const states = { paid: 'ACSC', failed: 'RJCT', returned: 'RJCT', pending: 'PDNG' } as const
+  const single = model.paymentsOf(batch).flatMap(({ name }, index): Statement[] => {
+    const { what, code } = payments[index % payments.length] ?? { what: 'silent', code: null }
+    if (what === 'silent') return []
+    const hasReason = what === 'failed' || what === 'returned'
+    return [{ says: 'status', of: name, status: states[what], code: hasReason ? code : null }]
+  })
+  return [{ says: 'batch', of, status, code: status === 'RJCT' ? wholeCode : null }, ...single]
+}
+
+function entries({ form, whole, payments, stranger }: Answer, { model, bank }: Scene, batch: string): Statement[] {
+  const isArucs = form === 'arucs'
+  const single = model.paymentsOf(batch).flatMap(({ name, net }, index): Statement[] => {
+    const { what, code, isWrong } = payments[index % payments.length] ?? { what: 'silent', code: null, isWrong: false }
+    if (what === 'silent' || what === 'pending' || what === 'failed') return []
+    const isReturn = what === 'returned'
+    if (isArucs && !isReturn) return []
+    const amount = isWrong ? net + 1n : net
+    // The bank has one reference for one entry, in all messages.
+    const reference = `${isReturn ? 'R' : 'P'}-${name}-${amount}`
+    const reason = isArucs ? (code === 'AC04' ? '5' : '2') : code
+    return [{ says: 'entry', of: name, isReturn, amount, code: isReturn ? reason : null, ...bank.booking(reference) }]
+  })
+  const strange: Statement[] = stranger
+    ? [
+        {
+          says: 'entry',
+          of: 'stranger',
+          isReturn: isArucs,
+          amount: 1_234n,
+          code: isArucs ? '2' : null,
+          ...bank.booking(bank.next('S')),
+        },
+      ]
+    : []
+  if (isArucs || (whole !== 'booked' && whole !== 'booked wrongly')) return [...single, ...strange]
+  const debit = model.debitOf(batch)
+  const isWrong = whole === 'booked wrongly'
+  const amount = isWrong ? debit + 1n : debit
+  // A bank books a batch as one sum, or payment by payment; what comes back is booked one by one.
+  const returns = single.filter(each => each.says === 'entry' && each.isReturn)
+  if (amount === 0n) return [...returns, ...strange]
+  return [{ says: 'whole batch', of: batch, amount, ...bank.booking(`B-${batch}-${amount}`) }, ...returns, ...strange]
+}
+
+function repeated(file: BankFile, { how, bank }: { how: (Command & { do: 'again' })['how']; bank: Bank }): BankFile {
+  switch (how) {
+    case 'same bytes':
+      return file
+    case 'other bytes':
+      return { ...file, copy: file.copy + 1 }
+    case 'without the fault':
+      return { ...file, fault: 'none' }
+    case 'other message': {
+      // The entries of a notification in a statement, and the other way round; the statuses in a new report.
+      const others = { 'camt.053': 'camt.054', 'camt.054': 'camt.053', 'pain.002': 'pain.002', arucs: 'arucs' } as const
+      return bank.write({ ...file, form: others[file.form] })
+    }
+    default:
+      return how satisfies never
+  }
+}
+
+function* money(
+  { amount, reference: number, isRecorded, partner: index, isTwice }: Command & { do: 'money' },
+  { bank }: Scene,
+): Generator<Step> {
+  const partner = partners[index] ?? 'p0'
+  const reference = number === null ? null : `top-up ${number}`
+  const record: Step[] = reference === null ? [] : [{ do: 'fund', partner, rail: 'euros', amount, reference }]
+  if (isRecorded === 'before') yield* record
+  const arrivals = isTwice ? ['E', 'E'] : ['E']
+  const statements = arrivals.map(
+    (each): Statement => ({ says: 'money', amount, reference, ...bank.booking(bank.next(each)) }),
+  )
+  const file = { rail: 'euros', debtor: debtorOf(partner), form: 'camt.053', fault: 'none', statements } as const
+  yield { do: 'import', file: bank.write(file) }
+  if (isRecorded === 'after') yield* record
+}
+
+function decisionOf(command: Command & { do: 'decide' }, model: BankFilesModel): Decision {
+  const { decision } = command
+  if (decision === 'attach') return { decision, to: choose([...model.withdrawals.keys()], command.withdrawal) ?? 'w0' }
+  if (decision === 'book') {
+    const { partner, reference } = command
+    return {
+      decision,
+      partner: partners[partner] ?? 'p0',
+      reference: reference === null ? null : `top-up ${reference}`,
+    }
+  }
+  return { decision }
+}
+
+/** Everything is sent, answered and decided. */
+function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
+  yield submission(model)
+  awaitCutOff(model)
+  yield { do: 'send', fault: 'none' }
+  for (const [name, batch] of model.batches) {
+    const isUnsent = ['building', 'approved'].includes(batch.status)
+    if (isUnsent && batch.isHeld && batch.claims === 0) yield { do: 'let go', batch: name }
+    if (batch.status === 'building') for (const person of ['Ada', 'Bob']) yield { do: 'approve', batch: name, person }
+  }
+  yield { do: 'send', fault: 'none' }
+  for (const batch of [...model.batches.values()].filter(
+    ({ rail, status }) => rail === 'euros' && status !== 'cancelled',
+  )) {
+    const statements = model
+      .paymentsOf(batch.name)
+      .filter(({ outcome }) => outcome === null)
+      .map(({ name, net }): Statement => {
+        return {
+          says: 'entry',
+          of: name,
+          isReturn: false,
+          amount: net,
+          code: null,
+          ...bank.booking(`P-${name}-${net}`),
+        }
+      })
+    const { rail, debtor } = batch
+    const file = { rail, debtor, form: 'camt.053', fault: 'none', statements } as const
+    if (statements.length > 0) yield { do: 'import', file: bank.write(file) }
+  }
+  // Bacs confirms no payment: after a week it counts as paid.
+  model.now += 7 * 86_400_000
+  yield { do: 'send', fault: 'none' }
+  yield { do: 'read reports' }
+  for (const exception of model.openExceptions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }
+}
+
+/** Chooses from those that fit, and now and then from all. */
+function chooseMostly<T>(fitting: readonly T[], all: readonly T[], which: number): T | undefined {
+  return choose(which === 5 || fitting.length === 0 ? all : fitting, which)
+}
+
+/** Chooses the newest, the one before it, and so on. */
+function choose<T>(all: readonly T[], which: number): T | undefined {
+  return all.at(-1 - (which % Math.max(1, all.length)))
+}

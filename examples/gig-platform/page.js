@@ -70,7 +70,6 @@ element('confirm').addEventListener('click', event => {
   })
 })
 
-// A webhook arrived, or the connection is new.
 const changes = new EventSource('/changes')
-changes.onmessage = () => refresh()
-changes.onopen = () => refresh()
+// The connection is new, or a webhook arrived.
+for (const kind of ['open', 'message']) changes.addEventListener(kind, () => refresh())

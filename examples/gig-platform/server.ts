@@ -5,17 +5,18 @@ import type { MemberId, WithdrawalIntentId } from '@openwage/sdk'
 import { ApiError, money, Openwage, WebhookVerificationError } from '@openwage/sdk'
 
 // A gig platform whose riders withdraw what they have earned. See README.md.
-const { OPENWAGE_URL = 'http://127.0.0.1:8080', OPENWAGE_API_KEY = '', PORT = '3000' } = process.env
+const { OPENWAGE_URL = 'http://127.0.0.1:8080', OPENWAGE_API_KEY = '' } = process.env
+const { PORT = '3000', RIDER = 'sam.okafor@example.com' } = process.env
 const openwage = new Openwage({ apiKey: OPENWAGE_API_KEY, baseUrl: OPENWAGE_URL })
 
 type Rider = { memberId: MemberId; name: string }
-/** A signed-in browser. Your platform has its own sign-in; here the first rider of the sandbox is always signed in. */
+/** A signed-in browser. Your platform has its own sign-in; here one rider is always signed in. */
 type Session = { rider: Rider; quotes: Map<string, WithdrawalIntentId>; streams: Set<ServerResponse> }
 const sessions = new Map<string, Session>()
 const seenEvents = new Set<string>()
 const address = `http://127.0.0.1:${PORT}`
 
-const rider = await firstRider()
+const rider = await riderByEmail(RIDER)
 const page = (name: string) => readFileSync(new URL(name, import.meta.url))
 const files: Record<string, { type: string; content: Buffer }> = {
   '/': { type: 'text/html; charset=utf-8', content: page('page.html') },
@@ -96,11 +97,11 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
   }
 }
 
-async function firstRider(): Promise<Rider> {
-  for await (const member of openwage.members.list({ statuses: ['active'] })) {
-    return { memberId: member.memberId, name: `${member.firstName} ${member.lastName}` }
-  }
-  throw new Error('The sandbox has no active member; seed one with POST /v1/sandbox/seed')
+async function riderByEmail(email: string): Promise<Rider> {
+  const { members } = await openwage.members.list({ emails: [email] })
+  const [member] = members
+  if (member === undefined) throw new Error(`The sandbox has no member ${email}; set RIDER to one's address`)
+  return { memberId: member.memberId, name: `${member.firstName} ${member.lastName}` }
 }
 
 /** The session of a browser by its cookie; a new one if it has none. */
@@ -140,7 +141,6 @@ async function json(request: IncomingMessage): Promise<Record<string, unknown>> 
   return JSON.parse((await bytes(request)).toString())
 }
 
-/** The body as it arrived: a signature is about its bytes. */
 async function bytes(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0

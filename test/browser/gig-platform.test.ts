@@ -26,7 +26,7 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
       ...baseEnvironment,
       ...{ OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key, PORT: String(port) },
     }
-    // A group of its own, so that npm and its child end together.
+    // In a separate group, so that npm and its child end together.
     example = spawn('npm', ['run', 'example'], {
       cwd: checkout,
       env,

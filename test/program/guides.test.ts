@@ -178,6 +178,37 @@ const handle = event => console.log('handled ' + event.id)
   await rm(folder, { recursive: true })
 })
 
+test('"Embed withdrawals": its server answers the page with the token of a session', async () => {
+  const [server = ''] = blocksOf(await readFile(path.join(checkout, 'docs/guides/embed.md'), 'utf8'), 'js')
+  ran.add(server)
+  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  // The reader's own part, and a free port instead of 3000.
+  const readersPart = 'const currentWorker = async () => ({ memberId: process.env.MEMBER })\n'
+  const onFreePort = server.replace(
+    '}).listen(3000)',
+    "}).listen(0, '127.0.0.1', function () { console.log(this.address().port) })",
+  )
+  await writeFile(path.join(folder, 'server.mjs'), onFreePort + readersPart)
+  const listed = await fetch(`${service.address}/v1/members?emails=sam.okafor@example.com`, {
+    headers: { 'x-api-key': service.key },
+  })
+  const env = {
+    ...baseEnvironment,
+    ...{ OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key },
+    MEMBER: /mem_[0-9a-z]{26}/.exec(await listed.text())?.[0],
+  }
+  const child = spawn(process.execPath, ['server.mjs'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  try {
+    const [port] = await once(child.stdout.setEncoding('utf8'), 'data')
+    const answer = await fetch(`http://127.0.0.1:${String(port).trim()}/`)
+    expect([answer.status, await answer.text()]).toEqual([201, expect.stringMatching(/^ows_test_/)])
+  } finally {
+    child.kill()
+    await once(child, 'close')
+    await rm(folder, { recursive: true })
+  }
+})
+
 test('"Go live" works as written up to the penny test: migrate, doctor, partner, float', async () => {
   const guide = await readFile(path.join(checkout, 'docs/guides/go-live.md'), 'utf8')
   const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
@@ -234,6 +265,8 @@ const notRun: Record<string, string> = {
   'npx openwage start --api': 'Runs until it is stopped. The crash test starts both roles as processes.',
   'export DATABASE_URL=postgres://openwage_app:…@db.internal/openwage OPENWAGE_MODE=live':
     'Runs until it is stopped. Its first command is run from the guide "Go live".',
+  'install -m 600 /dev/null /etc/openwage/adyen-api-key':
+    'Writes outside of the checkout. test/program/adyen.test.ts pays with such files.',
   'pg_dump --format=custom --file=openwage.dump "$DATABASE_OWNER_URL"':
     'The PostgreSQL of the tests has no pg_dump. test/restore.test.ts checks what a dump has to keep.',
   'pg_dump --format=custom --file=openwage.dump -h /tmp/openwage-… -U openwage_owner openwage':
@@ -245,7 +278,11 @@ const notRun: Record<string, string> = {
 // The last test: the others note what they run.
 test('every block of shell, JavaScript or TypeScript in docs/ and the README is run by a test, or listed with a reason', async () => {
   const files = readdirSync(path.join(checkout, 'docs'), { recursive: true, encoding: 'utf8' })
-  const pages = [...files.filter(file => file.endsWith('.md')).map(file => `docs/${file}`), 'README.md']
+  // packages/sdk/test/guides.test.ts runs the blocks of the guide to the SDK.
+  const pages = [
+    ...files.filter(file => file.endsWith('.md') && file !== 'guides/sdk.md').map(file => `docs/${file}`),
+    'README.md',
+  ]
   const blocks = await Promise.all(
     pages.map(async page => blocksOf(await readFile(path.join(checkout, page), 'utf8'), languages)),
   )

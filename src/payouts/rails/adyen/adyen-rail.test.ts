@@ -1,11 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import pino from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { refusal, someCounterparty } from '../../../../test/adyen/service.ts'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
 import { extent } from '../../../../test/long.ts'
 import { preparePayments } from '../../../../test/prepared-payments.ts'
 import { verify } from '../../../audit/verify.ts'
+import { sql } from '../../../database/database.ts'
 import { payoutTasks } from '../../tasks.ts'
 import { closeException } from '../file/decisions.ts'
 
@@ -219,6 +220,27 @@ describe('a refusal', () => {
     await settle()
     expect([await statusOf(blocked), await statusOf(fine)]).toEqual(['paid', 'paid'])
     expect(await openExceptions()).toEqual([])
+  })
+
+  test('is not followed by a request if the money is given back while the payment waits for its turn', async () => {
+    setUp.service.fail({ status: 422, body: refusal(422, '30_112') })
+    const { id, reference } = await submitted()
+    const { harness, rail } = setUp
+    const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
+    const payment = { partnerId: harness.partner.id, withdrawalId: id, reference, account }
+    const amount = { amount: 5_000n, currency: 'EUR' } as const
+    let submitting: Promise<unknown> | undefined
+    await harness.ownerDb.transaction().execute(async tx => {
+      await tx.updateTable('payouts').set({ outcome: 'failed' }).where('reference', '=', reference).execute()
+      submitting = rail.submit([{ ...payment, amount }], AbortSignal.timeout(15_000))
+      const waiting = sql<object>`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      await vi.waitFor(async () => expect((await waiting.execute(harness.db)).rows).toHaveLength(1), {
+        timeout: 10_000,
+      })
+    })
+    await submitting
+    expect(postsOf(reference)).toHaveLength(1)
   })
 
   test('can be ended by giving the money back, after which nothing is requested', async () => {

@@ -62,7 +62,7 @@ export function adyenRail({
 type Context = { db: Db; now: Clock; settings: AdyenSettings; client: AdyenClient }
 
 async function submit(context: Context, payments: Payment[], signal: AbortSignal): Promise<Report[]> {
-  const { db, now, settings } = context
+  const { now, settings } = context
   const rail = settings.name
   const references = payments.map(({ reference }) => reference)
   const known = await findKnown(context, references)
@@ -80,9 +80,6 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
     if (refusal === undefined) sendable.push(payment)
     else await fail(context, payment.reference, { reasonCode: null, reason: refusal, restriction: null })
   }
-  await db
-    .transaction()
-    .execute(tx => markSent(tx, { rail, references: sendable.map(({ reference }) => reference), now: now() }))
   const failure = await forEachAtOnce(sendable, payment => create(context, payment, signal))
   // What was accepted before it is in the books, and comes with the reports.
   if (failure !== undefined) throw failure
@@ -101,6 +98,9 @@ function mayRepeat({ sentAt }: KnownPayment, now: Date): boolean {
 async function create(context: Context, payment: Payment, signal: AbortSignal): Promise<void> {
   const { db, now, settings, client } = context
   const { reference } = payment
+  // Of many, this one may have waited, and been given back meanwhile.
+  const isOpen = await db.transaction().execute(tx => markSent(tx, { rail: settings.name, reference, now: now() }))
+  if (!isOpen) return
   try {
     const transfer = await client.create(transferInfo(settings, payment), signal)
     // The answer to a request is about its payment, whatever reference it bears.

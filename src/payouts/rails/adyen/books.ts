@@ -33,16 +33,18 @@ export async function findPayments(db: Reader, rail: string, references: readonl
   return rows
 }
 
-/** Records that requests are about to be sent, so that a crash leaves no payment that we do not look for. */
+/**
+ * Records that a payment is about to be requested, so that a crash leaves none that we do not look for.
+ * @returns false if it must not be requested: it has ended, for example because an operator has given it back
+ */
 export async function markSent(
   tx: Tx,
-  { rail, references, now }: { rail: string; references: readonly string[]; now: Date },
-): Promise<void> {
-  await sql`
-    update payouts set sent_at = ${now}
-     where rail = ${rail} and reference = any(${[...references]}::text[]) and sent_at is null and outcome is null`.execute(
-    tx,
-  )
+  { rail, reference, now }: { rail: string; reference: string; now: Date },
+): Promise<boolean> {
+  const { numAffectedRows = 0n } = await sql`
+    update payouts set sent_at = coalesce(sent_at, ${now})
+     where rail = ${rail} and reference = ${reference} and outcome is null`.execute(tx)
+  return numAffectedRows > 0n
 }
 
 /**

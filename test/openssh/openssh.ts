@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import path from 'node:path'
-import ssh2 from 'ssh2'
 import { SftpDelivery } from '../../src/payouts/rails/delivery/sftp.ts'
+import { newKeyPair } from '../../src/payouts/rails/delivery/sftp-server.fixture.ts'
 
 // Bank files against a real OpenSSH server: `npm run openssh`. The tests of `npm test` run against a server in process.
 
@@ -19,7 +19,7 @@ if (sshd === undefined) {
 const folder = mkdtempSync(path.join(tmpdir(), 'openwage-openssh-'))
 const at = (...names: string[]) => path.join(folder, ...names)
 for (const name of ['outbox', 'inbox']) mkdirSync(at('bank', name), { recursive: true })
-const [hostKey, clientKey] = [ssh2.utils.generateKeyPairSync('ed25519'), ssh2.utils.generateKeyPairSync('ed25519')]
+const [hostKey, clientKey] = [newKeyPair(), newKeyPair()]
 writeFileSync(at('host_key'), hostKey.private, { mode: 0o600 })
 writeFileSync(at('host_key.pub'), hostKey.public)
 writeFileSync(at('key'), clientKey.private, { mode: 0o600 })

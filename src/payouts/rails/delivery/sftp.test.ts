@@ -11,12 +11,11 @@ import {
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import ssh2 from 'ssh2'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SftpDelivery, type SftpOptions } from './sftp.ts'
-import { BankServer } from './sftp-server.fixture.ts'
+import { BankServer, newKeyPair } from './sftp-server.fixture.ts'
 
-const client = ssh2.utils.generateKeyPairSync('ed25519')
+const client = newKeyPair()
 let folder: string
 let bank: BankServer
 let options: SftpOptions

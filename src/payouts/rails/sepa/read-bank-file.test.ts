@@ -350,6 +350,7 @@ describe('a file', () => {
     ['an amount with a comma', withAmount('100,00'), 2, '100,00 is not an amount'],
     ['an empty amount', withAmount('.'), 2, '. is not an amount'],
     ['too large an amount', withAmount('1'.repeat(19)), 2, 'is not an amount'],
+    ['more minor units than the database holds', withAmount('1'.repeat(18)), 2, 'is too large an amount'],
     ['tenths of a cent', withAmount('100.001'), 2, '100.001 has more decimals than EUR allows'],
     ['no currency', withAmount('1').replace(' Ccy="EUR"', ''), 2, 'No currency'],
     ['an odd currency', withAmount('1').replace('"EUR"', '"eur"'), 2, 'eur currency is not'],

@@ -17,7 +17,10 @@ export function moneyOf(unit: Unit, path: string): Money | undefined {
   const [, whole = '', fraction = ''] = /^\+?(\d{0,18})(?:\.(\d{0,18}))?$/.exec(text) ?? []
   if (whole + fraction === '') throw problem(unit, `${text.slice(0, 40)} is not an amount`)
   if (/[^0]/.test(fraction.slice(decimals))) throw problem(unit, `${text} has more decimals than ${currency} allows`)
-  return { amount: BigInt(whole + fraction.slice(0, decimals).padEnd(decimals, '0')), currency }
+  const amount = BigInt(whole + fraction.slice(0, decimals).padEnd(decimals, '0'))
+  // As many minor units as the database can hold.
+  if (amount >= 10n ** 18n) throw problem(unit, `${text.slice(0, 40)} is too large an amount`)
+  return { amount, currency }
 }
 
 /** Reads a calendar day from a choice of `Dt` and `DtTm`, as the bank's clock shows it; undefined if the unit has none. */

@@ -66,6 +66,8 @@ export class BankFilesProgram {
   #names = new Map<string, string>()
   #withdrawals = 0
   #files = 0
+  /** When a bank made each of its messages: however often it sends one, the bytes are the same. */
+  readonly #madeAt = new Map<string, Date>()
 
   static async start(startAt: Date): Promise<BankFilesProgram> {
     const harness = await startHarness({ bankOf: () => 'connected', startAt })
@@ -114,6 +116,7 @@ export class BankFilesProgram {
   async reset(): Promise<void> {
     const { snapshot, banks, ids } = this.#of
     await snapshot.restore()
+    this.#madeAt.clear()
     for (const { outbox, inbox, rejected } of Object.values(banks))
       for (const each of [outbox, inbox, rejected]) each.clear()
     this.#ids = new Map([...ids, ['stranger', strangers.payment], ['strange batch', strangers.batch]])
@@ -376,7 +379,10 @@ export class BankFilesProgram {
   }
 
   #wholeTextOf({ rail, form, message: id, debtor, statements, fault }: BankFile): string {
-    const message = { id, at: this.#of.harness.clock.now() }
+    const key = `${rail} ${id}`
+    const at = this.#madeAt.get(key) ?? this.#of.harness.clock.now()
+    this.#madeAt.set(key, at)
+    const message = { id, at }
     if (form === 'arucs') {
       const rows = statements.flatMap(each =>
         each.says === 'entry' ? [`${this.#referenceOf(each.of)},${inDecimals(each.amount)},${each.code}`] : [],

@@ -5,7 +5,7 @@ import { readArchiving } from '../src/database/durability.ts'
 import { describeExcess } from '../src/database/grants.ts'
 import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
 import * as float from '../src/float/float.ts'
-import { openDatabase, readAdyenRails, readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
+import { openDatabase, readAllRails, reasonOf, systemClock } from '../src/main.ts'
 import { listValidKeys } from '../src/partners/api-keys.ts'
 import { checkMode, listStates } from '../src/partners/partners.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
@@ -52,11 +52,9 @@ async function readSettingsFacts(settings: Settings, now: Date): Promise<Setting
   // A fault of the file is a finding, so that the rest is checked too.
   const facts = { now, mode: settings.OPENWAGE_MODE, railsFile: settings.OPENWAGE_RAILS }
   try {
-    const adyenRails = (await readAdyenRails(settings)).map(async rail => ({
-      ...rail,
-      faults: await faultsOfSecrets(rail),
-    }))
-    return { ...facts, rails: await readConfiguredRails(settings), adyenRails: await Promise.all(adyenRails) }
+    const { files, adyen } = await readAllRails(settings)
+    const adyenRails = adyen.map(async rail => ({ ...rail, faults: await faultsOfSecrets(rail) }))
+    return { ...facts, rails: files, adyenRails: await Promise.all(adyenRails) }
   } catch (error) {
     return { ...facts, rails: reasonOf(error), adyenRails: [] }
   }

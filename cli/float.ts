@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import type { Action } from '../src/audit-log/audit-log.ts'
 import type { Reader } from '../src/database/database.ts'
 import * as float from '../src/float/float.ts'
-import { readConfiguredRails } from '../src/main.ts'
+import { readFileRails } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
@@ -28,9 +28,7 @@ floatCommand
   .action(async (partnerId: string, options) => {
     const { floats, open, balances } = await withDatabase(async (db, settings) => {
       const found = await read(db, partnerId)
-      const rails = (await readConfiguredRails(settings)).filter(rail =>
-        found.some(each => each.currency === rail.currency),
-      )
+      const rails = (await readFileRails(settings)).filter(rail => found.some(each => each.currency === rail.currency))
       const listed = rails.map(rail => listBalances(db, rail, { partnerId, daysMax: balancesInWords.daysDefault }))
       const open = await dues.listOpen(db, partnerId)
       return { floats: found, open, balances: (await Promise.all(listed)).flat() }

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { check, lastFour } from '../src/bank-accounts/rules.ts'
 import type { Reader } from '../src/database/database.ts'
-import { banksOf, readAdyenRails, readConfiguredRails, systemClock } from '../src/main.ts'
+import { banksOf, readAllRails, systemClock } from '../src/main.ts'
 import * as members from '../src/members/members.ts'
 import { release } from '../src/members/restrictions.ts'
 import { inWords, toWire } from '../src/money.ts'
@@ -32,7 +32,8 @@ memberCommand
       const owner = await ownerOf(db, memberId)
       const asked = { partnerId: owner, memberId }
       const now = await partnerNow(db, owner)
-      const bankOf = banksOf(settings, [...(await readConfiguredRails(settings)), ...(await readAdyenRails(settings))])
+      const { files, adyen } = await readAllRails(settings)
+      const bankOf = banksOf(settings, [...files, ...adyen])
       return {
         partnerId: owner,
         member: await members.find(db, asked),

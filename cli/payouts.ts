@@ -5,7 +5,7 @@ import { Command, Option } from 'commander'
 import type { Action, Details } from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
-import { readConfiguredRails, systemClock } from '../src/main.ts'
+import { readFileRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
@@ -251,7 +251,7 @@ payoutsCommand
   .addHelpText('after', examples('payouts balances', 'payouts balances --rail sepa --days 31 --json'))
   .action(async ({ rail, days, json }: { rail?: string; days: number; json?: boolean }) => {
     const balances = await withDatabase(async (db, settings) => {
-      const rails = rail === undefined ? await readConfiguredRails(settings) : [await findRail(settings, rail)]
+      const rails = rail === undefined ? await readFileRails(settings) : [await findRail(settings, rail)]
       return (await Promise.all(rails.map(each => listBalances(db, each, { daysMax: days })))).flat()
     })
     printResult({ json }, { value: { balances: balances.map(balanceOnWire) }, text: () => balancesInTable(balances) })
@@ -401,7 +401,7 @@ async function recordOnBatch(
 }
 
 async function findRail(settings: Settings, wanted: string): Promise<FileRailSettings> {
-  const rails = await readConfiguredRails(settings)
+  const rails = await readFileRails(settings)
   const rail = rails.find(each => each.name === wanted)
   if (rail !== undefined) return rail
   const known = rails.map(each => each.name).join(', ')

@@ -3,7 +3,7 @@ import { readSettings, type Settings } from '../src/config.ts'
 import { type Db, sql } from '../src/database/database.ts'
 import { readSchemaState } from '../src/database/migrations.ts'
 import * as float from '../src/float/float.ts'
-import { openDatabase, readAdyenRails, readConfiguredRails, reasonOf, systemClock } from '../src/main.ts'
+import { openDatabase, readAllRails, reasonOf, systemClock } from '../src/main.ts'
 import { inWords, toWire } from '../src/money.ts'
 import { checkMode, listStates } from '../src/partners/partners.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
@@ -74,10 +74,11 @@ async function readFacts(db: Db, { settings, now }: { settings: Settings; now: D
   for (const partner of partners.filter(({ paused, suspendedAt }) => paused || suspendedAt !== null)) {
     stopped.push({ id: partner.id, name: partner.name, ...(await readStops(db, partner)) })
   }
+  const { files, adyen } = await readAllRails(settings)
   return {
     postgres: rows[0]?.version ?? 'unknown',
     mode: settings.OPENWAGE_MODE,
-    rails: [...(await readConfiguredRails(settings)), ...(await readAdyenRails(settings))],
+    rails: [...files, ...adyen],
     batchesToApprove: await batches.countWaiting(db),
     openExceptions: await exceptions.countOpen(db),
     workers: await listWorkers(db),

@@ -187,9 +187,8 @@ export async function run(
     // Imported late and only as needed: these modules are most of the load time.
     const context = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     const fence = fenceOf(settings)
-    const configured = await readConfiguredRails(settings)
-    const adyen = await readAdyenRails(settings)
-    const rails = await railsOf(settings, { db, log, now, configured, adyen })
+    const configured = await readAllRails(settings)
+    const rails = await railsOf(settings, { db, log, now, configured })
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
           {
@@ -198,15 +197,15 @@ export async function run(
             withCopying,
             lanes: settings.OPENWAGE_LANES,
             publicUrl: settings.OPENWAGE_PUBLIC_URL || undefined,
-            bankOf: banksOf(settings, [...configured, ...adyen]),
+            bankOf: banksOf(settings, [...configured.files, ...configured.adyen]),
             recordRequest: requestLog?.record,
           },
           {
             hasDocs: settings.OPENWAGE_DOCS === 'on',
             fence,
             rails,
-            fileRails: configured,
-            notifications: await receiversOf(adyen, { db, log, now }),
+            fileRails: configured.files,
+            notifications: await receiversOf(configured.adyen, { db, log, now }),
           },
         )
       : await (await import('./http/health.ts')).buildHealthApp(context, {
@@ -283,28 +282,28 @@ export function banksOf(
 }
 
 /**
- * Reads the rails of files in OPENWAGE_RAILS; none if it is empty.
- * @throws SettingsProblem that names every fault of the file
+ * Reads the rails in OPENWAGE_RAILS; none if it is empty.
+ * @throws SettingsProblem that names every fault of the file, or what does not fit the mode
  */
-export async function readConfiguredRails({
+export async function readAllRails({
   OPENWAGE_RAILS: file,
-}: Pick<Settings, 'OPENWAGE_RAILS'>): Promise<FileRailSettings[]> {
+  OPENWAGE_MODE: mode,
+}: Pick<Settings, 'OPENWAGE_RAILS' | 'OPENWAGE_MODE'>): Promise<{ files: FileRailSettings[]; adyen: AdyenSettings[] }> {
+  if (file === '') return { files: [], adyen: [] }
   // Loaded late: every command loads this module.
-  return file === '' ? [] : (await import('./payouts/rails/config.ts')).readRails(file).files
+  const { files, adyen } = (await import('./payouts/rails/config.ts')).readRails(file)
+  const { toAdyenSettings } = await import('./payouts/rails/adyen/settings.ts')
+  return { files, adyen: adyen.map(rail => toAdyenSettings(rail, mode)) }
 }
 
 /**
- * Reads the rails of Adyen's API in OPENWAGE_RAILS.
- * @throws SettingsProblem that names every fault of the file, or what does not fit the mode
+ * Reads the rails of files in OPENWAGE_RAILS; none if it is empty.
+ * @throws SettingsProblem that names every fault of the file
  */
-export async function readAdyenRails({
+export async function readFileRails({
   OPENWAGE_RAILS: file,
-  OPENWAGE_MODE: mode,
-}: Pick<Settings, 'OPENWAGE_RAILS' | 'OPENWAGE_MODE'>): Promise<AdyenSettings[]> {
-  if (file === '') return []
-  const { toAdyenSettings } = await import('./payouts/rails/adyen/settings.ts')
-  const { adyen } = (await import('./payouts/rails/config.ts')).readRails(file)
-  return adyen.map(rail => toAdyenSettings(rail, mode))
+}: Pick<Settings, 'OPENWAGE_RAILS'>): Promise<FileRailSettings[]> {
+  return file === '' ? [] : (await import('./payouts/rails/config.ts')).readRails(file).files
 }
 
 async function railsOf(
@@ -313,13 +312,12 @@ async function railsOf(
     db,
     log,
     now,
-    configured,
-    adyen,
-  }: { db: Db; log: Logger; now: Clock; configured: FileRailSettings[]; adyen: AdyenSettings[] },
+    configured: { files, adyen },
+  }: { db: Db; log: Logger; now: Clock; configured: Awaited<ReturnType<typeof readAllRails>> },
 ): Promise<Rail[]> {
-  const rails = [...(await fileRailsOf(configured, { db, now })), ...(await adyenRailsOf(adyen, { db, now }))]
+  const rails = [...(await fileRailsOf(files, { db, now })), ...(await adyenRailsOf(adyen, { db, now }))]
   if (settings.OPENWAGE_MODE === 'sandbox') {
-    const unpaid = currencies.filter(currency => ![...configured, ...adyen].some(each => each.currency === currency))
+    const unpaid = currencies.filter(currency => ![...files, ...adyen].some(each => each.currency === currency))
     return [...rails, simulatedBank({ db, now, currencies: rails.length === 0 ? undefined : unpaid })]
   }
   if (rails.length > 0) return rails
@@ -348,6 +346,7 @@ async function receiversOf(
   adyen: readonly AdyenSettings[],
   context: { db: Db; log: Logger; now: Clock },
 ): Promise<NotificationReceiver[]> {
+  if (adyen.length === 0) return []
   const { adyenNotifications } = await import('./payouts/rails/adyen/notifications.ts')
   return adyen.flatMap(settings => {
     const { notifications } = settings

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { lockByName } from '../../src/database/named-locks.ts'
-import { readConfiguredRails } from '../../src/main.ts'
+import { readFileRails } from '../../src/main.ts'
 import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
 import { writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
@@ -77,7 +77,7 @@ const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawal
 
 test('by hand, a batch is approved by two people, exported, and paid by the imported answer of the bank', async () => {
   const { db, clock } = harness
-  const [configured] = await readConfiguredRails(settings)
+  const [configured] = await readFileRails(settings)
   if (configured === undefined) throw new Error('The rail is missing')
   const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
   const run = (task: keyof typeof tasks) => tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
@@ -257,7 +257,7 @@ test('a rail with a folder pays pounds: the file is put there, payees count as p
     returns: { format: 'csv', columns: { reference: 'ref', amount: 'amount', reasonCode: 'code' } },
   }
   const OPENWAGE_RAILS = railsFile('bacs.json', { rails: [bacs] })
-  const [configured] = await readConfiguredRails({ OPENWAGE_RAILS })
+  const [configured] = await readFileRails({ OPENWAGE_RAILS })
   if (configured === undefined) throw new Error('The rail is missing')
   // Midday on a Tuesday.
   clock.set(new Date('2026-03-17T12:00:00Z'))
@@ -300,7 +300,7 @@ test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses wha
   }
   const settingsOf = async (name: string, changes: object) => {
     const OPENWAGE_RAILS = railsFile(name, { rails: [{ ...uk, ...changes }] })
-    const [configured] = await readConfiguredRails({ OPENWAGE_RAILS })
+    const [configured] = await readFileRails({ OPENWAGE_RAILS })
     if (configured === undefined) throw new Error('The rail is missing')
     return configured
   }
@@ -354,7 +354,7 @@ test('the returns of a Standard 18 rail are read as XML if the settings say so',
   const withReturns = (returns: object) => ({
     OPENWAGE_RAILS: railsFile('arucs.json', { rails: [{ ...bacs, returns }] }),
   })
-  const [configured] = await readConfiguredRails(withReturns({ format: 'xml' }))
+  const [configured] = await readFileRails(withReturns({ format: 'xml' }))
   const xml =
     '<Advice><OriginatingAccountRecords><OriginatingAccountRecord>' +
     '<ReturnedCreditItem ref="OWABCDEFGHIJKLMN" valueOf="50.00" currency="GBP" returnCode="B"/>' +
@@ -366,7 +366,7 @@ test('the returns of a Standard 18 rail are read as XML if the settings say so',
     ...{ type: 'payment', reference: 'OWABCDEFGHIJKLMN', state: 'returned', reasonCode: 'B' },
     amount: { amount: 5_000n, currency: 'GBP' },
   })
-  await expect(readConfiguredRails(withReturns({ format: 'xml', columns: {} }))).rejects.toThrow(
+  await expect(readFileRails(withReturns({ format: 'xml', columns: {} }))).rejects.toThrow(
     /returns must NOT have additional properties/,
   )
 })

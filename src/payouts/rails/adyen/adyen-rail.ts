@@ -99,8 +99,7 @@ async function create(context: Context, payment: Payment, signal: AbortSignal): 
   const { db, now, settings, client } = context
   const { reference } = payment
   // Of many, this one may have waited, and been given back meanwhile.
-  const isOpen = await db.transaction().execute(tx => markSent(tx, { rail: settings.name, reference, now: now() }))
-  if (!isOpen) return
+  if (!(await markSent(db, { rail: settings.name, reference, now: now() }))) return
   try {
     const transfer = await client.create(transferInfo(settings, payment), signal)
     // The answer to a request is about its payment, whatever reference it bears.

@@ -1,4 +1,4 @@
-import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { type Db, type Reader, sql, type Tx } from '../../../database/database.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import type { Currency } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
@@ -38,12 +38,12 @@ export async function findPayments(db: Reader, rail: string, references: readonl
  * @returns false if it must not be requested: it has ended, for example because an operator has given it back
  */
 export async function markSent(
-  tx: Tx,
+  db: Db,
   { rail, reference, now }: { rail: string; reference: string; now: Date },
 ): Promise<boolean> {
   const { numAffectedRows = 0n } = await sql`
     update payouts set sent_at = coalesce(sent_at, ${now})
-     where rail = ${rail} and reference = ${reference} and outcome is null`.execute(tx)
+     where rail = ${rail} and reference = ${reference} and outcome is null`.execute(db)
   return numAffectedRows > 0n
 }
 

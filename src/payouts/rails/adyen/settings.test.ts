@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { banksOf, readAdyenRails, readConfiguredRails } from '../../../main.ts'
+import { banksOf, readAllRails } from '../../../main.ts'
 import { refusalOf, transferInfo } from './request.ts'
 import { type AdyenRail, toAdyenSettings } from './settings.ts'
 
@@ -75,8 +75,7 @@ test('the file of rails holds it beside rails of files, and never a secret', asy
   const read = async (...rails: object[]) => {
     const OPENWAGE_RAILS = path.join(folder, 'rails.json')
     writeFileSync(OPENWAGE_RAILS, JSON.stringify({ rails }))
-    const settings = { OPENWAGE_RAILS, OPENWAGE_MODE: 'live' } as const
-    return { files: await readConfiguredRails(settings), adyen: await readAdyenRails(settings) }
+    return await readAllRails({ OPENWAGE_RAILS, OPENWAGE_MODE: 'live' })
   }
   const sepa = {
     ...{ name: 'sepa', type: 'sepa-file', currency: 'EUR', cutOff: '15:00', timeZone: 'Europe/Berlin' },

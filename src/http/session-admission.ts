@@ -111,18 +111,18 @@ function readableBy(origin: string): Record<string, string> {
 }
 
 /**
- * Answers the preflight of a route for member sessions. It does not contain the token, so any page may ask; what matters is
+ * Adds the answer to the preflight of a route for member sessions. It does not contain the token, so any page may ask; what matters is
  * that the answer to the request itself can be read by the session's page only. `x-api-key` is not among the headers that a
  * page may send.
  */
-export function answerPreflight(app: App, url: string, methods: string): void {
+export function answerPreflight(app: App, url: string, method: string): void {
   app.options(url, { schema: { hide: true } }, async (request, reply) => {
     const { origin } = request.headers
-    reply.headers({ allow: `${methods}, OPTIONS`, vary: 'Origin' })
+    reply.headers({ allow: `${method}, OPTIONS`, vary: 'Origin' })
     if (origin !== undefined && URL.canParse(origin))
       reply.headers({
         'access-control-allow-origin': origin,
-        'access-control-allow-methods': methods,
+        'access-control-allow-methods': method,
         'access-control-allow-headers': 'authorization, content-type, x-idempotency-key',
         'access-control-max-age': String(limits.preflightSeconds),
       })

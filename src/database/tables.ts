@@ -364,6 +364,7 @@ export type DB = {
     sentAt: Date | null
     transferId: string | null
     transferSequence: number | null
+    requestOpenAt: Date | null
   }
   railCursors: {
     rail: string

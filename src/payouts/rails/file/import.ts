@@ -8,7 +8,7 @@ import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } 
 import { reasonInWords, reasonOf, restrictionOf } from '../reasons.ts'
 import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
-import { type Booked, isReportedAgain, listBooked } from './bookings.ts'
+import { type Booked, isIdentified, isReportedAgain, listBooked } from './bookings.ts'
 import { debtorsOf } from './debtors.ts'
 import { findMovement, settle } from './float-movements.ts'
 import type { FileRailSettings } from './format.ts'
@@ -545,13 +545,11 @@ async function bookEntry(
       return await openException('money_out', 'The bank debited the batch a second time; ask it to give that back')
     return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
   }
-  const ofDay = await listBooked(tx, { rail: rail.name, references: [reference], day: booking.day })
-  const identified = ofDay.filter(({ bankReference }) => bankReference !== null)
-  if (booking.bankReference !== null && isReportedAgain(booked, identified)) return await keep({ booked })
+  if (await isIdentified(tx, { rail: rail.name, booked })) return await keep({ booked })
   const texts = [record.reference, remittance].filter(text => text !== null)
   const entry = { texts, amount, account }
   const recorded = await findMovement(tx, { rail, entry })
-  const settled = recorded === undefined ? await settle(tx, { rail, entry, now }) : { movementId: recorded }
+  const settled = recorded === undefined ? await settle(tx, { rail, entry, booked, now }) : { movementId: recorded }
   const isExplained = settled !== undefined && 'movementId' in settled
   await keep({ booked, movementId: isExplained ? settled.movementId : undefined })
   if (isExplained) return

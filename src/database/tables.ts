@@ -314,6 +314,7 @@ export type DB = {
     acknowledgedAt: Date | null
     endedAt: Date | null
     claims: Generated<number>
+    answeredAt: Date | null
   }
   payoutExceptions: {
     id: string
@@ -416,6 +417,7 @@ export type DB = {
     received: Generated<bigint>
     settledAt: Date
     receivedAt: Date | null
+    receivedByHand: Generated<bigint>
   }
   settlementLines: {
     partnerId: string

@@ -19,7 +19,7 @@ export type DB = {
     partnerId: string
     id: string
     at: Date
-    actorKind: 'api_key' | 'cli' | 'worker'
+    actorKind: 'api_key' | 'cli' | 'user' | 'worker'
     actor: string
     action: string
     resourceKind: Generated<string>
@@ -109,6 +109,18 @@ export type DB = {
     one: Generated<boolean>
     mode: 'live' | 'sandbox'
     createdAt: Date
+  }
+  installationAuditLog: {
+    id: string
+    at: Date
+    actorKind: 'cli' | 'user' | 'worker'
+    actor: string
+    action: string
+    resourceKind: Generated<string>
+    resourceId: string
+    details: unknown
+    address: string | null
+    requestId: string | null
   }
   ledgerBalances: {
     partnerId: string
@@ -427,6 +439,12 @@ export type DB = {
     carried: Generated<bigint>
     writtenOff: Generated<bigint>
   }
+  signInFailures: {
+    counter: Buffer
+    failures: number
+    failedAt: Date
+    refusedUntil: Date
+  }
   simulatedBankFaults: {
     partnerId: string
     sequence: Generated<bigint>
@@ -485,6 +503,65 @@ export type DB = {
     currency: Currency
     version: number
     createdAt: Date
+  }
+  userBrowsers: {
+    hash: Buffer
+    userId: string
+    lastUsedAt: Date
+  }
+  userIdentities: {
+    issuer: string
+    subject: string
+    userId: string
+  }
+  userInvitations: {
+    id: string
+    hash: Buffer
+    email: string
+    partnerId: string | null
+    roles: string[]
+    invitedBy: string
+    createdAt: Date
+    expiresAt: Date
+  }
+  userLinks: {
+    hash: Buffer
+    purpose: 'password' | 'set_up' | 'sign_in'
+    userId: string | null
+    createdAt: Date
+    expiresAt: Date
+  }
+  userRecoveryCodes: {
+    userId: string
+    hash: Buffer
+  }
+  userRoles: {
+    partnerId: string
+    userId: string
+    role: 'admin' | 'developer' | 'payroll' | 'support' | 'viewer'
+  }
+  userSessions: {
+    id: string
+    userId: string
+    hash: Buffer
+    method: 'link' | 'oidc' | 'password'
+    address: string | null
+    userAgent: string | null
+    createdAt: Date
+    lastUsedAt: Date
+    expiresAt: Date
+  }
+  users: {
+    id: string
+    email: string
+    name: string
+    isOperator: boolean
+    passwordHash: string | null
+    totpSecret: Buffer | null
+    totpConfirmedAt: Date | null
+    totpLastStep: bigint | null
+    createdAt: Date
+    disabledAt: Date | null
   }
   webhookAttempts: {
     partnerId: string

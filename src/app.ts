@@ -6,6 +6,7 @@ import { healthRoutes } from './http/health.ts'
 import { memberPageFiles } from './http/member-page/routes.ts'
 import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
+import { userRoutes } from './http/users/routes.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
@@ -77,6 +78,7 @@ export async function buildApp(
     })
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
+  userRoutes(app, context)
   notificationRoutes(app, notifications)
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)

@@ -23,6 +23,9 @@ const idPrefixes = {
   payoutBatch: 'bat',
   bankFile: 'bf',
   payoutException: 'pex',
+  user: 'usr',
+  userSession: 'uss',
+  invitation: 'inv',
 } as const
 
 export type IdKind = keyof typeof idPrefixes

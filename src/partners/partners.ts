@@ -108,6 +108,10 @@ export async function findState(db: Reader, partnerId: string): Promise<PartnerS
   return partner
 }
 
+export async function findPartner(db: Reader, partnerId: string): Promise<Partner | undefined> {
+  return await db.selectFrom('partners').select(partnerColumns).where('id', '=', partnerId).executeTakeFirst()
+}
+
 /** Newest first. */
 export async function listStates(db: Reader): Promise<PartnerState[]> {
   return await db

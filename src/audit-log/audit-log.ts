@@ -53,9 +53,12 @@ export type Action = (typeof actions)[number]
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json | undefined }
 export type Details = { [name: string]: Json | undefined }
 
-/** The author of a change. `name` is the id of the API key, user@host for a command, or `system` for the worker. */
+export const actorKinds = ['api_key', 'operator_key', 'cli', 'worker'] as const
+export type ActorKind = (typeof actorKinds)[number]
+
+/** The author of a change. `name` is the id of the API key or operator key, user@host for a command, or `system` for the worker. */
 export type Actor = {
-  kind: 'api_key' | 'cli' | 'worker'
+  kind: ActorKind
   name: string
   address: string | null
   requestId: string | null
@@ -106,7 +109,7 @@ export type Entry = {
   id: string
   partnerId: string
   at: Date
-  actorKind: 'api_key' | 'cli' | 'worker'
+  actorKind: ActorKind
   actor: string
   action: string
   resourceKind: string

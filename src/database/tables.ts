@@ -19,7 +19,7 @@ export type DB = {
     partnerId: string
     id: string
     at: Date
-    actorKind: 'api_key' | 'cli' | 'worker'
+    actorKind: 'api_key' | 'cli' | 'operator_key' | 'user' | 'worker'
     actor: string
     action: string
     resourceKind: Generated<string>
@@ -235,6 +235,18 @@ export type DB = {
     instructedAt: Date | null
     accountRefused: string | null
     reviewReason: string | null
+  }
+  operatorKeys: {
+    id: string
+    name: string
+    hash: Buffer
+    hint: string
+    createdBy: string
+    createdAt: Date
+    expiresAt: Date | null
+    revokedBy: string | null
+    revokedAt: Date | null
+    lastUsedAt: Date | null
   }
   partners: {
     id: string

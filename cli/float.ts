@@ -140,7 +140,7 @@ floatCommand
         const due = ofCycle.find(each => each.currency === code)
         const left = due === undefined ? 0n : due.amount - due.received
         const received = { amount: left < 0n && given !== undefined ? -given : (given ?? left), currency: code }
-        const movement = await dues.receive(tx, { partnerId, payCycleId, amount: received, now })
+        const movement = await dues.receive(tx, { partnerId, payCycleId, amount: received, isByHand: true, now })
         const details = { amount: toWire(received), payCycleId, movementId: movement.movementId }
         await recordChange(tx, { partnerId, change: { action: 'float.receive', resourceId: code, details }, now })
         return { amount: received, movementId: movement.movementId, floats: await read(tx, partnerId) }

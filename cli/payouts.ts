@@ -210,7 +210,15 @@ payoutsCommand
     })
     printResult(
       { json },
-      { value: written, text: () => `${written.path}\nvalue date ${written.valueDate}\nSHA-256 ${written.sha256}` },
+      {
+        value: written,
+        text: () =>
+          [
+            written.path ?? 'The bank has answered this batch, so its file was not written again. It counts as sent.',
+            `value date ${written.valueDate}`,
+            `SHA-256 ${written.sha256}`,
+          ].join('\n'),
+      },
     )
   })
 

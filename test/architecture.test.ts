@@ -159,6 +159,7 @@ const sideDoors: Record<string, string[]> = {
   'partners/settings': ['operators', 'cli'],
   'partners/member-sessions': ['http', 'members', 'withdrawals'],
   'partners/clocks': ['http', 'sandbox', 'webhooks', 'src/worker.ts', 'cli'],
+  'partners/secrets': ['http'],
   'pay-cycles/deductions': ['sandbox', 'settlements'],
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
   'payouts/notifications': ['src/app.ts', 'src/main.ts'],

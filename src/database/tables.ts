@@ -326,6 +326,7 @@ export type DB = {
     acknowledgedAt: Date | null
     endedAt: Date | null
     claims: Generated<number>
+    answeredAt: Date | null
   }
   payoutExceptions: {
     id: string
@@ -376,6 +377,7 @@ export type DB = {
     sentAt: Date | null
     transferId: string | null
     transferSequence: number | null
+    requestOpenAt: Date | null
   }
   railCursors: {
     rail: string
@@ -427,6 +429,7 @@ export type DB = {
     received: Generated<bigint>
     settledAt: Date
     receivedAt: Date | null
+    receivedByHand: Generated<bigint>
   }
   settlementLines: {
     partnerId: string

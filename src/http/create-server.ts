@@ -26,7 +26,7 @@ import {
 } from './request-headers.ts'
 import { RequestRecords } from './request-record.ts'
 import type { ApiContext, App } from './server.ts'
-import { sessionAdmission } from './session-admission.ts'
+import { answerPreflight, sessionAdmission } from './session-admission.ts'
 import { parseStrictJson, refusalOf } from './strict-json.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
 import { compileValidation } from './validation.ts'
@@ -168,6 +168,7 @@ export function createServer(
       route.config = { ...route.config, validate: compileValidation(route.schema) }
     methodTable.add(route)
     requestRecords.addRoute(route.url)
+    if (route.config?.session !== undefined) answerPreflight(app, route.url, String(route.method))
   })
 
   app.addHook('onRequest', (request, _reply, done) => {

@@ -284,6 +284,90 @@ describe('a refusal', () => {
   })
 })
 
+describe('while a request may have made the payment, its money is not given back', () => {
+  const mayBePaid = /may have been accepted/
+
+  test('after a refusal, if the repeated request gets no answer', async () => {
+    setUp.service.fail({ status: 422, body: refusal(422, '30_112') }, 'none', 'cut-after')
+    const { id, reference } = await submitted()
+    await pollAgain()
+    const [exception] = await openExceptions()
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+    await pollAgain()
+    await settle()
+    expect(await statusOf(id)).toBe('paid')
+    expect(setUp.service.paid(reference)).toBe(1)
+    expect(await openExceptions()).toEqual([])
+  })
+
+  test('until a look-up shows that the bank does not have it', async () => {
+    const refused = { status: 422, body: refusal(422, '30_112') }
+    setUp.service.fail(refused, 'none', 'cut-before')
+    const { id, reference } = await submitted()
+    await pollAgain()
+    const [exception] = await openExceptions()
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+    setUp.service.fail('none', refused)
+    await pollAgain()
+    await giveBack(exception?.id ?? '')
+    expect(await statusOf(id)).toBe('failed')
+    expect(setUp.service.paid(reference)).toBe(0)
+  })
+
+  test('nor by a look-up that comes too soon after the request', async () => {
+    setUp.service.fail({ status: 202, body: { hello: 'world' }, isOdd: true }, 'none', 'cut-before')
+    const { reference } = await submitted()
+    setUp.harness.clock.advance({ minutes: 2 })
+    await run('ask-about-withdrawals')
+    setUp.harness.clock.advance({ minutes: 4 })
+    setUp.service.fail('none', { status: 422, body: refusal(422, '30_112') })
+    await run('ask-about-withdrawals')
+    expect(postsOf(reference)).toHaveLength(3)
+    const [exception] = await openExceptions()
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+  })
+
+  test('if its answer cannot be read', async () => {
+    setUp.service.fail({ status: 202, body: { hello: 'world' }, isOdd: true })
+    await submitted()
+    const [exception] = await openExceptions()
+    expect(exception).toMatchObject({ kind: 'blocked', reasonCode: 'shape' })
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+  })
+
+  test('if the look-up is refused, before the bank has answered and after', async () => {
+    setUp.service.fail('cut-after', { status: 422, body: refusal(422, '30_112') })
+    const { id, reference } = await submitted()
+    await pollAgain()
+    const [exception] = await openExceptions()
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+    await pollAgain()
+    setUp.service.fail({ status: 400, body: refusal(400, '30_113') })
+    await pollAgain()
+    const [later] = await openExceptions()
+    expect(later).toMatchObject({ kind: 'blocked', reference, reasonCode: '30_113' })
+    await expect(giveBack(later?.id ?? '')).rejects.toThrow(/has accepted/)
+    await settle()
+    expect(await statusOf(id)).toBe('paid')
+    await expect(giveBack(later?.id ?? '')).rejects.toThrow(/has paid/)
+  })
+
+  test('if only its repetition is refused for the account', async () => {
+    setUp.service.fail('cut-after', { status: 422, body: refusal(422, '30_081', ['counterparty.bankAccount']) })
+    const { id, reference } = await submitted()
+    const { partner } = setUp.harness
+    const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
+    const amount = { amount: 5_000n, currency: 'EUR' } as const
+    const payment = { partnerId: partner.id, withdrawalId: id, reference, account, amount }
+    await setUp.rail.submit([payment], AbortSignal.timeout(5_000))
+    expect(postsOf(reference)).toHaveLength(2)
+    await pollAgain()
+    await settle()
+    expect(await statusOf(id)).toBe('paid')
+    expect(await restrictionsOf(id)).toEqual({ accountRefused: null, reviewReason: null })
+  })
+})
+
 test('without its API key, payments wait and the alarm names the file', async () => {
   const { apiKeyFile } = setUp.settings
   await writeFile(apiKeyFile, 'two words')

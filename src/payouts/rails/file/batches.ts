@@ -262,8 +262,28 @@ export async function claimForSending(
 /** Gives a claim back whose file could not be written. With the last one the batch can be changed again. */
 export async function unclaim(tx: Tx, batchId: string): Promise<void> {
   await sql`
-    update payout_batches set claims = claims - 1, sending_at = case when claims > 1 then sending_at end
+    update payout_batches
+       set claims = claims - 1, sending_at = case when claims > 1 then sending_at end,
+           answered_at = case when claims > 1 then answered_at end
      where id = ${batchId} and status = 'approved' and claims > 0`.execute(tx)
+}
+
+/** Records that the bank has answered batches, or payments of them: it has their files, even if no delivery is recorded. */
+export async function recordAnswered(
+  tx: Tx,
+  { batchIds, now }: { batchIds: readonly string[]; now: Date },
+): Promise<void> {
+  if (batchIds.length === 0) return
+  await sql`
+    update payout_batches set answered_at = ${now}
+     where id = any(${batchIds}::text[]) and sending_at is not null and answered_at is null`.execute(tx)
+}
+
+/** Whether the bank has answered a batch or one of its payments. Its file must not go to the bank again. */
+export async function isAnswered(db: Reader, batchId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from payout_batches where id = ${batchId} and answered_at is not null`.execute(db)
+  return rows.length > 0
 }
 
 /**

@@ -120,6 +120,10 @@ type Payout = {
   outcome: FinalOutcome | null
   /** It was sent to the bank by a request, not in a file. */
   isSentAlone: boolean
+  /** When the latest request was sent that may have made it. */
+  requestOpenAt: Date | null
+  /** The bank's id, if it has accepted a request. */
+  transferId: string | null
 }
 
 async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
@@ -129,7 +133,7 @@ async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
 async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<Payout> {
   const { rows } = await sql<Payout>`
     select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome,
-           sent_at is not null as is_sent_alone
+           sent_at is not null as is_sent_alone, request_open_at, transfer_id
       from payouts where reference = ${payment} or withdrawal_id = ${payment} ${locks ? sql`for update` : sql``}`.execute(
     tx,
   )
@@ -230,6 +234,7 @@ async function attach(
     throw problem('Conflict', `The answer is about another amount than the payment ${reference}`)
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
   if (!isPossible) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
+  if (outcome === 'failed') refuseIfPayable(payout, exception)
   const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
   await end(tx, { payout, key: id, outcome, reasonCode, restriction, now })
 }
@@ -249,10 +254,39 @@ async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now:
     const payout = await lockPayout(tx, each.reference)
     const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
     if (outcome === null) throw problem('Conflict', `The payment ${each.reference} is ${payout.outcome} already`)
+    if (outcome === 'failed') refuseIfPayable(payout, exception)
+    else refuseIfPaidSince(payout, exception)
     // Neither the reason of a batch nor what blocks a payment is about the member.
     const restriction = each.reference === reference && kind !== 'blocked' ? restrictionOf(reasonCode) : null
     await end(tx, { payout, key: `${id} ${each.reference}`, outcome, reasonCode, restriction, now })
   }
+}
+
+/** Refuses to end a payment as failed that the bank may have made, or may still make. */
+function refuseIfPayable({ reference, requestOpenAt, transferId }: Payout, exception: Exception): void {
+  if (requestOpenAt !== null) {
+    throw problem(
+      'Conflict',
+      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that`,
+    )
+  }
+  // Only an exception that says so shows that the transfer has ended without being paid.
+  if (transferId !== null && exception.outcome !== 'failed' && exception.outcome !== 'returned') {
+    throw problem(
+      'Conflict',
+      `The bank has accepted ${reference} and may still pay it, so its money cannot be given back. The worker asks for the outcome`,
+    )
+  }
+}
+
+/** Refuses to give back a payment that was made after the exception had been opened because it was not. */
+function refuseIfPaidSince({ reference }: Payout, { kind, outcome }: Exception): void {
+  const isAboutReturn = outcome === 'returned'
+  if ((kind === 'blocked' || kind === 'float' || kind === 'duplicate') && !isAboutReturn)
+    throw problem(
+      'Conflict',
+      `The bank has paid ${reference}, so its money cannot be given back; close the exception with ignore`,
+    )
 }
 
 async function end(

@@ -1,8 +1,9 @@
 import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { Readable } from 'node:stream'
 import pino from 'pino'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { accountReport, transaction } from '../../../../test/bank-xml.ts'
 import { euroRail, FileBank, ownIban } from '../../../../test/file-bank.ts'
 import { type Harness, silver, startHarness } from '../../../../test/harness.ts'
@@ -12,13 +13,17 @@ import * as float from '../../../float/float.ts'
 import type { TaskContext } from '../../../tasks.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
+import { putByHand } from '../delivery/by-hand.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import { FolderDelivery } from '../delivery/folder.ts'
 import { sepaFormat } from '../sepa/format.ts'
 import { listBalances } from './balances.ts'
+import { claimForSending, toWrite } from './batches.ts'
 import { approve, closeException, remove, setHeld } from './decisions.ts'
+import { exportBatch } from './export.ts'
 import { fileRail } from './file-rail.ts'
 import type { FileRailSettings } from './format.ts'
+import { importBankFile } from './import.ts'
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')
@@ -560,6 +565,50 @@ describe('a bank file', () => {
     await run('send-payout-batches')
     expect((await batches())[0]).toMatchObject({ status, sentAt: harness.clock.now(), fileSha256: expect.any(String) })
     expect(bank.deliveries).toBe(1)
+  })
+
+  describe('that answers a batch whose export was killed before it was recorded: the next export', () => {
+    let folder: string
+    beforeEach(async () => {
+      folder = await mkdtemp(path.join(tmpdir(), 'openwage-export-'))
+    })
+    afterEach(() => rm(folder, { recursive: true }))
+
+    test.each([
+      ['accepts the batch', (_: string, batch: string) => `batch;${batch};acknowledged`, 'acknowledged'],
+      ['rejects the batch', (_: string, batch: string) => `batch;${batch};rejected;FF01`, 'rejected'],
+      ['pays a payment', (payment: string) => `paid;${payment};5000EUR`, 'sent'],
+      ['has yet to decide about a payment', (payment: string) => `pending;${payment};5000EUR`, 'sent'],
+      ['books another sum', (_: string, batch: string) => `entry;-1EUR;${batch}`, 'sent'],
+    ])('writes no second file if the bank %s, and the batch counts as sent', async (_, say, status) => {
+      useRail({ delivery: null })
+      const [payment] = await submitted(5_000, 6_000)
+      harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+      await run('send-payout-batches')
+      const [batch] = await batches()
+      const batchId = batch?.id ?? ''
+      // What an export leaves that is killed after it wrote the file.
+      const now = harness.clock.now()
+      const claim = await harness.db.transaction().execute(tx => claimForSending(tx, { rail: settings, batchId, now }))
+      if (claim === undefined) throw new Error('The batch was not claimed')
+      const bytes = settings.format.write(toWrite(harness.db, { rail: settings, batch: claim }))
+      await putByHand(path.join(folder, claim.fileName), bytes)
+      expect(await readdir(folder)).toEqual([`${batch?.messageId}.txt`])
+
+      const lines = ['head;M1', say(payment?.reference ?? '', batch?.messageId ?? ''), 'end'].join('\n')
+      const imported = await importBankFile(harness.db, {
+        ...{ rail: settings, name: 'answer.txt', size: lines.length, now: harness.clock.now() },
+        bytes: () => Readable.from([Buffer.from(lines)]),
+      })
+      expect(imported).toMatchObject({ result: 'imported' })
+      // The operator has carried it to the bank.
+      await rm(path.join(folder, `${batch?.messageId}.txt`))
+      const again = await exportBatch(context, { rail: settings, batchId, folder })
+      expect(again).toMatchObject({ path: null, name: `${batch?.messageId}.txt` })
+      expect(await readdir(folder)).toEqual([])
+      expect((await batches())[0]).toMatchObject({ status, fileSha256: again?.sha256, sentAt: harness.clock.now() })
+      expect(await exportBatch(context, { rail: settings, batchId, folder })).toBeUndefined()
+    })
   })
 
   test('that takes a batch for a duplicate gives nothing back', async () => {

@@ -8,7 +8,7 @@ import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } 
 import { reasonInWords, reasonOf, restrictionOf } from '../reasons.ts'
 import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
-import { type Booked, isReportedAgain, listBooked } from './bookings.ts'
+import { type Booked, isIdentified, isReportedAgain, listBooked } from './bookings.ts'
 import { debtorsOf } from './debtors.ts'
 import { findMovement, settle } from './float-movements.ts'
 import type { FileRailSettings } from './format.ts'
@@ -261,7 +261,13 @@ async function keepNew(
   }
 }
 
-type PayoutRow = KnownPayout & { reference: string; partnerId: string; withdrawalId: string }
+type PayoutRow = KnownPayout & {
+  reference: string
+  partnerId: string
+  withdrawalId: string
+  /** Its batch, if this is the first answer to it. */
+  firstAnswered: string | null
+}
 
 async function answerPayments(
   tx: Tx,
@@ -272,11 +278,14 @@ async function answerPayments(
   const { rows } = await sql<PayoutRow>`
     select p.reference, p.partner_id, p.withdrawal_id, p.amount, p.currency, p.outcome,
            p.removed_at is not null as is_removed,
-           coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false) as is_sent
+           coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false) as is_sent,
+           case when b.sending_at is not null and b.answered_at is null then b.id end as first_answered
       from payouts p left join payout_batches b on b.id = p.batch_id
      where p.rail = ${rail.name} and p.reference = any(${records.map(({ reference }) => reference)}::text[])
      order by p.reference for update of p`.execute(tx)
   const payouts = new Map(rows.map(row => [row.reference, row]))
+  const firstAnswered = new Set(rows.map(row => row.firstAnswered).filter(id => id !== null))
+  await batches.recordAnswered(tx, { batchIds: [...firstAnswered], now })
   const bookings = await bookingsOf(tx, { rail: rail.name, records })
   const kept: { record: PaymentRecord; outcome: FinalOutcome | null; reason: string | null; booked: Booked | null }[] =
     []
@@ -380,8 +389,8 @@ type BatchRow = {
   unansweredCount: number
 }
 
-/** Locks the batch that a message id of ours names; undefined if it is not ours, or was not sent. */
-async function lockBatch(tx: Tx, { rail }: Context, messageId: string): Promise<BatchRow | undefined> {
+/** Locks the batch that the bank answers by its message id; undefined if it is not ours, or was not sent. */
+async function lockAnswered(tx: Tx, { rail, now }: Context, messageId: string): Promise<BatchRow | undefined> {
   const { rows } = await sql<BatchRow>`
     select b.id, b.status, b.control_total, b.currency,
            (select coalesce(sum(amount), 0) from payouts where batch_id = b.id and outcome = 'failed' and removed_at is null)::bigint as unpaid,
@@ -390,6 +399,7 @@ async function lockBatch(tx: Tx, { rail }: Context, messageId: string): Promise<
       from payout_batches b
      where b.rail = ${rail.name} and b.message_id = ${messageId} and b.sending_at is not null
        for update of b`.execute(tx)
+  await batches.recordAnswered(tx, { batchIds: rows.map(({ id }) => id), now })
   return rows[0]
 }
 
@@ -406,7 +416,7 @@ async function answerBatch(
     await exceptions.open(tx, [{ ...common, kind, reason }], now)
   }
   await keepRecord(tx, context, { head, record, reference: messageId })
-  const batch = await lockBatch(tx, context, messageId)
+  const batch = await lockAnswered(tx, context, messageId)
   if (batch === undefined) return await openException('unmatched', `The bank answers a batch that we did not send`)
   if (state !== 'rejected') {
     await markBatch(tx, { batchId: batch.id, as: 'acknowledged', now })
@@ -533,7 +543,7 @@ async function bookEntry(
     const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: record.reference, amount }
     await exceptions.open(tx, [{ ...common, kind, reason, partnerId }], now)
   }
-  const batch = reference === '' || amount.amount >= 0n ? undefined : await lockBatch(tx, context, reference)
+  const batch = reference === '' || amount.amount >= 0n ? undefined : await lockAnswered(tx, context, reference)
   if (batch !== undefined) {
     if (-amount.amount !== batch.controlTotal - batch.unpaid) {
       await keep()
@@ -545,13 +555,11 @@ async function bookEntry(
       return await openException('money_out', 'The bank debited the batch a second time; ask it to give that back')
     return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
   }
-  const ofDay = await listBooked(tx, { rail: rail.name, references: [reference], day: booking.day })
-  const identified = ofDay.filter(({ bankReference }) => bankReference !== null)
-  if (booking.bankReference !== null && isReportedAgain(booked, identified)) return await keep({ booked })
+  if (await isIdentified(tx, { rail: rail.name, booked })) return await keep({ booked })
   const texts = [record.reference, remittance].filter(text => text !== null)
   const entry = { texts, amount, account }
   const recorded = await findMovement(tx, { rail, entry })
-  const settled = recorded === undefined ? await settle(tx, { rail, entry, now }) : { movementId: recorded }
+  const settled = recorded === undefined ? await settle(tx, { rail, entry, booked, now }) : { movementId: recorded }
   const isExplained = settled !== undefined && 'movementId' in settled
   await keep({ booked, movementId: isExplained ? settled.movementId : undefined })
   if (isExplained) return

@@ -14,6 +14,7 @@ const idPrefixes = {
   event: 'evt',
   webhook: 'we',
   apiKey: 'key',
+  operatorKey: 'opk',
   memberSession: 'ses',
   transfer: 'tr',
   floatMovement: 'fm',

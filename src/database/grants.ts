@@ -126,6 +126,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'transferSequence',
     ],
   },
+  operatorKeys: { insert: true, update: ['revokedAt', 'revokedBy', 'lastUsedAt'] },
   partners: {
     insert: true,
     update: [

@@ -29,6 +29,8 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
    * @throws also Problem `NotFound` if the user has no role with that partner
    */
   admitUserTo(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void>
+  /** Admits the request of a user who is an operator to the operators' API. @throws like `admitUser` */
+  admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /** Whether the request was made with the cookie of a user instead of an API key. */
   hasUserSession(request: FastifyRequest): boolean
 } {
@@ -36,6 +38,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   return {
     admitUser,
     admitUserTo,
+    admitUserAsOperator,
     hasUserSession: request => request.headers['x-api-key'] === undefined && tokenOf(request, publicUrl) !== undefined,
   }
 
@@ -55,6 +58,13 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     if (who === 'operator' && !found.user.isOperator)
       throw problem('Forbidden', 'Only an operator of this installation may do this')
     request.user = found
+  }
+
+  async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await admitUser(request, reply, 'operator')
+    const { user } = request
+    if (user === undefined) throw refused()
+    request.operator = { kind: 'user', id: user.user.id, person: user.user.id }
   }
 
   async function admitUserTo(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type AccountColumns, fromColumns } from '../../../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
 import { newId } from '../../../ids.ts'
 import type { Currency } from '../../../money.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
@@ -336,10 +337,10 @@ async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
   return batch
 }
 
-/** @throws Error for the operator if there is no such batch */
+/** @throws Problem `NotFound` */
 export async function require(db: Reader, batchId: string): Promise<Batch> {
   const batch = await find(db, batchId)
-  if (batch === undefined) throw new Error(`There is no batch ${batchId}; payouts list shows their ids`)
+  if (batch === undefined) throw problem('NotFound', `There is no batch ${batchId}`)
   return batch
 }
 

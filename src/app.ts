@@ -1,4 +1,5 @@
 import { eventRoutes } from './events/routes.ts'
+import { consoleFiles } from './http/console/routes.ts'
 import { createServer } from './http/create-server.ts'
 import { docsRoutes } from './http/docs/routes.ts'
 import { documentation, operatorDocument, partnerDocument } from './http/documentation.ts'
@@ -59,6 +60,7 @@ export async function buildApp(
   await documentation(app, operatorDocument)
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
   memberPageFiles(app)
+  consoleFiles(app)
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberJobRoutes(app, context)

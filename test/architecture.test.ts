@@ -8,7 +8,7 @@ const files = ['src', 'cli', 'packages']
   .flatMap(folder =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),
   )
-  .filter(name => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|\/(node_modules|dist)\//.test(name))
+  .filter(name => /\.tsx?$/.test(name) && !/\.(test|fixture)\.ts$|\/(node_modules|dist)\//.test(name))
 const modules = files.map(file => {
   const text = readFileSync(path.join(root, file), 'utf8')
   const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
@@ -75,7 +75,7 @@ test('the checks see the whole program', () => {
   expect(modules.length).toBeGreaterThan(150)
   expect(modules.reduce((count, module) => count + module.imports.length, 0)).toBeGreaterThan(500)
   for (const { imports } of modules)
-    for (const each of imports) expect(each.endsWith('.json') || files.includes(each), each).toBe(true)
+    for (const each of imports) expect(/\.(json|css)$/.test(each) || files.includes(each), each).toBe(true)
   const folders = new Set(files.filter(file => file.startsWith('src/')).map(folderOf))
   const known = [...slices, ...books, 'database', 'http']
   expect([...folders].filter(folder => !folder.endsWith('.ts') && !known.includes(folder))).toEqual([])

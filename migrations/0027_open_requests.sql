@@ -12,3 +12,8 @@ alter table payouts
 
 -- The worker asks about these and settles the question.
 update payouts set request_open_at = sent_at where sent_at is not null and transfer_id is null and outcome is null;
+
+alter table payout_exceptions
+  drop constraint payout_exceptions_kind_check,
+  add constraint payout_exceptions_kind_check check (kind in
+    ('unmatched', 'amount', 'contradiction', 'duplicate', 'refused', 'money_in', 'money_out', 'float', 'blocked', 'unreadable'));

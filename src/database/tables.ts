@@ -328,6 +328,7 @@ export type DB = {
       | 'money_out'
       | 'refused'
       | 'unmatched'
+      | 'unreadable'
     bankFileId: string | null
     line: number | null
     fingerprint: string

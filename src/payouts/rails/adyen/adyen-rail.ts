@@ -227,9 +227,10 @@ async function lookUp({ client, now }: Context, { reference, transferId, sentAt 
   const until = new Date(Math.max(sentMs, now().getTime()) + limits.clockMsMax)
   // No period may be longer than six months.
   const latest = new Date(since.getTime() + 150 * dayMs)
-  const { transfers, faults } = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const page = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const { transfers, unreadable } = page
   // One of them may be the payment.
-  if (faults[0] !== undefined) throw new UnexpectedShape(faults[0])
+  if (unreadable[0] !== undefined) throw new UnexpectedShape(unreadable[0].why)
   return transfers.filter(each => each.reference === reference)
 }
 

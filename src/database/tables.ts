@@ -347,6 +347,14 @@ export type DB = {
     note: string | null
     restriction: 'account_refused' | 'review' | null
   }
+  payoutRailHolds: {
+    sequence: Generated<bigint>
+    rail: string
+    heldAt: Date
+    heldBy: string
+    releasedAt: Date | null
+    releasedBy: string | null
+  }
   payouts: {
     partnerId: string
     withdrawalId: string

@@ -24,12 +24,16 @@ export type KnownPayment = {
   outcome: FinalOutcome | null
   reason: string | null
   restriction: Restriction | null
+  /** It waits for approval, or is held. */
+  isWaiting: boolean
 }
 
 export async function findPayments(db: Reader, rail: string, references: readonly string[]): Promise<KnownPayment[]> {
   const { rows } = await sql<KnownPayment>`
-    select reference, amount, currency, sent_at, transfer_id, outcome, reason, restriction
-      from payouts where rail = ${rail} and reference = any(${[...references]}::text[])`.execute(db)
+    select p.reference, p.amount, p.currency, p.sent_at, p.transfer_id, p.outcome, p.reason, p.restriction,
+           coalesce(p.sent_at is null and (b.status = 'building' or (b.status = 'approved' and b.held)), false) as is_waiting
+      from payouts p left join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail} and p.reference = any(${[...references]}::text[])`.execute(db)
   return rows
 }
 

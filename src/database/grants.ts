@@ -86,6 +86,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   bankFiles: { insert: true, update: ['status', 'recordCount', 'problem', 'messageId', 'name', 'receivedAt'] },
   bankRecords: { insert: true },
   payoutBatchApprovals: { insert: true },
+  payoutRailHolds: { insert: true, update: ['releasedAt', 'releasedBy'] },
   payoutBatches: {
     insert: true,
     update: [

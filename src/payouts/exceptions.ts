@@ -23,7 +23,7 @@ export type ExceptionKind =
   | 'money_out'
   /** Our account lacked the money for a payment. */
   | 'float'
-  /** A payment waits until something at the bank or in the settings is put right. */
+  /** A payment or batch waits until something at the bank or in the settings is put right. */
   | 'blocked'
 
 /** An answer to open an exception for. */
@@ -115,6 +115,16 @@ export async function list(
            ${id === undefined ? sql`` : sql`and e.id = ${id}`} ${before === undefined ? sql`` : sql`and e.id < ${before}`}
      order by e.id desc limit ${take}`.execute(db)
   return rows
+}
+
+/** How the exception with a fingerprint was closed; null while it is open, undefined if there is none. */
+export async function decisionOn(
+  db: Reader,
+  { rail, fingerprint }: { rail: string; fingerprint: string },
+): Promise<string | null | undefined> {
+  const { rows } = await sql<{ decision: string | null }>`
+    select decision from payout_exceptions where rail = ${rail} and fingerprint = ${fingerprint}`.execute(db)
+  return rows[0]?.decision
 }
 
 type RefusedReport = {

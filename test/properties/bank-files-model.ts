@@ -107,12 +107,16 @@ export type Batch = {
   claims: number
   /** The bank has its file. */
   isDelivered: boolean
+  /** When its delivery was recorded. */
+  sentAt: number
+  /** It was sent after the day of its cut-off: the operator must ask the bank. */
+  question: Exception | null
   /** What the bank said before the delivery was recorded. */
   early: 'acknowledged' | 'rejected' | null
 }
 type Exception = {
   rail: RailName
-  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'float' | 'money_in' | 'money_out'
+  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'float' | 'money_in' | 'money_out' | 'blocked'
   about: string | null
   outcome: Outcome | null
   amount: bigint | null
@@ -192,6 +196,11 @@ export class BankFilesModel {
 
   openExceptions(): string[] {
     return this.exceptions.filter(({ decision }) => decision === null).map(keyOf)
+  }
+
+  /** The exceptions of batches that were sent late. */
+  openQuestions(): string[] {
+    return this.exceptions.filter(({ decision, kind }) => decision === null && kind === 'blocked').map(keyOf)
   }
 
   /** The payments that the file of a batch holds. */
@@ -281,7 +290,15 @@ export class BankFilesModel {
   #openBatch(of: Pick<Batch, 'rail' | 'debtor' | 'valueDay' | 'cutOffAt'>): Batch {
     const batch: Batch = {
       ...{ name: `b${this.batches.size}`, ...of, status: 'building', isHeld: false, isClosed: false, approvedAt: null },
-      ...{ isAutomatic: false, approvals: new Set(), claims: 0, isDelivered: false, early: null },
+      ...{
+        isAutomatic: false,
+        approvals: new Set(),
+        claims: 0,
+        isDelivered: false,
+        early: null,
+        sentAt: 0,
+        question: null,
+      },
     }
     this.batches.set(batch.name, batch)
     return batch
@@ -317,8 +334,18 @@ export class BankFilesModel {
   #payUnanswered(rail: RailName): void {
     for (const batch of this.batches.values()) {
       const isAtBank = batch.rail === rail && ['sent', 'acknowledged'].includes(batch.status)
-      if (!isAtBank || dayIn(rail, this.now) < addBankingDays(batch.valueDay, creditDays)) continue
-      for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
+      const unanswered = this.#paymentsOf(batch).filter(({ outcome }) => outcome === null)
+      if (!isAtBank || unanswered.length === 0) continue
+      const isLate = dayIn(rail, batch.sentAt) > dayIn(rail, batch.cutOffAt)
+      if (isLate && batch.question === null) {
+        const question = { rail, kind: 'blocked', about: batch.name, outcome: null, amount: null, code: null } as const
+        batch.question = { ...question, decision: null }
+        this.exceptions.push(batch.question)
+      }
+      if (isLate && batch.question?.decision !== 'ignore') continue
+      const valueDay = isLate ? scheduleOf(rail, batch.sentAt).valueDay : batch.valueDay
+      if (dayIn(rail, this.now) < addBankingDays(valueDay, creditDays)) continue
+      for (const each of unanswered) this.#end(each, 'paid')
     }
   }
 
@@ -334,6 +361,7 @@ export class BankFilesModel {
     batch.isDelivered = true
     if (fault === 'killed after delivery') return
     batch.status = batch.early ?? 'sent'
+    batch.sentAt = this.now
   }
 
   #approve({ batch: name, person }: { batch: string; person: string }): void {

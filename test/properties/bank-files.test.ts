@@ -553,6 +553,8 @@ function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
   // Bacs confirms no payment: after a week it counts as paid.
   model.now += 7 * 86_400_000
   yield { do: 'send', fault: 'none' }
+  for (const exception of model.openQuestions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }
+  yield { do: 'send', fault: 'none' }
   yield { do: 'read reports' }
   for (const exception of model.openExceptions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }
 }

@@ -148,6 +148,15 @@ export async function listRefused(
   return rows
 }
 
+/** States an open exception anew, of which more is known now. */
+export async function restate(
+  tx: Tx,
+  { id, kind, reason }: { id: string; kind: ExceptionKind; reason: string },
+): Promise<void> {
+  await sql`
+    update payout_exceptions set kind = ${kind}, reason = ${reason} where id = ${id} and closed_at is null`.execute(tx)
+}
+
 /** Closes an exception whose report has been recorded after all. */
 export async function closeApplied(tx: Tx, { id, now }: { id: string; now: Date }): Promise<void> {
   await sql`

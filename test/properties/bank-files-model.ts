@@ -147,8 +147,8 @@ export class BankFilesModel {
   readonly #movements: Movement[] = []
   readonly #reports: { of: Withdrawal; outcome: Outcome }[] = []
   readonly #seen = new Set<string>()
-  /** The bookings of batches and of other money, by what they are about: a statement reports those of a notification again. */
-  readonly #booked = new Map<string, Set<string>>()
+  /** The amounts of bookings by the bank’s reference, by what they are about: a statement reports those of a notification again. */
+  readonly #booked = new Map<string, Map<string, bigint>>()
   readonly #idOf: (batch: string) => string
 
   /** @param options.idOf the id of a batch, since that decides which is approved first */
@@ -327,6 +327,7 @@ export class BankFilesModel {
       Object.assign(batch, { status: 'approved', approvedAt: this.now, isAutomatic: true })
     }
     if (!rails[rail].confirms) this.#payUnanswered(rail)
+    this.#matchDebits(rail)
     this.#settle(rail)
     for (const batch of all) if (batch.status === 'approved' && !batch.isHeld) this.#sendBatch(batch, fault)
   }
@@ -398,6 +399,7 @@ export class BankFilesModel {
     ]) {
       if (!this.#isSeen(`${file.rail} ${messageOf(file)} ${recordOf(each)}`)) this.#hear(file, each)
     }
+    this.#matchDebits(file.rail)
     this.#settle(file.rail)
   }
 
@@ -496,20 +498,32 @@ export class BankFilesModel {
     const batch = this.batches.get(of)
     const booked = this.#bookedOf(of)
     const isKnown = booked.has(bank)
-    if (batch === undefined || batch.claims === 0) {
-      booked.add(bank)
-      return isKnown ? undefined : 'money_out'
-    }
-    if (amount !== this.debitOf(of)) return 'amount'
-    const isAnother = !isKnown && booked.size > 0
-    booked.add(bank)
+    const isAnother = !isKnown && [...booked.values()].includes(amount)
+    booked.set(bank, amount)
+    if (batch === undefined || batch.claims === 0) return isKnown ? undefined : 'money_out'
+    if (amount !== this.debitOf(of)) return isKnown ? undefined : 'amount'
     if (isAnother) return 'money_out'
     for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
     return undefined
   }
 
-  #bookedOf(about: string): Set<string> {
-    const booked = this.#booked.get(about) ?? new Set()
+  /** Debits that did not fit may do so once payments have failed. */
+  #matchDebits(rail: RailName): void {
+    for (const batch of this.batches.values()) {
+      if (batch.rail !== rail || batch.claims === 0) continue
+      const amount = -this.debitOf(batch.name)
+      const [first, ...others] = this.exceptions.filter(
+        each => each.decision === null && each.kind === 'amount' && each.about === batch.name && each.amount === amount,
+      )
+      if (first === undefined) continue
+      for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
+      first.decision = 'applied'
+      for (const each of others) each.kind = 'money_out'
+    }
+  }
+
+  #bookedOf(about: string): Map<string, bigint> {
+    const booked = this.#booked.get(about) ?? new Map<string, bigint>()
     this.#booked.set(about, booked)
     return booked
   }
@@ -525,7 +539,7 @@ export class BankFilesModel {
     | undefined {
     const booked = this.#bookedOf('other money')
     if (booked.has(bank)) return undefined
-    booked.add(bank)
+    booked.set(bank, amount)
     const recorded = this.#movements.find(
       each =>
         each.rail === rail &&

@@ -8,6 +8,7 @@ import * as exceptions from '../../exceptions.ts'
 import { randomBase32 } from '../../payouts.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
 import { endUnanswered } from './bank-records.ts'
+import { matchDebits } from './batch-debits.ts'
 import { debtorOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -180,6 +181,7 @@ async function approveWithinLimits(tx: Tx, { rail, now }: { rail: FileRailSettin
 export async function endDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'records' })
   await payUnanswered(tx, { rail, now })
+  await matchDebits(tx, { rail: rail.name, now })
   await settleAnswered(tx, { rail: rail.name, now })
 }
 

@@ -75,7 +75,7 @@ function canBeSameAccount(one: string | null, other: string | null): boolean {
  * bank, the first of a day in one message is the first in another, and so on.
  * @param known about the same reference, in order, with those of the same message
  */
-function isReportedAgain(booked: Booked, known: Booked[]): boolean {
+export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
   const alike = known.filter(
     each => each.day === booked.day && each.amount === booked.amount && canBeSameAccount(each.account, booked.account),
   )
@@ -93,7 +93,7 @@ function isReportedAgain(booked: Booked, known: Booked[]): boolean {
   )
 }
 
-/** Whether a payment or batch that is booked already is booked once more. Before its first booking, only a status told of it. */
+/** Whether a payment that is booked already is booked once more. Before its first booking, only a status told of it. */
 export function isBookedAnew(booked: Booked, bookings: Map<string, Booked[]>): boolean {
   const known = (bookings.get(booked.reference) ?? []).filter(({ amount }) => amount < 0n === booked.amount < 0n)
   return known.length > 0 && !isReportedAgain(booked, known)

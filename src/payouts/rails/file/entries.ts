@@ -3,7 +3,8 @@ import * as exceptions from '../../exceptions.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord } from '../bank-files.ts'
 import { keepRecord } from './bank-records.ts'
 import { endAll, lockAnswered } from './batch-answers.ts'
-import { type Booked, isBookedAnew, isIdentified, listBooked } from './bookings.ts'
+import { debitedTwice } from './batch-debits.ts'
+import { type Booked, isIdentified, isReportedAgain, listBooked } from './bookings.ts'
 import { findMovement, settle } from './float-movements.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
 
@@ -23,7 +24,7 @@ export async function bookEntry(
   const { account, messageId } = head
   const reference = record.reference ?? ''
   const booked: Booked = { reference, messageId, account, ...booking, amount: amount.amount }
-  const keep = async (more: { booked?: Booked; movementId?: string | undefined } = {}) =>
+  const keep = async (more: { booked: Booked; movementId?: string | undefined }) =>
     await keepRecord(tx, context, { head, record, reference, ...more })
   const openException = async (kind: exceptions.ExceptionKind, reason: string, partnerId?: string) => {
     const fingerprint = fingerprintOf(head, record)
@@ -32,14 +33,17 @@ export async function bookEntry(
   }
   const batch = reference === '' || amount.amount >= 0n ? undefined : await lockAnswered(tx, context, reference)
   if (batch !== undefined) {
+    const earlier = (await listBooked(tx, { rail: rail.name, references: [reference] })).filter(
+      each => each.amount === booked.amount,
+    )
+    const isRepeated = isReportedAgain(booked, earlier)
+    await keep({ booked })
     if (-amount.amount !== batch.controlTotal - batch.unpaid) {
-      await keep()
+      // What did not fit is matched again once the bank reports payments as failed.
+      if (isRepeated) return
       return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
     }
-    const bookings = new Map([[reference, await listBooked(tx, { rail: rail.name, references: [reference] })]])
-    await keep({ booked })
-    if (isBookedAnew(booked, bookings))
-      return await openException('money_out', 'The bank debited the batch a second time; ask it to give that back')
+    if (earlier.length > 0 && !isRepeated) return await openException('money_out', debitedTwice)
     return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
   }
   if (await isIdentified(tx, { rail: rail.name, booked })) return await keep({ booked })

@@ -694,6 +694,57 @@ describe('a bank file', () => {
     expect((await batches())[0]).toMatchObject({ status: 'settled' })
   })
 
+  describe('that books the net sum of a batch before it reports which payments failed', () => {
+    const debit = (messageId: string, bankReference = 'E1') => `entry;-5000EUR;${messageId};${bankReference}`
+
+    test('is matched again once the bank has reported that, and the statement repeats the debit without effect', async () => {
+      const [first, second] = await sent(5_000, 6_000)
+      const messageId = (await batches())[0]?.messageId ?? ''
+      await answer('head;M1', debit(messageId))
+      await answer('head;M2', debit(messageId))
+      expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['amount'])
+      expect(await statusOf(first?.id ?? '')).toBe('submitted')
+      await answer('head;M3', `batch;${messageId};partly`, `failed;${second?.reference};6000EUR;AC04`)
+      expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['paid', 'failed'])
+      expect((await batches())[0]).toMatchObject({ status: 'settled' })
+      await answer('head;M4', debit(messageId))
+      const { rows } = await sql`
+        select kind, decision, closed_by from payout_exceptions where rail = ${settings.name}`.execute(harness.db)
+      expect(rows).toEqual([{ kind: 'amount', decision: 'applied', closedBy: 'system' }])
+      expect(await disagreements()).toEqual([])
+    })
+
+    test('twice keeps the exception of the second debit, as money that left', async () => {
+      const [, second] = await sent(5_000, 6_000)
+      const messageId = (await batches())[0]?.messageId ?? ''
+      await answer('head;M1', debit(messageId), debit(messageId, 'E2'))
+      await answer('head;M2', `failed;${second?.reference};6000EUR;AC04`)
+      const { rows } = await sql`
+        select kind, decision from payout_exceptions where rail = ${settings.name} order by id`.execute(harness.db)
+      expect(rows).toEqual([
+        { kind: 'amount', decision: 'applied' },
+        { kind: 'money_out', decision: null },
+      ])
+    })
+
+    test('is matched again within a minute if the operator gives the payments back', async () => {
+      const [first, second] = await sent(5_000, 6_000)
+      const messageId = (await batches())[0]?.messageId ?? ''
+      await answer('head;M1', debit(messageId), `failed;${second?.reference};6000EUR;AM04`)
+      const exceptionId = await harness.db
+        .selectFrom('payoutExceptions')
+        .select('id')
+        .where('rail', '=', settings.name)
+        .where('kind', '=', 'float')
+        .executeTakeFirstOrThrow()
+      const common = { exceptionId: exceptionId.id, person: 'Ada', note: 'not paid', now: harness.clock.now() }
+      await harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
+      await run('send-payout-batches')
+      await run('read-rail-reports')
+      expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['paid', 'failed'])
+    })
+  })
+
   test('with a check of the names changes no payment; the result stays with the batch', async () => {
     const [payment] = await sent(5_000)
     const [batch] = await batches()

@@ -3,6 +3,7 @@ import { type Db, sql, type Tx } from '../../../database/database.ts'
 import { newId } from '../../../ids.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
 import { answerBatch, checkName } from './batch-answers.ts'
+import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { debtorsOf } from './debtors.ts'
 import { bookEntry, keepBalance } from './entries.ts'
@@ -104,6 +105,7 @@ async function importAll(
   const { records, messageId } = await applyAll(tx, context, rail.format.read(bytes(), limits))
   await sql`
     update bank_files set record_count = ${records}, message_id = ${messageId} where id = ${file.id}`.execute(tx)
+  await matchDebits(tx, { rail: rail.name, now })
   await batches.settleAnswered(tx, { rail: rail.name, now })
   return { result: 'imported', fileId: file.id, records }
 }

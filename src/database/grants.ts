@@ -110,7 +110,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'endedAt',
     ],
   },
-  payoutExceptions: { insert: true, update: ['closedAt', 'closedBy', 'decision', 'note'] },
+  payoutExceptions: { insert: true, update: ['kind', 'reason', 'closedAt', 'closedBy', 'decision', 'note'] },
   payouts: {
     insert: true,
     update: [

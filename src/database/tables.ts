@@ -353,6 +353,7 @@ export type DB = {
       | 'money_out'
       | 'refused'
       | 'unmatched'
+      | 'unreadable'
     bankFileId: string | null
     line: number | null
     fingerprint: string
@@ -370,6 +371,14 @@ export type DB = {
     decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | null
     note: string | null
     restriction: 'account_refused' | 'review' | null
+  }
+  payoutRailHolds: {
+    sequence: Generated<bigint>
+    rail: string
+    heldAt: Date
+    heldBy: string
+    releasedAt: Date | null
+    releasedBy: string | null
   }
   payouts: {
     partnerId: string

@@ -60,7 +60,7 @@ export async function buildApp(
   await documentation(app, operatorDocument)
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
   memberPageFiles(app)
-  consoleFiles(app)
+  consoleFiles(app, context)
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberJobRoutes(app, context)

@@ -11,6 +11,20 @@ import { Shell } from './shell.tsx'
 const Overview = lazy(() => import('./pages/overview.tsx'))
 const Withdrawals = lazy(() => import('./pages/withdrawals.tsx'))
 const Withdrawal = lazy(() => import('./pages/withdrawal.tsx'))
+const Intent = lazy(() => import('./pages/intent.tsx'))
+const Members = lazy(() => import('./pages/members.tsx'))
+const Member = lazy(() => import('./pages/member.tsx'))
+const Lists = lazy(() => import('./pages/lists.tsx'))
+const List = lazy(() => import('./pages/list.tsx'))
+const PayRuns = lazy(() => import('./pages/pay-runs.tsx'))
+const PayRun = lazy(() => import('./pages/pay-run.tsx'))
+const Cycles = lazy(() => import('./pages/cycles.tsx'))
+const Cycle = lazy(() => import('./pages/cycle.tsx'))
+const Webhooks = lazy(() => import('./pages/webhooks.tsx'))
+const Webhook = lazy(() => import('./pages/webhook.tsx'))
+const Requests = lazy(() => import('./pages/requests.tsx'))
+const Request = lazy(() => import('./pages/request.tsx'))
+const Events = lazy(() => import('./pages/events.tsx'))
 
 export function App() {
   return (
@@ -52,6 +66,20 @@ function Pages() {
             <Route path="/console/:partner" component={Overview} />
             <Route path="/console/:partner/withdrawals" component={Withdrawals} />
             <Route path="/console/:partner/withdrawals/:id" component={Withdrawal} />
+            <Route path="/console/:partner/intents/:id" component={Intent} />
+            <Route path="/console/:partner/members" component={Members} />
+            <Route path="/console/:partner/members/:id" component={Member} />
+            <Route path="/console/:partner/lists" component={Lists} />
+            <Route path="/console/:partner/lists/:id" component={List} />
+            <Route path="/console/:partner/pay-runs" component={PayRuns} />
+            <Route path="/console/:partner/pay-runs/:id" component={PayRun} />
+            <Route path="/console/:partner/cycles" component={Cycles} />
+            <Route path="/console/:partner/cycles/:id" component={Cycle} />
+            <Route path="/console/:partner/webhooks" component={Webhooks} />
+            <Route path="/console/:partner/webhooks/:id" component={Webhook} />
+            <Route path="/console/:partner/requests" component={Requests} />
+            <Route path="/console/:partner/requests/:id" component={Request} />
+            <Route path="/console/:partner/events" component={Events} />
             <Route default component={NotFound} />
           </Router>
         )}

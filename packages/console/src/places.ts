@@ -19,7 +19,6 @@ const pagesByPrefix: Record<string, string> = {
   maj: 'lists',
   we: 'webhooks',
   req: 'requests',
-  evt: 'events',
 }
 
 export const idPattern = /^([a-z]+)_[0-9a-z]{6,}$/
@@ -33,6 +32,7 @@ export type Place = { title: string; path: string; icon: IconName; roles: Role[]
 export type Group = { title: string; places: Place[] }
 
 const anyone: Role[] = ['payroll', 'support', 'developer', 'viewer']
+const staff: Role[] = ['payroll', 'support', 'viewer']
 
 const ofPartner: Group[] = [
   {
@@ -40,13 +40,13 @@ const ofPartner: Group[] = [
     places: [
       { title: 'Overview', path: '', icon: 'overview', roles: anyone },
       { title: 'Withdrawals', path: 'withdrawals', icon: 'withdrawals', roles: anyone },
-      { title: 'Members', path: 'members', icon: 'members', roles: anyone },
+      { title: 'Members', path: 'members', icon: 'members', roles: staff },
     ],
   },
   {
     title: 'Payroll',
     places: [
-      { title: 'Lists of members', path: 'lists', icon: 'lists', roles: anyone, words: 'import upload csv excel' },
+      { title: 'Lists of members', path: 'lists', icon: 'lists', roles: staff, words: 'import upload csv excel' },
       { title: 'Pay runs', path: 'pay-runs', icon: 'payRuns', roles: anyone },
       { title: 'Pay cycles', path: 'cycles', icon: 'cycles', roles: anyone, words: 'deductions settlement' },
     ],
@@ -54,9 +54,15 @@ const ofPartner: Group[] = [
   {
     title: 'Developers',
     places: [
-      { title: 'Webhooks', path: 'webhooks', icon: 'webhooks', roles: anyone, words: 'deliveries replay' },
-      { title: 'Requests', path: 'requests', icon: 'requests', roles: anyone, words: 'log curl errors idempotency' },
-      { title: 'Events', path: 'events', icon: 'events', roles: anyone },
+      { title: 'Webhooks', path: 'webhooks', icon: 'webhooks', roles: ['developer'], words: 'deliveries replay' },
+      {
+        title: 'Requests',
+        path: 'requests',
+        icon: 'requests',
+        roles: ['support', 'developer'],
+        words: 'log curl errors idempotency',
+      },
+      { title: 'Events', path: 'events', icon: 'events', roles: ['support', 'developer'] },
     ],
   },
 ]

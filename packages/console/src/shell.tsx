@@ -7,6 +7,7 @@ import { Icon } from './components/icon.tsx'
 import { Help, helpIsOpen, Palette, paletteIsOpen } from './components/palette.tsx'
 import { at, groups } from './places.ts'
 import { forget } from './query.ts'
+import { SandboxBand } from './sandbox.tsx'
 import { isSandbox, session, signOut } from './session.ts'
 import { nextTheme } from './theme.ts'
 
@@ -154,15 +155,6 @@ function Reader() {
         </button>
       </div>
     </div>
-  )
-}
-
-function SandboxBand() {
-  return (
-    <section class="band" aria-label="Sandbox">
-      <Icon name="sandbox" />
-      <span>Sandbox: no real money moves</span>
-    </section>
   )
 }
 

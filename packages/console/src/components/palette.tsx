@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
 import { at, groups, hrefOfId, idPattern } from '../places.ts'
@@ -20,7 +20,8 @@ export function Palette() {
   const [chosen, setChosen] = useState(0)
   const records = useRecords(text)
   const isOpen = paletteIsOpen.value
-  useEffect(() => {
+  // Before the next key arrives, which belongs into the field.
+  useLayoutEffect(() => {
     if (isOpen && dialog.current?.open === false) {
       dialog.current.showModal()
       setText('')
@@ -154,7 +155,7 @@ function useRecords(text: string): Entry[] {
 
 const kinds: Record<string, string> = {
   ...{ w: 'Withdrawal', wi: 'Intent', mem: 'Member', pr: 'Pay run', pc: 'Pay cycle', maj: 'List', we: 'Webhook' },
-  ...{ req: 'Request', evt: 'Event' },
+  req: 'Request',
 }
 
 const keys: [string, string][] = [

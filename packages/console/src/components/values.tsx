@@ -11,7 +11,7 @@ export function Amount({ money, signed = false }: { money: Money | null | undefi
   // The decimals and what follows them, such as a currency that is written behind.
   const [minor = ''] = /[.,]\d{2,4}(?!.*\d).*$/.exec(text) ?? []
   return (
-    <span class={`amount${money.amount < 0 ? ' amount-negative' : ''}`}>
+    <span class="amount">
       {signed && money.amount > 0 ? '+' : ''}
       {text.slice(0, text.length - minor.length)}
       <span class="amount-minor">{minor}</span>

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -754,6 +755,48 @@ describe('a bank file', () => {
     await answer('head;M1', `name-check;${batch?.messageId};RCVC`, `name-check;${batch?.messageId};RVNM`)
     expect(await statusOf(payment?.id ?? '')).toBe('submitted')
     expect((await batches())[0]).toMatchObject({ status: 'sent', nameCheck: 'RVNM' })
+  })
+
+  test.each([
+    [['RVMC', 'RVNM', 'RVMC'], 'RVNM'],
+    [['RVNA', 'RVMC', 'RVNA'], 'RVMC'],
+    [['RVNA', 'RCVC'], 'RVNA'],
+    [['RVNC', 'RVCM', 'RVMC'], 'RVCM'],
+  ])('with the checks of names %j leaves the worst one with the batch', async (codes, worst) => {
+    await sent(5_000)
+    const [batch] = await batches()
+    await answer('head;M1', ...codes.map(code => `name-check;${batch?.messageId};${code}`))
+    expect((await batches())[0]).toMatchObject({ nameCheck: worst })
+  })
+
+  test('with texts of 8,000 characters is imported, and its message counts once', async () => {
+    const [first, second, third] = await sent(5_000, 6_000, 7_000)
+    const { messageId } = (await batches())[0] ?? {}
+    // Characters that PostgreSQL cannot compress.
+    const long = () => randomBytes(4_000).toString('hex')
+    const [message, reference, bankReference, code] = [long(), long(), long(), long()]
+    const lines = [
+      `head;${message}`,
+      `failed;${first?.reference};5000EUR;${code};${bankReference}`,
+      `paid;${second?.reference};6000EUR;;${bankReference};2026-03-12`,
+      `returned;${reference};1EUR;${code};${bankReference};2026-03-12`,
+      `entry;700EUR;${reference};${bankReference};2026-03-12;${long()}`,
+      `entry;-700EUR;${messageId};${bankReference};2026-03-12`,
+      `name-check;${messageId};${code}`,
+      `batch;${reference};rejected;${code}`,
+    ]
+    await answer(...lines)
+    await answer(...lines, `paid;${third?.reference};7000EUR`)
+    expect(bank.archived).toHaveLength(2)
+    expect(await Promise.all([first, second, third].map(each => statusOf(each?.id ?? '')))).toEqual([
+      ...['failed', 'paid', 'paid'],
+    ])
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['unmatched', 'money_in', 'amount', 'unmatched'])
+  })
+
+  test('about an account with a number of 101 characters is refused', async () => {
+    await answer(`head;M1;${ownIban.padEnd(101, ' ')}`, 'balance;2026-03-12;5EUR')
+    expect([...bank.rejected.values()].join()).toMatch(/^The number of the account has more than 100 characters/)
   })
 })
 

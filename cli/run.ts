@@ -85,6 +85,11 @@ const commands: { name: string; description: string; load: () => Promise<Command
     load: async () => (await import('./audit.ts')).auditCommand,
   },
   {
+    name: 'admin',
+    description: 'Manage who operates this installation.',
+    load: async () => (await import('./admin.ts')).adminCommand,
+  },
+  {
     name: 'ledger',
     description: 'Check the ledger.',
     load: async () => (await import('./ledger.ts')).ledgerCommand,

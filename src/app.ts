@@ -1,14 +1,17 @@
 import { eventRoutes } from './events/routes.ts'
+import { consoleFiles } from './http/console/routes.ts'
 import { createServer } from './http/create-server.ts'
 import { docsRoutes } from './http/docs/routes.ts'
-import { documentation } from './http/documentation.ts'
+import { documentation, operatorDocument, partnerDocument } from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
 import { memberPageFiles } from './http/member-page/routes.ts'
 import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
+import { userRoutes } from './http/users/routes.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
+import { partnerRoutes } from './operators/partner-routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
@@ -53,9 +56,11 @@ export async function buildApp(
   } = {},
 ): Promise<App> {
   const app = createServer(context)
-  const openapi = await documentation(app, { webhooks: webhooksSection() })
+  const openapi = await documentation(app, partnerDocument, { webhooks: webhooksSection() })
+  await documentation(app, operatorDocument)
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
   memberPageFiles(app)
+  consoleFiles(app)
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberJobRoutes(app, context)
@@ -77,7 +82,9 @@ export async function buildApp(
     })
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
+  userRoutes(app, context)
   notificationRoutes(app, notifications)
+  partnerRoutes(app, context)
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()

@@ -19,7 +19,7 @@ export type DB = {
     partnerId: string
     id: string
     at: Date
-    actorKind: 'api_key' | 'cli' | 'worker'
+    actorKind: 'api_key' | 'cli' | 'operator_key' | 'user' | 'worker'
     actor: string
     action: string
     resourceKind: Generated<string>
@@ -109,6 +109,18 @@ export type DB = {
     one: Generated<boolean>
     mode: 'live' | 'sandbox'
     createdAt: Date
+  }
+  installationAuditLog: {
+    id: string
+    at: Date
+    actorKind: 'cli' | 'operator_key' | 'user' | 'worker'
+    actor: string
+    action: string
+    resourceKind: Generated<string>
+    resourceId: string
+    details: unknown
+    address: string | null
+    requestId: string | null
   }
   ledgerBalances: {
     partnerId: string
@@ -236,6 +248,18 @@ export type DB = {
     accountRefused: string | null
     reviewReason: string | null
   }
+  operatorKeys: {
+    id: string
+    name: string
+    hash: Buffer
+    hint: string
+    createdBy: string
+    createdAt: Date
+    expiresAt: Date | null
+    revokedBy: string | null
+    revokedAt: Date | null
+    lastUsedAt: Date | null
+  }
   partners: {
     id: string
     name: string
@@ -329,6 +353,7 @@ export type DB = {
       | 'money_out'
       | 'refused'
       | 'unmatched'
+      | 'unreadable'
     bankFileId: string | null
     line: number | null
     fingerprint: string
@@ -346,6 +371,14 @@ export type DB = {
     decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | null
     note: string | null
     restriction: 'account_refused' | 'review' | null
+  }
+  payoutRailHolds: {
+    sequence: Generated<bigint>
+    rail: string
+    heldAt: Date
+    heldBy: string
+    releasedAt: Date | null
+    releasedBy: string | null
   }
   payouts: {
     partnerId: string
@@ -365,6 +398,7 @@ export type DB = {
     sentAt: Date | null
     transferId: string | null
     transferSequence: number | null
+    requestOpenAt: Date | null
   }
   railCursors: {
     rail: string
@@ -429,6 +463,12 @@ export type DB = {
     carried: Generated<bigint>
     writtenOff: Generated<bigint>
   }
+  signInFailures: {
+    counter: Buffer
+    failures: number
+    failedAt: Date
+    refusedUntil: Date
+  }
   simulatedBankFaults: {
     partnerId: string
     sequence: Generated<bigint>
@@ -487,6 +527,65 @@ export type DB = {
     currency: Currency
     version: number
     createdAt: Date
+  }
+  userBrowsers: {
+    hash: Buffer
+    userId: string
+    lastUsedAt: Date
+  }
+  userIdentities: {
+    issuer: string
+    subject: string
+    userId: string
+  }
+  userInvitations: {
+    id: string
+    hash: Buffer
+    email: string
+    partnerId: string | null
+    roles: string[]
+    invitedBy: string
+    createdAt: Date
+    expiresAt: Date
+  }
+  userLinks: {
+    hash: Buffer
+    purpose: 'password' | 'set_up' | 'sign_in'
+    userId: string | null
+    createdAt: Date
+    expiresAt: Date
+  }
+  userRecoveryCodes: {
+    userId: string
+    hash: Buffer
+  }
+  userRoles: {
+    partnerId: string
+    userId: string
+    role: 'admin' | 'developer' | 'payroll' | 'support' | 'viewer'
+  }
+  userSessions: {
+    id: string
+    userId: string
+    hash: Buffer
+    method: 'link' | 'oidc' | 'password'
+    address: string | null
+    userAgent: string | null
+    createdAt: Date
+    lastUsedAt: Date
+    expiresAt: Date
+  }
+  users: {
+    id: string
+    email: string
+    name: string
+    isOperator: boolean
+    passwordHash: string | null
+    totpSecret: Buffer | null
+    totpConfirmedAt: Date | null
+    totpLastStep: bigint | null
+    createdAt: Date
+    disabledAt: Date | null
   }
   webhookAttempts: {
     partnerId: string

@@ -87,7 +87,7 @@ async function receive(
   }
   payload.on('error', abort)
   let handle: FileHandle | undefined
-  const partnerId = request.partner.id
+  const partnerId = request.operator?.id ?? request.partner.id
   arriving.push(partnerId)
   try {
     const ofPartner = arriving.filter(each => each === partnerId)
@@ -116,7 +116,7 @@ async function receive(
   }
 }
 
-// The partner of each file that is arriving.
+// The partner, or the operator, of each file that is arriving.
 const arriving: string[] = []
 
 function openForm(request: FastifyRequest, payload: Readable, incoming: IncomingFile): void {

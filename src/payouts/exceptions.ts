@@ -25,6 +25,8 @@ export type ExceptionKind =
   | 'float'
   /** A payment or batch waits until something at the bank or in the settings is put right. */
   | 'blocked'
+  /** It cannot be read. */
+  | 'unreadable'
 
 /** An answer to open an exception for. */
 export type NewException = {
@@ -164,6 +166,9 @@ export async function closeApplied(tx: Tx, { id, now }: { id: string; now: Date 
      where id = ${id} and closed_at is null`.execute(tx)
 }
 
+/** The reason code of a `blocked` exception that is about listing payments, not about making them. */
+export const listingCode = 'listing'
+
 /** Closes what held a payment of a rail back, or all of its payments, because the bank has accepted the payment. */
 export async function closeBlocked(
   tx: Tx,
@@ -172,5 +177,25 @@ export async function closeBlocked(
   await sql`
     update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
      where closed_at is null and kind = 'blocked' and rail = ${rail}
-           and (reference is null or reference = ${reference})`.execute(tx)
+           and (reference = ${reference} or (reference is null and reason_code <> ${listingCode}))`.execute(tx)
+}
+
+/** Closes what kept the payments of a rail from being listed, because they could be listed again. */
+export async function closeListing(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where closed_at is null and kind = 'blocked' and rail = ${rail} and reason_code = ${listingCode}`.execute(tx)
+}
+
+/** How many open exceptions of a kind a rail has, counted up to a maximum. */
+export async function countOpenOf(
+  db: Reader,
+  { rail, kind, reasonCode, countMax }: { rail: string; kind: ExceptionKind; reasonCode?: string; countMax: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from (
+      select from payout_exceptions where closed_at is null and rail = ${rail} and kind = ${kind}
+             ${reasonCode === undefined ? sql`` : sql`and reason_code = ${reasonCode}`} limit ${countMax}
+    ) open_ones`.execute(db)
+  return rows[0]?.count ?? 0
 }

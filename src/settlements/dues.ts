@@ -1,4 +1,5 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { type Currency, inWords, type Money } from '../money.ts'
@@ -121,9 +122,10 @@ export async function receive(
   const due = rows[0]?.due ?? 0n
   const isWithin = amount > 0n ? amount <= due : amount < 0n && amount >= due
   if (!isWithin) {
-    throw new Error(
+    throw problem(
+      'Conflict',
       due === 0n
-        ? `Nothing is due in ${currency} for the settlement of ${payCycleId}; float show lists what is`
+        ? `Nothing is due in ${currency} for the settlement of ${payCycleId}`
         : `For the settlement of ${payCycleId}, ${inWords({ amount: due, currency })} is due, so ${inWords(money)} does not fit`,
     )
   }

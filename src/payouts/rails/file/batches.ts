@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { type AccountColumns, fromColumns } from '../../../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
 import { newId } from '../../../ids.ts'
 import type { Currency } from '../../../money.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
 import * as exceptions from '../../exceptions.ts'
 import { randomBase32 } from '../../payouts.ts'
+import * as railHolds from '../../rail-holds.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
 import { endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
@@ -137,11 +139,44 @@ async function addToOpenBatch(
   return opened
 }
 
+/** Of a rail, as far as the approval of its batches needs it. */
+export type ApprovingRail = Pick<FileRailSettings, 'name' | 'currency' | 'automatic' | 'timeZone'>
+
+/**
+ * Puts payments that need no file into a new batch, to which no other is added. They must be locked, and in no batch yet.
+ */
+export async function addClosed(
+  tx: Tx,
+  { rail, payments, now }: { rail: ApprovingRail; payments: { reference: string; amount: bigint }[]; now: Date },
+): Promise<void> {
+  const { name, currency, timeZone } = rail
+  const batchId = newId('payoutBatch', now)
+  const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
+  await sql`
+    insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
+                                payment_count, control_total, created_at, closed_at)
+    values (${batchId}, ${`OWB${randomBase32(14)}`}, ${name}, ${currency}, 'default', ${dayIn(timeZone, now)}::date, false,
+            ${now}, 'building', ${payments.length}, ${total}, ${now}, ${now})`.execute(tx)
+  await sql`
+    update payouts set batch_id = ${batchId}
+     where reference = any(${payments.map(({ reference }) => reference)}::text[])`.execute(tx)
+}
+
+/** Fixes the approved batches among some whose payments are about to be requested one by one: none can be taken out any longer. */
+export async function claimForRequests(
+  tx: Tx,
+  { batchIds, now }: { batchIds: readonly string[]; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_batches set status = 'sent', sending_at = ${now}, sent_at = ${now}
+     where id = any(${[...batchIds]}::text[]) and status = 'approved' and not held and payment_count > 0`.execute(tx)
+}
+
 /**
  * Closes the batches whose cut-off has come: no payment joins them any longer. Cancels the empty ones, and approves those that
  * need no person.
  */
-export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+export async function closeDue(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'batches' })
   await sql`
     update payout_batches set closed_at = ${now}
@@ -154,7 +189,7 @@ export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; 
   await approveWithinLimits(tx, { rail, now })
 }
 
-async function approveWithinLimits(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+async function approveWithinLimits(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<void> {
   if (rail.automatic === null) return
   const { paymentMax, batchMax, dayMax } = rail.automatic
   const waiting = await sql<{ id: string; controlTotal: bigint; largest: bigint }>`
@@ -237,7 +272,7 @@ export async function settleAnswered(tx: Tx, { rail, now }: { rail: string; now:
        and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
 }
 
-async function sumApprovedToday(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<bigint> {
+async function sumApprovedToday(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<bigint> {
   const dayStart = startOfDay(rail.timeZone, dayIn(rail.timeZone, now))
   const { rows } = await sql<{ sum: bigint }>`
     select coalesce(sum(control_total), 0)::bigint as sum from payout_batches
@@ -245,8 +280,9 @@ async function sumApprovedToday(tx: Tx, { rail, now }: { rail: FileRailSettings;
   return rows[0]?.sum ?? 0n
 }
 
-/** The batches that wait to be delivered, oldest first. */
+/** The batches that wait to be delivered, oldest first; none while the rail is held. */
 export async function listSendable(db: Reader, rail: string): Promise<string[]> {
+  if (await railHolds.isHeld(db, rail)) return []
   const rows = await db
     .selectFrom('payoutBatches')
     .select('id')
@@ -274,6 +310,7 @@ export async function claimForSending(
            file_name = coalesce(b.file_name, b.message_id || '.' || ${rail.format.extension})
       from (select id, sending_at is not null as is_fixed from payout_batches where id = ${batchId} for update) before
      where b.id = before.id and b.status = 'approved' and not b.held and b.payment_count > 0
+       and not exists (select from payout_rail_holds h where h.rail = b.rail and h.released_at is null)
     returning b.file_name, before.is_fixed`.execute(tx)
   const [claimed] = rows
   const batch = claimed && (await find(tx, batchId))
@@ -370,10 +407,10 @@ async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
   return batch
 }
 
-/** @throws Error for the operator if there is no such batch */
+/** @throws Problem `NotFound` */
 export async function require(db: Reader, batchId: string): Promise<Batch> {
   const batch = await find(db, batchId)
-  if (batch === undefined) throw new Error(`There is no batch ${batchId}; payouts list shows their ids`)
+  if (batch === undefined) throw problem('NotFound', `There is no batch ${batchId}`)
   return batch
 }
 

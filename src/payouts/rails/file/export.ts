@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { sql } from '../../../database/database.ts'
 import { lockByNameIfFree } from '../../../database/named-locks.ts'
+import { problem } from '../../../errors.ts'
 import type { TaskContext } from '../../../tasks.ts'
 import { putByHand } from '../delivery/by-hand.ts'
 import { measured } from '../delivery/files.ts'
@@ -19,12 +20,12 @@ export async function exportBatch(
   { db, log, now }: TaskContext,
   { rail, batchId, folder }: { rail: FileRailSettings; batchId: string; folder: string },
 ): Promise<(SentFile & { path: string | null }) | undefined> {
-  if (rail.delivery !== null) throw new Error(`The rail ${rail.name} sends its files itself`)
+  if (rail.delivery !== null) throw problem('Conflict', `The rail ${rail.name} sends its files itself`)
   // Of two exports at once, each would write a file. The lock is held by a transaction that does nothing else.
   return await db.transaction().execute(async turn => {
     await sql`set local idle_in_transaction_session_timeout = 0`.execute(turn)
     if (!(await lockByNameIfFree(turn, 'export of', batchId)))
-      throw new Error('Another command is exporting the batch; only its file must go to the bank')
+      throw problem('Conflict', 'Another command is exporting the batch; only its file must go to the bank')
     let written: string | null = null
     const put = async (name: string, bytes: AsyncIterable<string>) => {
       if (await batches.isAnswered(db, batchId)) return await measured(bytes)

@@ -576,7 +576,7 @@ describe('a bank file', () => {
       .executeTakeFirstOrThrow()
     const common = { exceptionId, person: 'Ada', note: 'not sent', now: harness.clock.now() }
     const giveBack = harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
-    await expect(giveBack).rejects.toThrow('has not been sent; payouts remove')
+    await expect(giveBack).rejects.toThrow('has not been sent; take it out of its batch')
   })
 
   test('that rejects a batch gives the money of each payment back', async () => {
@@ -837,7 +837,7 @@ describe('an exception', () => {
       })
       await exceptions.closeBlocked(tx, { rail: settings.name, reference, now })
     })
-    expect(await closing).toBe('Error: The exception is closed already')
+    expect(await closing).toBe('Conflict: The exception is closed already')
     expect(await newest()).toMatchObject({ closedBy: 'system' })
   })
 

@@ -1,4 +1,5 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
 import * as float from '../../../float/float.ts'
 import { inWords, type Money } from '../../../money.ts'
 import * as dues from '../../../settlements/dues.ts'
@@ -96,7 +97,7 @@ export async function bookMovement(
   const ofPartner = recorded.filter(each => each.partnerId === partnerId)
   const [free] = await withoutEntry(tx, ofPartner)
   if (given !== undefined && free === undefined && ofPartner.length > 0)
-    throw new Error(`The movement "${given}" belongs to another entry of the bank; use a new reference`)
+    throw problem('Conflict', `The movement "${given}" belongs to another entry of the bank; use a new reference`)
   const reference = given ?? free?.reference ?? id
   const { amount, currency } = money
   const { movementId } =

@@ -5,6 +5,7 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
 import { recordOutcome } from '../reports.ts'
+import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
@@ -181,13 +182,8 @@ export async function closeException(
     ...decided
   }: { exceptionId: string; person: string; note: string; now: Date } & Decision,
 ): Promise<Exception> {
-  const { rows } = await sql<Exception>`
-    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, closed_at
-      from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
-  const [exception] = rows
-  if (exception === undefined) throw problem('NotFound', `There is no exception ${exceptionId}`)
+  const exception = await lockException(tx, exceptionId)
   if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
-  await lockRail(tx, { rail: exception.rail, for: 'records' })
   if (decided.decision === 'attach') await attach(tx, { exception, reference: decided.reference, now })
   if (decided.decision === 'give_back') await giveBack(tx, { exception, now })
   if (decided.decision === 'book') await book(tx, { exception, ...decided, now })
@@ -195,6 +191,22 @@ export async function closeException(
     update payout_exceptions set closed_at = ${now}, closed_by = ${person}, decision = ${decided.decision}, note = ${note}
      where id = ${exceptionId}`.execute(tx)
   return decided.decision === 'book' ? { ...exception, partnerId: decided.partnerId } : exception
+}
+
+/** Locks the rail before its exception, in the order of importers, which close exceptions too. */
+async function lockException(tx: Tx, exceptionId: string): Promise<Exception> {
+  const unlocked = await tx
+    .selectFrom('payoutExceptions')
+    .select('rail')
+    .where('id', '=', exceptionId)
+    .executeTakeFirst()
+  if (unlocked !== undefined) await lockRail(tx, { rail: unlocked.rail, for: 'records' })
+  const { rows } = await sql<Exception>`
+    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, closed_at
+      from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
+  const [exception] = rows
+  if (exception === undefined) throw problem('NotFound', `There is no exception ${exceptionId}`)
+  return exception
 }
 
 async function book(
@@ -244,22 +256,43 @@ async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now:
   if (kind === 'money_in' || kind === 'money_out')
     throw problem('Conflict', 'Money that arrived or left is closed with book or ignore: no payment failed')
   if (reference === null) throw problem('Conflict', 'The exception names neither a payment nor a batch')
-  const { rows } = await sql<{ reference: string }>`
-    select p.reference from payouts p left join payout_batches b on b.id = p.batch_id
-     where p.rail = ${rail} and (p.reference = ${reference} or (b.message_id = ${reference} and p.outcome is null))
-     order by p.reference`.execute(tx)
-  if (rows.length === 0)
+  const { rows } = await sql<{ batchId: string | null }>`
+    select null as batch_id from payouts where rail = ${rail} and reference = ${reference}
+    union all
+    select id from payout_batches b
+     where rail = ${rail} and message_id = ${reference}
+       and exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
+  const [found] = rows
+  if (found === undefined)
     throw problem('Conflict', `${reference} is neither a payment nor a batch with unanswered payments`)
-  for (const each of rows) {
-    const payout = await lockPayout(tx, each.reference)
-    const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
-    if (outcome === null) throw problem('Conflict', `The payment ${each.reference} is ${payout.outcome} already`)
-    if (outcome === 'failed') refuseIfPayable(payout, exception)
-    else refuseIfPaidSince(payout, exception)
-    // Neither the reason of a batch nor what blocks a payment is about the member.
-    const restriction = each.reference === reference && kind !== 'blocked' ? restrictionOf(reasonCode) : null
-    await end(tx, { payout, key: `${id} ${each.reference}`, outcome, reasonCode, restriction, now })
-  }
+  if (found.batchId !== null) return await giveBackBatch(tx, { batchId: found.batchId, rail, key: id, reasonCode, now })
+  const payout = await lockPayout(tx, reference)
+  const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
+  if (outcome === null) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
+  if (outcome === 'failed') refuseIfPayable(payout, exception)
+  else refuseIfPaidSince(payout, exception)
+  // What blocks a payment is not about the member.
+  const restriction = kind === 'blocked' ? null : restrictionOf(reasonCode)
+  await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, now })
+}
+
+/** Gives every unanswered payment of a batch back, by one statement. The reason of a batch is not about the members. */
+async function giveBackBatch(
+  tx: Tx,
+  {
+    batchId,
+    rail,
+    key,
+    reasonCode,
+    now,
+  }: { batchId: string; rail: string; key: string; reasonCode: string | null; now: Date },
+): Promise<void> {
+  const { sentAt, messageId } = await lock(tx, batchId)
+  if (sentAt === null)
+    throw problem('Conflict', `The batch ${messageId} has not been sent; take its payments out of it instead`)
+  const source = { rail, messageId: 'operator', keyPrefix: key }
+  await endUnanswered(tx, { source, batchId, outcome: 'failed', reasonCode, now })
+  await batches.settleAnswered(tx, { rail, now })
 }
 
 /** Refuses to end a payment as failed that the bank may have made, or may still make. */

@@ -288,6 +288,7 @@ export type DB = {
     batchId: string
     person: string
     at: Date
+    login: string | null
   }
   payoutBatches: {
     id: string

@@ -20,7 +20,7 @@ import { name, whole } from './arguments.ts'
 import { onWire as balanceOnWire, inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
-import { operatorName, recordChange } from './operator.ts'
+import { loginOf, operatorName, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
 import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
@@ -108,7 +108,7 @@ payoutsCommand
             sent: batch.sentAt?.toISOString() ?? null,
           }),
           '',
-          table(approvals.map(({ person, at }) => ({ 'approved by': person, at: at.toISOString() }))),
+          table(approvals.map(({ person, login, at }) => ({ 'approved by': person, login, at: at.toISOString() }))),
         ].join('\n'),
     })
   })
@@ -125,8 +125,9 @@ payoutsCommand
   .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
     const person = personOf(as)
     const now = systemClock()
-    const { batch, approvals } = await withTransaction(async tx => {
-      const count = await decisions.approve(tx, { batchId, person, now })
+    const { batch, approvals } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
+      const mayShareLogin = OPENWAGE_APPROVAL_LOGINS === 'any'
+      const count = await decisions.approve(tx, { batchId, person, login: loginOf(), mayShareLogin, now })
       await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details: { person }, now })
       return { batch: await batches.require(tx, batchId), approvals: count }
     })

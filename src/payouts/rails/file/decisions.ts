@@ -19,9 +19,19 @@ type OnBatch = { batchId: string; now: Date }
 
 /**
  * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person.
+ * @param login of the operating system, from which a second person may approve only if `mayShareLogin`; null if there is none
  * @returns how many people have approved it
  */
-export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { person: string }): Promise<number> {
+export async function approve(
+  tx: Tx,
+  {
+    batchId,
+    person,
+    login = null,
+    mayShareLogin = false,
+    now,
+  }: OnBatch & { person: string; login?: string | null; mayShareLogin?: boolean },
+): Promise<number> {
   const batch = await lock(tx, batchId)
   if (batch.status !== 'building') throw problem('Conflict', `The batch is ${batch.status}; it needs no approval`)
   if (batch.closedAt === null) {
@@ -29,8 +39,14 @@ export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { pers
   }
   const earlier = await listApprovals(tx, batchId)
   if (!earlier.some(approval => sameName(approval.person) === sameName(person))) {
+    if (login !== null && !mayShareLogin && earlier.some(approval => approval.login === login)) {
+      throw new Error(
+        `Another person must approve the batch from another login: ${login} has approved it. OPENWAGE_APPROVAL_LOGINS=any allows this`,
+      )
+    }
     await sql`
-      insert into payout_batch_approvals (batch_id, person, at) values (${batchId}, ${person}, ${now})`.execute(tx)
+      insert into payout_batch_approvals (batch_id, person, login, at)
+      values (${batchId}, ${person}, ${login}, ${now})`.execute(tx)
   }
   const people = await listApprovals(tx, batchId)
   if (people.length >= approvalsNeeded) {
@@ -40,9 +56,13 @@ export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { pers
   return people.length
 }
 
-/** Equal for spellings of one name that look alike: letter case, full width, invisible characters, blanks. */
+/**
+ * Equal for spellings of one name that look alike: letter case, full width, invisible characters, blanks. A name that was given
+ * is followed by the login in brackets, which makes no other person of it.
+ */
 function sameName(person: string): string {
   return person
+    .replace(/ \([^()]*\)$/, '')
     .normalize('NFKC')
     .replace(/\p{Cf}/gu, '')
     .replace(/\s+/gu, ' ')
@@ -50,11 +70,13 @@ function sameName(person: string): string {
     .toLowerCase()
 }
 
+type Approval = { person: string; login: string | null; at: Date }
+
 /** Who approved a batch, and when, oldest first. */
-export async function listApprovals(db: Tx, batchId: string): Promise<{ person: string; at: Date }[]> {
+export async function listApprovals(db: Tx, batchId: string): Promise<Approval[]> {
   return await db
     .selectFrom('payoutBatchApprovals')
-    .select(['person', 'at'])
+    .select(['person', 'login', 'at'])
     .where('batchId', '=', batchId)
     .orderBy('at')
     .orderBy('person')

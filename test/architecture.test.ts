@@ -141,7 +141,7 @@ test('neither files nor folders import each other in a circle, types included', 
  */
 const sideDoors: Record<string, string[]> = {
   'audit/verify': ['cli'],
-  'events/catalogue': ['webhooks', 'cli'],
+  'events/catalogue': ['webhooks'],
   'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
   'bank-accounts/schema': ['members', 'withdrawals'],
   'tabular/tabular': ['member-imports', 'settlements', 'cli'],
@@ -196,7 +196,6 @@ const sideDoors: Record<string, string[]> = {
   'webhooks/delivery': ['src/worker.ts'],
   'webhooks/fence': ['src/app.ts', 'src/main.ts'],
   'webhooks/openapi': ['src/app.ts'],
-  'webhooks/signing': ['cli'],
   'webhooks/send': ['src/main.ts', 'src/worker.ts'],
   'withdrawals/balance': ['sandbox'],
   'withdrawals/completions': ['sandbox'],
@@ -422,6 +421,21 @@ test('only routes and http/ know Fastify, only the settings read the environment
     ...(/NODE_ENV|VITEST/.test(code) ? [`${file} knows of tests`] : []),
   ])
   expect(breaches).toEqual([])
+})
+
+test('the commands that call the API load none of the program but what has no dependencies or is loaded on demand', () => {
+  const found = modules
+    .filter(({ file }) => file.startsWith('cli/client/'))
+    .flatMap(({ imports }) => imports)
+    .filter(each => each.startsWith('src/'))
+  const allowed = ['openapi', 'samples', 'sdk-names'].map(name => `src/http/docs/${name}.ts`)
+  expect([...new Set(found)].sort()).toEqual([
+    ...allowed,
+    'src/http/file-kinds.ts',
+    'src/http/shared-parts.ts',
+    // Read by the command that writes results beside the rows of a file.
+    'src/tabular/tabular.ts',
+  ])
 })
 
 test('only webhooks and the rails of payouts have clients for outgoing connections', () => {

@@ -1,4 +1,4 @@
-import { sql, type Tx } from '../../../database/database.ts'
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
@@ -50,7 +50,7 @@ function sameName(person: string): string {
 }
 
 /** Who approved a batch, and when, oldest first. */
-export async function listApprovals(db: Tx, batchId: string): Promise<{ person: string; at: Date }[]> {
+export async function listApprovals(db: Reader, batchId: string): Promise<{ person: string; at: Date }[]> {
   return await db
     .selectFrom('payoutBatchApprovals')
     .select(['person', 'at'])
@@ -311,7 +311,7 @@ async function end(
   const batch = batchId === null ? undefined : await batches.require(tx, batchId)
   // The file of an unsent batch would still pay it.
   if (batch === undefined ? !isSentAlone : batch.sentAt === null)
-    throw problem('Conflict', `The payment ${reference} has not been sent; take it out of its batch instead`)
+    throw problem('Conflict', `The payment ${reference} has not been sent; payouts remove takes it out of its batch`)
   const reason = reasonInWords(reasonCode)
   const ended = { rail, reference, messageId: 'operator', entryKey: key, now }
   await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction })

@@ -16,7 +16,7 @@ import { type KnownPayout, type Match, match } from './matching.ts'
 import { lockRail } from './rail-lock.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
-const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
+export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
 
 // Records that are matched at once.
 const chunkSize = 1_000

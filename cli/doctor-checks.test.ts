@@ -18,6 +18,7 @@ const database: DatabaseFacts = {
   endpoints: [],
   workersAlive: 1,
   batches: [],
+  heldRails: [],
   openExceptions: 0,
 }
 const batch: Batch = {
@@ -119,6 +120,13 @@ test('a tier that asks for instant payouts is named if its rail cannot make them
   expect(said('speeds', {})).toEqual(['ok: No tier asks for instant payouts'])
 })
 
+test('a rail that is held is a warning with the command that releases it', () => {
+  const heldRails = [{ rail: 'adyen', heldAt: now, heldBy: 'Ada (ada@host)' }]
+  expect(said('batches', { heldRails })).toEqual([
+    `warning: The rail adyen is held since ${now.toISOString()} by Ada (ada@host), so nothing is sent through it`,
+  ])
+})
+
 test('open exceptions are counted', () => {
   expect(said('exceptions', { openExceptions: 2 })).toEqual([
     'warning: 2 answers of a bank did not fit and need a decision',
@@ -129,6 +137,7 @@ test('a rail of an API is missing a secret that cannot be used, and should recei
   const rail = {
     ...{ name: 'adyen', currency: 'GBP', balanceAccountId: 'BA001234', baseUrl: 'https://adyen.test' },
     ...{ environment: 'live', priorities: ['fast'], apiKeyFile: '/key', notifications: null, faults: [] },
+    ...{ automatic: null, timeZone: 'Europe/London' },
   } satisfies SettingsFacts['adyenRails'][number]
   const notifications = { hmacKeyFiles: ['/hmac'], basicAuth: null }
   const untried =
@@ -139,6 +148,9 @@ test('a rail of an API is missing a secret that cannot be used, and should recei
     'missing: The rail adyen cannot pay: /key cannot be read',
     'warning: The rail adyen receives no notifications, so a returned payment is noticed hours later',
     untried,
+  ])
+  expect(said('approval', { rails: [], adyenRails: [rail] })).toEqual([
+    'hint: The rail adyen has no limits for automatic approval, so two people approve every batch',
   ])
   expect(said('rails', { rails: [], adyenRails: [rail] })).toEqual(['ok: GBP by adyen (Adyen Transfers, polled)'])
 })

@@ -5,10 +5,12 @@ import { Command, Option } from 'commander'
 import type { Action, Details } from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
-import { readFileRails, systemClock } from '../src/main.ts'
+import { isIdOf } from '../src/ids.ts'
+import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import { accountDayOnWire } from '../src/operators/float-schema.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
+import * as railHolds from '../src/payouts/rail-holds.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
 import * as decisions from '../src/payouts/rails/file/decisions.ts'
@@ -38,7 +40,7 @@ const personOf = (as: string | undefined) =>
 addPaging(
   payoutsCommand
     .command('list')
-    .description('List the batches of payments for files, newest first.')
+    .description('List the batches of payments, newest first, and the rails that are held.')
     .option('--rail <rail>', 'only this rail')
     .addOption(new Option('--status <status...>', 'only these statuses').choices(batches.batchStatuses)),
   'payoutBatch',
@@ -47,13 +49,17 @@ addPaging(
   .addHelpText('after', examples('payouts list', 'payouts list --status building approved --json'))
   .action(async ({ json, rail, status, ...paging }: ListOptions) => {
     const asked = { rail, statuses: status, before: paging.before, take: paging.take + 1 }
-    const found = await withDatabase(async db => await batches.list(db, asked))
+    const { found, held } = await withDatabase(async db => ({
+      found: await batches.list(db, asked),
+      held: await railHolds.list(db),
+    }))
     const { shown, hasMore, more } = pageOf(found, paging)
     printResult(
       { json },
       {
-        value: { batches: shown.map(onWire), hasMore },
+        value: { batches: shown.map(onWire), hasMore, heldRails: held },
         text: () =>
+          held.map(each => `${each.rail} is held since ${each.heldAt.toISOString()} by ${each.heldBy}.\n`).join('') +
           table(
             shown.map(batch => ({
               id: batch.id,
@@ -64,7 +70,8 @@ addPaging(
               total: inWords({ amount: batch.controlTotal, currency: batch.currency }),
               'cut-off': batch.cutOffAt.toISOString(),
             })),
-          ) + more,
+          ) +
+          more,
       },
     )
   })
@@ -141,19 +148,39 @@ for (const { verb, held, action, description } of [
     verb: 'hold',
     held: true,
     action: 'payout_batch.hold',
-    description: 'Hold an unsent batch: it is not sent until it is released.',
+    description:
+      'Hold an unsent batch, or a whole rail: nothing is sent until it is released. Answers of the bank are read all the same.',
   },
-  { verb: 'release', held: false, action: 'payout_batch.release', description: 'Release a batch that is held.' },
+  {
+    verb: 'release',
+    held: false,
+    action: 'payout_batch.release',
+    description: 'Release a batch or rail that is held.',
+  },
 ] as const) {
   payoutsCommand
     .command(verb)
     .description(description)
-    .argument('<batch>', 'the batch’s id, bat_…')
+    .argument('<batch or rail>', 'the batch’s id, bat_…, or the rail’s name in OPENWAGE_RAILS')
     .addOption(asOption())
     .option('--json', 'print JSON')
-    .addHelpText('after', examples(`payouts ${verb} bat_…`))
+    .addHelpText('after', examples(`payouts ${verb} bat_…`, `payouts ${verb} sepa`))
     .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
       const now = systemClock()
+      if (!isIdOf('payoutBatch', batchId)) {
+        const rail = batchId
+        const hasChanged = await withTransaction(async (tx, settings) => {
+          const { files, adyen } = await readAllRails(settings)
+          findNamed([...files, ...adyen], rail)
+          const change = { rail, person: personOf(as), now }
+          return held ? await railHolds.hold(tx, change) : await railHolds.release(tx, change)
+        })
+        printResult(
+          { json },
+          { value: { rail, held, hasChanged }, text: () => `${rail} is ${held ? 'held' : 'released'}.` },
+        )
+        return
+      }
       const batch = await withTransaction(async tx => {
         const hasChanged = await decisions.setHeld(tx, { batchId, held })
         if (hasChanged) await recordOnBatch(tx, { action, batchId, details: { person: personOf(as) }, now })
@@ -413,7 +440,10 @@ async function recordOnBatch(
 }
 
 async function findRail(settings: Settings, wanted: string): Promise<FileRailSettings> {
-  const rails = await readFileRails(settings)
+  return findNamed(await readFileRails(settings), wanted)
+}
+
+function findNamed<T extends { name: string }>(rails: readonly T[], wanted: string): T {
   const rail = rails.find(each => each.name === wanted)
   if (rail !== undefined) return rail
   const known = rails.map(each => each.name).join(', ')

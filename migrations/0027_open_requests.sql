@@ -12,3 +12,20 @@ alter table payouts
 
 -- The worker asks about these and settles the question.
 update payouts set request_open_at = sent_at where sent_at is not null and transfer_id is null and outcome is null;
+
+alter table payout_exceptions
+  drop constraint payout_exceptions_kind_check,
+  add constraint payout_exceptions_kind_check check (kind in
+    ('unmatched', 'amount', 'contradiction', 'duplicate', 'refused', 'money_in', 'money_out', 'float', 'blocked', 'unreadable'));
+
+-- Nothing is sent through a rail while it is held. One row per hold, so that it stays known who stopped what.
+create table payout_rail_holds (
+  sequence bigint generated always as identity primary key,
+  rail text collate "C" not null,
+  held_at timestamptz not null,
+  held_by text not null check (length(held_by) between 1 and 200),
+  released_at timestamptz,
+  released_by text check (length(released_by) between 1 and 200),
+  constraint released_by_a_person check ((released_at is null) = (released_by is null))
+);
+create unique index rail_is_held_once on payout_rail_holds (rail) where released_at is null;

@@ -32,3 +32,7 @@ create trigger operator_keys_never_revived before update on operator_keys
 alter table audit_log
   drop constraint audit_log_actor_kind_check,
   add constraint audit_log_actor_kind_check check (actor_kind in ('api_key', 'cli', 'worker', 'user', 'operator_key'));
+
+alter table installation_audit_log
+  drop constraint installation_audit_log_actor_kind_check,
+  add constraint installation_audit_log_actor_kind_check check (actor_kind in ('cli', 'worker', 'user', 'operator_key'));

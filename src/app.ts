@@ -1,4 +1,5 @@
 import { eventRoutes } from './events/routes.ts'
+import { consoleFiles } from './http/console/routes.ts'
 import { createServer } from './http/create-server.ts'
 import { docsRoutes } from './http/docs/routes.ts'
 import { documentation, operatorDocument, partnerDocument } from './http/documentation.ts'
@@ -6,6 +7,7 @@ import { healthRoutes } from './http/health.ts'
 import { memberPageFiles } from './http/member-page/routes.ts'
 import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
+import { userRoutes } from './http/users/routes.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
@@ -64,6 +66,7 @@ export async function buildApp(
   await documentation(app, operatorDocument)
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
   memberPageFiles(app)
+  consoleFiles(app)
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberJobRoutes(app, context)
@@ -85,6 +88,7 @@ export async function buildApp(
     })
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
+  userRoutes(app, context)
   notificationRoutes(app, notifications)
   partnerRoutes(app, context)
   operatorTierRoutes(app, context)

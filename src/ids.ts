@@ -24,6 +24,9 @@ const idPrefixes = {
   payoutBatch: 'bat',
   bankFile: 'bf',
   payoutException: 'pex',
+  user: 'usr',
+  userSession: 'uss',
+  invitation: 'inv',
 } as const
 
 export type IdKind = keyof typeof idPrefixes

@@ -97,7 +97,8 @@ function fileTypeOf({ status, headers }: Answer): string | undefined {
   return status < 300 ? (text ?? bytes) : undefined
 }
 
-function assertEveryAnswer(answer: Answer): void {
+/** Checks what every answer has, whether openapi.json declares it or not. */
+export function assertEveryAnswer(answer: Answer): void {
   const { headers, status, text } = answer
   assert.equal(headers['cache-control'], 'no-store')
   if (fileTypeOf(answer) === undefined) assert.equal(headers['content-type'], 'application/json; charset=utf-8')

@@ -18,7 +18,7 @@ import { RequestLog } from '../src/requests/recorder.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
 import { Fence } from '../src/webhooks/fence.ts'
-import { verifyAnswer } from './contract.ts'
+import { assertEveryAnswer, verifyAnswer } from './contract.ts'
 
 /** A clock that only moves when a test moves it. */
 export type TestClock = {
@@ -128,7 +128,9 @@ export async function startHarness({
       body: /json/.test(String(response.headers['content-type'])) ? JSON.parse(text) : text,
       text,
     }
-    verifyAnswer(method, path, answer)
+    // openapi.json declares what a request with an API key is answered.
+    if (headers.cookie === undefined && !path.startsWith('/console/')) verifyAnswer(method, path, answer)
+    else assertEveryAnswer(answer)
     return answer
   }
 

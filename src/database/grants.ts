@@ -31,6 +31,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     delete: true,
   },
   installation: { insert: true },
+  installationAuditLog: { insert: true },
   ledgerBalances: { insert: true, update: ['available', 'owed', 'transferCount'] },
   // The statement that adds a change to the total deletes the change.
   ledgerFloatChanges: { insert: true, delete: true },
@@ -85,6 +86,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   bankFiles: { insert: true, update: ['status', 'recordCount', 'problem', 'messageId', 'name', 'receivedAt'] },
   bankRecords: { insert: true },
   payoutBatchApprovals: { insert: true },
+  payoutRailHolds: { insert: true, update: ['releasedAt', 'releasedBy'] },
   payoutBatches: {
     insert: true,
     update: [
@@ -108,7 +110,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'endedAt',
     ],
   },
-  payoutExceptions: { insert: true, update: ['closedAt', 'closedBy', 'decision', 'note'] },
+  payoutExceptions: { insert: true, update: ['kind', 'reason', 'closedAt', 'closedBy', 'decision', 'note'] },
   payouts: {
     insert: true,
     update: [
@@ -161,9 +163,21 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   simulatedBankPayments: { insert: true, update: ['submissions'] },
   // A report that is not due yet is dropped when the partner instructs the bank otherwise.
   simulatedBankReports: { insert: true, delete: true },
+  signInFailures: { insert: true, update: ['failures', 'failedAt', 'refusedUntil'], delete: true },
   stateEdges: {},
   tierVersions: { insert: true },
   tiers: { insert: true, update: ['version'] },
+  userBrowsers: { insert: true, update: ['lastUsedAt'], delete: true },
+  userIdentities: { insert: true },
+  userInvitations: { insert: true, delete: true },
+  userLinks: { insert: true, delete: true },
+  userRecoveryCodes: { insert: true, delete: true },
+  userRoles: { insert: true, delete: true },
+  userSessions: { insert: true, update: ['lastUsedAt'], delete: true },
+  users: {
+    insert: true,
+    update: ['name', 'isOperator', 'passwordHash', 'totpSecret', 'totpConfirmedAt', 'totpLastStep', 'disabledAt'],
+  },
   webhookAttempts: { insert: true, delete: true },
   webhookDeliveries: {
     insert: true,

@@ -110,6 +110,18 @@ export type DB = {
     mode: 'live' | 'sandbox'
     createdAt: Date
   }
+  installationAuditLog: {
+    id: string
+    at: Date
+    actorKind: 'cli' | 'operator_key' | 'user' | 'worker'
+    actor: string
+    action: string
+    resourceKind: Generated<string>
+    resourceId: string
+    details: unknown
+    address: string | null
+    requestId: string | null
+  }
   ledgerBalances: {
     partnerId: string
     memberId: string
@@ -341,6 +353,7 @@ export type DB = {
       | 'money_out'
       | 'refused'
       | 'unmatched'
+      | 'unreadable'
     bankFileId: string | null
     line: number | null
     fingerprint: string
@@ -358,6 +371,14 @@ export type DB = {
     decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | null
     note: string | null
     restriction: 'account_refused' | 'review' | null
+  }
+  payoutRailHolds: {
+    sequence: Generated<bigint>
+    rail: string
+    heldAt: Date
+    heldBy: string
+    releasedAt: Date | null
+    releasedBy: string | null
   }
   payouts: {
     partnerId: string
@@ -442,6 +463,12 @@ export type DB = {
     carried: Generated<bigint>
     writtenOff: Generated<bigint>
   }
+  signInFailures: {
+    counter: Buffer
+    failures: number
+    failedAt: Date
+    refusedUntil: Date
+  }
   simulatedBankFaults: {
     partnerId: string
     sequence: Generated<bigint>
@@ -500,6 +527,65 @@ export type DB = {
     currency: Currency
     version: number
     createdAt: Date
+  }
+  userBrowsers: {
+    hash: Buffer
+    userId: string
+    lastUsedAt: Date
+  }
+  userIdentities: {
+    issuer: string
+    subject: string
+    userId: string
+  }
+  userInvitations: {
+    id: string
+    hash: Buffer
+    email: string
+    partnerId: string | null
+    roles: string[]
+    invitedBy: string
+    createdAt: Date
+    expiresAt: Date
+  }
+  userLinks: {
+    hash: Buffer
+    purpose: 'password' | 'set_up' | 'sign_in'
+    userId: string | null
+    createdAt: Date
+    expiresAt: Date
+  }
+  userRecoveryCodes: {
+    userId: string
+    hash: Buffer
+  }
+  userRoles: {
+    partnerId: string
+    userId: string
+    role: 'admin' | 'developer' | 'payroll' | 'support' | 'viewer'
+  }
+  userSessions: {
+    id: string
+    userId: string
+    hash: Buffer
+    method: 'link' | 'oidc' | 'password'
+    address: string | null
+    userAgent: string | null
+    createdAt: Date
+    lastUsedAt: Date
+    expiresAt: Date
+  }
+  users: {
+    id: string
+    email: string
+    name: string
+    isOperator: boolean
+    passwordHash: string | null
+    totpSecret: Buffer | null
+    totpConfirmedAt: Date | null
+    totpLastStep: bigint | null
+    createdAt: Date
+    disabledAt: Date | null
   }
   webhookAttempts: {
     partnerId: string

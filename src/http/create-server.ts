@@ -29,6 +29,7 @@ import type { ApiContext, App } from './server.ts'
 import { answerPreflight, sessionAdmission } from './session-admission.ts'
 import { parseStrictJson, refusalOf } from './strict-json.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
+import { userAdmission } from './user-admission.ts'
 import { compileValidation } from './validation.ts'
 import { fingerprintStart } from './with-idempotency.ts'
 
@@ -116,6 +117,7 @@ export function createServer(
 
   const { admit, forgetKeys } = admission({ db, mode, now })
   const admitSession = sessionAdmission({ db, mode, now, publicUrl })
+  const { admitUser, admitUserTo, admitUserAsOperator, hasUserSession } = userAdmission({ db, mode, publicUrl })
   const admitOperator = operatorAdmission({ db, now })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
@@ -146,6 +148,7 @@ export function createServer(
   app.decorateRequest('keyId')
   app.decorateRequest('operator')
   app.decorateRequest('memberSession')
+  app.decorateRequest('user')
   app.decorateRequest('idempotencyKey')
   app.decorateRequest('bodyFaults')
   app.decorateRequest('fingerprint')
@@ -187,11 +190,17 @@ export function createServer(
     if (app.isDraining) reply.header('connection', 'close')
     if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     // Read once: Fastify builds the object on each access.
-    const { deprecated, scope, session, isForOperators } = request.routeOptions.config
+    const { deprecated, scope, session, console: users, isForOperators } = request.routeOptions.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
     if (session !== undefined) await admitSession(request, reply, session)
-    else if (isForOperators || (request.is404 && isOperatorPath(request.url))) await admitOperator(request, reply)
-    else if (needsKey(request, scope)) await admit(request, reply, scope)
+    else if (users !== undefined) await admitUser(request, reply, users)
+    else if (isForOperators || (request.is404 && isOperatorPath(request.url))) {
+      if (hasUserSession(request)) await admitUserAsOperator(request, reply)
+      else await admitOperator(request, reply)
+    } else if (needsKey(request, scope)) {
+      if (hasUserSession(request)) await admitUserTo(request, reply, scope)
+      else await admit(request, reply, scope)
+    }
     requireHost(request)
     // Before the body is read, which would be wasted.
     if (request.is404) throw methodTable.refusalOf(request)

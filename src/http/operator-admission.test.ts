@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
 import { createOperatorKey, listOperatorKeys, revokeOperatorKey } from '../partners/operator-keys.ts'
-import { generateSecret } from '../partners/secrets.ts'
+import { generateSecret } from '../secrets.ts'
 
 let harness: Harness
 let operator: Awaited<ReturnType<Harness['addOperator']>>

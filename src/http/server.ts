@@ -14,6 +14,7 @@ import type { Operator } from '../partners/operator-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { RecordRequest } from '../request-record.ts'
 import type { Clock } from '../time.ts'
+import type { SignedIn } from '../users/sessions.ts'
 import type { Fault } from './strict-json.ts'
 import type { Parts, Validated } from './validation.ts'
 
@@ -35,8 +36,10 @@ declare module 'fastify' {
     receivedAt: Date
     deadline: Deadline
     partner: Partner
-    /** The API key that the request was made with, or that created its member session. */
+    /** The API key that the request was made with, or that created its member session. Not set for a user of the console. */
     keyId: string
+    /** The user of the console whose session the request was made with. */
+    user: SignedIn | undefined
     /** Only on routes for operators, which have no partner and no key of one. */
     operator: Operator | undefined
     /** Only on routes for member sessions. */
@@ -53,6 +56,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
     scope?: Scope | 'any'
+    /** The route is for users of the console, by their session: for all of them, or for operators only. */
+    console?: 'user' | 'operator'
     /** The route is for member sessions instead of API keys, and this is the scope that it needs. */
     session?: SessionScope
     /** The route is for operators instead of partners. */

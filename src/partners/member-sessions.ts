@@ -1,7 +1,7 @@
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { newId } from '../ids.ts'
+import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.ts'
 import type { Mode, Partner } from './partners.ts'
-import { generateSecret, hasChecksum, hashOf, secretPattern } from './secrets.ts'
 
 export const sessionLimits = {
   // Long enough to decide on a withdrawal. A database constraint has the same maximum.

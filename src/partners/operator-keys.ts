@@ -1,13 +1,13 @@
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
 import { newId } from '../ids.ts'
-import { generateSecret, hasChecksum, hashOf, secretPattern } from './secrets.ts'
+import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.ts'
 
 /**
  * Who calls an operation for operators. `person` is what an approval of payments is recorded under: one name for all keys would
  * let one person approve twice.
  */
-export type Operator = { kind: 'operator_key'; id: string; person: string }
+export type Operator = { kind: 'operator_key' | 'user'; id: string; person: string }
 
 export type OperatorKey = {
   id: string

@@ -114,6 +114,10 @@ export async function findState(db: Reader, partnerId: string): Promise<PartnerS
   return partner
 }
 
+export async function findPartner(db: Reader, partnerId: string): Promise<Partner | undefined> {
+  return await db.selectFrom('partners').select(partnerColumns).where('id', '=', partnerId).executeTakeFirst()
+}
+
 /** A filter of partners: by a part of the name or the whole id, and by state. */
 export type PartnerFilter = { search?: string | undefined; state?: 'open' | 'paused' | 'suspended' | undefined }
 

@@ -493,6 +493,116 @@ test('listing goes through all pages, and after a failure goes on where it was',
   )
 })
 
+describe('a listing', () => {
+  const listed = (before: number) => setUp.service.exchanges.slice(before).map(({ query }) => query)
+  /** Without those about transfers that other tests have made. */
+  const alarms = async () => (await openExceptions()).filter(({ kind }) => kind === 'blocked' || kind === 'unreadable')
+
+  beforeEach(async () => {
+    await setUp.harness.ownerDb.deleteFrom('railCursors').where('rail', '=', 'adyen-catch-up').execute()
+  })
+
+  const otherTransfers = (count: number) => {
+    const { service } = setUp
+    const info = {
+      amount: { value: 1, currency: 'EUR' },
+      balanceAccountId: service.balanceAccountId,
+      counterparty: someCounterparty,
+    }
+    for (let n = 0; n < count; n++) {
+      const key = `page-${service.transfers().length}`
+      service.addTransfer(key, { ...info, reference: key }, [])
+    }
+  }
+
+  test('starts anew if the bank refuses its cursor', async () => {
+    const { service, harness } = setUp
+    otherTransfers(250)
+    harness.clock.advance({ minutes: 420 })
+    service.fail('none', 'error-before')
+    await expect(run('read-bank-files')).rejects.toThrow('500')
+    harness.clock.advance({ minutes: 60 })
+    const before = service.exchanges.length
+    service.fail({ status: 422, body: refusal(422, '30_113') })
+    await run('read-bank-files')
+    expect(listed(before).map(({ cursor }) => cursor)).toEqual(['100', undefined, '100', '200', ...rest(before)])
+    expect(await alarms()).toEqual([])
+  })
+
+  /** The cursors of the pages after the third, of which there are as many as other tests have made transfers. */
+  const rest = (before: number) =>
+    listed(before)
+      .slice(4)
+      .map((_, index) => String((index + 3) * 100))
+
+  test('goes back to the oldest payment without an outcome, within what the bank lists', async () => {
+    const { service, harness } = setUp
+    service.notifyAt(undefined)
+    service.decide(() => [])
+    await submitted()
+    const at = harness.clock.now().getTime()
+    const dayMs = 86_400_000
+    for (const [days, daysBack] of [
+      [20, 21],
+      [200, 150],
+    ] as const) {
+      harness.clock.set(new Date(at + days * dayMs))
+      const before = service.exchanges.length
+      await run('read-bank-files')
+      const { createdSince = '', createdUntil = '' } = listed(before)[0] ?? {}
+      expect(Date.parse(createdUntil) - Date.parse(createdSince)).toBe(daysBack * dayMs)
+    }
+  })
+
+  test('that is refused raises an alarm once, which ends when the bank lists again', async () => {
+    const { service, harness } = setUp
+    harness.clock.advance({ minutes: 420 })
+    const fault = { status: 403, body: refusal(403, '10_003') }
+    service.fail(fault, fault)
+    await expect(run('read-bank-files')).rejects.toThrow('403')
+    await expect(run('read-bank-files')).rejects.toThrow('403')
+    expect(await alarms()).toMatchObject([{ kind: 'blocked', reasonCode: 'listing', reference: null }])
+    await run('read-bank-files')
+    expect(await alarms()).toEqual([])
+  })
+
+  test('that gets no answer raises an alarm once it is 12 hours late', async () => {
+    const { service, harness } = setUp
+    harness.clock.advance({ minutes: 420 })
+    await run('read-bank-files')
+    harness.clock.advance({ minutes: 420 })
+    service.fail('error-before', 'cut-before')
+    await expect(run('read-bank-files')).rejects.toThrow('500')
+    expect(await alarms()).toEqual([])
+    harness.clock.advance({ minutes: 300 })
+    await expect(run('read-bank-files')).rejects.toThrow('did not answer')
+    expect(await alarms()).toMatchObject([{ kind: 'blocked', reasonCode: 'listing' }])
+  })
+
+  test('with a transfer that cannot be read leaves it to the operator once, and reads the others', async () => {
+    const { service, harness } = setUp
+    service.notifyAt(undefined)
+    const { id, reference } = await submitted()
+    const transfer = service.transferOf(reference)
+    if (transfer === undefined) throw new Error('No transfer was made')
+    service.step(transfer)
+    service.step(transfer)
+    const odd = { id: 'TR99', reference, status: 17 }
+    const page = { data: [odd, JSON.parse(service.notificationOf(transfer)).data] }
+    for (let count = 0; count < 2; count++) {
+      harness.clock.advance({ minutes: 420 })
+      service.fail({ status: 200, body: page, isOdd: true })
+      await run('read-bank-files')
+    }
+    await run('read-rail-reports')
+    expect(await statusOf(id)).toBe('paid')
+    const reason = expect.stringMatching(
+      /^A transfer in a listing cannot be read\. It is about the transfer TR99\..*SHA-256/,
+    )
+    expect(await alarms()).toMatchObject([{ kind: 'unreadable', reference, reason }])
+  })
+})
+
 test('whatever fails, is repeated or arrives in another order, every payment is made exactly once', async () => {
   const { service, harness } = setUp
   const seed = Math.floor(Math.random() * 2 ** 31)

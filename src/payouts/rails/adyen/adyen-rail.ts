@@ -3,6 +3,7 @@ import type { Clock } from '../../../time.ts'
 import { type Outcome, type Payment, type Rail, type Report, toReport } from '../../rail.ts'
 import { readRecords } from '../reports.ts'
 import { SecretFileProblem } from '../secret-file.ts'
+import { admit, releaseApproved } from './approvals.ts'
 import {
   closeRequest,
   closeRequestsUntil,
@@ -65,6 +66,7 @@ export function adyenRail({
     submit: (payments, signal) => submit(context, payments, signal),
     ask: (references, signal) => ask(context, references, signal),
     reports: (after, countMax) => readRecords(db, { rail: name, after, countMax }),
+    releaseApproved: () => releaseApproved({ db, settings, now: now() }),
     catchUp: ({ log }) => catchUp({ ...context, log }),
   }
   return rail
@@ -91,7 +93,11 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
     if (refusal === undefined) sendable.push(payment)
     else await fail(context, payment.reference, { reasonCode: null, reason: refusal, restriction: null })
   }
-  const failure = await forEachAtOnce(sendable, payment => create(context, payment, signal))
+  const admitted = await context.db
+    .transaction()
+    .execute(tx => admit(tx, { settings, references: sendable.map(({ reference }) => reference), now: now() }))
+  const approved = sendable.filter(({ reference }) => admitted.has(reference))
+  const failure = await forEachAtOnce(approved, payment => create(context, payment, signal))
   // What was accepted before it is in the books, and comes with the reports.
   if (failure !== undefined) throw failure
   const reports = reportsOf(references, await findKnown(context, references))
@@ -227,9 +233,10 @@ async function lookUp({ client, now }: Context, { reference, transferId, sentAt 
   const until = new Date(Math.max(sentMs, now().getTime()) + limits.clockMsMax)
   // No period may be longer than six months.
   const latest = new Date(since.getTime() + 150 * dayMs)
-  const { transfers, faults } = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const page = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const { transfers, unreadable } = page
   // One of them may be the payment.
-  if (faults[0] !== undefined) throw new UnexpectedShape(faults[0])
+  if (unreadable[0] !== undefined) throw new UnexpectedShape(unreadable[0].why)
   return transfers.filter(each => each.reference === reference)
 }
 
@@ -249,7 +256,8 @@ async function findKnown({ db, settings }: Context, references: string[]): Promi
 function reportsOf(references: string[], known: ReadonlyMap<string, KnownPayment>): Report[] {
   return references.map(reference => {
     const payment = known.get(reference)
-    const outcome: Outcome = payment?.outcome ?? (payment?.transferId == null ? 'unknown' : 'pending')
+    const isKnown = payment !== undefined && (payment.transferId !== null || payment.isWaiting)
+    const outcome: Outcome = payment?.outcome ?? (isKnown ? 'pending' : 'unknown')
     return toReport({ reference, outcome, reason: payment?.reason ?? null, restriction: payment?.restriction ?? null })
   })
 }

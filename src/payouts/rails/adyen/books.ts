@@ -9,7 +9,7 @@ import { lockRail } from '../file/rail-lock.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
 import { addRecord, recordOutcome } from '../reports.ts'
 import type { AdyenSettings } from './settings.ts'
-import type { Transfer } from './transfer.ts'
+import type { Transfer, Unreadable } from './transfer.ts'
 
 // What the rail knows of its payments, in payouts, bank_records and payout_exceptions. Withdrawals follow through its reports.
 
@@ -24,12 +24,16 @@ export type KnownPayment = {
   outcome: FinalOutcome | null
   reason: string | null
   restriction: Restriction | null
+  /** It waits for approval, or is held. */
+  isWaiting: boolean
 }
 
 export async function findPayments(db: Reader, rail: string, references: readonly string[]): Promise<KnownPayment[]> {
   const { rows } = await sql<KnownPayment>`
-    select reference, amount, currency, sent_at, transfer_id, outcome, reason, restriction
-      from payouts where rail = ${rail} and reference = any(${[...references]}::text[])`.execute(db)
+    select p.reference, p.amount, p.currency, p.sent_at, p.transfer_id, p.outcome, p.reason, p.restriction,
+           coalesce(p.sent_at is null and (b.status = 'building' or (b.status = 'approved' and b.held)), false) as is_waiting
+      from payouts p left join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail} and p.reference = any(${[...references]}::text[])`.execute(db)
   return rows
 }
 
@@ -223,4 +227,49 @@ export async function openBlocked(
   const payout = reference === null ? undefined : await lockPayout(tx, { rail, reference })
   const fingerprint = `blocked ${code} ${reference ?? now.toISOString().slice(0, 13)}`
   await exceptions.open(tx, [{ rail, kind: 'blocked', fingerprint, reason, reference, payout, reasonCode: code }], now)
+}
+
+// More are only logged: a new format of the bank must not fill the list.
+const unreadableMax = 100
+
+/** Opens an exception for each thing that cannot be read, once per content. */
+export async function openUnreadable(
+  tx: Tx,
+  {
+    rail,
+    what,
+    all,
+    now,
+  }: { rail: string; what: 'notification' | 'transfer in a listing'; all: readonly Unreadable[]; now: Date },
+): Promise<void> {
+  if (all.length === 0) return
+  const room = unreadableMax - (await exceptions.countOpenOf(tx, { rail, kind: 'unreadable', countMax: unreadableMax }))
+  for (const { why, sha256, transferId, reference } of all.slice(0, room)) {
+    const payout = reference === null ? undefined : await lockPayout(tx, { rail, reference })
+    const named = transferId === null ? '' : ` It is about the transfer ${transferId}.`
+    const reason = `A ${what} cannot be read.${named} ${why}. SHA-256 of its content: ${sha256}`
+    await exceptions.open(
+      tx,
+      [{ rail, kind: 'unreadable', fingerprint: `unreadable ${sha256}`, reason, reference, payout }],
+      now,
+    )
+  }
+}
+
+/** Opens an exception because payments cannot be listed, so that returns may be missed. Does nothing while there is one. */
+export async function openListing(
+  tx: Tx,
+  { rail, reason, now }: { rail: string; reason: string; now: Date },
+): Promise<void> {
+  const reasonCode = exceptions.listingCode
+  const fingerprint = `blocked ${reasonCode} ${now.toISOString().slice(0, 13)}`
+  if ((await exceptions.countOpenOf(tx, { rail, kind: 'blocked', reasonCode, countMax: 1 })) > 0) return
+  await exceptions.open(tx, [{ rail, kind: 'blocked', fingerprint, reason, reasonCode }], now)
+}
+
+/** When the oldest payment was first requested whose outcome is not known; null if there is none. */
+export async function findOldestOpen(db: Reader, rail: string): Promise<Date | null> {
+  const { rows } = await sql<{ sentAt: Date | null }>`
+    select min(sent_at) as sent_at from payouts where rail = ${rail} and outcome is null`.execute(db)
+  return rows[0]?.sentAt ?? null
 }

@@ -19,7 +19,7 @@ const limits = {
 const transfersPerPage = 100
 
 /** Nothing is known: the bank did not answer, or failed to. The request may have had its effect. */
-class NoAnswer extends Error {}
+export class NoAnswer extends Error {}
 
 /** The bank refused a request. The message has neither bank details nor the bank's own words, which may hold some. */
 export class Refused extends Error {

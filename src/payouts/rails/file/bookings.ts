@@ -92,3 +92,9 @@ export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
     ),
   )
 }
+
+/** Whether a payment that is booked already is booked once more. Before its first booking, only a status told of it. */
+export function isBookedAnew(booked: Booked, bookings: Map<string, Booked[]>): boolean {
+  const known = (bookings.get(booked.reference) ?? []).filter(({ amount }) => amount < 0n === booked.amount < 0n)
+  return known.length > 0 && !isReportedAgain(booked, known)
+}

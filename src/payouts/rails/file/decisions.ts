@@ -263,11 +263,11 @@ async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now:
 }
 
 /** Refuses to end a payment as failed that the bank may have made, or may still make. */
-function refuseIfPayable({ reference, requestOpenAt, transferId }: Payout, exception: Exception): void {
+function refuseIfPayable({ reference, rail, requestOpenAt, transferId }: Payout, exception: Exception): void {
   if (requestOpenAt !== null) {
     throw problem(
       'Conflict',
-      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that`,
+      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. If requests are repeated without an answer, hold the rail ${rail} first`,
     )
   }
   // Only an exception that says so shows that the transfer has ended without being paid.
@@ -309,9 +309,9 @@ async function end(
 ): Promise<void> {
   const { reference, rail, batchId, isSentAlone } = payout
   const batch = batchId === null ? undefined : await batches.require(tx, batchId)
-  // The file of an unsent batch would still pay it.
-  if (batch === undefined ? !isSentAlone : batch.sentAt === null)
-    throw problem('Conflict', `The payment ${reference} has not been sent; payouts remove takes it out of its batch`)
+  // An unsent batch would still pay it.
+  if (!isSentAlone && (batch === undefined || batch.sentAt === null))
+    throw problem('Conflict', `The payment ${reference} has not been sent; take it out of its batch instead`)
   const reason = reasonInWords(reasonCode)
   const ended = { rail, reference, messageId: 'operator', entryKey: key, now }
   await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction })

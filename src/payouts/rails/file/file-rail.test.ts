@@ -373,6 +373,69 @@ describe('a batch', () => {
     })
   })
 
+  describe('of a bank that confirms no payments, whose delivery is recorded after the day of its cut-off,', () => {
+    async function lateBatch() {
+      let isKilled = false
+      const put: FileBank['put'] = async (name, bytes) => {
+        if (isKilled) return await bank.put(name, bytes)
+        isKilled = true
+        throw new Error('killed')
+      }
+      useRail({ delivery: async () => deliveryWith(put), countsAsPaid: (valueDate, today) => today > valueDate })
+      const [payment] = await submitted(5_000)
+      harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+      await expect(run('send-payout-batches')).rejects.toThrow('killed')
+      // The machine is down for three days.
+      harness.clock.set(new Date('2026-03-13T16:00:00.000Z'))
+      await run('send-payout-batches')
+      expect((await batches())[0]).toMatchObject({ status: 'sent', valueDate: '2026-03-10' })
+      for (let minute = 0; minute < 2; minute++) {
+        harness.clock.advance({ minutes: 1 })
+        await run('send-payout-batches')
+        await run('read-rail-reports')
+      }
+      const open = harness.db.selectFrom('payoutExceptions').select(['id', 'kind', 'reference', 'reason'])
+      const [exception, ...others] = await open.where('rail', '=', settings.name).execute()
+      expect(others).toEqual([])
+      expect(exception).toMatchObject({
+        ...{ kind: 'blocked', reference: (await batches())[0]?.messageId },
+        reason: expect.stringContaining('recorded as sent on 2026-03-13, but its cut-off was on 2026-03-10'),
+      })
+      expect(await statusOf(payment?.id ?? '')).toBe('submitted')
+      return { id: payment?.id ?? '', exceptionId: exception?.id ?? '' }
+    }
+    const close = async (exceptionId: string, decision: 'ignore' | 'give_back') => {
+      const common = { exceptionId, person: 'Ada', note: 'the bank says so', now: harness.clock.now() }
+      await harness.db.transaction().execute(tx => closeException(tx, { ...common, decision }))
+    }
+
+    test('is paid once the operator knows that the bank executes the file, and not before its next value date is over', async () => {
+      const { id, exceptionId } = await lateBatch()
+      await close(exceptionId, 'ignore')
+      // The next value date after the cut-off of Friday is Monday.
+      for (const [now, status] of [
+        ['2026-03-16T12:00:00.000Z', 'submitted'],
+        ['2026-03-17T12:00:00.000Z', 'paid'],
+      ] as const) {
+        harness.clock.set(new Date(now))
+        await run('send-payout-batches')
+        await run('read-rail-reports')
+        expect(await statusOf(id)).toBe(status)
+      }
+      expect((await batches())[0]).toMatchObject({ status: 'settled' })
+      expect(await disagreements()).toEqual([])
+    })
+
+    test('gives the money back if the bank has refused the file', async () => {
+      const { id, exceptionId } = await lateBatch()
+      await close(exceptionId, 'give_back')
+      await run('send-payout-batches')
+      await run('read-rail-reports')
+      expect(await statusOf(id)).toBe('failed')
+      expect((await batches())[0]).toMatchObject({ status: 'settled' })
+    })
+  })
+
   test('that is full is closed, and the next one is opened', async () => {
     useRail({ format: { ...settings.format, paymentsMax: 2 } })
     await sent(5_000, 6_000, 7_000)
@@ -629,6 +692,57 @@ describe('a bank file', () => {
     await answer('head;M3', `entry;-5000EUR;${batch?.messageId};E1`)
     expect(await statusOf(first?.id ?? '')).toBe('paid')
     expect((await batches())[0]).toMatchObject({ status: 'settled' })
+  })
+
+  describe('that books the net sum of a batch before it reports which payments failed', () => {
+    const debit = (messageId: string, bankReference = 'E1') => `entry;-5000EUR;${messageId};${bankReference}`
+
+    test('is matched again once the bank has reported that, and the statement repeats the debit without effect', async () => {
+      const [first, second] = await sent(5_000, 6_000)
+      const messageId = (await batches())[0]?.messageId ?? ''
+      await answer('head;M1', debit(messageId))
+      await answer('head;M2', debit(messageId))
+      expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['amount'])
+      expect(await statusOf(first?.id ?? '')).toBe('submitted')
+      await answer('head;M3', `batch;${messageId};partly`, `failed;${second?.reference};6000EUR;AC04`)
+      expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['paid', 'failed'])
+      expect((await batches())[0]).toMatchObject({ status: 'settled' })
+      await answer('head;M4', debit(messageId))
+      const { rows } = await sql`
+        select kind, decision, closed_by from payout_exceptions where rail = ${settings.name}`.execute(harness.db)
+      expect(rows).toEqual([{ kind: 'amount', decision: 'applied', closedBy: 'system' }])
+      expect(await disagreements()).toEqual([])
+    })
+
+    test('twice keeps the exception of the second debit, as money that left', async () => {
+      const [, second] = await sent(5_000, 6_000)
+      const messageId = (await batches())[0]?.messageId ?? ''
+      await answer('head;M1', debit(messageId), debit(messageId, 'E2'))
+      await answer('head;M2', `failed;${second?.reference};6000EUR;AC04`)
+      const { rows } = await sql`
+        select kind, decision from payout_exceptions where rail = ${settings.name} order by id`.execute(harness.db)
+      expect(rows).toEqual([
+        { kind: 'amount', decision: 'applied' },
+        { kind: 'money_out', decision: null },
+      ])
+    })
+
+    test('is matched again within a minute if the operator gives the payments back', async () => {
+      const [first, second] = await sent(5_000, 6_000)
+      const messageId = (await batches())[0]?.messageId ?? ''
+      await answer('head;M1', debit(messageId), `failed;${second?.reference};6000EUR;AM04`)
+      const exceptionId = await harness.db
+        .selectFrom('payoutExceptions')
+        .select('id')
+        .where('rail', '=', settings.name)
+        .where('kind', '=', 'float')
+        .executeTakeFirstOrThrow()
+      const common = { exceptionId: exceptionId.id, person: 'Ada', note: 'not paid', now: harness.clock.now() }
+      await harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
+      await run('send-payout-batches')
+      await run('read-rail-reports')
+      expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['paid', 'failed'])
+    })
   })
 
   test('with a check of the names changes no payment; the result stays with the batch', async () => {

@@ -2,6 +2,7 @@ import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import type { Currency } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
 import type { AnswerFormat, WriteAnswers } from '../answers.ts'
+import type { AutomaticApproval } from '../approval.ts'
 import type { Debtor, ReadBankFile, WriteBatch } from '../bank-files.ts'
 import type { Calendar } from '../calendars/calendar.ts'
 import type { Schedule } from '../calendars/cut-off.ts'
@@ -26,9 +27,6 @@ export type FileFormat = {
   /** Largest sum of one file, in minor units. */
   totalMax: bigint
 }
-
-/** Limits, in minor units, up to which a batch needs no person. */
-type AutomaticApproval = { paymentMax: bigint; batchMax: bigint; dayMax: bigint }
 
 /** One configured rail of files. */
 export type FileRailSettings = {

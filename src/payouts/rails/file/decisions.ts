@@ -1,4 +1,4 @@
-import { sql, type Tx } from '../../../database/database.ts'
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
@@ -73,7 +73,7 @@ function sameName(person: string): string {
 type Approval = { person: string; login: string | null; at: Date }
 
 /** Who approved a batch, and when, oldest first. */
-export async function listApprovals(db: Tx, batchId: string): Promise<Approval[]> {
+export async function listApprovals(db: Reader, batchId: string): Promise<Approval[]> {
   return await db
     .selectFrom('payoutBatchApprovals')
     .select(['person', 'login', 'at'])

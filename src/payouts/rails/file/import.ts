@@ -13,7 +13,7 @@ import { lockRail } from './rail-lock.ts'
 import { type Context, type Keyed, keysOfMessage, toIndexable } from './record-keys.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
-const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
+export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
 
 // Of the number of an account; IBANs have 34. It is part of an index.
 const accountCharsMax = 100

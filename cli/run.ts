@@ -170,6 +170,7 @@ const commands: Entry[] = [
   },
   {
     name: 'admin',
+    audience: 'operator',
     description: 'Manage who operates this installation.',
     load: async () => (await import('./admin.ts')).adminCommand,
   },

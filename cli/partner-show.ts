@@ -1,10 +1,11 @@
+import { floatOnWire } from '../src/operators/float-schema.ts'
 import type { PartnerView, Stop } from '../src/operators/partner-view.ts'
-import { inTable, onWire } from './float.ts'
+import { inTable } from './float.ts'
 import { sheet } from './print.ts'
 
 export function partnerOnWire({ state, stops, openCycle, floats, keys, members: counts }: PartnerView) {
   const { paused: _, suspendedAt: __, id, name, createdAt, ...settings } = state
-  return { id, name, createdAt, ...stops, settings, openCycle, floats: floats.map(onWire), keys, members: counts }
+  return { id, name, createdAt, ...stops, settings, openCycle, floats: floats.map(floatOnWire), keys, members: counts }
 }
 
 export function partnerInWords({ state, stops, openCycle, floats, keys, members: counts }: PartnerView): string {

@@ -8,6 +8,7 @@ import type { Tx } from '../src/database/database.ts'
 import { isIdOf } from '../src/ids.ts'
 import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
+import { accountDayOnWire } from '../src/operators/float-schema.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
 import * as railHolds from '../src/payouts/rail-holds.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
@@ -17,10 +18,10 @@ import { exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
 import { name, whole } from './arguments.ts'
-import { onWire as balanceOnWire, inTable as balancesInTable, daysDefault } from './bank-balances.ts'
+import { inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
-import { operatorName, recordChange } from './operator.ts'
+import { loginOf, operatorName, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
 import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
@@ -108,7 +109,7 @@ payoutsCommand
             sent: batch.sentAt?.toISOString() ?? null,
           }),
           '',
-          table(approvals.map(({ person, at }) => ({ 'approved by': person, at: at.toISOString() }))),
+          table(approvals.map(({ person, login, at }) => ({ 'approved by': person, login, at: at.toISOString() }))),
         ].join('\n'),
     })
   })
@@ -125,8 +126,9 @@ payoutsCommand
   .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
     const person = personOf(as)
     const now = systemClock()
-    const { batch, approvals } = await withTransaction(async tx => {
-      const count = await decisions.approve(tx, { batchId, person, now })
+    const { batch, approvals } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
+      const mayShareLogin = OPENWAGE_APPROVAL_LOGINS === 'any'
+      const count = await decisions.approve(tx, { batchId, person, login: loginOf(), mayShareLogin, now })
       await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details: { person }, now })
       return { batch: await batches.require(tx, batchId), approvals: count }
     })
@@ -289,7 +291,10 @@ payoutsCommand
       const rails = rail === undefined ? await readFileRails(settings) : [await findRail(settings, rail)]
       return (await Promise.all(rails.map(each => listBalances(db, each, { daysMax: days })))).flat()
     })
-    printResult({ json }, { value: { balances: balances.map(balanceOnWire) }, text: () => balancesInTable(balances) })
+    printResult(
+      { json },
+      { value: { balances: balances.map(accountDayOnWire) }, text: () => balancesInTable(balances) },
+    )
   })
 
 const exceptionsCommand = payoutsCommand

@@ -11,7 +11,10 @@ import { userRoutes } from './http/users/routes.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
+import { floatRoutes } from './operators/float-routes.ts'
 import { partnerRoutes } from './operators/partner-routes.ts'
+import { payoutRoutes, type RailsOfOperators } from './operators/payout-routes.ts'
+import { operatorTierRoutes } from './operators/tier-routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
@@ -33,6 +36,7 @@ import { withdrawalRoutes } from './withdrawals/routes.ts'
  * @param hasDocs whether it serves the documentation pages
  * @param rails the banks that a sandbox pays through at once; by default the simulated bank
  * @param fileRails the rails of files: their banks report what arrives, and a sandbox plays their banks
+ * @param apiRails the rails of banks' APIs
  * @param notifications for the rails whose banks send them
  * @param moveMsMax how long a request waits for a move of a sandbox clock
  * @param fence which targets webhook deliveries may be sent to; by default only public ones
@@ -45,6 +49,7 @@ export async function buildApp(
     rails,
     moveMsMax,
     fileRails = [],
+    apiRails = [],
     notifications = [],
   }: {
     hasDocs?: boolean
@@ -52,6 +57,7 @@ export async function buildApp(
     rails?: Rail[] | undefined
     moveMsMax?: number | undefined
     fileRails?: readonly FileRailSettings[] | undefined
+    apiRails?: RailsOfOperators['apiRails'] | undefined
     notifications?: readonly NotificationReceiver[] | undefined
   } = {},
 ): Promise<App> {
@@ -85,6 +91,9 @@ export async function buildApp(
   userRoutes(app, context)
   notificationRoutes(app, notifications)
   partnerRoutes(app, context)
+  operatorTierRoutes(app, context)
+  floatRoutes(app, context, { fileRails })
+  payoutRoutes(app, context, { fileRails, apiRails })
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()

@@ -141,7 +141,7 @@ test('neither files nor folders import each other in a circle, types included', 
  */
 const sideDoors: Record<string, string[]> = {
   'audit/verify': ['cli'],
-  'events/catalogue': ['webhooks', 'cli'],
+  'events/catalogue': ['webhooks'],
   'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
   'bank-accounts/schema': ['members', 'withdrawals'],
   'tabular/tabular': ['member-imports', 'settlements', 'cli'],
@@ -155,6 +155,7 @@ const sideDoors: Record<string, string[]> = {
   'members/rules': ['member-imports', 'withdrawals'],
   'members/schema': ['member-imports', 'withdrawals'],
   'operators/partner-view': ['cli'],
+  'operators/float-schema': ['cli'],
   'partners/api-keys': ['http', 'operators', 'sandbox', 'cli'],
   'partners/operator-keys': ['http', 'cli'],
   'partners/settings': ['operators', 'cli'],
@@ -164,7 +165,7 @@ const sideDoors: Record<string, string[]> = {
   'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
   'payouts/notifications': ['src/app.ts', 'src/main.ts'],
   'payouts/rail': ['src/app.ts', 'src/main.ts', 'src/worker.ts'],
-  'payouts/exceptions': ['cli'],
+  'payouts/exceptions': ['operators', 'cli'],
   'payouts/rail-holds': ['cli'],
   'payouts/rails/adyen/adyen-rail': ['src/main.ts'],
   'payouts/rails/adyen/notifications': ['src/main.ts'],
@@ -172,13 +173,13 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rails/adyen/settings': ['src/main.ts', 'cli'],
   'payouts/rails/answers': ['sandbox'],
   'payouts/rails/calendars/calendar': ['cli'],
-  'payouts/rails/file/balances': ['cli'],
-  'payouts/rails/file/batches': ['sandbox', 'cli'],
-  'payouts/rails/file/decisions': ['cli'],
-  'payouts/rails/file/export': ['cli'],
+  'payouts/rails/file/balances': ['operators', 'cli'],
+  'payouts/rails/file/batches': ['sandbox', 'operators', 'cli'],
+  'payouts/rails/file/decisions': ['operators', 'cli'],
+  'payouts/rails/file/export': ['operators', 'cli'],
   'payouts/rails/file/file-rail': ['src/main.ts'],
-  'payouts/rails/file/format': ['sandbox', 'src/app.ts', 'src/main.ts', 'cli'],
-  'payouts/rails/file/import': ['cli'],
+  'payouts/rails/file/format': ['sandbox', 'src/app.ts', 'src/main.ts', 'operators', 'cli'],
+  'payouts/rails/file/import': ['operators', 'cli'],
   'payouts/rails/file/partner-batches': ['sandbox'],
   'payouts/rails/config': ['src/main.ts'],
   'payouts/rails/reasons': ['sandbox'],
@@ -186,9 +187,9 @@ const sideDoors: Record<string, string[]> = {
   'payouts/simulated-bank': ['sandbox', 'src/app.ts', 'src/main.ts'],
   'requests/recorder': ['src/main.ts'],
   'sandbox/demo': ['cli'],
-  'settlements/dues': ['payouts', 'cli'],
-  'tiers/rules': ['payouts', 'sandbox', 'withdrawals', 'cli'],
-  'tiers/schema': ['withdrawals'],
+  'settlements/dues': ['payouts', 'operators', 'cli'],
+  'tiers/rules': ['payouts', 'sandbox', 'withdrawals', 'operators', 'cli'],
+  'tiers/schema': ['withdrawals', 'operators'],
   'users/demo-operator': ['cli'],
   'users/links': ['http'],
   'users/roles': ['http'],
@@ -196,12 +197,11 @@ const sideDoors: Record<string, string[]> = {
   'webhooks/delivery': ['src/worker.ts'],
   'webhooks/fence': ['src/app.ts', 'src/main.ts'],
   'webhooks/openapi': ['src/app.ts'],
-  'webhooks/signing': ['cli'],
   'webhooks/send': ['src/main.ts', 'src/worker.ts'],
   'withdrawals/balance': ['sandbox'],
   'withdrawals/completions': ['sandbox'],
   'withdrawals/inspection': ['cli'],
-  'withdrawals/intents': ['sandbox', 'cli'],
+  'withdrawals/intents': ['sandbox', 'operators', 'cli'],
   'withdrawals/lifecycle': ['payouts'],
   'withdrawals/schema': ['sandbox'],
   'workers/heartbeats': ['http', 'src/worker.ts', 'cli'],
@@ -422,6 +422,21 @@ test('only routes and http/ know Fastify, only the settings read the environment
     ...(/NODE_ENV|VITEST/.test(code) ? [`${file} knows of tests`] : []),
   ])
   expect(breaches).toEqual([])
+})
+
+test('the commands that call the API load none of the program but what has no dependencies or is loaded on demand', () => {
+  const found = modules
+    .filter(({ file }) => file.startsWith('cli/client/'))
+    .flatMap(({ imports }) => imports)
+    .filter(each => each.startsWith('src/'))
+  const allowed = ['openapi', 'samples', 'sdk-names'].map(name => `src/http/docs/${name}.ts`)
+  expect([...new Set(found)].sort()).toEqual([
+    ...allowed,
+    'src/http/file-kinds.ts',
+    'src/http/shared-parts.ts',
+    // Read by the command that writes results beside the rows of a file.
+    'src/tabular/tabular.ts',
+  ])
 })
 
 test('only webhooks and the rails of payouts have clients for outgoing connections', () => {

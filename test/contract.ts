@@ -92,7 +92,9 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
 }
 
 function fileTypeOf({ status, headers }: Answer): string | undefined {
-  return status < 300 ? /^(text\/(?:csv|xml)); charset=utf-8$/.exec(headers['content-type'] ?? '')?.[1] : undefined
+  const [, text, bytes] =
+    /^(?:(text\/(?:csv|xml)); charset=utf-8|(application\/octet-stream))$/.exec(headers['content-type'] ?? '') ?? []
+  return status < 300 ? (text ?? bytes) : undefined
 }
 
 /** Checks what every answer has, whether openapi.json declares it or not. */

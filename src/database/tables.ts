@@ -312,6 +312,7 @@ export type DB = {
     batchId: string
     person: string
     at: Date
+    login: string | null
   }
   payoutBatches: {
     id: string

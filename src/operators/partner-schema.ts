@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import { Id } from '../ids.ts'
-import { CurrencyCode, SignedMoney, WireMoney } from '../money.ts'
 import { scopes } from '../partners/api-keys.ts'
 import { Settings, SomeSettings } from '../partners/settings.ts'
 import { visibleFormat } from '../text.ts'
 import { Instant } from '../time.ts'
+import { Float } from './float-schema.ts'
 
 const strict = { additionalProperties: false }
 const count = Type.Integer({ minimum: 0 })
@@ -45,23 +45,6 @@ const summary = {
   state: PartnerState,
   createdAt: Instant,
 }
-
-export const Float = Type.Object(
-  {
-    currency: CurrencyCode,
-    float: Type.Unsafe<object>({
-      ...SignedMoney,
-      description: 'Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.',
-    }),
-    pending: Type.Unsafe<object>({ ...SignedMoney, description: 'On its way to members.' }),
-    free: Type.Unsafe<object>({ ...SignedMoney, description: 'The float less what is pending.' }),
-    floor: Type.Union([WireMoney, Type.Null()], {
-      description: 'While less than this is free, members cannot withdraw. Null disables the floor.',
-    }),
-    lowSince: InstantOrNull,
-  },
-  { title: 'Float', ...strict },
-)
 
 export const Partners = Type.Object(
   {

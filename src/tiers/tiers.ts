@@ -47,11 +47,12 @@ export async function listTerms(
   return rows
 }
 
-/** Finds a tier with its current terms. */
+/** Finds a tier with its current terms. @param options.locks whether no other transaction may change it until this one ends */
 export async function findTier(
   db: Reader,
-  { partnerId, name }: { partnerId: string; name: string },
+  { partnerId, name, locks = false }: { partnerId: string; name: string; locks?: boolean },
 ): Promise<Tier | undefined> {
+  if (locks) await sql`select from tiers where partner_id = ${partnerId} and name = ${name} for update`.execute(db)
   const [found] = await listTerms(db, partnerId, { name })
   if (found === undefined) return undefined
   const { since: _, ...tier } = found
@@ -145,8 +146,7 @@ export async function changeTier(
     now,
   }: { partnerId: string; name: string; change: Partial<TierTerms>; version: number; now: Date },
 ): Promise<{ before: Tier; after: Tier }> {
-  await sql`select from tiers where partner_id = ${partnerId} and name = ${name} for update`.execute(tx)
-  const before = await findTier(tx, { partnerId, name })
+  const before = await findTier(tx, { partnerId, name, locks: true })
   if (before === undefined) throw problem('NotFound', `There is no tier ${name}`)
   if (before.version !== version)
     throw problem(

@@ -101,7 +101,15 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
     expect(await json(['payouts', 'approve', id, '--as', same])).toMatchObject({ approvalCount: 1 })
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/waiting for approval; only an approved/)
   await json(['payouts', 'remove', third, '--reason', 'Stopped on the phone'])
-  expect(await json(['payouts', 'approve', id, '--as', 'Grace'])).toMatchObject({
+  // One login is one person, unless the installation says otherwise.
+  expect(await refusal(['payouts', 'approve', id, '--as', 'Grace'])).toMatch(
+    /from another login: \d+@.* has approved it/,
+  )
+  const shared = await openwage(['payouts', 'approve', id, '--as', 'Grace', '--json'], {
+    ...settings,
+    OPENWAGE_APPROVAL_LOGINS: 'any',
+  })
+  expect(JSON.parse(shared.stdout)).toMatchObject({
     ...{ status: 'approved', approvalCount: 2, paymentCount: 2, controlTotal: { amount: 11_000, currency: 'EUR' } },
   })
   expect(await diagnosed('batches')).toMatch(/ waits to be exported and carried to the bank/)

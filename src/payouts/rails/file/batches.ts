@@ -5,6 +5,7 @@ import { problem } from '../../../errors.ts'
 import { newId } from '../../../ids.ts'
 import type { Currency } from '../../../money.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import { randomBase32 } from '../../payouts.ts'
 import * as railHolds from '../../rail-holds.ts'
@@ -435,6 +436,28 @@ export async function list(
     ...(before === undefined ? [] : [sql`id < ${before}`]),
   ]
   return await select(db, conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `), take)
+}
+
+/** One payment of a batch. `removedAt`: an operator took it out. */
+export type BatchPayment = {
+  reference: string
+  partnerId: string
+  withdrawalId: string
+  amount: bigint
+  outcome: FinalOutcome | null
+  reason: string | null
+  removedAt: Date | null
+}
+
+/** The payments of a batch in the order of its file. @param after a reference: only those after it */
+export async function listPayments(
+  db: Reader,
+  { batchId, after, take }: { batchId: string; after: string; take: number },
+): Promise<BatchPayment[]> {
+  const { rows } = await sql<BatchPayment>`
+    select reference, partner_id, withdrawal_id, amount, outcome, reason, removed_at
+      from payouts where batch_id = ${batchId} and reference > ${after} order by reference limit ${take}`.execute(db)
+  return rows
 }
 
 /** The partners with payments in a batch. */

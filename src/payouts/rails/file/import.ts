@@ -10,10 +10,13 @@ import { bookEntry, keepBalance } from './entries.ts'
 import type { FileRailSettings } from './format.ts'
 import { answerPayments, type PaymentRecord } from './payment-answers.ts'
 import { lockRail } from './rail-lock.ts'
-import { type Context, type Keyed, keysOfMessage } from './record-keys.ts'
+import { type Context, type Keyed, keysOfMessage, toIndexable } from './record-keys.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
-const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
+export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
+
+// Of the number of an account; IBANs have 34. It is part of an index.
+const accountCharsMax = 100
 
 // Records that are matched at once.
 const chunkSize = 1_000
@@ -131,7 +134,8 @@ async function applyAll(
     if (head !== undefined && rejections.length > 0) await applySome(tx, context, { head, records: rejections })
     rejections = []
   }
-  for await (const part of parts) {
+  for await (const read of parts) {
+    const part = toIndexable(read)
     if (part.type === 'head') {
       await applyRejections()
       if (part.head.messageId !== head?.messageId) keyOf = keysOfMessage()
@@ -154,7 +158,10 @@ async function applyAll(
 
 /** A statement of another account must not be booked: not even in part. */
 function refuseOtherAccount(rail: FileRailSettings, { account }: BankFileHead): void {
-  if (account === null || debtorsOf(rail, account).length > 0) return
+  if (account === null) return
+  if (account.length > accountCharsMax)
+    throw new BankFileProblem(`The number of the account has more than ${accountCharsMax} characters`)
+  if (debtorsOf(rail, account).length > 0) return
   const last = account.replaceAll(/[ -]/g, '').slice(-4).toUpperCase()
   throw new BankFileProblem(`The file is about the account …${last}, which is not one of this rail`)
 }

@@ -8,6 +8,7 @@ import type { Tx } from '../src/database/database.ts'
 import { isIdOf } from '../src/ids.ts'
 import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
+import { accountDayOnWire } from '../src/operators/float-schema.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
 import * as railHolds from '../src/payouts/rail-holds.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
@@ -17,7 +18,7 @@ import { exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
 import { name, whole } from './arguments.ts'
-import { onWire as balanceOnWire, inTable as balancesInTable, daysDefault } from './bank-balances.ts'
+import { inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { loginOf, operatorName, recordChange } from './operator.ts'
@@ -238,7 +239,15 @@ payoutsCommand
     })
     printResult(
       { json },
-      { value: written, text: () => `${written.path}\nvalue date ${written.valueDate}\nSHA-256 ${written.sha256}` },
+      {
+        value: written,
+        text: () =>
+          [
+            written.path ?? 'The bank has answered this batch, so its file was not written again. It counts as sent.',
+            `value date ${written.valueDate}`,
+            `SHA-256 ${written.sha256}`,
+          ].join('\n'),
+      },
     )
   })
 
@@ -282,7 +291,10 @@ payoutsCommand
       const rails = rail === undefined ? await readFileRails(settings) : [await findRail(settings, rail)]
       return (await Promise.all(rails.map(each => listBalances(db, each, { daysMax: days })))).flat()
     })
-    printResult({ json }, { value: { balances: balances.map(balanceOnWire) }, text: () => balancesInTable(balances) })
+    printResult(
+      { json },
+      { value: { balances: balances.map(accountDayOnWire) }, text: () => balancesInTable(balances) },
+    )
   })
 
 const exceptionsCommand = payoutsCommand

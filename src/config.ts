@@ -128,11 +128,11 @@ export const Settings = Type.Object({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',
     examples: ['https://pay.example.com'],
-    description: 'Address of the API for the `openwage members` and `openwage webhooks` commands.',
+    description: 'Address of the API for the commands that call it; see [The command line](cli.md).',
   }),
   OPENWAGE_API_KEY: Type.String({
     default: '',
-    description: 'API key of the partner for the `openwage members` and `openwage webhooks` commands.',
+    description: 'API key of the partner for the commands that call the API. It wins over `openwage login`.',
   }),
 })
 export type Settings = Static<typeof Settings>

@@ -27,7 +27,7 @@ export class RequestRecords {
     const route = url === undefined || request.is404 ? null : (this.#routes.get(url) ?? null)
     return {
       partnerId: partner.id,
-      keyId: request.keyId,
+      keyId: request.user?.user.id ?? request.keyId,
       requestId: request.id,
       isOwnRequestId: requestIdOf(request.headers['x-request-id']) !== undefined,
       receivedAt: request.receivedAt,

@@ -23,7 +23,7 @@ export type ExceptionKind =
   | 'money_out'
   /** Our account lacked the money for a payment. */
   | 'float'
-  /** A payment waits until something at the bank or in the settings is put right. */
+  /** A payment or batch waits until something at the bank or in the settings is put right. */
   | 'blocked'
   /** It cannot be read. */
   | 'unreadable'
@@ -119,6 +119,16 @@ export async function list(
   return rows
 }
 
+/** How the exception with a fingerprint was closed; null while it is open, undefined if there is none. */
+export async function decisionOn(
+  db: Reader,
+  { rail, fingerprint }: { rail: string; fingerprint: string },
+): Promise<string | null | undefined> {
+  const { rows } = await sql<{ decision: string | null }>`
+    select decision from payout_exceptions where rail = ${rail} and fingerprint = ${fingerprint}`.execute(db)
+  return rows[0]?.decision
+}
+
 type RefusedReport = {
   id: string
   reference: string
@@ -138,6 +148,15 @@ export async function listRefused(
            ${inScope(scope)}
      order by id limit ${countMax}`.execute(db)
   return rows
+}
+
+/** States an open exception anew, of which more is known now. */
+export async function restate(
+  tx: Tx,
+  { id, kind, reason }: { id: string; kind: ExceptionKind; reason: string },
+): Promise<void> {
+  await sql`
+    update payout_exceptions set kind = ${kind}, reason = ${reason} where id = ${id} and closed_at is null`.execute(tx)
 }
 
 /** Closes an exception whose report has been recorded after all. */

@@ -227,16 +227,12 @@ test('an import that cannot run says why, without showing the key', async () => 
   proxies.add(other)
   await once(other, 'listening')
   const elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  const closed = await closedAddress()
   const cases: [string[], Environment, number, RegExp][] = [
     [[file], { OPENWAGE_API_KEY: '' }, 2, /No API key: set OPENWAGE_API_KEY/],
     [[`${folder}/list.xls`], {}, 2, /Use a \.csv, \.txt, \.tsv or \.xlsx file/],
     [[`${folder}/none.csv`], {}, 1, /There is no file .*none\.csv$/],
-    [
-      [file, '--url', 'http://127.0.0.1:9'],
-      {},
-      1,
-      /Cannot reach Openwage at http:\/\/127\.0\.0\.1:9: connection refused/,
-    ],
+    [[file, '--url', closed], {}, 4, /Cannot reach Openwage at http:\/\/127\.0\.0\.1:\d+: connection refused/],
     [[file, '--url', elsewhere], {}, 1, /is not an Openwage API; set the right address with --url or OPENWAGE_URL$/],
     [[file, '--key', `${settings.OPENWAGE_API_KEY}x`], {}, 1, /set the key with OPENWAGE_API_KEY or --key$/],
     [[file], readOnly.settings, 1, /The API key lacks the scope members:write$/],
@@ -273,6 +269,16 @@ async function newPartner(
   })
   await close()
   return { settings: { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: secret }, folder: newFolder() }
+}
+
+/** An address on which no process listens. */
+async function closedAddress(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return `http://127.0.0.1:${port}`
 }
 
 function newFolder(): string {

@@ -42,6 +42,7 @@ export const actions = [
   'payout_batch.hold',
   'payout_batch.release',
   'payout_batch.export',
+  'payout_file.import',
   'payout_exception.close',
   'webhook.create',
   'webhook.update',

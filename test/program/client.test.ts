@@ -461,7 +461,10 @@ test('cycles deductions writes the CSV of the API', async () => {
   })
   expect(stdout).toBe(await answer.text())
   const file = path.join(newFolder(), 'deductions.csv')
-  expect(await openwage(['cycles', 'deductions', id, file], settings)).toMatchObject({ code: 0, stdout: '' })
+  expect(await openwage(['cycles', 'deductions', id, file], settings)).toMatchObject({
+    code: 0,
+    stdout: `Wrote ${file}.\n`,
+  })
   expect(readFileSync(file, 'utf8')).toBe(stdout)
 })
 

@@ -401,7 +401,7 @@ test('an export whose reader has seen enough ends quietly without reading the re
   })
   const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, 'members', 'export']
   const env = { ...baseEnvironment, ...settings, OPENWAGE_URL }
-  const script = '"$@" | head -2; echo "${PIPESTATUS[0]}"'
+  const script = `"$@" | head -2; echo "\${PIPESTATUS[0]}"`
   const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', script, 'bash', ...command], { env })
   expect({ last: stdout.trimEnd().split('\n').at(-1), stderr }).toEqual({ last: '0', stderr: '' })
   expect(sent).toBeLessThan(1_000)

@@ -8,6 +8,8 @@ export type Banner = {
   database: Pick<Database, 'dataDir' | 'psqlHint'>
   /** The sandbox API key, if known. */
   key: string | undefined
+  /** The token of a one-time link that signs in to the console of a sandbox. */
+  consoleToken: string | undefined
   /** The body of a working example request. */
   example: object | undefined
   /** The oldest partner; in a sandbox, the demo partner. */
@@ -16,12 +18,14 @@ export type Banner = {
 
 /** Printed once the service is up: where it listens, where its data is, and a first request to try. */
 export function banner(start: Banner): string {
-  const { mode, roles, address, database, key } = start
+  const { mode, roles, address, database, key, consoleToken } = start
   const role = roles.api && roles.worker ? '' : roles.api ? ', API only' : ', worker only'
   const places = {
     API: address,
     // The docs page reads the key from the fragment, which browsers never send to a server.
     Docs: address && (key === undefined ? `${address}/docs` : `${address}/docs#key=${key}`),
+    // Signs in once, as the demo operator.
+    Console: address && consoleToken && consoleLink(address, consoleToken),
     'Test key': key,
     Data: database.dataDir,
     Database: database.psqlHint,
@@ -34,6 +38,11 @@ export function banner(start: Banner): string {
     ...(address === undefined ? [] : firstSteps({ ...start, address })),
     'Press Ctrl-C to stop.',
   ].join('\n')
+}
+
+/** A one-time link that signs in to the console. Browsers never send the fragment to a server, so that no proxy logs the token. */
+function consoleLink(address: string, token: string): string {
+  return `${address.replace(/\/$/, '')}/console/sign-in#${token}`
 }
 
 /** Printed after a clean stop: the data is safe, and where it is. */

@@ -169,6 +169,12 @@ const commands: Entry[] = [
     load: async () => (await import('./audit.ts')).auditCommand,
   },
   {
+    name: 'admin',
+    audience: 'operator',
+    description: 'Manage who operates this installation.',
+    load: async () => (await import('./admin.ts')).adminCommand,
+  },
+  {
     name: 'ledger',
     audience: 'operator',
     description: 'Check the ledger.',

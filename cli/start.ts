@@ -3,6 +3,7 @@ import { readSettings } from '../src/config.ts'
 import { openDatabase, prepare, type Roles, run, systemClock } from '../src/main.ts'
 import { claimMode, listPartners } from '../src/partners/partners.ts'
 import { exampleRequest } from '../src/sandbox/demo.ts'
+import { createDemoLink } from '../src/users/demo-operator.ts'
 import { banner, farewell } from './banner.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
@@ -38,9 +39,10 @@ export const startCommand = new Command('start')
       // Only once it listens: a start that fails would create a key and never print it.
       const key = isWhole && mode === 'sandbox' ? await sandboxKey(database, log) : undefined
       const example = key === undefined ? undefined : await exampleRequest(db)
+      const consoleToken = isWhole && mode === 'sandbox' ? await createDemoLink(db, systemClock()) : undefined
       const partnerId = (await listPartners(db)).at(-1)?.id
       log.flush()
-      writeLine(banner({ mode, roles, address: running.address, database, key, example, partnerId }))
+      writeLine(banner({ mode, roles, address: running.address, database, key, consoleToken, example, partnerId }))
     } catch (error) {
       // Doesn't wait for `stop`: the error must be printed even if closing hangs.
       exitAfterFailedStart()

@@ -14,6 +14,7 @@ const idPrefixes = {
   event: 'evt',
   webhook: 'we',
   apiKey: 'key',
+  operatorKey: 'opk',
   memberSession: 'ses',
   transfer: 'tr',
   floatMovement: 'fm',
@@ -23,6 +24,9 @@ const idPrefixes = {
   payoutBatch: 'bat',
   bankFile: 'bf',
   payoutException: 'pex',
+  user: 'usr',
+  userSession: 'uss',
+  invitation: 'inv',
 } as const
 
 export type IdKind = keyof typeof idPrefixes

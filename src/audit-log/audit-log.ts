@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { newId } from '../ids.ts'
 
@@ -41,11 +42,16 @@ export const actions = [
   'payout_batch.hold',
   'payout_batch.release',
   'payout_batch.export',
+  'payout_batch.download',
+  'payout_file.import',
   'payout_exception.close',
   'webhook.create',
   'webhook.update',
   'webhook.rotate',
   'webhook.delete',
+  'user.create',
+  'user.sign_in',
+  'user.sign_out',
 ] as const
 export type Action = (typeof actions)[number]
 
@@ -53,9 +59,15 @@ export type Action = (typeof actions)[number]
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json | undefined }
 export type Details = { [name: string]: Json | undefined }
 
-/** The author of a change. `name` is the id of the API key, user@host for a command, or `system` for the worker. */
+export const actorKinds = ['api_key', 'operator_key', 'user', 'cli', 'worker'] as const
+export type ActorKind = (typeof actorKinds)[number]
+
+/**
+ * The author of a change. `name` is the id of the API key, operator key or user, user@host for a command, or `system` for the
+ * worker.
+ */
 export type Actor = {
-  kind: 'api_key' | 'cli' | 'worker'
+  kind: ActorKind
   name: string
   address: string | null
   requestId: string | null
@@ -67,27 +79,29 @@ export const worker: Actor = { kind: 'worker', name: 'system', address: null, re
 /** One change. `details` never contains names, e-mails, phone numbers, full account numbers or secrets: rows are kept forever. */
 export type Change = { action: Action; resourceId: string; details: Details }
 
-/** Records a change in the transaction that makes it. */
+/**
+ * Records a change in the transaction that makes it.
+ * @param partnerId null for a change that concerns no partner: of users, and of the installation
+ */
 export async function record(
   tx: Tx,
-  { partnerId, actor, change, now }: { partnerId: string; actor: Actor; change: Change; now: Date },
+  { partnerId, actor, change, now }: { partnerId: string | null; actor: Actor; change: Change; now: Date },
 ): Promise<void> {
   const { kind, name, address, requestId } = actor
   const { action, resourceId, details } = change
+  const id = newId('auditEntry', now)
+  const values = { id, at: now, actor: name, action, resourceId, details: JSON.stringify(details), address, requestId }
+  if (partnerId !== null) {
+    await tx
+      .insertInto('auditLog')
+      .values({ ...values, actorKind: kind, partnerId })
+      .execute()
+    return
+  }
+  assert(kind !== 'api_key', 'an API key acts for its partner')
   await tx
-    .insertInto('auditLog')
-    .values({
-      partnerId,
-      id: newId('auditEntry', now),
-      at: now,
-      actorKind: kind,
-      actor: name,
-      action,
-      resourceId,
-      details: JSON.stringify(details),
-      address,
-      requestId,
-    })
+    .insertInto('installationAuditLog')
+    .values({ ...values, actorKind: kind })
     .execute()
 }
 
@@ -104,9 +118,10 @@ export function differences<State extends Details>(
 
 export type Entry = {
   id: string
-  partnerId: string
+  /** Null for a change that concerns no partner. */
+  partnerId: string | null
   at: Date
-  actorKind: 'api_key' | 'cli' | 'worker'
+  actorKind: ActorKind
   actor: string
   action: string
   resourceKind: string
@@ -134,10 +149,14 @@ export async function list(
     ...(wanted === undefined ? [] : [sql<boolean>`action = any(${[...wanted]}::text[])`]),
     ...(before === undefined ? [] : [sql<boolean>`id < ${before}`]),
   ]
-  const { rows } = await sql<Entry>`
-    select id, partner_id, at, actor_kind, actor, action, resource_kind, resource_id, details, address, request_id
-      from audit_log
-     where ${conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `)}
-     order by id desc limit ${take}`.execute(db)
+  const where = conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `)
+  const columns = sql.raw('id, at, actor_kind, actor, action, resource_kind, resource_id, details, address, request_id')
+  const ofPartners = sql`select partner_id, ${columns} from audit_log where ${where} order by id desc limit ${take}`
+  const ofInstallation = sql`
+    select null as partner_id, ${columns} from installation_audit_log where ${where} order by id desc limit ${take}`
+  const { rows } =
+    partnerId === undefined
+      ? await sql<Entry>`(${ofPartners}) union all (${ofInstallation}) order by id desc limit ${take}`.execute(db)
+      : await sql<Entry>`${ofPartners}`.execute(db)
   return rows
 }

@@ -31,6 +31,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     delete: true,
   },
   installation: { insert: true },
+  installationAuditLog: { insert: true },
   ledgerBalances: { insert: true, update: ['available', 'owed', 'transferCount'] },
   // The statement that adds a change to the total deletes the change.
   ledgerFloatChanges: { insert: true, delete: true },
@@ -85,6 +86,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   bankFiles: { insert: true, update: ['status', 'recordCount', 'problem', 'messageId', 'name', 'receivedAt'] },
   bankRecords: { insert: true },
   payoutBatchApprovals: { insert: true },
+  payoutRailHolds: { insert: true, update: ['releasedAt', 'releasedBy'] },
   payoutBatches: {
     insert: true,
     update: [
@@ -104,10 +106,11 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'valueDate',
       'sentAt',
       'acknowledgedAt',
+      'answeredAt',
       'endedAt',
     ],
   },
-  payoutExceptions: { insert: true, update: ['closedAt', 'closedBy', 'decision', 'note'] },
+  payoutExceptions: { insert: true, update: ['kind', 'reason', 'closedAt', 'closedBy', 'decision', 'note'] },
   payouts: {
     insert: true,
     update: [
@@ -119,10 +122,14 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'removedAt',
       'restriction',
       'sentAt',
+      'requestOpenAt',
+      'refusedTransfers',
+      'retryAt',
       'transferId',
       'transferSequence',
     ],
   },
+  operatorKeys: { insert: true, update: ['revokedAt', 'revokedBy', 'lastUsedAt'] },
   partners: {
     insert: true,
     update: [
@@ -151,16 +158,28 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   sandboxClocks: { insert: true, update: ['offsetMs'] },
   requestLog: { insert: true, delete: true },
   schemaCompatibility: {},
-  settlementDues: { insert: true, update: ['received', 'receivedAt'] },
+  settlementDues: { insert: true, update: ['received', 'receivedByHand', 'receivedAt'] },
   settlementLines: { insert: true },
   simulatedBankFaults: { insert: true, update: ['remaining'] },
   simulatedBankInstructions: { insert: true, update: ['outcome', 'reason', 'restriction'] },
   simulatedBankPayments: { insert: true, update: ['submissions'] },
   // A report that is not due yet is dropped when the partner instructs the bank otherwise.
   simulatedBankReports: { insert: true, delete: true },
+  signInFailures: { insert: true, update: ['failures', 'failedAt', 'refusedUntil'], delete: true },
   stateEdges: {},
   tierVersions: { insert: true },
   tiers: { insert: true, update: ['version'] },
+  userBrowsers: { insert: true, update: ['lastUsedAt'], delete: true },
+  userIdentities: { insert: true },
+  userInvitations: { insert: true, delete: true },
+  userLinks: { insert: true, delete: true },
+  userRecoveryCodes: { insert: true, delete: true },
+  userRoles: { insert: true, delete: true },
+  userSessions: { insert: true, update: ['lastUsedAt'], delete: true },
+  users: {
+    insert: true,
+    update: ['name', 'isOperator', 'passwordHash', 'totpSecret', 'totpConfirmedAt', 'totpLastStep', 'disabledAt'],
+  },
   webhookAttempts: { insert: true, delete: true },
   webhookDeliveries: {
     insert: true,

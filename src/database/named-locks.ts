@@ -19,6 +19,8 @@ type LockSpace =
   | 'export of'
   /** One purpose of one rail of files. */
   | 'payout rail'
+  /** Creating the user with an e-mail address. */
+  | 'user'
 
 /** Waits for a lock, and holds it until the transaction ends. */
 export async function lockByName(tx: Tx, space: LockSpace, of: string): Promise<void> {

@@ -288,6 +288,7 @@ export type DB = {
     batchId: string
     person: string
     at: Date
+    login: string | null
   }
   payoutBatches: {
     id: string
@@ -328,6 +329,7 @@ export type DB = {
       | 'money_out'
       | 'refused'
       | 'unmatched'
+      | 'unreadable'
     bankFileId: string | null
     line: number | null
     fingerprint: string
@@ -345,6 +347,14 @@ export type DB = {
     decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | null
     note: string | null
     restriction: 'account_refused' | 'review' | null
+  }
+  payoutRailHolds: {
+    sequence: Generated<bigint>
+    rail: string
+    heldAt: Date
+    heldBy: string
+    releasedAt: Date | null
+    releasedBy: string | null
   }
   payouts: {
     partnerId: string
@@ -364,6 +374,9 @@ export type DB = {
     sentAt: Date | null
     transferId: string | null
     transferSequence: number | null
+    requestOpenAt: Date | null
+    refusedTransfers: Generated<string[]>
+    retryAt: Date | null
   }
   railCursors: {
     rail: string

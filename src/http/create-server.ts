@@ -14,6 +14,7 @@ import { requireUtf8 } from './csv.ts'
 import { answerError } from './error-answers.ts'
 import { LargeJson } from './large-json.ts'
 import { MethodTable } from './method-table.ts'
+import { isOperatorPath, operatorAdmission } from './operator-admission.ts'
 import { RawReplies } from './raw-replies.ts'
 import {
   commonHeaders,
@@ -25,9 +26,10 @@ import {
 } from './request-headers.ts'
 import { RequestRecords } from './request-record.ts'
 import type { ApiContext, App } from './server.ts'
-import { sessionAdmission } from './session-admission.ts'
+import { answerPreflight, sessionAdmission } from './session-admission.ts'
 import { parseStrictJson, refusalOf } from './strict-json.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
+import { userAdmission } from './user-admission.ts'
 import { compileValidation } from './validation.ts'
 import { fingerprintStart } from './with-idempotency.ts'
 
@@ -115,6 +117,8 @@ export function createServer(
 
   const { admit, forgetKeys } = admission({ db, mode, now })
   const admitSession = sessionAdmission({ db, mode, now, publicUrl })
+  const { admitUser, admitUserTo, admitUserAsOperator, hasUserSession } = userAdmission({ db, mode, publicUrl })
+  const admitOperator = operatorAdmission({ db, now })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
   const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
@@ -142,7 +146,9 @@ export function createServer(
   app.decorateRequest('deadline')
   app.decorateRequest('partner')
   app.decorateRequest('keyId')
+  app.decorateRequest('operator')
   app.decorateRequest('memberSession')
+  app.decorateRequest('user')
   app.decorateRequest('idempotencyKey')
   app.decorateRequest('bodyFaults')
   app.decorateRequest('fingerprint')
@@ -165,6 +171,7 @@ export function createServer(
       route.config = { ...route.config, validate: compileValidation(route.schema) }
     methodTable.add(route)
     requestRecords.addRoute(route.url)
+    if (route.config?.session !== undefined) answerPreflight(app, route.url, String(route.method))
   })
 
   app.addHook('onRequest', (request, _reply, done) => {
@@ -183,10 +190,17 @@ export function createServer(
     if (app.isDraining) reply.header('connection', 'close')
     if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     // Read once: Fastify builds the object on each access.
-    const { deprecated, scope, session } = request.routeOptions.config
+    const { deprecated, scope, session, console: users, isForOperators } = request.routeOptions.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
     if (session !== undefined) await admitSession(request, reply, session)
-    else if (needsKey(request, scope)) await admit(request, reply, scope)
+    else if (users !== undefined) await admitUser(request, reply, users)
+    else if (isForOperators || (request.is404 && isOperatorPath(request.url))) {
+      if (hasUserSession(request)) await admitUserAsOperator(request, reply)
+      else await admitOperator(request, reply)
+    } else if (needsKey(request, scope)) {
+      if (hasUserSession(request)) await admitUserTo(request, reply, scope)
+      else await admit(request, reply, scope)
+    }
     requireHost(request)
     // Before the body is read, which would be wasted.
     if (request.is404) throw methodTable.refusalOf(request)
@@ -241,8 +255,12 @@ export function createServer(
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime * 10) / 10,
         partnerId: request.partner?.id,
+        operatorId: request.operator?.id,
         // Lets an operator find and block the sender of forged keys.
-        address: request.partner === undefined && [401, 429].includes(reply.statusCode) ? request.ip : undefined,
+        address:
+          (request.partner ?? request.operator) === undefined && [401, 429].includes(reply.statusCode)
+            ? request.ip
+            : undefined,
       },
       'request',
     )
@@ -257,10 +275,11 @@ export function createServer(
     request.now = request.receivedAt
     bodyTimeouts.expect(request, reply)
     let refusal = error
-    if (isVersioned(request.url)) {
+    const isForOperators = isOperatorPath(request.url)
+    if (isForOperators || isVersioned(request.url)) {
       const deadline = new Deadline({ ms: limits.answerMsMax })
       try {
-        await deadline.run(() => admit(request, reply, undefined))
+        await deadline.run(() => (isForOperators ? admitOperator(request, reply) : admit(request, reply, undefined)))
       } catch (refused) {
         refusal = refused
       }

@@ -10,14 +10,18 @@ import type { Lanes } from '../lanes.ts'
 import type { Currency } from '../money.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import type { MemberSession, SessionScope } from '../partners/member-sessions.ts'
+import type { Operator } from '../partners/operator-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { RecordRequest } from '../request-record.ts'
 import type { Clock } from '../time.ts'
+import type { SignedIn } from '../users/sessions.ts'
 import type { Fault } from './strict-json.ts'
 import type { Parts, Validated } from './validation.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
+    /** The OpenAPI document of the operators' API. */
+    operatorSwagger(): object
     /** The process is about to stop: /readyz answers 503, and every answer closes its connection. */
     isDraining: boolean
     /** Looks the partner's keys up again, because its clock has just started to move. */
@@ -32,8 +36,12 @@ declare module 'fastify' {
     receivedAt: Date
     deadline: Deadline
     partner: Partner
-    /** The API key that the request was made with, or that created its member session. */
+    /** The API key that the request was made with, or that created its member session. Not set for a user of the console. */
     keyId: string
+    /** The user of the console whose session the request was made with. */
+    user: SignedIn | undefined
+    /** Only on routes for operators, which have no partner and no key of one. */
+    operator: Operator | undefined
     /** Only on routes for member sessions. */
     memberSession: MemberSession | undefined
     idempotencyKey: string | undefined
@@ -48,8 +56,12 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
     scope?: Scope | 'any'
+    /** The route is for users of the console, by their session: for all of them, or for operators only. */
+    console?: 'user' | 'operator'
     /** The route is for member sessions instead of API keys, and this is the scope that it needs. */
     session?: SessionScope
+    /** The route is for operators instead of partners. */
+    isForOperators?: true
     /** Days of the announcement and of the removal, and the path that replaces this one. */
     deprecated?: { since: string; sunset: string; successor: string }
     validate?: (parts: Parts) => Promise<Validated>

@@ -28,6 +28,8 @@ export type Answer = {
   body: unknown
   headers?: Record<string, string>
   resourceId?: string | null
+  /** What is stored for a replay instead of the body, which has a secret that is shown once. */
+  storedBody?: unknown
   audit?: Omit<auditLog.Change, 'resourceId'> | undefined
 }
 
@@ -56,26 +58,31 @@ async function answerOnce(
   { claimed, work }: { claimed: Claim | undefined; work: (tx: Tx) => Promise<Answer> },
 ): Promise<Stored | Replay> {
   return await db.transaction().execute(async tx => {
-    if (claimed === undefined) return await audited(tx, request, work)
+    if (claimed === undefined) return stored(await audited(tx, request, work))
     const replay = await claim(tx, claimed)
     if (replay !== undefined) return replay
     const answer = await audited(tx, request, work)
-    await complete(tx, claimed, answer)
-    return answer
+    await complete(tx, claimed, stored({ ...answer, body: answer.storedBody ?? answer.body }))
+    return stored(answer)
   })
 }
 
 // A replayed request never gets here, so each change is recorded once.
-async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promise<Answer>): Promise<Stored> {
+async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promise<Answer>): Promise<Answer> {
   const answer = await work(tx)
   const { audit, resourceId } = answer
   if (audit !== undefined) {
     assert(typeof resourceId === 'string')
-    const { partner, now, keyId, ip, id } = request
-    const actor: auditLog.Actor = { kind: 'api_key', name: keyId, address: ip, requestId: id }
-    await auditLog.record(tx, { partnerId: partner.id, actor, change: { ...audit, resourceId }, now })
+    const { partner, now } = request
+    await auditLog.record(tx, { partnerId: partner.id, actor: actorOf(request), change: { ...audit, resourceId }, now })
   }
-  return stored(answer)
+  return answer
+}
+
+/** The author of what a request changes, for the audit log. */
+export function actorOf({ user, keyId, ip, id }: FastifyRequest): auditLog.Actor {
+  const from = { address: ip, requestId: id }
+  return user === undefined ? { kind: 'api_key', name: keyId, ...from } : { kind: 'user', name: user.user.id, ...from }
 }
 
 /**
@@ -195,18 +202,21 @@ async function within(ms: number, promise: Promise<void>): Promise<void> {
 }
 
 function claimOf(request: FastifyRequest): Claim | undefined {
-  const { idempotencyKey, partner, memberSession, now } = request
+  const { idempotencyKey, partner, operator, memberSession, user, now } = request
   if (idempotencyKey === undefined) return undefined
-  const key = memberSession === undefined ? idempotencyKey : keyOfMember(idempotencyKey, memberSession)
-  return { partnerId: partner.id, key, fingerprint: fingerprintOf(request), operation: operationOf(request), now }
+  const ownerId = memberSession?.memberId ?? (operator === undefined ? user?.user.id : undefined)
+  const key = ownerId === undefined ? idempotencyKey : keyOf(ownerId, idempotencyKey)
+  // The keys of operators are kept like those of partners: an operator's id is never that of a partner.
+  const partnerId = operator?.id ?? partner.id
+  return { partnerId, key, fingerprint: fingerprintOf(request), operation: operationOf(request), now }
 }
 
 /**
- * The key of a member's browser as it is stored. It begins with a space, which no key in a header does, so that it is never
- * equal to one of the partner, nor to one of another member. Hashed, because the column is as long as a key may be.
+ * The key of a browser, of a member or of a user, as it is stored. It begins with a space, which no key in a header does, so that
+ * it is never equal to one of the partner, nor to one of another person. Hashed, because the column is as long as a key may be.
  */
-function keyOfMember(key: string, { memberId }: { memberId: string }): string {
-  return ` ${memberId} ${createHash('sha256').update(key, 'latin1').digest('base64url')}`
+function keyOf(ownerId: string, key: string): string {
+  return ` ${ownerId} ${createHash('sha256').update(key, 'latin1').digest('base64url')}`
 }
 
 // Two requests are the same if method, route, path parameters, query and parsed body are equal, in any order of keys.

@@ -1,8 +1,8 @@
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
 import { newId } from '../ids.ts'
+import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.ts'
 import type { Mode, Partner } from './partners.ts'
-import { generateSecret, hasChecksum, hashOf, secretPattern } from './secrets.ts'
 
 /** The permissions of an API key. Without the scope of an operation, a request is answered `Forbidden`. */
 export const scopes = ['members:read', 'members:write', 'pay:read', 'pay:write'] as const
@@ -68,7 +68,7 @@ export async function createKey(
 }
 
 /** Lists all keys of a partner, newest first, including revoked and expired ones. */
-export async function listKeys(db: Db, partnerId: string): Promise<ApiKey[]> {
+export async function listKeys(db: Reader, partnerId: string): Promise<ApiKey[]> {
   const rows = await db
     .selectFrom('apiKeys')
     .select(['id', 'mode', 'hint', 'scopes', 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'])

@@ -26,6 +26,8 @@ const kept = [
   'webhook_secrets',
   'webhook_feeds',
   'request_log',
+  'user_roles',
+  'user_invitations',
 ]
 
 /** Until a transaction waits for another one. */

@@ -226,7 +226,16 @@ export async function serve(
   const key = demoKeys.get(settings.DATABASE_URL ?? '')
   const partnerId = (await listPartners(db)).at(-1)?.id
   const example = key === undefined ? undefined : await exampleRequest(db)
-  const printed = banner({ mode, roles, address: running.address, database, key, example, partnerId })
+  const printed = banner({
+    mode,
+    roles,
+    address: running.address,
+    database,
+    key,
+    consoleToken: undefined,
+    example,
+    partnerId,
+  })
   let stopping: Promise<void> | undefined
   const stop = () => (stopping ??= running.stop())
   servers.add(stop)

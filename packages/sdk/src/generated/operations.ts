@@ -722,6 +722,8 @@ export interface Resources {
       from?: 'now' | undefined
       /** Only events of these types. */
       types?: EventType[] | undefined
+      /** Only events of this withdrawal, intent, member, pay run, pay cycle, job or webhook. */
+      resourceId?: string | undefined
       /** Maximum number of events to return, 1 to 1,000. */
       take?: number | undefined
     }, options?: CallOptions): List<Events, Event>

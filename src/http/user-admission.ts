@@ -1,0 +1,168 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Db } from '../database/database.ts'
+import { type Problem, problem } from '../errors.ts'
+import type { Scope } from '../partners/api-keys.ts'
+import { readOffsetMs } from '../partners/clocks.ts'
+import { findPartner, type Mode } from '../partners/partners.ts'
+import { mayCall } from '../users/roles.ts'
+import { findSession } from '../users/sessions.ts'
+import { rolesWith } from '../users/users.ts'
+import { networkOf, type RateDecision, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+import { ownOrigin } from './session-admission.ts'
+
+const limits = {
+  // A page of the console sends a dozen requests when it opens, and a person opens a few in a second.
+  perSession: { perSecond: 20, burst: 200 },
+  // Lookups of unknown tokens from one network. A whole office may share it, and each of its expired sessions asks once or twice.
+  unknownTokens: { perSecond: 5, burst: 50 },
+}
+
+/**
+ * Admits requests of the console: checks that they are from a page of this server, identifies the user by the cookie, then
+ * checks the rate limit and what the user may do.
+ */
+export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; publicUrl: string | undefined }): {
+  /** @throws Problem `Forbidden`, `SessionRefused`, `RateLimitExceeded` */
+  admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void>
+  /**
+   * Admits the request to the partner API, for the partner that the header `openwage-partner` names.
+   * @throws also Problem `NotFound` if the user has no role with that partner
+   */
+  admitUserTo(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void>
+  /** Admits the request of a user who is an operator to the operators' API. @throws like `admitUser` */
+  admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
+  /** Whether the request was made with the cookie of a user instead of an API key. */
+  hasUserSession(request: FastifyRequest): boolean
+} {
+  const rateLimiter = new RateLimiter()
+  return {
+    admitUser,
+    admitUserTo,
+    admitUserAsOperator,
+    hasUserSession: request => request.headers['x-api-key'] === undefined && tokenOf(request, publicUrl) !== undefined,
+  }
+
+  async function admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void> {
+    requireOwnPage(request, publicUrl)
+    const network = `unknown tokens of ${networkOf(request.ip)}`
+    requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
+    const token = tokenOf(request, publicUrl)
+    const found = token === undefined ? undefined : await findSession(db, { token, mode, now: request.receivedAt })
+    if (found === undefined) {
+      if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
+      throw refused()
+    }
+    const decision = rateLimiter.take(found.session.id, limits.perSession, request.receivedAt)
+    reply.headers(rateLimitHeaders(limits.perSession, decision.remaining, 'session'))
+    requireAllowed(decision)
+    if (who === 'operator' && !found.user.isOperator)
+      throw problem('Forbidden', 'Only an operator of this installation may do this')
+    request.user = found
+  }
+
+  async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await admitUser(request, reply, 'operator')
+    const { user } = request
+    if (user === undefined) throw refused()
+    request.operator = { kind: 'user', id: user.user.id, person: user.user.id }
+  }
+
+  async function admitUserTo(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    scope: Scope | 'any' | undefined,
+  ): Promise<void> {
+    await admitUser(request, reply, 'user')
+    const { user } = request
+    if (user === undefined) throw refused()
+    const partnerId = partnerIdOf(request)
+    const [partner, roles, clockOffsetMs] = await Promise.all([
+      findPartner(db, partnerId),
+      rolesWith(db, { userId: user.user.id, partnerId }),
+      readOffsetMs(db, partnerId),
+    ])
+    const { isOperator } = user.user
+    if (partner === undefined || (!isOperator && roles.length === 0)) throw noSuchPartner()
+    // All users of a partner together get as much as its servers, without using up the quota of these.
+    const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
+    requireAllowed(rateLimiter.take(`users of ${partner.id}`, shared, request.receivedAt))
+    request.partner = partner
+    if (partner.suspendedAt !== null && !isOperator)
+      throw problem('Forbidden', 'The partner is suspended; contact the operator of this service')
+    if (clockOffsetMs > 0) {
+      request.clockOffsetMs = clockOffsetMs
+      request.now = new Date(request.now.getTime() + clockOffsetMs)
+    }
+    // An unknown path has no scope, and is answered as such.
+    const { operationId } = (request.routeOptions.schema ?? {}) as { operationId?: string }
+    if (scope !== undefined && !mayCall(operationId, { isOperator, roles }, mode))
+      throw problem('Forbidden', 'Your roles with this partner do not allow this')
+  }
+}
+
+/** The cookie over https. Browsers accept the prefix only if no other host or path could have set the cookie. */
+export const secureCookieName = '__Host-openwage'
+/** The cookie over plain http, on this machine alone: there browsers refuse the prefix. */
+export const loopbackCookieName = 'openwage-console'
+
+/** Whether the browser reached this server over https, as far as it knows. */
+export function isSecure(request: FastifyRequest, publicUrl: string | undefined): boolean {
+  return publicUrl === undefined ? request.protocol === 'https' : publicUrl.startsWith('https:')
+}
+
+/** The token in the cookie. Over https only the prefixed name counts, since another host could have set any other one. */
+function tokenOf(request: FastifyRequest, publicUrl: string | undefined): string | undefined {
+  return cookieOf(request, isSecure(request, publicUrl) ? secureCookieName : loopbackCookieName)
+}
+
+/** The value of a cookie with this name; the first, if there are several. */
+function cookieOf({ headers: { cookie = '' } }: FastifyRequest, name: string): string | undefined {
+  for (const pair of cookie.split(';')) {
+    const at = pair.indexOf('=')
+    if (pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim()
+  }
+  return undefined
+}
+
+/**
+ * Refuses requests that another site caused. A browser sends the cookie with them neither way, because it is `SameSite=Strict`;
+ * this holds for another port of this machine too, which counts as the same site.
+ * Sources: W3C Fetch Metadata; OWASP "Cross-Site Request Forgery Prevention", "Verifying Origin With Standard Headers"
+ * @throws Problem `Forbidden`
+ */
+export function requireOwnPage(request: FastifyRequest, publicUrl: string | undefined): void {
+  const { origin, 'sec-fetch-site': site } = request.headers
+  const isOwn =
+    (site === undefined || site === 'same-origin') && (origin === undefined || origin === ownOrigin(request, publicUrl))
+  if (isOwn && (request.method === 'GET' || origin !== undefined)) return
+  throw problem(
+    'Forbidden',
+    'The request is not from a page of this server; set OPENWAGE_PUBLIC_URL if it is behind a proxy',
+  )
+}
+
+/** @throws Problem `HeaderValidation` */
+function partnerIdOf({ headers }: FastifyRequest): string {
+  const partnerId = headers['openwage-partner']
+  if (typeof partnerId === 'string' && /^par_[0-9a-z]{1,100}$/.test(partnerId)) return partnerId
+  throw problem('HeaderValidation', 'The openwage-partner header must hold the id of a partner', {
+    path: 'openwage-partner',
+  })
+}
+
+/** The same for a partner that does not exist, and for one with which the user has no role. */
+function noSuchPartner(): Problem {
+  return problem('NotFound', 'There is no such partner, or you have no role with it')
+}
+
+function refused(): Problem {
+  return problem('SessionRefused', 'You are not signed in, or your session has ended; sign in again', {
+    path: 'cookie',
+  })
+}
+
+/** @throws Problem `RateLimitExceeded` */
+function requireAllowed({ allowed, retryAfterSeconds }: RateDecision): void {
+  if (allowed) return
+  throw problem('RateLimitExceeded', 'Too many requests; slow down', {}, { 'retry-after': String(retryAfterSeconds) })
+}

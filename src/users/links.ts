@@ -1,0 +1,43 @@
+import { sql, type Tx } from '../database/database.ts'
+import { generateSecret, hasChecksum, hashOf } from '../secrets.ts'
+
+/** What a one-time link is for. */
+export type LinkPurpose = 'sign_in' | 'password' | 'set_up'
+
+const prefix = 'owl_'
+
+/**
+ * Creates a one-time link.
+ * @param userId null only for a set-up link, which makes the first operator
+ * @returns the token that goes into the fragment of the link; only its SHA-256 is stored
+ */
+export async function createLink(
+  tx: Tx,
+  { purpose, userId, lifeMs, now }: { purpose: LinkPurpose; userId: string | null; lifeMs: number; now: Date },
+): Promise<string> {
+  const token = generateSecret(prefix)
+  await tx
+    .insertInto('userLinks')
+    .values({
+      ...{ hash: hashOf(token), purpose, userId, createdAt: now },
+      expiresAt: new Date(now.getTime() + lifeMs),
+    })
+    .execute()
+  return token
+}
+
+/**
+ * Uses a link up: of two concurrent uses, one finds it.
+ * @returns the user of the link; undefined if the link is unknown, used, expired or for another purpose
+ */
+export async function useLink(
+  tx: Tx,
+  { token, purpose, now }: { token: string; purpose: LinkPurpose; now: Date },
+): Promise<{ userId: string | null } | undefined> {
+  if (!token.startsWith(prefix) || !hasChecksum(token)) return undefined
+  const { rows } = await sql<{ userId: string | null; isValid: boolean }>`
+    delete from user_links where hash = ${hashOf(token)} and purpose = ${purpose}
+    returning user_id, expires_at > ${now} as is_valid`.execute(tx)
+  const [link] = rows
+  return link?.isValid ? { userId: link.userId } : undefined
+}

@@ -1,0 +1,114 @@
+import type { Mode } from '../partners/partners.ts'
+
+/** What a user may do for one partner. An operator is not a role of a partner: operators may do everything, for every partner. */
+export const roles = ['admin', 'payroll', 'support', 'developer', 'viewer'] as const
+export type Role = (typeof roles)[number]
+
+const readers: readonly Role[] = roles
+const staff: readonly Role[] = ['admin', 'payroll', 'support', 'viewer']
+const payroll: readonly Role[] = ['admin', 'payroll']
+const cancelling: readonly Role[] = ['admin', 'payroll', 'support']
+const tracing: readonly Role[] = ['admin', 'support', 'developer']
+const building: readonly Role[] = ['admin', 'developer']
+
+/**
+ * Who may call an operation of the partner API from the console. `noLiveUser` is for a member’s own decisions: on a live
+ * installation no user makes them, not even an operator. `keysOnly` is for what only a partner’s server needs.
+ */
+type Access = readonly Role[] | 'noLiveUser' | 'keysOnly'
+
+/** Every operation of the partner API that needs an API key, by its `operationId`. What is not listed is refused. */
+export const access: { readonly [operationId: string]: Access } = {
+  getTiers: readers,
+  getMembers: staff,
+  getMember: staff,
+  inviteMember: payroll,
+  updateMember: payroll,
+  replaceMember: payroll,
+  removeMember: payroll,
+  activateMember: payroll,
+  createMemberSession: 'keysOnly',
+
+  createJob: payroll,
+  createJobFromCsv: payroll,
+  createJobFromCsvV2: payroll,
+  approveJob: payroll,
+  rejectJob: payroll,
+  getJobs: staff,
+  getJob: staff,
+  getJobResults: staff,
+
+  createWithdrawalIntent: 'noLiveUser',
+  completeWithdrawal: 'noLiveUser',
+  cancelWithdrawalIntent: cancelling,
+  cancelWithdrawal: cancelling,
+  getMemberBalance: readers,
+  getWithdrawalIntent: readers,
+  getWithdrawalIntentExplanation: readers,
+  getWithdrawals: readers,
+  getWithdrawal: readers,
+  getMemberWithdrawals: readers,
+
+  uploadPayRun: payroll,
+  revertPayRun: payroll,
+  getPayRuns: readers,
+  getPayRun: readers,
+  getPayCycles: readers,
+  getPayCycle: readers,
+  getPayCycleDeductions: staff,
+  getSettlement: staff,
+  createSettlement: payroll,
+  getMemberStatement: staff,
+
+  getEvents: tracing,
+  getRequests: tracing,
+  getRequest: tracing,
+  getIdempotencyKey: tracing,
+
+  getWebhooks: building,
+  getWebhook: building,
+  createWebhook: building,
+  updateWebhook: building,
+  deleteWebhook: building,
+  rotateWebhookSecret: building,
+  testWebhook: building,
+  replayWebhook: building,
+  getWebhookDeliveries: building,
+  getWebhookDelivery: building,
+
+  getSandboxClock: readers,
+  getSandboxTestValues: readers,
+  getSandboxBankFiles: building,
+  moveSandboxClock: building,
+  submitSandboxWithdrawal: building,
+  paySandboxWithdrawal: building,
+  failSandboxWithdrawal: building,
+  returnSandboxWithdrawal: building,
+  holdSandboxWithdrawal: building,
+  addSandboxBankFault: building,
+  answerSandboxBankFile: building,
+  fundSandboxMember: building,
+  activateSandboxMember: building,
+  provokeSandboxJob: building,
+  fundSandboxFloat: building,
+  pauseSandbox: building,
+  resumeSandbox: building,
+  seedSandbox: building,
+  resetSandbox: building,
+}
+
+/** What a user is to a partner. */
+export type Standing = { isOperator: boolean; roles: readonly Role[] }
+
+/**
+ * Whether the user may call the operation. On a sandbox, where no member is a real person, a developer may do what an admin
+ * may.
+ */
+export function mayCall(operationId: string | undefined, { isOperator, roles: held }: Standing, mode: Mode): boolean {
+  const allowed = operationId === undefined ? undefined : access[operationId]
+  if (allowed === undefined || allowed === 'keysOnly') return false
+  if (allowed === 'noLiveUser') return mode === 'sandbox' && (isOperator || held.some(role => building.includes(role)))
+  if (isOperator) return true
+  const effective: readonly Role[] = mode === 'sandbox' && held.includes('developer') ? [...held, 'admin'] : held
+  return effective.some(role => allowed.includes(role))
+}

@@ -1,0 +1,98 @@
+import type { Reader, Tx } from '../database/database.ts'
+import { newId } from '../ids.ts'
+import type { Role } from './roles.ts'
+
+/** A person who signs in to the console. */
+export type User = {
+  id: string
+  email: string
+  name: string
+  /** May do everything, for every partner. */
+  isOperator: boolean
+}
+
+/** The form in which an e-mail address is stored and looked up. */
+function canonicalEmail(email: string): string {
+  return email.trim().toLowerCase()
+}
+
+/**
+ * Creates a user without a password, and with roles if it is for a partner.
+ * @throws a unique violation if the address has a user
+ */
+export async function createUser(
+  tx: Tx,
+  { email, name, isOperator, now }: { email: string; name: string; isOperator: boolean; now: Date },
+): Promise<User> {
+  const user = { id: newId('user', now), email: canonicalEmail(email), name, isOperator }
+  await tx
+    .insertInto('users')
+    .values({ ...user, createdAt: now })
+    .execute()
+  return user
+}
+
+/** A user who is not disabled. */
+export async function findUser(db: Reader, userId: string): Promise<(User & { hasTotp: boolean }) | undefined> {
+  const row = await db
+    .selectFrom('users')
+    .select(['id', 'email', 'name', 'isOperator', 'totpConfirmedAt'])
+    .where('id', '=', userId)
+    .where('disabledAt', 'is', null)
+    .executeTakeFirst()
+  if (row === undefined) return undefined
+  const { totpConfirmedAt, ...user } = row
+  return { ...user, hasTotp: totpConfirmedAt !== null }
+}
+
+/** The user with this address, unless it is disabled. */
+export async function findByEmail(db: Reader, email: string): Promise<User | undefined> {
+  return await db
+    .selectFrom('users')
+    .select(['id', 'email', 'name', 'isOperator'])
+    .where('email', '=', canonicalEmail(email))
+    .where('disabledAt', 'is', null)
+    .executeTakeFirst()
+}
+
+/** Gives a user roles with a partner, besides those it has. */
+export async function addRoles(
+  tx: Tx,
+  { userId, partnerId, roles }: { userId: string; partnerId: string; roles: readonly Role[] },
+): Promise<void> {
+  if (roles.length === 0) return
+  await tx
+    .insertInto('userRoles')
+    .values(roles.map(role => ({ partnerId, userId, role })))
+    .onConflict(conflict => conflict.doNothing())
+    .execute()
+}
+
+/** The roles of a user with one partner. */
+export async function rolesWith(
+  db: Reader,
+  { userId, partnerId }: { userId: string; partnerId: string },
+): Promise<Role[]> {
+  const rows = await db
+    .selectFrom('userRoles')
+    .select('role')
+    .where('partnerId', '=', partnerId)
+    .where('userId', '=', userId)
+    .orderBy('role')
+    .execute()
+  return rows.map(({ role }) => role)
+}
+
+/** The roles of a user with each partner that it has any with, by the partner's id. */
+export async function rolesByPartner(db: Reader, userId: string): Promise<Map<string, Role[]>> {
+  const rows = await db
+    .selectFrom('userRoles')
+    .select(['partnerId', 'role'])
+    .where('userId', '=', userId)
+    .orderBy('partnerId')
+    .orderBy('role')
+    .execute()
+  const byPartner = new Map<string, Role[]>()
+  for (const { partnerId, role } of rows) byPartner.set(partnerId, [...(byPartner.get(partnerId) ?? []), role])
+  return byPartner
+}

@@ -1,0 +1,58 @@
+import type { Role } from '../src/users/roles.ts'
+import { createSession } from '../src/users/sessions.ts'
+import { addRoles, createUser, type User } from '../src/users/users.ts'
+import type { Answer, Call, Harness } from './harness.ts'
+
+/** A user who is signed in to the console of a harness. */
+export type ConsoleUser = {
+  user: User
+  /** Calls the server as a page of the console does: with the cookie, from the server's own origin, for a partner. */
+  call(method: string, path: string, options?: Omit<Call, 'key'> & { partner?: string | null }): Promise<Answer>
+}
+
+/** The origin of requests that a harness injects. */
+export const ownOrigin = 'http://localhost'
+let count = 0
+
+/**
+ * Creates a user and signs them in.
+ * @param options.partnerId the partner of `roles`, and of the requests, unless they name another; by default the harness's own
+ */
+export async function signIn(
+  harness: Harness,
+  {
+    isOperator = false,
+    roles = [],
+    partnerId = harness.partner.id,
+  }: { isOperator?: boolean; roles?: readonly Role[]; partnerId?: string } = {},
+): Promise<ConsoleUser> {
+  const { db, mode, clock } = harness
+  const now = clock.now()
+  count += 1
+  const { user, token } = await db.transaction().execute(async tx => {
+    const email = `user-${count}@console.example`
+    const user = await createUser(tx, { email, name: `User ${count}`, isOperator, now })
+    await addRoles(tx, { userId: user.id, partnerId, roles })
+    const from = { address: '127.0.0.1', userAgent: 'a test' }
+    return { user, ...(await createSession(tx, { userId: user.id, mode, method: 'password', ...from, now })) }
+  })
+  return {
+    user,
+    call: (method, path, { partner = partnerId, headers, ...rest } = {}) =>
+      harness.call(method, path, {
+        key: null,
+        headers: { ...pageHeaders(token), ...(partner === null ? {} : { 'openwage-partner': partner }), ...headers },
+        ...rest,
+      }),
+  }
+}
+
+/** The headers that a browser sends with a request of a page of the console. */
+export function pageHeaders(token?: string): Record<string, string> {
+  return {
+    host: new URL(ownOrigin).host,
+    origin: ownOrigin,
+    'sec-fetch-site': 'same-origin',
+    ...(token === undefined ? {} : { cookie: `openwage-console=${token}` }),
+  }
+}

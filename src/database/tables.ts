@@ -19,7 +19,7 @@ export type DB = {
     partnerId: string
     id: string
     at: Date
-    actorKind: 'api_key' | 'cli' | 'worker'
+    actorKind: 'api_key' | 'cli' | 'operator_key' | 'user' | 'worker'
     actor: string
     action: string
     resourceKind: Generated<string>
@@ -109,6 +109,18 @@ export type DB = {
     one: Generated<boolean>
     mode: 'live' | 'sandbox'
     createdAt: Date
+  }
+  installationAuditLog: {
+    id: string
+    at: Date
+    actorKind: 'cli' | 'operator_key' | 'user' | 'worker'
+    actor: string
+    action: string
+    resourceKind: Generated<string>
+    resourceId: string
+    details: unknown
+    address: string | null
+    requestId: string | null
   }
   ledgerBalances: {
     partnerId: string
@@ -236,6 +248,18 @@ export type DB = {
     accountRefused: string | null
     reviewReason: string | null
   }
+  operatorKeys: {
+    id: string
+    name: string
+    hash: Buffer
+    hint: string
+    createdBy: string
+    createdAt: Date
+    expiresAt: Date | null
+    revokedBy: string | null
+    revokedAt: Date | null
+    lastUsedAt: Date | null
+  }
   partners: {
     id: string
     name: string
@@ -315,6 +339,7 @@ export type DB = {
     acknowledgedAt: Date | null
     endedAt: Date | null
     claims: Generated<number>
+    answeredAt: Date | null
   }
   payoutExceptions: {
     id: string
@@ -428,6 +453,7 @@ export type DB = {
     received: Generated<bigint>
     settledAt: Date
     receivedAt: Date | null
+    receivedByHand: Generated<bigint>
   }
   settlementLines: {
     partnerId: string
@@ -439,6 +465,12 @@ export type DB = {
     outcome: 'matched' | 'over' | 'short' | 'unknown'
     carried: Generated<bigint>
     writtenOff: Generated<bigint>
+  }
+  signInFailures: {
+    counter: Buffer
+    failures: number
+    failedAt: Date
+    refusedUntil: Date
   }
   simulatedBankFaults: {
     partnerId: string
@@ -498,6 +530,65 @@ export type DB = {
     currency: Currency
     version: number
     createdAt: Date
+  }
+  userBrowsers: {
+    hash: Buffer
+    userId: string
+    lastUsedAt: Date
+  }
+  userIdentities: {
+    issuer: string
+    subject: string
+    userId: string
+  }
+  userInvitations: {
+    id: string
+    hash: Buffer
+    email: string
+    partnerId: string | null
+    roles: string[]
+    invitedBy: string
+    createdAt: Date
+    expiresAt: Date
+  }
+  userLinks: {
+    hash: Buffer
+    purpose: 'password' | 'set_up' | 'sign_in'
+    userId: string | null
+    createdAt: Date
+    expiresAt: Date
+  }
+  userRecoveryCodes: {
+    userId: string
+    hash: Buffer
+  }
+  userRoles: {
+    partnerId: string
+    userId: string
+    role: 'admin' | 'developer' | 'payroll' | 'support' | 'viewer'
+  }
+  userSessions: {
+    id: string
+    userId: string
+    hash: Buffer
+    method: 'link' | 'oidc' | 'password'
+    address: string | null
+    userAgent: string | null
+    createdAt: Date
+    lastUsedAt: Date
+    expiresAt: Date
+  }
+  users: {
+    id: string
+    email: string
+    name: string
+    isOperator: boolean
+    passwordHash: string | null
+    totpSecret: Buffer | null
+    totpConfirmedAt: Date | null
+    totpLastStep: bigint | null
+    createdAt: Date
+    disabledAt: Date | null
   }
   webhookAttempts: {
     partnerId: string

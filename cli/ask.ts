@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
 import { terminal, writeErrorLine } from './terminal.ts'
 
 /** Whether the command can ask for confirmation. */
@@ -20,5 +21,26 @@ export async function ask(question: string): Promise<boolean> {
     return false
   } finally {
     prompt.close()
+  }
+}
+
+/**
+ * Asks for a line on the terminal without showing it.
+ * @throws Error if the person gives up with Ctrl-C or Ctrl-D
+ */
+export async function askSecret(question: string): Promise<string> {
+  const { stdin, stderr } = terminal()
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
+  // Without a terminal as its output, readline would not stop the terminal from showing what is typed.
+  const prompt = createInterface({ input: stdin, output: silent, terminal: true })
+  stderr.write(question)
+  const closed = new Promise<undefined>(resolve => prompt.once('close', () => resolve(undefined)))
+  try {
+    const answer = await Promise.race([prompt.question(''), closed])
+    if (answer === undefined) throw new Error('Nothing was entered; nothing was done')
+    return answer
+  } finally {
+    prompt.close()
+    writeErrorLine()
   }
 }

@@ -38,6 +38,11 @@ const commands: { name: string; description: string; load: () => Promise<Command
     load: async () => (await import('./key.ts')).keyCommand,
   },
   {
+    name: 'admin',
+    description: 'Manage the people who sign in to the console. See docs/operations/users.md.',
+    load: async () => (await import('./admin.ts')).adminCommand,
+  },
+  {
     name: 'tier',
     description: 'Manage tiers: the fees and limits of withdrawals.',
     load: async () => (await import('./tier.ts')).tierCommand,

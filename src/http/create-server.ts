@@ -13,6 +13,7 @@ import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
 import { answerError } from './error-answers.ts'
 import { LargeJson } from './large-json.ts'
+import { maskAccountsIn } from './masked-accounts.ts'
 import { MethodTable } from './method-table.ts'
 import { RawReplies } from './raw-replies.ts'
 import {
@@ -116,7 +117,7 @@ export function createServer(
 
   const { admit, forgetKeys } = admission({ db, mode, now })
   const admitSession = sessionAdmission({ db, mode, now, publicUrl })
-  const { admitUser, admitUserTo, hasUserSession } = userAdmission({ db, mode, publicUrl })
+  const { admitUser, admitUserTo, admitStranger, hasUserSession } = userAdmission({ db, mode, publicUrl })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
   const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
@@ -189,6 +190,7 @@ export function createServer(
     const { deprecated, scope, session, console: users } = request.routeOptions.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
     if (session !== undefined) await admitSession(request, reply, session)
+    else if (users === 'stranger' || users === 'founder') await admitStranger(request, users)
     else if (users !== undefined) await admitUser(request, reply, users)
     else if (needsKey(request, scope)) {
       if (hasUserSession(request)) await admitUserTo(request, reply, scope)
@@ -226,6 +228,11 @@ export function createServer(
     request.query = validated.query
     request.body = validated.body
     request.fingerprint = validated.fingerprint
+  })
+
+  app.addHook('onSend', async (request, _reply, payload) => {
+    const isMasked = request.user !== undefined && request.routeOptions.config.console === undefined
+    return isMasked && typeof payload === 'string' ? maskAccountsIn(payload) : payload
   })
 
   // Never reached, since `onRequest` refuses first; without it Fastify would register its own handler.

@@ -830,7 +830,7 @@ export interface Resources {
       /** Only answers with this status, or of this class: `4xx`. */
       status?: string | undefined
       /** Only requests that were refused with this code. */
-      errorCode?: 'HeaderValidation' | 'RateLimitExceeded' | 'Forbidden' | 'NotFound' | 'BadRequest' | 'PathValidation' | 'QueryValidation' | 'BodyValidation' | 'Conflict' | 'MemberNotFound' | 'UnprocessableEntity' | 'MemberNotEligible' | 'BankAccountInvalid' | 'AmountBelowLowerLimit' | 'AmountAboveUpperLimit' | 'MemberInsufficientFunds' | 'MemberAlreadyInvited' | 'InvalidAddMemberPayload' | 'InvalidUpdateMemberPayload' | 'InvalidRemoveMemberPayload' | 'FileContent' | 'InternalServerError' | undefined
+      errorCode?: 'HeaderValidation' | 'SignInRefused' | 'TotpRequired' | 'RateLimitExceeded' | 'Forbidden' | 'NotFound' | 'BadRequest' | 'PathValidation' | 'QueryValidation' | 'BodyValidation' | 'Conflict' | 'MemberNotFound' | 'UnprocessableEntity' | 'MemberNotEligible' | 'BankAccountInvalid' | 'AmountBelowLowerLimit' | 'AmountAboveUpperLimit' | 'MemberInsufficientFunds' | 'MemberAlreadyInvited' | 'InvalidAddMemberPayload' | 'InvalidUpdateMemberPayload' | 'InvalidRemoveMemberPayload' | 'FileContent' | 'InternalServerError' | undefined
       method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | undefined
       /** Only requests of this path, as in this document. */
       route?: string | undefined

@@ -29,6 +29,7 @@ export const problems = {
     status: 401,
     retry: 'no',
     extra: [],
+    isConsoleOnly: true,
     when: 'Only in the console: the e-mail address or the password is wrong.',
   },
   TotpRequired: {
@@ -37,6 +38,7 @@ export const problems = {
     status: 401,
     retry: 'no',
     extra: [],
+    isConsoleOnly: true,
     when: 'Only in the console: the user has a second factor, and its code is missing, wrong or used.',
   },
   RateLimitExceeded: {
@@ -296,6 +298,8 @@ type ProblemRow = {
   status: number
   retry: Retry
   extra: readonly string[]
+  /** No operation of the partner API answers with it. */
+  isConsoleOnly?: true
   when: string
 }
 
@@ -303,6 +307,11 @@ type ProblemRow = {
 type Retry = 'yes' | 'no' | 'if-retry-after' | 'if-repeatable'
 
 export type ProblemName = keyof typeof problems
+
+/** The problems that the partner API can answer with, in order. */
+export const partnerProblems = (Object.keys(problems) as ProblemName[]).filter(
+  name => !('isConsoleOnly' in problems[name]),
+)
 type ProblemCode = (typeof problems)[ProblemName]['code']
 
 /** Issues per response. A hostile request could otherwise cause a hundred thousand. */

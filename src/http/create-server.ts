@@ -231,7 +231,8 @@ export function createServer(
   })
 
   app.addHook('onSend', async (request, _reply, payload) => {
-    const isMasked = request.user !== undefined && request.routeOptions.config.console === undefined
+    const { console: users, showsAccounts } = request.routeOptions.config
+    const isMasked = request.user !== undefined && users === undefined && !showsAccounts
     return isMasked && typeof payload === 'string' ? maskAccountsIn(payload) : payload
   })
 

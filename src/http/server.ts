@@ -57,6 +57,8 @@ declare module 'fastify' {
      * for the first operator of an installation.
      */
     console?: 'user' | 'operator' | 'stranger' | 'founder'
+    /** Users of the console see bank accounts unmasked: those of the answer belong to no member. */
+    showsAccounts?: true
     /** The route is for member sessions instead of API keys, and this is the scope that it needs. */
     session?: SessionScope
     /** Days of the announcement and of the removal, and the path that replaces this one. */

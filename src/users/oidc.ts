@@ -11,7 +11,7 @@ import { actorOf, type NewSession, type Origin, openSession } from './sign-in.ts
 import { addRoles, canonicalEmail, createUser, findByEmail, findUser, rolesByPartner, type User } from './users.ts'
 
 /** Grants of a group: all partners, or a role with one. */
-type Grant = 'operator' | { partnerId: string; role: Role }
+export type Grant = 'operator' | { partnerId: string; role: Role }
 
 /**
  * The OpenID provider of the installation.

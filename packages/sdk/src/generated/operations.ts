@@ -4,7 +4,7 @@ import type { Call, CallOptions, List } from '../call.ts'
 import type { Operation } from '../client.ts'
 import type { FileSource } from '../files.ts'
 import type {
-  ApiKeyId,
+  CallerId,
   CompleteWithdrawal,
   Currency,
   DayOrInstant,
@@ -830,12 +830,12 @@ export interface Resources {
       /** Only answers with this status, or of this class: `4xx`. */
       status?: string | undefined
       /** Only requests that were refused with this code. */
-      errorCode?: 'HeaderValidation' | 'SignInRefused' | 'TotpRequired' | 'RateLimitExceeded' | 'Forbidden' | 'NotFound' | 'BadRequest' | 'PathValidation' | 'QueryValidation' | 'BodyValidation' | 'Conflict' | 'MemberNotFound' | 'UnprocessableEntity' | 'MemberNotEligible' | 'BankAccountInvalid' | 'AmountBelowLowerLimit' | 'AmountAboveUpperLimit' | 'MemberInsufficientFunds' | 'MemberAlreadyInvited' | 'InvalidAddMemberPayload' | 'InvalidUpdateMemberPayload' | 'InvalidRemoveMemberPayload' | 'FileContent' | 'InternalServerError' | undefined
+      errorCode?: 'HeaderValidation' | 'RateLimitExceeded' | 'Forbidden' | 'NotFound' | 'BadRequest' | 'PathValidation' | 'QueryValidation' | 'BodyValidation' | 'Conflict' | 'MemberNotFound' | 'UnprocessableEntity' | 'MemberNotEligible' | 'BankAccountInvalid' | 'AmountBelowLowerLimit' | 'AmountAboveUpperLimit' | 'MemberInsufficientFunds' | 'MemberAlreadyInvited' | 'InvalidAddMemberPayload' | 'InvalidUpdateMemberPayload' | 'InvalidRemoveMemberPayload' | 'FileContent' | 'InternalServerError' | undefined
       method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | undefined
       /** Only requests of this path, as in this document. */
       route?: string | undefined
-      /** Only requests that were made with this API key. */
-      keyId?: ApiKeyId | undefined
+      /** Only requests that were made with this API key, or by this user of the console. */
+      keyId?: CallerId | undefined
       /** Only requests whose answer had this `x-request-id`. */
       requestId?: string | undefined
       /** Only requests with this idempotency key. */

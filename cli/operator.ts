@@ -15,7 +15,7 @@ export async function recordChange(
 }
 
 /** The operating system's idea of the user: a record, not proof of identity. */
-function operator(): auditLog.Actor {
+export function operator(): auditLog.Actor {
   const { SSH_CONNECTION = '' } = terminal().env
   return {
     kind: 'cli',

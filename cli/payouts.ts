@@ -256,14 +256,25 @@ payoutsCommand
   .description('Import a file of a bank: all of it, or nothing. Importing a file again changes nothing.')
   .argument('<rail>', 'the rail’s name in OPENWAGE_RAILS')
   .argument('<file>', 'the bank’s file')
+  .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts import sepa /secure/from-the-bank/pain002.xml'))
-  .action(async (railName: string, file: string, options) => {
+  .action(async (railName: string, file: string, options: { as?: string; json?: boolean }) => {
+    const now = systemClock()
+    const fileName = path.basename(file)
     const imported = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, railName)
       const { size } = await stat(file)
       const bytes = () => createReadStream(file)
-      return await importBankFile(db, { rail, name: path.basename(file), size, bytes, now: systemClock() })
+      return await importBankFile(db, {
+        ...{ rail, name: fileName, size, bytes, now },
+        async record(tx, { fileId, sha256, records }) {
+          const details = { person: personOf(options.as), rail: railName, file: fileName, sha256, records }
+          const change = { action: 'payout_file.import', resourceId: fileId, details } as const
+          // The file is about the operator's account, not about one partner.
+          await recordChange(tx, { partnerId: null, change, now })
+        },
+      })
     })
     if (imported.result === 'rejected')
       throw new Error(`${file} was refused, and nothing of it was booked. ${imported.problem}`)

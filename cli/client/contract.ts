@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
 import type { Operation as Call } from '../../packages/sdk/src/client.ts'
 import { operations } from '../../packages/sdk/src/generated/operations.ts'
-import { type Document, exampleOf, type Operation, type Parameter, resolve } from '../../src/http/docs/openapi.ts'
+import {
+  type Document,
+  exampleOf,
+  type Operation,
+  type Parameter,
+  resolve,
+  type Schema,
+} from '../../src/http/docs/openapi.ts'
 import { sdkNames } from '../../src/http/docs/sdk-names.ts'
 import { withPartsInPlace } from '../../src/http/shared-parts.ts'
 
@@ -64,7 +71,13 @@ export function eventTypes(): string[] {
 
 /** The values of a named schema. */
 export function enumOf(name: string): string[] {
-  return (contract().components.schemas[name]?.enum ?? []).map(String)
+  const values = valuesOf(contract().components.schemas[name] ?? {})
+  if (values.length === 0) throw new Error(`openapi.json has no values for ${name}`)
+  return values
+}
+
+function valuesOf({ enum: values = [], const: value, anyOf = [] }: Schema): string[] {
+  return [...values, ...(value === undefined ? [] : [value]), ...anyOf.flatMap(valuesOf)].map(String)
 }
 
 function queryParameter({ name, description, schema }: Parameter, document: Document): QueryParameter {
@@ -72,7 +85,7 @@ function queryParameter({ name, description, schema }: Parameter, document: Docu
   const isList = resolved.type === 'array'
   const value = isList ? resolve(resolved.items ?? {}, document) : resolved
   const kind = value.type === 'integer' ? 'whole' : value.type === 'boolean' ? 'flag' : 'text'
-  const choices = kind === 'flag' ? ['true', 'false'] : (value.enum ?? []).map(String)
+  const choices = kind === 'flag' ? ['true', 'false'] : valuesOf(value)
   // A whole number explains itself.
   const example = choices.length > 0 || kind === 'whole' ? '' : `for example ${exampleOf(value, document)}`
   const about = (description ?? resolved.description ?? '').replace(/\.$/, '')

@@ -1,5 +1,5 @@
 import { createWriteStream, openAsBlob } from 'node:fs'
-import { access, rename, rm } from 'node:fs/promises'
+import { access, constants, rename, rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
@@ -37,9 +37,13 @@ export async function saveAnswer(
 
 /** A file to upload, read from disk while it is sent. @throws WrongUsage */
 export async function fileToUpload(path: string): Promise<Blob> {
-  return await openAsBlob(path).catch((error: Error) => {
-    throw new WrongUsage(`Cannot read ${path}: ${error.message}`)
-  })
+  try {
+    // Says why it cannot be read, which openAsBlob does not.
+    await access(path, constants.R_OK)
+    return await openAsBlob(path)
+  } catch (error) {
+    throw new WrongUsage(`Cannot read ${path}: ${error instanceof Error ? error.message : error}`)
+  }
 }
 
 /** Standard input, read to its end. The service takes no more than a file that fits in memory. */

@@ -5,7 +5,7 @@ import { Openwage } from '../../packages/sdk/src/openwage.ts'
 import { askFor, askForSecret } from '../ask.ts'
 import { examples } from '../help.ts'
 import { printResult } from '../print.ts'
-import { terminal } from '../terminal.ts'
+import { terminal, writeErrorLine } from '../terminal.ts'
 import {
   type Address,
   addConnectionOptions,
@@ -35,6 +35,7 @@ and stored in a file that only you can read.`,
     const login = await readLogin(url)
     const { note } = await checkKey(login)
     const file = await writeProfile(profile, login)
+    for (const warning of warningsOf(login)) writeErrorLine(warning)
     printResult(
       { json },
       {
@@ -84,6 +85,17 @@ export const whoamiCommand = addConnectionOptions(new Command('whoami'))
         (profiles.length === 0 ? '' : `\nLogins: ${profiles.join(', ')}`),
     })
   })
+
+function warningsOf({ url }: { url: string }): string[] {
+  const { protocol, hostname } = new URL(url)
+  const isOpen = protocol === 'http:' && !/^(localhost|127\..*|\[::1\])$/.test(hostname)
+  return [
+    ...(isOpen ? ['The address is not encrypted (http), so others on the network can read the key.'] : []),
+    ...(terminal().env.OPENWAGE_API_KEY
+      ? ['OPENWAGE_API_KEY is set, and wins over this login until it is unset.']
+      : []),
+  ]
+}
 
 async function readLogin(url: string | undefined): Promise<{ url: string; key: string }> {
   const { stdin, env } = terminal()

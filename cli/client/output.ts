@@ -46,7 +46,7 @@ export async function printStream(chunks: AsyncIterable<string | Uint8Array>): P
   }
 }
 
-export function isClosedPipe(error: unknown): boolean {
+function isClosedPipe(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'EPIPE'
 }
 

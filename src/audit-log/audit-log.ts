@@ -43,6 +43,7 @@ export const actions = [
   'payout_batch.release',
   'payout_batch.export',
   'payout_batch.download',
+  'payout_file.import',
   'payout_exception.close',
   'webhook.create',
   'webhook.update',

@@ -123,6 +123,8 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'restriction',
       'sentAt',
       'requestOpenAt',
+      'refusedTransfers',
+      'retryAt',
       'transferId',
       'transferSequence',
     ],

@@ -400,6 +400,8 @@ export type DB = {
     transferId: string | null
     transferSequence: number | null
     requestOpenAt: Date | null
+    refusedTransfers: Generated<string[]>
+    retryAt: Date | null
   }
   railCursors: {
     rail: string

@@ -260,7 +260,9 @@ test('"Make anything happen in a sandbox" works as written: the clock goes on by
 })
 
 test('"The command line" works as written: a login, a withdrawal, and any operation', async () => {
-  const printed = await follow('reference/cli.md', { progress: /^(Idempotency key: \S+|[a-z ]+ \S.*)$/ })
+  const printed = await follow('reference/cli.md', {
+    progress: /^(Idempotency key: \S+|OPENWAGE_API_KEY is set.*|[a-z ]+ \S.*)$/,
+  })
   expect(printed).toContain(`Logged in to ${service.address}`)
   expect(printed).toMatch(/^withdrawal +w_\w+\nstatus +held$/m)
   expect(printed).toContain('"email": "sam.okafor@example.com"')

@@ -26,11 +26,14 @@ export type Imported =
   | { result: 'imported' | 'repeated'; fileId: string; records: number }
   | { result: 'rejected'; problem: string; line: number | null }
 
+type RecordImport = (tx: Tx, imported: { fileId: string; sha256: string; records: number }) => Promise<void>
+
 /**
  * Imports a file of a bank: all of it, or nothing. What it says about payments becomes reports of the rail; what does not fit
  * becomes exceptions. A file with the same bytes is imported once, and so is each record of a message.
  * @param size in bytes: a file that is too large is refused unread
  * @param bytes reads the file from its beginning; called twice
+ * @param record writes the audit entry of a file that is imported, in the same transaction. What the worker imports has none
  */
 export async function importBankFile(
   db: Db,
@@ -39,14 +42,22 @@ export async function importBankFile(
     name,
     size,
     bytes,
+    record,
     now,
-  }: { rail: FileRailSettings; name: string; size: number; bytes: () => AsyncIterable<Uint8Array>; now: Date },
+  }: {
+    rail: FileRailSettings
+    name: string
+    size: number
+    bytes: () => AsyncIterable<Uint8Array>
+    record?: RecordImport
+    now: Date
+  },
 ): Promise<Imported> {
   let sha256 = ''
   try {
     refuseLarger(size)
     sha256 = await checksum(bytes())
-    return await db.transaction().execute(tx => importAll(tx, { rail, name, sha256, bytes, now }))
+    return await db.transaction().execute(tx => importAll(tx, { rail, name, sha256, bytes, record, now }))
   } catch (error) {
     if (!(error instanceof BankFileProblem)) throw error
     const { message: problem, line } = error
@@ -83,8 +94,16 @@ async function importAll(
     name,
     sha256,
     bytes,
+    record,
     now,
-  }: { rail: FileRailSettings; name: string; sha256: string; bytes: () => AsyncIterable<Uint8Array>; now: Date },
+  }: {
+    rail: FileRailSettings
+    name: string
+    sha256: string
+    bytes: () => AsyncIterable<Uint8Array>
+    record: RecordImport | undefined
+    now: Date
+  },
 ): Promise<Imported> {
   await lockRail(tx, { rail: rail.name, for: 'records' })
   const { rows } = await sql<{ id: string }>`
@@ -110,6 +129,7 @@ async function importAll(
     update bank_files set record_count = ${records}, message_id = ${messageId} where id = ${file.id}`.execute(tx)
   await matchDebits(tx, { rail: rail.name, now })
   await batches.settleAnswered(tx, { rail: rail.name, now })
+  await record?.(tx, { fileId: file.id, sha256, records })
   return { result: 'imported', fileId: file.id, records }
 }
 

@@ -36,3 +36,27 @@ alter table audit_log
 alter table installation_audit_log
   drop constraint installation_audit_log_actor_kind_check,
   add constraint installation_audit_log_actor_kind_check check (actor_kind in ('cli', 'worker', 'user', 'operator_key'));
+
+-- What a partner's members have withdrawn, per calendar day and per pay cycle: added up from the event feed, in its order.
+-- How far is kept beside the sums, in the same transaction. A reset that runs at the same time cannot leave sums without it.
+create table withdrawal_total_feeds (
+  partner_id id primary key references partners,
+  -- Of the last event that is in the sums.
+  position bigint not null check (position >= 0)
+);
+create table withdrawal_totals (
+  partner_id id not null references withdrawal_total_feeds,
+  currency currency not null,
+  kind text not null check (kind in ('day', 'cycle')),
+  -- The day in the partner's time zone, '2026-03-31', or the id of the pay cycle.
+  period text collate "C" not null,
+  withdrawals bigint not null,
+  amount bigint not null,
+  -- What members paid, as part of the amounts, and what the employer paid.
+  fees bigint not null,
+  employer_fees bigint not null,
+  -- Withdrawals that were cancelled, failed or were returned, and their gross amounts.
+  given_back bigint not null,
+  given_back_amount bigint not null,
+  primary key (partner_id, currency, kind, period)
+);

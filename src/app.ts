@@ -15,6 +15,7 @@ import { floatRoutes } from './operators/float-routes.ts'
 import { partnerRoutes } from './operators/partner-routes.ts'
 import { payoutRoutes, type RailsOfOperators } from './operators/payout-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
+import { overviewRoutes } from './overview/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
@@ -86,6 +87,7 @@ export async function buildApp(
       moveMsMax,
       fileRails,
     })
+  overviewRoutes(app, context)
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
   userRoutes(app, context)

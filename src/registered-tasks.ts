@@ -4,6 +4,7 @@ import { floatTasks } from './float/tasks.ts'
 import { idempotencyTasks } from './idempotency/tasks.ts'
 import { ledgerTasks } from './ledger/tasks.ts'
 import { memberJobTasks } from './member-imports/tasks.ts'
+import { overviewTasks } from './overview/tasks.ts'
 import { partnerTasks } from './partners/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
 import { requestTasks } from './requests/tasks.ts'
@@ -26,4 +27,5 @@ export const internalTasks = {
   ...eventTasks,
   ...webhookTasks,
   ...floatTasks,
+  ...overviewTasks,
 } satisfies Partial<Tasks>

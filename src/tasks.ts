@@ -19,6 +19,7 @@ export type TaskName =
   | 'forget-requests'
   | 'forget-member-sessions'
   | 'fold-float-changes'
+  | 'add-up-withdrawals'
   | 'number-event-feeds'
   | 'watch-floats'
   | 'move-sandbox-clocks'

@@ -93,6 +93,7 @@ export async function startWorker(
 // clock of one partner, the last three would delete what other partners still need.
 const unscoped: ReadonlySet<TaskName> = new Set([
   'fold-float-changes',
+  'add-up-withdrawals',
   'send-payout-batches',
   'read-bank-files',
   'number-event-feeds',

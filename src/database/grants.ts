@@ -207,6 +207,11 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   },
   webhookFeeds: { insert: true, update: ['position'], delete: true },
   webhookSecrets: { insert: true, update: ['expiresAt'], delete: true },
+  withdrawalTotalFeeds: { insert: true, update: ['position'] },
+  withdrawalTotals: {
+    insert: true,
+    update: ['withdrawals', 'amount', 'fees', 'employerFees', 'givenBack', 'givenBackAmount'],
+  },
   withdrawalIntents: { insert: true, update: ['status'] },
   withdrawals: { insert: true, update: ['status', 'dueAt', 'attempts', 'reason', 'adjustedInCycleId'] },
   workerHeartbeats: { insert: true, update: ['beatAt'], delete: true },

@@ -665,6 +665,22 @@ export type DB = {
     createdAt: Date
     expiresAt: Date
   }
+  withdrawalTotalFeeds: {
+    partnerId: string
+    position: bigint
+  }
+  withdrawalTotals: {
+    partnerId: string
+    currency: Currency
+    kind: 'cycle' | 'day'
+    period: string
+    withdrawals: bigint
+    amount: bigint
+    fees: bigint
+    employerFees: bigint
+    givenBack: bigint
+    givenBackAmount: bigint
+  }
   withdrawals: {
     partnerId: string
     id: string

@@ -2,8 +2,8 @@ import { createWriteStream } from 'node:fs'
 import { access, rename, rm } from 'node:fs/promises'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { countOf } from '../src/text.ts'
 import type { Api } from './api.ts'
-import { countOf } from './print.ts'
 import { terminal, writeLine } from './terminal.ts'
 
 /**

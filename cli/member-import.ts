@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
+import { countOf } from '../src/text.ts'
 import type { Note } from './annotated-file.ts'
 import { type Api, Refusal } from './api.ts'
 import { ask, isInteractive } from './ask.ts'
 import { lookAt, type MemberFile, type MemberSource, requireUnchanged } from './member-source.ts'
-import { countOf, table } from './print.ts'
+import { table } from './print.ts'
 import { Progress } from './progress.ts'
 import { terminal, writeErrorLine, writeLine } from './terminal.ts'
 

@@ -3,10 +3,10 @@ import * as auditLog from '../src/audit-log/audit-log.ts'
 import type { Tx } from '../src/database/database.ts'
 import { terminal } from './terminal.ts'
 
-/** Writes an operator's change to the audit log, in the same transaction. */
+/** Writes an operator's change to the audit log, in the same transaction. @param partnerId null if it concerns no partner */
 export async function recordChange(
   tx: Tx,
-  { partnerId, change, now }: { partnerId: string; change: auditLog.Change; now: Date },
+  { partnerId, change, now }: { partnerId: string | null; change: auditLog.Change; now: Date },
 ): Promise<void> {
   await auditLog.record(tx, { partnerId, actor: operator(), change, now })
 }

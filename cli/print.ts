@@ -40,11 +40,6 @@ export function sheet(fields: Row): string {
   return columns(Object.entries(fields).map(([name, value]) => [name, cell(value)]))
 }
 
-/** `1 member`, `2 members`. */
-export function countOf(count: number, noun: string, plural = `${noun}s`): string {
-  return `${count} ${count === 1 ? noun : plural}`
-}
-
 function columns(lines: string[][]): string {
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map(line => line[column]?.length ?? 0)))
   return lines

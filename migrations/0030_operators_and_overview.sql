@@ -60,3 +60,25 @@ create table withdrawal_totals (
   given_back_amount bigint not null,
   primary key (partner_id, currency, kind, period)
 );
+
+-- The audit log of all partners is searched by who and by what.
+create index audit_log_of_actor on audit_log (actor, id);
+create index audit_log_of_action on audit_log (action, id);
+
+-- The books, recomputed in the background. One at a time: each reads the whole ledger.
+create table ledger_verifications (
+  id id primary key,
+  -- The operator, or user@host of a command.
+  requested_by text not null check (length(requested_by) between 1 and 200),
+  requested_at timestamptz not null,
+  started_at timestamptz,
+  ended_at timestamptz,
+  checks_done integer not null default 0 check (checks_done >= 0),
+  checks_total integer not null check (checks_total > 0),
+  -- The checks with the first row that breaks each; null until it has ended, and if it could not end.
+  checks jsonb,
+  -- Why it could not end.
+  problem text,
+  constraint ended_with_checks_or_a_problem check ((ended_at is null) = (checks is null and problem is null))
+);
+create unique index one_verification_at_a_time on ledger_verifications ((true)) where ended_at is null;

@@ -12,6 +12,7 @@ import type { Tasks } from './tasks.ts'
 import { webhookTasks } from './webhooks/tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 
+export { auditTasks as longTasks } from './audit/tasks.ts'
 export { payoutTasks } from './payouts/tasks.ts'
 
 /** The tasks that call no external system. */

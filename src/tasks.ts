@@ -20,6 +20,7 @@ export type TaskName =
   | 'forget-member-sessions'
   | 'fold-float-changes'
   | 'add-up-withdrawals'
+  | 'verify-ledger'
   | 'number-event-feeds'
   | 'watch-floats'
   | 'move-sandbox-clocks'

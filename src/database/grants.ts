@@ -37,6 +37,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   ledgerFloatChanges: { insert: true, delete: true },
   ledgerFloatTotals: { insert: true, update: ['floatBalance', 'pendingBalance'] },
   ledgerTransfers: { insert: true },
+  ledgerVerifications: { insert: true, update: ['startedAt', 'endedAt', 'checksDone', 'checks', 'problem'] },
   memberJobProgress: { insert: true, update: ['stepsDone'], delete: true },
   memberJobRows: { insert: true, delete: true },
   memberJobSteps: { insert: true, update: ['action', 'fault'], delete: true },

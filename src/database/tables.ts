@@ -157,6 +157,17 @@ export type DB = {
     createdAt: Date
     memberSequence: bigint | null
   }
+  ledgerVerifications: {
+    id: string
+    requestedBy: string
+    requestedAt: Date
+    startedAt: Date | null
+    endedAt: Date | null
+    checksDone: Generated<number>
+    checksTotal: number
+    checks: unknown
+    problem: string | null
+  }
   memberJobProgress: {
     partnerId: string
     jobId: string

@@ -96,3 +96,9 @@ export async function rolesByPartner(db: Reader, userId: string): Promise<Map<st
   for (const { partnerId, role } of rows) byPartner.set(partnerId, [...(byPartner.get(partnerId) ?? []), role])
   return byPartner
 }
+
+/** The ids of the users who have a role with a partner. */
+export async function usersOf(db: Reader, partnerId: string): Promise<ReadonlySet<string>> {
+  const rows = await db.selectFrom('userRoles').select('userId').distinct().where('partnerId', '=', partnerId).execute()
+  return new Set(rows.map(({ userId }) => userId))
+}

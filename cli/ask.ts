@@ -42,3 +42,24 @@ async function readAnswer(question: string, prompt: ReturnType<typeof createInte
     prompt.close()
   }
 }
+
+/**
+ * Asks for a line on the terminal without showing it.
+ * @throws Error if the person gives up with Ctrl-C or Ctrl-D
+ */
+export async function askSecret(question: string): Promise<string> {
+  const { stdin, stderr } = terminal()
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
+  // Without a terminal as its output, readline would not stop the terminal from showing what is typed.
+  const prompt = createInterface({ input: stdin, output: silent, terminal: true })
+  stderr.write(question)
+  const closed = new Promise<undefined>(resolve => prompt.once('close', () => resolve(undefined)))
+  try {
+    const answer = await Promise.race([prompt.question(''), closed])
+    if (answer === undefined) throw new Error('Nothing was entered; nothing was done')
+    return answer
+  } finally {
+    prompt.close()
+    writeErrorLine()
+  }
+}

@@ -143,7 +143,7 @@ const sideDoors: Record<string, string[]> = {
   'audit/verify': ['cli'],
   'events/catalogue': ['webhooks'],
   'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
-  'bank-accounts/schema': ['members', 'withdrawals'],
+  'bank-accounts/schema': ['http', 'members', 'withdrawals'],
   'tabular/tabular': ['member-imports', 'settlements', 'cli'],
   'member-imports/inspection': ['cli'],
   'members/audit': ['sandbox'],
@@ -190,10 +190,17 @@ const sideDoors: Record<string, string[]> = {
   'settlements/dues': ['payouts', 'operators', 'cli'],
   'tiers/rules': ['payouts', 'sandbox', 'withdrawals', 'operators', 'cli'],
   'tiers/schema': ['withdrawals', 'operators'],
+  'users/accounts': ['http', 'cli'],
   'users/demo-operator': ['cli'],
-  'users/links': ['http'],
+  'users/invitations': ['http', 'cli'],
+  'users/links': ['http', 'cli'],
+  'users/oidc': ['http'],
+  'users/passwords': ['http', 'cli'],
   'users/roles': ['http'],
-  'users/sessions': ['http'],
+  'users/sessions': ['http', 'cli'],
+  'users/settings': ['http', 'src/main.ts'],
+  'users/sign-in': ['http'],
+  'users/totp': ['http', 'cli'],
   'webhooks/delivery': ['src/worker.ts'],
   'webhooks/fence': ['src/app.ts', 'src/main.ts'],
   'webhooks/openapi': ['src/app.ts'],
@@ -439,11 +446,13 @@ test('the commands that call the API load none of the program but what has no de
   ])
 })
 
-test('only webhooks and the rails of payouts have clients for outgoing connections', () => {
+test('only webhooks, the rails of payouts and OpenID Connect have clients for outgoing connections', () => {
   const clients = modules
     .filter(({ file }) => file.startsWith('src/'))
-    .flatMap(({ file, packages }) => packages.filter(name => ['undici', 'ssh2'].includes(name)).map(() => file))
-  const allowed = /^src\/(webhooks|payouts\/rails)\//
+    .flatMap(({ file, packages }) =>
+      packages.filter(name => ['undici', 'ssh2', 'openid-client'].includes(name)).map(() => file),
+    )
+  const allowed = /^src\/(webhooks|payouts\/rails)\/|^src\/users\/oidc\.ts$/
   expect(clients.filter(file => !allowed.test(file))).toEqual([])
   expect(clients.length).toBeGreaterThan(1)
 })

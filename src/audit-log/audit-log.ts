@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { newId } from '../ids.ts'
+import { firstId, newId } from '../ids.ts'
 
 /**
  * The recorded actions, as resource and verb. Movements of money are not recorded here: events, the ledger and idempotency
@@ -51,7 +51,21 @@ export const actions = [
   'webhook.delete',
   'user.create',
   'user.sign_in',
+  'user.sign_in_failed',
   'user.sign_out',
+  'user.end_session',
+  'user.set_password',
+  'user.link',
+  'user.add_totp',
+  'user.remove_totp',
+  'user.set_roles',
+  'user.set',
+  'user.disable',
+  'user.add_identity',
+  'invitation.create',
+  'invitation.accept',
+  'invitation.delete',
+  'member.reveal',
 ] as const
 export type Action = (typeof actions)[number]
 
@@ -159,4 +173,16 @@ export async function list(
       ? await sql<Entry>`(${ofPartners}) union all (${ofInstallation}) order by id desc limit ${take}`.execute(db)
       : await sql<Entry>`${ofPartners}`.execute(db)
   return rows
+}
+
+/** Counts the newest entries of an action that concerns no partner, up to a maximum. */
+export async function countSince(
+  db: Reader,
+  { action, since, countMax }: { action: Action; since: Date; countMax: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from (
+      select from installation_audit_log
+       where id >= ${firstId('auditEntry', since)} and action = ${action} limit ${countMax}) newest`.execute(db)
+  return rows[0]?.count ?? 0
 }

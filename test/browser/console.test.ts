@@ -78,7 +78,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     const page = await pages.open('withdrawals')
     await page.getByRole('heading', { name: 'Withdrawals' }).waitFor()
     const paintMs = await page.evaluate<number>("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    // The tests of other files run beside this one: twice the second that it takes on a machine of its own.
+    // The tests of other files run beside this one: twice the second that it takes alone.
     expect(paintMs).toBeLessThan(2_000)
     await pages.close(page)
   })

@@ -77,6 +77,7 @@ function Pages() {
           <NotFound />
         ) : (
           <Router>
+            <Route path="/console/account" component={Account} />
             <Route path="/console/:partner" component={Overview} />
             <Route path="/console/:partner/withdrawals" component={Withdrawals} />
             <Route path="/console/:partner/withdrawals/:id" component={Withdrawal} />
@@ -100,7 +101,6 @@ function Pages() {
             <Route path="/console/operator/batches/:id" component={Batch} />
             <Route path="/console/operator/exceptions" component={Exceptions} />
             <Route path="/console/operator/exceptions/:id" component={Exception} />
-            <Route path="/console/account" component={Account} />
             <Route path="/console/:partner/users" component={Users} />
             <Route default component={NotFound} />
           </Router>

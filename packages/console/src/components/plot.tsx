@@ -42,7 +42,7 @@ export default function Plot({
             ...axis,
             size: 70,
             grid: { stroke: colour('--plot-line'), width: 1 },
-            values: (_, amounts) => amounts.map(amount => formatMoney({ amount: Math.round(amount), currency })),
+            values: (_, ticks) => ticks.map(tick => formatMoney({ amount: Math.trunc(tick), currency })),
           },
         ],
         series: [

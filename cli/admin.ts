@@ -1,4 +1,160 @@
 import { Command } from 'commander'
+import * as auditLog from '../src/audit-log/audit-log.ts'
+import type { Settings } from '../src/config.ts'
+import type { Tx } from '../src/database/database.ts'
+import { systemClock } from '../src/main.ts'
+import { listUsers, setPassword, setUser } from '../src/users/accounts.ts'
+import { createDemoLink } from '../src/users/demo-operator.ts'
+import { invite } from '../src/users/invitations.ts'
+import { createLink } from '../src/users/links.ts'
+import { hashPassword, requireGoodPassword } from '../src/users/passwords.ts'
+import { endSessions } from '../src/users/sessions.ts'
+import { remove as removeTotp } from '../src/users/totp.ts'
+import { createUser, findByEmail, type User } from '../src/users/users.ts'
 import { adminKeyCommand } from './admin-key.ts'
+import { askSecret, isInteractive } from './ask.ts'
+import { linkTo } from './console-set-up.ts'
+import { examples } from './help.ts'
+import { operator } from './operator.ts'
+import { print } from './print.ts'
+import { writeLine } from './terminal.ts'
+import { withDatabase, withTransaction } from './with-database.ts'
+
+const linkLifeMs = 24 * 3_600_000
+const usersMax = 1_000
 
 export const adminCommand = new Command('admin').addCommand(adminKeyCommand)
+
+adminCommand
+  .command('create')
+  .description(
+    'Create an operator, who may do everything in the console. Asks for a password, or prints an invitation.',
+  )
+  .argument('<email>', 'the address that the operator signs in with')
+  .option('--name <name>', 'the name of the person', 'Operator')
+  .option('--invite', 'print a link with which the person chooses a name and a password')
+  .addHelpText(
+    'after',
+    examples('admin create ada@example.com --name "Ada Lovelace"', 'admin create ada@example.com --invite'),
+  )
+  .action(async (email: string, { name, invite: isInvited }: { name: string; invite?: true }) => {
+    if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new Error(`${email} is no e-mail address`)
+    const now = systemClock()
+    if (isInvited || !isInteractive()) {
+      const url = await withTransaction(async (tx, settings) => {
+        const by = { actor: operator(), now }
+        const { token } = await invite(tx, { email, partnerId: null, roles: [], ...by })
+        return linkTo('invitation', token, addressOf(settings))
+      })
+      writeLine(`Send this link to ${email}. It works once, for 7 days:\n\n  ${url}`)
+      return
+    }
+    const password = await askSecret(`Password for ${email}: `)
+    requireGoodPassword(password, { email, name })
+    if ((await askSecret('Again: ')) !== password) throw new Error('The two passwords differ; nothing was done')
+    const passwordHash = await hashPassword(password)
+    await withTransaction(async tx => {
+      if ((await findByEmail(tx, email)) !== undefined)
+        throw new Error(`${email} has a user already; an operator can make that user an operator in the console`)
+      const user = await createUser(tx, { email, name, isOperator: true, now })
+      await record(tx, user.id, 'user.create', { by: 'command', isOperator: true })
+      await setPassword(tx, { userId: user.id, passwordHash, actor: operator(), now })
+    })
+    writeLine(`${email} can sign in to the console.`)
+  })
+
+adminCommand
+  .command('list')
+  .description('List the users of the console, newest first.')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('admin list'))
+  .action(async ({ json }: { json?: true }) => {
+    const users = await withDatabase(db => listUsers(db, { partnerId: null, skip: 0, take: usersMax }))
+    print(
+      users.map(({ id, email, name, isOperator, isDisabled, hasTotp, createdAt }) => ({
+        ...{ id, email, name, operator: isOperator, state: isDisabled ? 'disabled' : 'active' },
+        ...{ secondFactor: hasTotp, created: createdAt.toISOString() },
+      })),
+      { json: json === true },
+    )
+  })
+
+adminCommand
+  .command('link')
+  .description(
+    'Print a one-time link: with an address, for a lost password; without one, to sign in to a sandbox on this machine.',
+  )
+  .argument('[email]', 'the address of the user')
+  .addHelpText('after', examples('admin link', 'admin link ada@example.com'))
+  .action(async (email: string | undefined) => {
+    const url = await withDatabase(async (db, settings) => {
+      if (email !== undefined)
+        return await db.transaction().execute(async tx => {
+          const { id: userId } = await requireByEmail(tx, email)
+          const token = await createLink(tx, { purpose: 'password', userId, lifeMs: linkLifeMs, now: systemClock() })
+          await record(tx, userId, 'user.link', { purpose: 'password' })
+          return linkTo('password', token, addressOf(settings))
+        })
+      if (settings.OPENWAGE_MODE === 'live')
+        throw new Error('Only a sandbox has a link that signs in; name a user to print a link for a new password')
+      return linkTo('sign-in', await createDemoLink(db, systemClock()), addressOf(settings))
+    })
+    writeLine(url)
+  })
+
+adminCommand
+  .command('sign-out')
+  .description('End all sessions of a user.')
+  .argument('<email>', 'the address of the user')
+  .addHelpText('after', examples('admin sign-out ada@example.com'))
+  .action(async (email: string) => {
+    const count = await withTransaction(async tx => {
+      const { id: userId } = await requireByEmail(tx, email)
+      await record(tx, userId, 'user.end_session', {})
+      return await endSessions(tx, { userId })
+    })
+    writeLine(`Ended ${count === 1 ? '1 session' : `${count} sessions`} of ${email}.`)
+  })
+
+adminCommand
+  .command('remove-totp')
+  .description('Remove the second factor of a user who has lost it and the recovery codes.')
+  .argument('<email>', 'the address of the user')
+  .addHelpText('after', examples('admin remove-totp ada@example.com'))
+  .action(async (email: string) => {
+    const wasThere = await withTransaction(async tx => {
+      const { id: userId } = await requireByEmail(tx, email)
+      const isRemoved = await removeTotp(tx, userId)
+      if (isRemoved) await record(tx, userId, 'user.remove_totp', {})
+      return isRemoved
+    })
+    writeLine(wasThere ? `Removed the second factor of ${email}.` : `${email} has no second factor.`)
+  })
+
+adminCommand
+  .command('disable')
+  .description('Disable a user, and end all sessions. The last operator cannot be disabled.')
+  .argument('<email>', 'the address of the user')
+  .addHelpText('after', examples('admin disable ada@example.com'))
+  .action(async (email: string) => {
+    await withTransaction(async tx => {
+      const { id: userId } = await requireByEmail(tx, email)
+      await setUser(tx, { userId, isDisabled: true, actor: operator(), now: systemClock() })
+    })
+    writeLine(`Disabled ${email}.`)
+  })
+
+async function requireByEmail(tx: Tx, email: string): Promise<User> {
+  const user = await findByEmail(tx, email)
+  if (user === undefined) throw new Error(`There is no user ${email}; admin list shows them`)
+  return user
+}
+
+async function record(tx: Tx, userId: string, action: auditLog.Action, details: auditLog.Details): Promise<void> {
+  const change = { action, resourceId: userId, details }
+  await auditLog.record(tx, { partnerId: null, actor: operator(), change, now: systemClock() })
+}
+
+function addressOf(settings: Settings): string {
+  return settings.OPENWAGE_PUBLIC_URL || settings.OPENWAGE_URL
+}

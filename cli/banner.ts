@@ -1,5 +1,6 @@
 import type { Settings } from '../src/config.ts'
 import type { Database, Roles } from '../src/main.ts'
+import { linkTo } from './console-set-up.ts'
 
 export type Banner = {
   mode: Settings['OPENWAGE_MODE']
@@ -25,7 +26,7 @@ export function banner(start: Banner): string {
     // The docs page reads the key from the fragment, which browsers never send to a server.
     Docs: address && (key === undefined ? `${address}/docs` : `${address}/docs#key=${key}`),
     // Signs in once, as the demo operator.
-    Console: address && consoleToken && consoleLink(address, consoleToken),
+    Console: address && consoleToken && linkTo('sign-in', consoleToken, address),
     'Test key': key,
     Data: database.dataDir,
     Database: database.psqlHint,
@@ -38,11 +39,6 @@ export function banner(start: Banner): string {
     ...(address === undefined ? [] : firstSteps({ ...start, address })),
     'Press Ctrl-C to stop.',
   ].join('\n')
-}
-
-/** A one-time link that signs in to the console. Browsers never send the fragment to a server, so that no proxy logs the token. */
-function consoleLink(address: string, token: string): string {
-  return `${address.replace(/\/$/, '')}/console/sign-in#${token}`
 }
 
 /** Printed after a clean stop: the data is safe, and where it is. */

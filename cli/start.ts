@@ -5,6 +5,7 @@ import { claimMode, listPartners } from '../src/partners/partners.ts'
 import { exampleRequest } from '../src/sandbox/demo.ts'
 import { createDemoLink } from '../src/users/demo-operator.ts'
 import { banner, farewell } from './banner.ts'
+import { offerSetUp } from './console-set-up.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { sandboxKey } from './sandbox-key.ts'
@@ -41,6 +42,7 @@ export const startCommand = new Command('start')
       const example = key === undefined ? undefined : await exampleRequest(db)
       const consoleToken = isWhole && mode === 'sandbox' ? await createDemoLink(db, systemClock()) : undefined
       const partnerId = (await listPartners(db)).at(-1)?.id
+      if (roles.api && mode === 'live') await offerSetUp(database, { settings, address: running.address, log })
       log.flush()
       writeLine(banner({ mode, roles, address: running.address, database, key, consoleToken, example, partnerId }))
     } catch (error) {

@@ -29,3 +29,14 @@ create table payout_rail_holds (
   constraint released_by_a_person check ((released_at is null) = (released_by is null))
 );
 create unique index rail_is_held_once on payout_rail_holds (rail) where released_at is null;
+
+alter table payout_batch_approvals
+  -- The login at the operating system that approved it, as far as the machine can tell; null for an approval over the API.
+  add column login text collate "C" check (length(login) between 1 and 200);
+
+-- A payment that an API refused because the paying account lacked the money is requested again later, as another transfer.
+alter table payouts
+  -- The bank's ids of the transfers that it refused, oldest first. The next request has a new idempotency key.
+  add column refused_transfers text[] not null default '{}',
+  -- Not before.
+  add column retry_at timestamptz;

@@ -9,6 +9,7 @@ import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
 import { userRoutes } from './http/users/routes.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
+import { memberAccountRoutes } from './members/account-routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
 import { floatRoutes } from './operators/float-routes.ts'
@@ -72,9 +73,10 @@ export async function buildApp(
   await documentation(app, operatorDocument)
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
   memberPageFiles(app)
-  consoleFiles(app)
+  consoleFiles(app, context)
   tierRoutes(app, context)
   memberRoutes(app, context)
+  memberAccountRoutes(app, context)
   memberJobRoutes(app, context)
   memberSessionRoutes(app, context)
   withdrawalRoutes(app, context)

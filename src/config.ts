@@ -71,6 +71,34 @@ export const Settings = Type.Object({
     description:
       'Where browsers reach the API, for the addresses of the hosted page of member sessions. Set it behind a proxy. If empty, the address that the partner’s request was sent to.',
   }),
+  OPENWAGE_OIDC_ISSUER: Type.String({
+    default: '',
+    pattern: '^(https?://[^\\s?#]+)?$',
+    examples: ['https://login.example.com/realms/staff'],
+    description:
+      'Issuer of the OpenID provider through which people sign in to the console; see docs/operations/users.md. If empty, they sign in with a password. In live mode it must be `https`.',
+  }),
+  OPENWAGE_OIDC_CLIENT_ID: Type.String({ default: '', description: 'The id of Openwage at the OpenID provider.' }),
+  OPENWAGE_OIDC_CLIENT_SECRET: Type.String({
+    default: '',
+    description: 'The secret of Openwage at the OpenID provider. If empty, Openwage is a public client.',
+  }),
+  OPENWAGE_OIDC_GROUPS_CLAIM: Type.String({
+    default: 'groups',
+    description: 'The claim of the ID token that lists the groups of a user.',
+  }),
+  OPENWAGE_OIDC_ROLES: Type.String({
+    default: '',
+    description:
+      'What the groups of the OpenID provider grant, as JSON: `{"operations":["operator"],"acme-payroll":["payroll@par_…"]}`. It then decides about all roles of the people who sign in through the provider. If empty, roles are given in the console.',
+  }),
+  OPENWAGE_SECRET_KEYS: Type.String({
+    default: '',
+    pattern: '^([A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)*)?$',
+    examples: ['the output of: openssl rand -base64 32'],
+    description:
+      'Keys that encrypt the secrets of second factors in the database, each 32 bytes in base64, separated by commas: the first encrypts, all decrypt. Make one with `openssl rand -base64 32`. If empty, the secrets are stored as they are.',
+  }),
   OPENWAGE_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',
     enum: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
@@ -89,6 +117,13 @@ export const Settings = Type.Object({
     default: '',
     description:
       'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads it at its start, and all need the same one. If empty, no bank is connected: a sandbox uses the simulated bank, and a live installation refuses withdrawals.',
+  }),
+  OPENWAGE_APPROVAL_LOGINS: Type.Unsafe<'different' | 'any'>({
+    type: 'string',
+    enum: ['different', 'any'],
+    default: 'different',
+    description:
+      'Whether the two people who approve a batch with `openwage payouts approve` need different logins of the operating system. `any`: the names that `--as` gives are enough. See docs/guides/go-live.md for what this can guarantee.',
   }),
   OPENWAGE_WEBHOOK_LOOPBACK: Type.Unsafe<'auto' | 'on' | 'off'>({
     type: 'string',
@@ -121,11 +156,11 @@ export const Settings = Type.Object({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',
     examples: ['https://pay.example.com'],
-    description: 'Address of the API for the `openwage members` and `openwage webhooks` commands.',
+    description: 'Address of the API for the commands that call it; see [The command line](cli.md).',
   }),
   OPENWAGE_API_KEY: Type.String({
     default: '',
-    description: 'API key of the partner for the `openwage members` and `openwage webhooks` commands.',
+    description: 'API key of the partner for the commands that call the API. It wins over `openwage login`.',
   }),
 })
 export type Settings = Static<typeof Settings>

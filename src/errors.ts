@@ -21,7 +21,25 @@ export const problems = {
     status: 401,
     retry: 'no',
     extra: ['path'],
-    when: 'The member session token in `authorization` is missing, unknown, expired or revoked (`path` is `authorization`).',
+    when: 'The member session token in `authorization` is missing, unknown, expired or revoked (`path` is `authorization`); in the console, the user is not signed in (`path` is `cookie`), or a one-time link no longer works (`path` is `token`).',
+  },
+  SignInRefused: {
+    order: 1,
+    code: 'SignInRefused',
+    status: 401,
+    retry: 'no',
+    extra: [],
+    isConsoleOnly: true,
+    when: 'Only in the console: the e-mail address or the password is wrong.',
+  },
+  TotpRequired: {
+    order: 1,
+    code: 'TotpRequired',
+    status: 401,
+    retry: 'no',
+    extra: [],
+    isConsoleOnly: true,
+    when: 'Only in the console: the user has a second factor, and its code is missing, wrong or used.',
   },
   RateLimitExceeded: {
     order: 2,
@@ -280,6 +298,8 @@ type ProblemRow = {
   status: number
   retry: Retry
   extra: readonly string[]
+  /** No operation of the partner API answers with it. */
+  isConsoleOnly?: true
   when: string
 }
 
@@ -287,6 +307,11 @@ type ProblemRow = {
 type Retry = 'yes' | 'no' | 'if-retry-after' | 'if-repeatable'
 
 export type ProblemName = keyof typeof problems
+
+/** The problems that the partner API can answer with, in order. */
+export const partnerProblems = (Object.keys(problems) as ProblemName[]).filter(
+  name => !('isConsoleOnly' in problems[name]),
+)
 type ProblemCode = (typeof problems)[ProblemName]['code']
 
 /** Issues per response. A hostile request could otherwise cause a hundred thousand. */

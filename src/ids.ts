@@ -92,6 +92,17 @@ export function Id(kind: IdKind, description?: string) {
   })
 }
 
+/** The wire schema of the id of an API key or of a user of the console. */
+export function CallerId(description: string) {
+  return Type.String({
+    title: 'CallerId',
+    pattern: `^(${idPrefixes.apiKey}|${idPrefixes.user})_`,
+    maxLength: idLengthMax,
+    examples: [exampleId('apiKey')],
+    description,
+  })
+}
+
 // Characters; ours have up to 30. A refusal echoes the id, so its length must be bounded.
 const idLengthMax = 255
 

@@ -197,6 +197,7 @@ export async function run(
             withCopying,
             lanes: settings.OPENWAGE_LANES,
             publicUrl: settings.OPENWAGE_PUBLIC_URL || undefined,
+            console: await consoleOf(settings),
             bankOf: banksOf(settings, [...configured.files, ...configured.adyen]),
             recordRequest: requestLog?.record,
           },
@@ -354,6 +355,11 @@ async function receiversOf(
     const { notifications } = settings
     return notifications === null ? [] : [adyenNotifications({ ...context, settings, notifications })]
   })
+}
+
+/** @throws SettingsProblem */
+async function consoleOf(settings: Settings): Promise<ApiContext['console']> {
+  return (await import('./users/settings.ts')).readConsoleSettings(settings)
 }
 
 /** Which targets webhook deliveries may be sent to. */

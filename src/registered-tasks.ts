@@ -9,6 +9,7 @@ import { partnerTasks } from './partners/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
 import { requestTasks } from './requests/tasks.ts'
 import type { Tasks } from './tasks.ts'
+import { userTasks } from './users/tasks.ts'
 import { webhookTasks } from './webhooks/tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 
@@ -24,6 +25,7 @@ export const internalTasks = {
   ...idempotencyTasks,
   ...requestTasks,
   ...partnerTasks,
+  ...userTasks,
   ...ledgerTasks,
   ...eventTasks,
   ...webhookTasks,

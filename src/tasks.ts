@@ -18,6 +18,7 @@ export type TaskName =
   | 'forget-idempotency-keys'
   | 'forget-requests'
   | 'forget-member-sessions'
+  | 'forget-user-sessions'
   | 'fold-float-changes'
   | 'add-up-withdrawals'
   | 'verify-ledger'

@@ -100,6 +100,7 @@ const unscoped: ReadonlySet<TaskName> = new Set([
   'number-event-feeds',
   'forget-requests',
   'forget-member-sessions',
+  'forget-user-sessions',
   'forget-webhook-deliveries',
 ])
 

@@ -143,9 +143,9 @@ test('neither files nor folders import each other in a circle, types included', 
 const sideDoors: Record<string, string[]> = {
   'audit/verify': ['cli'],
   'audit/verifications': ['operators'],
-  'events/catalogue': ['webhooks', 'cli'],
+  'events/catalogue': ['webhooks'],
   'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
-  'bank-accounts/schema': ['members', 'withdrawals'],
+  'bank-accounts/schema': ['http', 'members', 'withdrawals'],
   'tabular/tabular': ['member-imports', 'settlements'],
   'member-imports/inspection': ['cli'],
   'members/audit': ['sandbox'],
@@ -195,14 +195,20 @@ const sideDoors: Record<string, string[]> = {
   'settlements/dues': ['payouts', 'operators', 'cli'],
   'tiers/rules': ['payouts', 'sandbox', 'withdrawals', 'operators', 'cli'],
   'tiers/schema': ['withdrawals', 'operators'],
+  'users/accounts': ['http', 'cli'],
   'users/demo-operator': ['cli'],
-  'users/links': ['http'],
+  'users/invitations': ['http', 'cli'],
+  'users/links': ['http', 'cli'],
+  'users/oidc': ['http'],
+  'users/passwords': ['http', 'cli'],
   'users/roles': ['http'],
-  'users/sessions': ['http'],
+  'users/sessions': ['http', 'cli'],
+  'users/settings': ['http', 'src/main.ts'],
+  'users/sign-in': ['http'],
+  'users/totp': ['http', 'cli'],
   'webhooks/delivery': ['src/worker.ts'],
   'webhooks/fence': ['src/app.ts', 'src/main.ts'],
   'webhooks/openapi': ['src/app.ts'],
-  'webhooks/signing': ['cli'],
   'webhooks/send': ['src/main.ts', 'src/worker.ts'],
   'withdrawals/balance': ['sandbox'],
   'withdrawals/completions': ['sandbox'],
@@ -439,11 +445,28 @@ test('only routes and http/ know Fastify, only the settings read the environment
   expect(breaches).toEqual([])
 })
 
-test('only webhooks and the rails of payouts have clients for outgoing connections', () => {
+test('the commands that call the API load none of the program but what has no dependencies or is loaded on demand', () => {
+  const found = modules
+    .filter(({ file }) => file.startsWith('cli/client/'))
+    .flatMap(({ imports }) => imports)
+    .filter(each => each.startsWith('src/'))
+  const allowed = ['openapi', 'samples', 'sdk-names'].map(name => `src/http/docs/${name}.ts`)
+  expect([...new Set(found)].sort()).toEqual([
+    ...allowed,
+    'src/http/file-kinds.ts',
+    'src/http/shared-parts.ts',
+    // Read by the command that writes results beside the rows of a file.
+    'src/tabular/tabular.ts',
+  ])
+})
+
+test('only webhooks, the rails of payouts and OpenID Connect have clients for outgoing connections', () => {
   const clients = modules
     .filter(({ file }) => file.startsWith('src/'))
-    .flatMap(({ file, packages }) => packages.filter(name => ['undici', 'ssh2'].includes(name)).map(() => file))
-  const allowed = /^src\/(webhooks|payouts\/rails)\//
+    .flatMap(({ file, packages }) =>
+      packages.filter(name => ['undici', 'ssh2', 'openid-client'].includes(name)).map(() => file),
+    )
+  const allowed = /^src\/(webhooks|payouts\/rails)\/|^src\/users\/oidc\.ts$/
   expect(clients.filter(file => !allowed.test(file))).toEqual([])
   expect(clients.length).toBeGreaterThan(1)
 })

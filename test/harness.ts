@@ -67,6 +67,7 @@ export async function startHarness({
   postgres: { host, user, owner, superuser } = inject('postgres'),
   log = pino({ level: 'silent' }),
   lanes = 'shared',
+  console,
 }: {
   mode?: Mode
   /** Whether the API believes that withdrawals can be paid out. */
@@ -80,6 +81,8 @@ export async function startHarness({
   postgres?: { host: string; user: string; owner: string; superuser: string }
   log?: Logger
   lanes?: Lanes
+  /** How users sign in to the console. */
+  console?: ApiContext['console']
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, owner, superuser, database })
@@ -93,7 +96,7 @@ export async function startHarness({
   const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
   const recordRequest = requestLog.record
   const app = await buildApp(
-    { ...databases, lanes, log, now: clock.now, mode, bankOf, recordRequest },
+    { ...databases, lanes, log, now: clock.now, mode, bankOf, recordRequest, console },
     { fence, rails, ...(fileRails ? { fileRails } : {}) },
   )
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })

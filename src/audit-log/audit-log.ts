@@ -43,6 +43,7 @@ export const actions = [
   'payout_batch.release',
   'payout_batch.export',
   'payout_batch.download',
+  'payout_file.import',
   'payout_exception.close',
   'webhook.create',
   'webhook.update',
@@ -54,7 +55,21 @@ export const actions = [
   'bank_file.import',
   'user.create',
   'user.sign_in',
+  'user.sign_in_failed',
   'user.sign_out',
+  'user.end_session',
+  'user.set_password',
+  'user.link',
+  'user.add_totp',
+  'user.remove_totp',
+  'user.set_roles',
+  'user.set',
+  'user.disable',
+  'user.add_identity',
+  'invitation.create',
+  'invitation.accept',
+  'invitation.delete',
+  'member.reveal',
 ] as const
 export type Action = (typeof actions)[number]
 
@@ -186,4 +201,16 @@ export async function* listAll(db: Reader, filter: Filter): AsyncGenerator<Entry
     before = entries.at(-1)?.id
     if (entries.length < entriesAtOnce) return
   }
+}
+
+/** Counts the newest entries of an action that concerns no partner, up to a maximum. */
+export async function countSince(
+  db: Reader,
+  { action, since, countMax }: { action: Action; since: Date; countMax: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from (
+      select from installation_audit_log
+       where id >= ${firstId('auditEntry', since)} and action = ${action} limit ${countMax}) newest`.execute(db)
+  return rows[0]?.count ?? 0
 }

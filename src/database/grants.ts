@@ -124,6 +124,8 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'restriction',
       'sentAt',
       'requestOpenAt',
+      'refusedTransfers',
+      'retryAt',
       'transferId',
       'transferSequence',
     ],

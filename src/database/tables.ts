@@ -323,6 +323,7 @@ export type DB = {
     batchId: string
     person: string
     at: Date
+    login: string | null
   }
   payoutBatches: {
     id: string
@@ -410,6 +411,8 @@ export type DB = {
     transferId: string | null
     transferSequence: number | null
     requestOpenAt: Date | null
+    refusedTransfers: Generated<string[]>
+    retryAt: Date | null
   }
   railCursors: {
     rail: string

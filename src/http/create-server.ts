@@ -13,6 +13,7 @@ import { Connections } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
 import { answerError } from './error-answers.ts'
 import { LargeJson } from './large-json.ts'
+import { maskAccountsIn } from './masked-accounts.ts'
 import { MethodTable } from './method-table.ts'
 import { isOperatorPath, operatorAdmission } from './operator-admission.ts'
 import { RawReplies } from './raw-replies.ts'
@@ -117,7 +118,8 @@ export function createServer(
 
   const { admit, forgetKeys } = admission({ db, mode, now })
   const admitSession = sessionAdmission({ db, mode, now, publicUrl })
-  const { admitUser, admitUserTo, admitUserAsOperator, hasUserSession } = userAdmission({ db, mode, publicUrl })
+  const users = userAdmission({ db, mode, publicUrl })
+  const { admitUser, admitUserTo, admitUserAsOperator, admitStranger, hasUserSession } = users
   const admitOperator = operatorAdmission({ db, now })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
@@ -190,10 +192,11 @@ export function createServer(
     if (app.isDraining) reply.header('connection', 'close')
     if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     // Read once: Fastify builds the object on each access.
-    const { deprecated, scope, session, console: users, isForOperators } = request.routeOptions.config
+    const { deprecated, scope, session, console: who, isForOperators } = request.routeOptions.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
     if (session !== undefined) await admitSession(request, reply, session)
-    else if (users !== undefined) await admitUser(request, reply, users)
+    else if (who === 'stranger' || who === 'founder') await admitStranger(request, who)
+    else if (who !== undefined) await admitUser(request, reply, who)
     else if (isForOperators || (request.is404 && isOperatorPath(request.url))) {
       if (hasUserSession(request)) await admitUserAsOperator(request, reply)
       else await admitOperator(request, reply)
@@ -233,6 +236,12 @@ export function createServer(
     request.query = validated.query
     request.body = validated.body
     request.fingerprint = validated.fingerprint
+  })
+
+  app.addHook('onSend', async (request, _reply, payload) => {
+    const { console: users, showsAccounts } = request.routeOptions.config
+    const isMasked = request.user !== undefined && users === undefined && !showsAccounts
+    return isMasked && typeof payload === 'string' ? maskAccountsIn(payload) : payload
   })
 
   // Never reached, since `onRequest` refuses first; without it Fastify would register its own handler.

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { type ProblemName, problem, problems } from '../errors.ts'
+import { partnerProblems, problem, problems } from '../errors.ts'
 import { idempotencyKeyPattern, operation } from './operation.ts'
 import type { ApiContext, App } from './server.ts'
 import { read } from './with-idempotency.ts'
@@ -94,7 +94,7 @@ export function serviceRoutes(app: App, { db }: ApiContext): void {
   )
 }
 
-const errorRows = Object.keys(problems).map(name => {
-  const { order, code, status, retry, extra, when } = problems[name as ProblemName]
+const errorRows = partnerProblems.map(name => {
+  const { order, code, status, retry, extra, when } = problems[name]
   return { order, code, status, retry, extra, when }
 })

@@ -16,6 +16,7 @@ import type { RecordRequest } from '../request-record.ts'
 import type { Clock } from '../time.ts'
 import type { Role } from '../users/roles.ts'
 import type { SignedIn } from '../users/sessions.ts'
+import type { ConsoleSettings } from '../users/settings.ts'
 import type { Fault } from './strict-json.ts'
 import type { Parts, Validated } from './validation.ts'
 
@@ -57,8 +58,13 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
     scope?: Scope | 'any'
-    /** The route is for users of the console, by their session: for all of them, or for operators only. */
-    console?: 'user' | 'operator'
+    /**
+     * The route is for pages of the console: for users by their session, for operators only, or for those who sign in; `founder` is
+     * for the first operator of an installation.
+     */
+    console?: 'user' | 'operator' | 'stranger' | 'founder'
+    /** Users of the console see bank accounts unmasked: those of the answer belong to no member. */
+    showsAccounts?: true
     /** The route is for member sessions instead of API keys, and this is the scope that it needs. */
     session?: SessionScope
     /** The route is for operators instead of partners. */
@@ -95,6 +101,8 @@ export type ApiContext = {
   trustedProxies?: string
   /** Where browsers reach the API; by default where the request was sent to. */
   publicUrl?: string | undefined
+  /** How users sign in to the console; by default with a password. */
+  console?: ConsoleSettings | undefined
   /** Writes the request log; without it, there is none. */
   recordRequest?: RecordRequest | undefined
 }

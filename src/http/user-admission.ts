@@ -4,8 +4,9 @@ import { type Problem, problem } from '../errors.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
 import { findPartner, type Mode } from '../partners/partners.ts'
-import { mayCall } from '../users/roles.ts'
-import { findSession } from '../users/sessions.ts'
+import { hasOperator } from '../users/accounts.ts'
+import { mayCall, type Role } from '../users/roles.ts'
+import { findSession, type SignedIn } from '../users/sessions.ts'
 import { rolesWith } from '../users/users.ts'
 import { networkOf, type RateDecision, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 import { ownOrigin } from './session-admission.ts'
@@ -15,6 +16,8 @@ const limits = {
   perSession: { perSecond: 20, burst: 200 },
   // Lookups of unknown tokens from one network. A whole office may share it, and each of its expired sessions asks once or twice.
   unknownTokens: { perSecond: 5, burst: 50 },
+  // Requests without a session from one network: an office whose people all sign in at nine.
+  strangers: { perSecond: 5, burst: 100 },
 }
 
 /**
@@ -35,14 +38,21 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
    * @throws like `admitUser`, and Problem `NotFound` if the user has no role with that partner
    */
   admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
+  /**
+   * Admits a request to sign in, or with a one-time link.
+   * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
+   */
+  admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void>
   /** Whether the request was made with the cookie of a user instead of an API key. */
   hasUserSession(request: FastifyRequest): boolean
 } {
   const rateLimiter = new RateLimiter()
+  let isClaimed = false
   return {
     admitUser,
     admitUserTo,
     admitUserAsOperator,
+    admitStranger,
     hasUserSession: request => request.headers['x-api-key'] === undefined && tokenOf(request, publicUrl) !== undefined,
   }
 
@@ -50,10 +60,10 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     requireOwnPage(request, publicUrl)
     const network = `unknown tokens of ${networkOf(request.ip)}`
     requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
-    const token = tokenOf(request, publicUrl)
-    const found = token === undefined ? undefined : await findSession(db, { token, mode, now: request.receivedAt })
+    const found = await findUserOfRequest(db, request, { mode, publicUrl })
     if (found === undefined) {
-      if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
+      if (tokenOf(request, publicUrl) !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
+      await requireClaimed()
       throw refused()
     }
     const decision = rateLimiter.take(found.session.id, limits.perSession, request.receivedAt)
@@ -78,6 +88,23 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
         throw problem('Forbidden', 'Your roles with this partner do not allow this')
     }
     request.operator = { kind: 'user', id, person: id, ...(isOperator ? {} : { isOfPartner: true }) }
+  }
+
+  async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void> {
+    requireOwnPage(request, publicUrl)
+    const network = `strangers of ${networkOf(request.ip)}`
+    requireAllowed(rateLimiter.take(network, limits.strangers, request.receivedAt))
+    if (who === 'stranger') await requireClaimed()
+  }
+
+  /** @throws Problem `ServiceUnavailable` on a live installation without an operator */
+  async function requireClaimed(): Promise<void> {
+    isClaimed ||= mode === 'sandbox' || (await hasOperator(db))
+    if (!isClaimed)
+      throw problem(
+        'ServiceUnavailable',
+        'The console has no operator yet: open the set-up link in the log of the service, or run openwage admin create',
+      )
   }
 
   async function admitUserTo(
@@ -129,7 +156,7 @@ function tokenOf(request: FastifyRequest, publicUrl: string | undefined): string
 }
 
 /** The value of a cookie with this name; the first, if there are several. */
-function cookieOf({ headers: { cookie = '' } }: FastifyRequest, name: string): string | undefined {
+export function cookieOf({ headers: { cookie = '' } }: FastifyRequest, name: string): string | undefined {
   for (const pair of cookie.split(';')) {
     const at = pair.indexOf('=')
     if (pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim()
@@ -143,7 +170,7 @@ function cookieOf({ headers: { cookie = '' } }: FastifyRequest, name: string): s
  * Sources: W3C Fetch Metadata; OWASP "Cross-Site Request Forgery Prevention", "Verifying Origin With Standard Headers"
  * @throws Problem `Forbidden`
  */
-export function requireOwnPage(request: FastifyRequest, publicUrl: string | undefined): void {
+function requireOwnPage(request: FastifyRequest, publicUrl: string | undefined): void {
   const { origin, 'sec-fetch-site': site } = request.headers
   const isOwn =
     (site === undefined || site === 'same-origin') && (origin === undefined || origin === ownOrigin(request, publicUrl))
@@ -154,6 +181,25 @@ export function requireOwnPage(request: FastifyRequest, publicUrl: string | unde
   )
 }
 
+/**
+ * The partner of a request to one of the console's own operations.
+ * @throws Problem `NotFound` if the user has no role with the partner; `Forbidden` if it has none of these
+ */
+export async function requireRole(db: Db, request: FastifyRequest, allowed: readonly Role[]): Promise<string> {
+  const { user } = request
+  if (user === undefined) throw refused()
+  const partnerId = partnerIdOf(request)
+  const [partner, roles] = await Promise.all([
+    findPartner(db, partnerId),
+    rolesWith(db, { userId: user.user.id, partnerId }),
+  ])
+  const { isOperator } = user.user
+  if (partner === undefined || (!isOperator && roles.length === 0)) throw noSuchPartner()
+  if (!isOperator && !roles.some(role => allowed.includes(role)))
+    throw problem('Forbidden', 'Your roles with this partner do not allow this')
+  return partnerId
+}
+
 /** @throws Problem `HeaderValidation` */
 function partnerIdOf({ headers }: FastifyRequest): string {
   const partnerId = headers['openwage-partner']
@@ -161,6 +207,16 @@ function partnerIdOf({ headers }: FastifyRequest): string {
   throw problem('HeaderValidation', 'The openwage-partner header must hold the id of a partner', {
     path: 'openwage-partner',
   })
+}
+
+/** The user whose session the request was made with; undefined if there is none. */
+export async function findUserOfRequest(
+  db: Db,
+  request: FastifyRequest,
+  { mode, publicUrl }: { mode: Mode; publicUrl: string | undefined },
+): Promise<SignedIn | undefined> {
+  const token = tokenOf(request, publicUrl)
+  return token === undefined ? undefined : await findSession(db, { token, mode, now: request.receivedAt })
 }
 
 /** The same for a partner that does not exist, and for one with which the user has no role. */

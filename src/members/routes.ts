@@ -4,6 +4,7 @@ import type { ProblemName } from '../errors.ts'
 import { csvHeaders, prefersCsv, sendCsv } from '../http/csv.ts'
 import { mediaTypes } from '../http/file-kinds.ts'
 import { pageOf } from '../http/list.ts'
+import { maskAccount } from '../http/masked-accounts.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
@@ -72,7 +73,11 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
       const asked = { partnerId: request.partner.id, filter }
       reply.header('vary', 'accept')
       if (prefersCsv(request.headers.accept)) {
-        return sendCsv(request, reply, { name: 'members.csv', parts: fileOf(members.listAll(db, asked)) })
+        const pages = members.listAll(db, asked)
+        return sendCsv(request, reply, {
+          name: 'members.csv',
+          parts: fileOf(request.user === undefined ? pages : masked(pages)),
+        })
       }
       return await read(db, request, reply, async reader => {
         const page = pageOf(request.query)
@@ -218,6 +223,15 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         return { status: 200, body: memberBody(activated.after), resourceId: memberId, audit }
       }),
   )
+}
+
+/** The members as a user of the console sees them. */
+async function* masked(pages: AsyncIterable<members.Member[]>): AsyncGenerator<members.Member[]> {
+  for await (const page of pages)
+    yield page.map(member => ({
+      ...member,
+      accountDetails: member.accountDetails === null ? null : maskAccount(member.accountDetails),
+    }))
 }
 
 function memberBody(member: members.Member) {

@@ -57,13 +57,22 @@ test('a calendar is a warning 89 days before its end, and is missing after it', 
     'ok: The rail euro-files knows the banking days until 2028-12-31; the rail euro-files knows the banking days until 2099-12-31',
   )
   expect(at('2028-10-03')).toEqual([
-    'warning: The UK bank holiday calendar of the rail euro-files ends on 2028-12-31, in 89 days: update Openwage',
+    'warning: The UK bank holiday calendar of the rail euro-files ends on 2028-12-31, in 89 days: update Openwage, or set closedDaysUntil',
   ])
   expect(at('2029-01-01')).toEqual([
-    'missing: The UK bank holiday calendar of the rail euro-files ended on 2028-12-31: update Openwage',
+    'missing: The UK bank holiday calendar of the rail euro-files ended on 2028-12-31: update Openwage, or set closedDaysUntil',
   ])
   expect(said('calendars', { rails: [euroRail({ calendar: null })] })).toEqual(['ok: No rail needs banking days'])
   expect(target.validUntil).toBe('2099-12-31')
+})
+
+test('a rail that cannot read returns is a warning', () => {
+  const rail = euroRail()
+  const bacs = { ...rail, name: 'bacs', format: { ...rail.format, readsReturns: false } }
+  expect(said('returns', { rails: [rail] })).toEqual(['ok: Every rail reads which payments came back'])
+  expect(said('returns', { rails: [rail, bacs] })).toEqual([
+    'warning: The rail bacs has no setting returns, so a payment that comes back stays paid, and the member does not get the money again',
+  ])
 })
 
 test('archiving is fine while it works, a warning when it fails, and a hint when it is off', () => {

@@ -133,10 +133,13 @@ const settingsChecks: Check<SettingsFacts>[] = [
         const ends = `the ${calendar.name} calendar of the rail ${name}`
         if (left < 0)
           return [
-            missing({ sentence: `${capitalised(ends)} ended on ${calendar.validUntil}: update Openwage`, command }),
+            missing({
+              sentence: `${capitalised(ends)} ended on ${calendar.validUntil}: update Openwage, or set closedDaysUntil`,
+              command,
+            }),
           ]
         if (left >= limits.calendarDaysMin) return []
-        const sentence = `${capitalised(ends)} ends on ${calendar.validUntil}, in ${countOf(left, 'day')}: update Openwage`
+        const sentence = `${capitalised(ends)} ends on ${calendar.validUntil}, in ${countOf(left, 'day')}: update Openwage, or set closedDaysUntil`
         return [warning({ sentence, command })]
       }),
     fine: facts => {
@@ -167,6 +170,19 @@ const settingsChecks: Check<SettingsFacts>[] = [
         }),
       ]),
     fine: () => 'No rail uses an API',
+  },
+  {
+    name: 'returns',
+    find: ({ railsFile, ...facts }) =>
+      railsOf(facts)
+        .filter(({ format }) => !format.readsReturns)
+        .map(({ name }) =>
+          warning({
+            sentence: `The rail ${name} has no setting returns, so a payment that comes back stays paid, and the member does not get the money again`,
+            command: edit(railsFile),
+          }),
+        ),
+    fine: () => 'Every rail reads which payments came back',
   },
   {
     name: 'approval',

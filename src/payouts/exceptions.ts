@@ -182,6 +182,27 @@ export async function closeBlocked(
            and (reference = ${reference} or (reference is null and reason_code <> ${listingCode}))`.execute(tx)
 }
 
+/** Opens an exception because the paying account lacks money and payments wait for it, unless there is one. */
+export async function openShort(
+  tx: Tx,
+  { rail, reasonCode, now }: { rail: string; reasonCode: string | null; now: Date },
+): Promise<void> {
+  const { rows } = await sql`
+    select from payout_exceptions where closed_at is null and kind = 'float' and rail = ${rail} and reference is null`.execute(
+    tx,
+  )
+  if (rows.length > 0) return
+  const reason = 'The paying account lacks money, and payments wait to be made again; top it up'
+  await open(tx, [{ rail, kind: 'float', fingerprint: `float ${now.toISOString()}`, reason, reasonCode }], now)
+}
+
+/** Closes what `openShort` opened, because a payment was made. */
+export async function closeShort(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where closed_at is null and kind = 'float' and rail = ${rail} and reference is null`.execute(tx)
+}
+
 /** Closes what kept the payments of a rail from being listed, because they could be listed again. */
 export async function closeListing(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
   await sql`

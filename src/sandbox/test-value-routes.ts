@@ -12,7 +12,7 @@ export function testValueRoutes(app: App, { db }: SandboxContext): void {
   app.get(
     '/v1/sandbox/test-values',
     {
-      config: { scope: 'pay:write', answerMsMax },
+      config: { scope: 'pay:write', answerMsMax, showsAccounts: true },
       schema: sandboxOperation({
         id: 'getSandboxTestValues',
         summary: 'Get test values',

@@ -1,4 +1,4 @@
-import { sql, type Tx } from '../database/database.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
 import { generateSecret, hasChecksum, hashOf } from '../secrets.ts'
 
 /** What a one-time link is for. */
@@ -40,4 +40,19 @@ export async function useLink(
     returning user_id, expires_at > ${now} as is_valid`.execute(tx)
   const [link] = rows
   return link?.isValid ? { userId: link.userId } : undefined
+}
+
+/** Ends all links for a purpose. */
+export async function deleteLinks(tx: Tx, purpose: LinkPurpose): Promise<void> {
+  await tx.deleteFrom('userLinks').where('purpose', '=', purpose).execute()
+}
+
+/** Deletes links that have expired. @returns how many there were */
+export async function forgetLinks(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+  const { rows } = await sql`
+    delete from user_links l
+     using (select hash from user_links where expires_at <= ${now} order by expires_at limit ${countMax}) old
+     where l.hash = old.hash
+    returning 1`.execute(db)
+  return rows.length
 }

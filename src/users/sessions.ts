@@ -127,3 +127,33 @@ export async function endSession(
     delete from user_sessions where user_id = ${userId} and id = ${sessionId} returning 1`.execute(tx)
   return rows.length > 0
 }
+
+/** Ends all sessions of a user, or all but one. Returns how many there were. */
+export async function endSessions(
+  tx: Reader,
+  { userId, exceptSessionId = '' }: { userId: string; exceptSessionId?: string | undefined },
+): Promise<number> {
+  const { rows } = await sql`
+    delete from user_sessions where user_id = ${userId} and id <> ${exceptSessionId} returning 1`.execute(tx)
+  return rows.length
+}
+
+/** Lists the sessions of a user that have not ended, newest first. */
+export async function listSessions(db: Reader, { userId, now }: { userId: string; now: Date }): Promise<UserSession[]> {
+  const { rows } = await sql<UserSession>`
+    select id, method, address, user_agent, created_at, last_used_at, expires_at from user_sessions
+     where user_id = ${userId} and expires_at > ${now}
+       and last_used_at > ${new Date(now.getTime() - sessionLimits.idleMs)}
+     order by id desc`.execute(db)
+  return rows
+}
+
+/** Deletes sessions that have expired, at most `countMax`. @returns how many there were */
+export async function forgetSessions(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+  const { rows } = await sql`
+    delete from user_sessions s
+     using (select id from user_sessions where expires_at <= ${now} order by expires_at limit ${countMax}) old
+     where s.id = old.id
+    returning 1`.execute(db)
+  return rows.length
+}

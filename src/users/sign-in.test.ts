@@ -20,7 +20,7 @@ const open = async (token: string, { headers = pageHeaders(), from = '127.0.0.1'
     headers: { 'content-type': 'application/json', ...headers },
     payload: JSON.stringify({ token }),
   })
-  const cookie = String(response.headers['set-cookie'] ?? '')
+  const cookie = [response.headers['set-cookie'] ?? []].flat()[0] ?? ''
   return { status: response.statusCode, body: response.json(), cookie, token: /=([^;]*)/.exec(cookie)?.[1] ?? '' }
 }
 const session = (token: string, headers: Record<string, string> = {}) =>

@@ -12,7 +12,7 @@ export type User = {
 }
 
 /** The form in which an e-mail address is stored and looked up. */
-function canonicalEmail(email: string): string {
+export function canonicalEmail(email: string): string {
   return email.trim().toLowerCase()
 }
 
@@ -101,4 +101,17 @@ export async function rolesByPartner(db: Reader, userId: string): Promise<Map<st
 export async function usersOf(db: Reader, partnerId: string): Promise<ReadonlySet<string>> {
   const rows = await db.selectFrom('userRoles').select('userId').distinct().where('partnerId', '=', partnerId).execute()
   return new Set(rows.map(({ userId }) => userId))
+}
+
+/** Gives a user who has just been created a password. */
+export async function giveFirstPassword(
+  tx: Tx,
+  { userId, passwordHash }: { userId: string; passwordHash: string },
+): Promise<void> {
+  await tx
+    .updateTable('users')
+    .set({ passwordHash })
+    .where('id', '=', userId)
+    .where('passwordHash', 'is', null)
+    .execute()
 }

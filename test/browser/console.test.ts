@@ -1,91 +1,134 @@
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Harness, startHarness } from '../harness.ts'
-import { executablePath, expectAccessible, launch } from './chromium.ts'
+import { createDemoLink } from '../../src/users/demo-operator.ts'
+import { executablePath, expectAccessible } from './chromium.ts'
+import { type ConsolePages, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
-const desk = { viewport: { width: 1440, height: 900 }, locale: 'en-GB', timezoneId: 'Europe/London' }
-const phone = { viewport: { width: 360, height: 740 } }
-
-let harness: Harness
-let browser: Browser
-let origin: string
-const problems: string[] = []
+let pages: ConsolePages
 
 describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
   beforeAll(async () => {
-    harness = await startHarness()
-    origin = await harness.app.listen({ host: '127.0.0.1', port: 0 })
-    browser = await launch()
+    pages = await startConsole()
   })
-  afterAll(async () => {
-    await browser?.close()
-    await harness?.stop()
-  })
+  afterAll(() => pages?.stop())
 
-  async function open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
-    const context = await browser.newContext({
-      ...desk,
-      ...options,
-      extraHTTPHeaders: { 'x-api-key': harness.key },
-    })
+  test('a link that was printed signs in once, leaves the address, and does not sign in again', async () => {
+    const { harness, browser, origin } = pages
+    const token = await createDemoLink(harness.db, harness.clock.now())
+    const context = await browser.newContext()
     const page = await context.newPage()
-    page.on('pageerror', error => problems.push(String(error)))
-    page.on('console', message => {
-      if (message.type() === 'error') problems.push(message.text())
-    })
-    page.on('request', request => {
-      if (!request.url().startsWith(origin) && !request.url().startsWith('blob:')) problems.push(request.url())
-    })
-    const { id, name } = harness.partner
-    await page.route('**/console/v1/session', route =>
-      route.fulfill({
-        json: {
-          ...{ user: { id: 'usr_1', name: 'Dana Reyes', email: 'dana@example.com', hasTotp: false }, mode: 'sandbox' },
-          ...{ isOperator: false, partners: [{ id, name, roles: ['admin'] }] },
-        },
-      }),
-    )
-    await page.goto(`${origin}/console/${id}/${path}`)
-    return page
-  }
-  async function close(page: Page): Promise<void> {
-    await page.context().close()
-    expect(problems.splice(0)).toEqual([])
-  }
-  async function withdraw(idempotencyKey: string): Promise<string> {
-    const memberId = await harness.addMember({ available: 20_000 })
-    const amount = { amount: 5_000, currency: 'GBP' }
-    const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
-    const { withdrawalIntentId } = intent.body
-    const headers = { prefer: 'return=representation', 'x-idempotency-key': idempotencyKey }
-    const done = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, headers })
-    expect(done.status, done.text).toBe(201)
-    return done.body.id
-  }
-  const fitsItsWidth = (page: Page) =>
-    page.evaluate<boolean>('document.documentElement.scrollWidth <= document.documentElement.clientWidth')
+    await page.goto(`${origin}/console/sign-in#${token}`)
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    expect(page.url()).not.toContain(token)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in to Openwage' }).waitFor()
+    await expectAccessible(page)
+    await page.goto('about:blank')
+    await page.goto(`${origin}/console/sign-in#${token}`)
+    await page.getByText('This link was used already').waitFor()
+    await context.close()
+  })
 
   test.each([
     ['at 1440 px, light', { colorScheme: 'light' }],
     ['at 1440 px, dark', { colorScheme: 'dark' }],
     ['at 360 px, light', { colorScheme: 'light', ...phone }],
     ['at 360 px, dark', { colorScheme: 'dark', ...phone }],
-  ] as const)('withdrawals are listed, and one opens with its whole timeline (%s)', async (look, options) => {
-    const id = await withdraw(look)
+  ] as const)('every page can be read with any aid and fits its width (%s)', async (look, options) => {
+    const { harness, open, close } = pages
+    const { id, memberId } = await withdraw(harness, { idempotencyKey: look })
+    const webhook = await harness.call('POST', '/v1/webhooks', { body: { url: 'https://example.com/hook' } })
+    const runs = await harness.call('GET', '/v1/pay/runs?take=1')
     await harness.flushRequestLog()
-    const page = await open('withdrawals', options)
-    await page.getByRole('row', { name: '£49.50' }).first().waitFor()
+    const requests = await harness.call('GET', '/v1/requests?take=1')
+    const page = await open('', { roles: ['admin'] }, options)
+    const { withdrawalIntentId } = (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
+    const content: Record<string, string> = {
+      '': 'Latest withdrawals',
+      withdrawals: 'Paid out',
+      [`withdrawals/${id}`]: 'Held: the money has left the member’s pay',
+      [`intents/${withdrawalIntentId}`]: 'Decided by tier Silver, version 1',
+      members: 'Sam Okafor',
+      [`members/${memberId}`]: 'Withdrawal held',
+      lists: 'Drop the whole list of members here',
+      'pay-runs': 'Available from',
+      [`pay-runs/${runs.body.payRuns[0].id}`]: 'Total in GBP',
+      cycles: 'Open',
+      [`cycles/${harness.payCycle.id}`]: 'Deductions so far',
+      webhooks: 'example.com',
+      [`webhooks/${webhook.body.id}`]: 'No deliveries yet',
+      requests: '/v1/pay/withdrawals/complete',
+      [`requests/${requests.body.requests[0].id}`]: 'The same request as curl',
+      events: 'withdrawal.held',
+    }
+    for (const [path, text] of Object.entries(content)) {
+      await page.goto(`${pages.origin}/console/${harness.partner.id}/${path}`)
+      await page.getByText(text).filter({ visible: true }).first().waitFor()
+      await expect.poll(() => page.locator('.skeleton').count()).toBe(0)
+      await expectAccessible(page)
+      expect(await fitsItsWidth(page), path).toBe(true)
+    }
+    await close(page)
+  })
+
+  test('a page in another language shows amounts and dates as its readers write them', async () => {
+    await withdraw(pages.harness, { amount: 123_45 })
+    const page = await pages.open('withdrawals', undefined, { locale: 'de-DE' })
+    await page.getByRole('cell', { name: '123,45' }).waitFor()
+    await page.getByRole('cell', { name: '10. März' }).first().waitFor()
+    await pages.close(page)
+  })
+
+  test('what belongs to another partner is not found, whatever the address', async () => {
+    const { harness, open, close, origin } = pages
+    const memberId = await harness.addMember({ key: harness.other.key })
+    const page = await open(`members/${memberId}`)
+    await page.getByRole('heading', { name: 'Not found' }).waitFor()
+    for (const path of ['withdrawals/w_none00', 'cycles/pc_none00', 'nothing', 'members/w_none00']) {
+      await page.goto(`${origin}/console/${harness.partner.id}/${path}`)
+      await page
+        .getByText(/Not found|That was refused/)
+        .first()
+        .waitFor()
+    }
+    await page.goto(`${origin}/console/${harness.other.partner.id}/members/${memberId}`)
+    await page.getByRole('heading', { name: 'Not found' }).waitFor()
+    expect(await page.getByText('Sam Okafor').count()).toBe(0)
+    await close(page)
+  })
+
+  test('the keyboard is enough: search, rows, pages and help', async () => {
+    const { harness, open, close } = pages
+    const { id } = await withdraw(harness, { amount: 7_777 })
+    const page = await open('')
+    await page.getByText('Latest withdrawals').waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('w')
+    await page.getByRole('row', { name: '£77.27' }).waitFor()
+    await page.getByRole('row', { name: '£77.27' }).focus()
+    await page.keyboard.press('j')
+    await page.keyboard.press('k')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+    expect(page.url()).toContain(id)
+    await page.keyboard.press('?')
+    await page.getByText('Search pages and records').waitFor()
     await expectAccessible(page)
-    expect(await fitsItsWidth(page)).toBe(true)
-    await page.getByRole('row', { name: '£49.50' }).first().getByRole('cell').first().click()
-    await page.getByText('Held: the money has left the member’s pay').waitFor()
-    await page.getByText(look).waitFor()
-    await page.getByText('6 rules gave a fee of £0.50').waitFor()
-    expect(page.url()).toContain(`/withdrawals/${id}`)
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('pay cyc')
+    await page.getByRole('option', { name: 'Pay cycles' }).waitFor()
     await expectAccessible(page)
-    expect(await fitsItsWidth(page)).toBe(true)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Pay cycles' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type(id)
+    await page.getByRole('option', { name: id }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor()
     await close(page)
   })
 })

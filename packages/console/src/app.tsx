@@ -11,6 +11,27 @@ import { Shell } from './shell.tsx'
 const Overview = lazy(() => import('./pages/overview.tsx'))
 const Withdrawals = lazy(() => import('./pages/withdrawals.tsx'))
 const Withdrawal = lazy(() => import('./pages/withdrawal.tsx'))
+const Intent = lazy(() => import('./pages/intent.tsx'))
+const Members = lazy(() => import('./pages/members.tsx'))
+const Member = lazy(() => import('./pages/member.tsx'))
+const Lists = lazy(() => import('./pages/lists.tsx'))
+const List = lazy(() => import('./pages/list.tsx'))
+const PayRuns = lazy(() => import('./pages/pay-runs.tsx'))
+const PayRun = lazy(() => import('./pages/pay-run.tsx'))
+const Cycles = lazy(() => import('./pages/cycles.tsx'))
+const Cycle = lazy(() => import('./pages/cycle.tsx'))
+const Webhooks = lazy(() => import('./pages/webhooks.tsx'))
+const Webhook = lazy(() => import('./pages/webhook.tsx'))
+const Requests = lazy(() => import('./pages/requests.tsx'))
+const Request = lazy(() => import('./pages/request.tsx'))
+const Events = lazy(() => import('./pages/events.tsx'))
+
+const OperatorPartners = lazy(() => import('./pages/operator/partners.tsx'))
+const OperatorPartner = lazy(() => import('./pages/operator/partner.tsx'))
+const Batches = lazy(() => import('./pages/operator/batches.tsx'))
+const Batch = lazy(() => import('./pages/operator/batch.tsx'))
+const Exceptions = lazy(() => import('./pages/operator/exceptions.tsx'))
+const Exception = lazy(() => import('./pages/operator/exception.tsx'))
 
 export function App() {
   return (
@@ -34,6 +55,7 @@ function Pages() {
   const { path, route } = useLocation()
   const named = /^\/console\/(par_[0-9a-z]+)(?:\/|$)/.exec(path)?.[1]
   const first = session.value?.partners[0]?.id
+  const isOfOperator = path.startsWith('/console/operator/')
   const isAtStart = path === '/console'
   useEffect(() => {
     if (isAtStart && first !== undefined) route(`/console/${first}`, true)
@@ -41,17 +63,38 @@ function Pages() {
   // Before the pages are drawn: their requests name the partner.
   if (named !== undefined && partnerId.peek() !== named) partnerId.value = named
   if (isAtStart && first !== undefined) return null
-  if (named !== undefined && !session.value?.partners.some(({ id }) => id === named)) partnerId.value = first
+  const isUnknown = !session.value?.partners.some(({ id }) => id === partnerId.peek())
+  if (isUnknown && partnerId.peek() !== first) partnerId.value = first
   return (
     <Shell>
       <ErrorBoundary>
-        {named !== undefined && partnerId.value !== named ? (
+        {(named !== undefined && partnerId.value !== named) || (isOfOperator && !session.value?.isOperator) ? (
           <NotFound />
         ) : (
           <Router>
             <Route path="/console/:partner" component={Overview} />
             <Route path="/console/:partner/withdrawals" component={Withdrawals} />
             <Route path="/console/:partner/withdrawals/:id" component={Withdrawal} />
+            <Route path="/console/:partner/intents/:id" component={Intent} />
+            <Route path="/console/:partner/members" component={Members} />
+            <Route path="/console/:partner/members/:id" component={Member} />
+            <Route path="/console/:partner/lists" component={Lists} />
+            <Route path="/console/:partner/lists/:id" component={List} />
+            <Route path="/console/:partner/pay-runs" component={PayRuns} />
+            <Route path="/console/:partner/pay-runs/:id" component={PayRun} />
+            <Route path="/console/:partner/cycles" component={Cycles} />
+            <Route path="/console/:partner/cycles/:id" component={Cycle} />
+            <Route path="/console/:partner/webhooks" component={Webhooks} />
+            <Route path="/console/:partner/webhooks/:id" component={Webhook} />
+            <Route path="/console/:partner/requests" component={Requests} />
+            <Route path="/console/:partner/requests/:id" component={Request} />
+            <Route path="/console/:partner/events" component={Events} />
+            <Route path="/console/operator/partners" component={OperatorPartners} />
+            <Route path="/console/operator/partners/:id" component={OperatorPartner} />
+            <Route path="/console/operator/batches" component={Batches} />
+            <Route path="/console/operator/batches/:id" component={Batch} />
+            <Route path="/console/operator/exceptions" component={Exceptions} />
+            <Route path="/console/operator/exceptions/:id" component={Exception} />
             <Route default component={NotFound} />
           </Router>
         )}

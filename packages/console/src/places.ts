@@ -7,8 +7,6 @@ export function at(path: string): string {
   return `/console/${partnerId.value ?? ''}${path === '' ? '' : `/${path}`}`
 }
 
-export const ofOperator = (path: string): string => `/console/operator/${path}`
-
 /** Which page shows the record of an id, by the id's prefix. */
 const pagesByPrefix: Record<string, string> = {
   w: 'withdrawals',
@@ -19,20 +17,26 @@ const pagesByPrefix: Record<string, string> = {
   maj: 'lists',
   we: 'webhooks',
   req: 'requests',
-  evt: 'events',
 }
 
 export const idPattern = /^([a-z]+)_[0-9a-z]{6,}$/
 
+/** The pages of records that belong to the operator. */
+const operatorPagesByPrefix: Record<string, string> = { par: 'partners', bat: 'batches', pex: 'exceptions' }
+
 export function hrefOfId(id: string): string | undefined {
-  const page = pagesByPrefix[idPattern.exec(id)?.[1] ?? '']
-  return page === undefined ? undefined : at(`${page}/${id}`)
+  const prefix = idPattern.exec(id)?.[1] ?? ''
+  const page = pagesByPrefix[prefix]
+  if (page !== undefined) return at(`${page}/${id}`)
+  const ofOperator = operatorPagesByPrefix[prefix]
+  return ofOperator === undefined || !session.value?.isOperator ? undefined : `/console/operator/${ofOperator}/${id}`
 }
 
 export type Place = { title: string; path: string; icon: IconName; roles: Role[]; isSandbox?: boolean; words?: string }
 export type Group = { title: string; places: Place[] }
 
 const anyone: Role[] = ['payroll', 'support', 'developer', 'viewer']
+const staff: Role[] = ['payroll', 'support', 'viewer']
 
 const ofPartner: Group[] = [
   {
@@ -40,13 +44,13 @@ const ofPartner: Group[] = [
     places: [
       { title: 'Overview', path: '', icon: 'overview', roles: anyone },
       { title: 'Withdrawals', path: 'withdrawals', icon: 'withdrawals', roles: anyone },
-      { title: 'Members', path: 'members', icon: 'members', roles: anyone },
+      { title: 'Members', path: 'members', icon: 'members', roles: staff },
     ],
   },
   {
     title: 'Payroll',
     places: [
-      { title: 'Lists of members', path: 'lists', icon: 'lists', roles: anyone, words: 'import upload csv excel' },
+      { title: 'Lists of members', path: 'lists', icon: 'lists', roles: staff, words: 'import upload csv excel' },
       { title: 'Pay runs', path: 'pay-runs', icon: 'payRuns', roles: anyone },
       { title: 'Pay cycles', path: 'cycles', icon: 'cycles', roles: anyone, words: 'deductions settlement' },
     ],
@@ -54,16 +58,38 @@ const ofPartner: Group[] = [
   {
     title: 'Developers',
     places: [
-      { title: 'Webhooks', path: 'webhooks', icon: 'webhooks', roles: anyone, words: 'deliveries replay' },
-      { title: 'Requests', path: 'requests', icon: 'requests', roles: anyone, words: 'log curl errors idempotency' },
-      { title: 'Events', path: 'events', icon: 'events', roles: anyone },
+      { title: 'Webhooks', path: 'webhooks', icon: 'webhooks', roles: ['developer'], words: 'deliveries replay' },
+      {
+        title: 'Requests',
+        path: 'requests',
+        icon: 'requests',
+        roles: ['support', 'developer'],
+        words: 'log curl errors idempotency',
+      },
+      { title: 'Events', path: 'events', icon: 'events', roles: ['support', 'developer'] },
     ],
   },
 ]
 
+const ofOperators: Group = {
+  title: 'Operator',
+  places: [
+    { title: 'Partners', path: 'operator/partners', icon: 'partners', roles: [], words: 'tiers float pause' },
+    { title: 'Payouts', path: 'operator/batches', icon: 'payouts', roles: [], words: 'batches approve files' },
+    { title: 'Exceptions', path: 'operator/exceptions', icon: 'audit', roles: [], words: 'bank answers decide' },
+  ],
+}
+
+/** The address of a place in the menu. */
+export function hrefOf({ path }: Place): string {
+  return path.startsWith('operator/') ? `/console/${path}` : at(path)
+}
+
 export function groups(): Group[] {
-  if (session.value == null || partnerId.value === undefined) return []
-  return ofPartner
+  if (session.value == null) return []
+  const operators = session.value.isOperator ? [ofOperators] : []
+  if (partnerId.value === undefined) return operators
+  return [...ofPartner, ...operators]
     .map(({ title, places }) => ({
       title,
       places: places.filter(place => may(...place.roles) && (!place.isSandbox || isSandbox.value)),

@@ -5,8 +5,9 @@ import { useLocation } from 'preact-iso'
 import { partnerId } from './api.ts'
 import { Icon } from './components/icon.tsx'
 import { Help, helpIsOpen, Palette, paletteIsOpen } from './components/palette.tsx'
-import { at, groups } from './places.ts'
+import { at, groups, hrefOf } from './places.ts'
 import { forget } from './query.ts'
+import { SandboxBand } from './sandbox.tsx'
 import { isSandbox, session, signOut } from './session.ts'
 import { nextTheme } from './theme.ts'
 
@@ -61,7 +62,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
                 <h2>{group.title}</h2>
                 <ul>
                   {group.places.map(place => {
-                    const href = at(place.path)
+                    const href = hrefOf(place)
                     const isHere = place.path === '' ? path === href : path === href || path.startsWith(`${href}/`)
                     return (
                       <li key={place.path}>
@@ -154,15 +155,6 @@ function Reader() {
         </button>
       </div>
     </div>
-  )
-}
-
-function SandboxBand() {
-  return (
-    <section class="band" aria-label="Sandbox">
-      <Icon name="sandbox" />
-      <span>Sandbox: no real money moves</span>
-    </section>
   )
 }
 

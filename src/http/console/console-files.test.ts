@@ -1,11 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
+import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { signIn } from '../../../test/console.ts'
 import { type Harness, startHarness } from '../../../test/harness.ts'
 
 let harness: Harness
+const logged: string[] = []
 beforeAll(async () => {
-  harness = await startHarness()
+  harness = await startHarness({ log: pino({ level: 'warn' }, { write: line => logged.push(line) }) })
 })
 afterAll(() => harness?.stop())
 
@@ -48,6 +51,18 @@ test('an unknown asset, and an unknown operation of the console, is an error in 
     expect(answer.statusCode, url).toBe(404)
     expect(answer.json().issues[0].code).toBe('NotFound')
   }
+})
+
+test('an error of a page is in the log once a user reports it; a longer report, or one of a stranger, is refused', async () => {
+  const { call } = await signIn(harness, { roles: ['viewer'] })
+  const body = { message: 'undefined is not a function', stack: 'at index.js:1', page: '/console/par_1/members' }
+  expect((await call('POST', '/console/v1/errors', { body })).status).toBe(200)
+  expect(logged.filter(line => line.includes(body.message))).toHaveLength(1)
+  const long = { ...body, message: 'x'.repeat(2_001) }
+  expect((await call('POST', '/console/v1/errors', { body: long })).status).toBe(400)
+  const stranger = await harness.app.inject({ method: 'POST', url: '/console/v1/errors', payload: body })
+  expect(stranger.statusCode).toBeGreaterThanOrEqual(401)
+  expect(logged.filter(line => line.includes(body.message))).toHaveLength(1)
 })
 
 test('the console without its plots is at most 150 kB, compressed', () => {

@@ -1,12 +1,24 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
 import { problem } from '../../errors.ts'
 import { immutable, revalidated, type StaticFile, sendStaticFile, staticFile } from '../docs/static-file.ts'
-import type { App } from '../server.ts'
+import { operation } from '../operation.ts'
+import type { ApiContext, App } from '../server.ts'
 
 /** Made by `npm install`. */
 const built = new URL('../../../packages/console/dist/', import.meta.url)
+
+// As much as tells one error from another; the page sends ten at most.
+const ConsoleError = Type.Object(
+  {
+    message: Type.String({ maxLength: 2_000 }),
+    stack: Type.String({ maxLength: 2_000 }),
+    page: Type.String({ maxLength: 200 }),
+  },
+  { additionalProperties: false },
+)
 
 type Console = { page: StaticFile; assets: Map<string, StaticFile> }
 
@@ -14,7 +26,7 @@ type Console = { page: StaticFile; assets: Map<string, StaticFile> }
  * The web console: one page for every address below /console, and its assets, whose names contain a hash of their content.
  * The page holds no data; it calls the API with the reader's session.
  */
-export function consoleFiles(app: App): void {
+export function consoleFiles(app: App, { log }: ApiContext): void {
   let reading: Promise<Console | undefined> | undefined
   const files = async (): Promise<Console> => {
     reading ??= readConsole()
@@ -34,6 +46,27 @@ export function consoleFiles(app: App): void {
     reply.header('x-content-type-options', 'nosniff')
     return sendStaticFile(request, reply, { file, cacheControl: immutable })
   })
+  app.post(
+    '/console/v1/errors',
+    {
+      config: { console: 'user' },
+      schema: {
+        ...operation({
+          id: 'reportConsoleError',
+          tag: 'Console',
+          summary: 'Report an error of a page',
+          body: ConsoleError,
+          success: { status: 200, description: 'Logged.', schema: Type.Object({ message: Type.Literal('OK') }) },
+        }),
+        hide: true,
+      },
+    },
+    async request => {
+      const { message, stack, page } = request.body
+      log.warn({ message, stack, page, requestId: request.id }, 'a page of the console failed')
+      return { message: 'OK' }
+    },
+  )
   for (const url of ['/console', '/console/*']) app.get(url, { schema: { hide: true } }, page)
 
   async function page(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {

@@ -1,25 +1,17 @@
 import { Type } from 'typebox'
-import { Id } from '../../ids.ts'
-import { Instant } from '../../time.ts'
+import { passwordLimits } from '../../users/passwords.ts'
 import { roles } from '../../users/roles.ts'
 
-const strict = { additionalProperties: false }
-
-const Role = Type.Enum([...roles], { type: 'string' })
+export const strict = { additionalProperties: false }
 
 /** The secret part of a one-time link. */
 export const Token = Type.String({ minLength: 1, maxLength: 200 })
+export const Email = Type.String({ pattern: '^[^\\s@\\x00-\\x1f\\x7f]+@[^\\s@\\x00-\\x1f\\x7f]+$', maxLength: 254 })
+export const PersonName = Type.String({ pattern: '^(?=.*\\S)[^\\x00-\\x1f\\x7f]*$', maxLength: 200 })
+/** Any password is taken where one is checked. */
+export const Password = Type.String({ minLength: 1, maxLength: 4 * passwordLimits.lengthMax })
+/** Of the authenticator app, or a recovery code. */
+export const Code = Type.String({ minLength: 1, maxLength: 40 })
 
-export const SessionOfUser = Type.Object(
-  {
-    user: Type.Object({ id: Id('user'), name: Type.String(), email: Type.String(), hasTotp: Type.Boolean() }, strict),
-    mode: Type.Enum(['sandbox', 'live'], { type: 'string' }),
-    isOperator: Type.Boolean({ description: 'May do everything, for every partner.' }),
-    partners: Type.Array(Type.Object({ id: Id('partner'), name: Type.String(), roles: Type.Array(Role) }, strict), {
-      description: 'The partners of the user; of an operator, the newest 1,000.',
-    }),
-    idleExpiresAt: Instant,
-    expiresAt: Instant,
-  },
-  { title: 'SessionOfUser', ...strict },
-)
+const Role = Type.Enum([...roles], { type: 'string' })
+export const Roles = Type.Array(Role, { minItems: 1, maxItems: roles.length, uniqueItems: true })

@@ -48,6 +48,8 @@ const commonFields = {
   timeZone: Type.String({ minLength: 1, maxLength: 60 }),
   /** Days on which the bank is closed besides those of the calendar. */
   closedDays: Type.Optional(Type.Array(Day, { maxItems: 100 })),
+  /** How far the operator's own list in `closedDays` reaches, if that is further than the calendar. */
+  closedDaysUntil: Type.Optional(Day),
   approval: Approval,
   /** With outbox/, inbox/, archive/ and rejected/ in it. Without it, an operator carries the files. */
   folder: Type.Optional(File),
@@ -277,10 +279,10 @@ type Pain001Scheme = {
 }
 
 function pain001Settings(
-  { cutOff, timeZone, closedDays, instant = false, batchBooking }: SepaFileRail | UkPain001FileRail,
+  { cutOff, timeZone, closedDays, closedDaysUntil, instant = false, batchBooking }: SepaFileRail | UkPain001FileRail,
   { format, bankingDays, leadTime }: Pain001Scheme,
 ): OfType {
-  const calendar = withOverride(bankingDays, { closedDays })
+  const calendar = withOverride(bankingDays, { closedDays, validUntil: closedDaysUntil })
   return {
     format: format({ isBatchBooked: batchBooking }),
     isInstant: instant,
@@ -292,8 +294,16 @@ function pain001Settings(
   }
 }
 
-function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...given }: Standard18FileRail): OfType {
-  const calendar = withOverride(uk, { closedDays })
+function standard18Settings({
+  cutOff,
+  timeZone,
+  closedDays,
+  closedDaysUntil,
+  scheme,
+  returns,
+  ...given
+}: Standard18FileRail): OfType {
+  const calendar = withOverride(uk, { closedDays, validUntil: closedDaysUntil })
   const { serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount } = given
   const options = { scheme, serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount }
   return {

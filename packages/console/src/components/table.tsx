@@ -33,7 +33,8 @@ export function Table<Row>(props: TableProps<Row>) {
   if (rows === undefined) return <Skeleton lines={10} />
   if (rows.length === 0) return <>{empty ?? <Empty title="Nothing here" />}</>
   return (
-    <div class="table-frame">
+    // On a narrow page it scrolls sideways; rows that can be opened take the focus themselves.
+    <section class="table-frame" tabIndex={hrefOf === undefined ? 0 : undefined} aria-label={label}>
       <table class="table" aria-label={label}>
         <thead>
           <tr>
@@ -87,7 +88,7 @@ export function Table<Row>(props: TableProps<Row>) {
           </button>
         </div>
       )}
-    </div>
+    </section>
   )
 }
 

@@ -85,7 +85,7 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
               <KeyValues
                 entries={[
                   ['Withdrawal', <Id key="id" id={id} isLink={false} />],
-                  ['Intent', <Id key="intent" id={withdrawal.withdrawalIntentId} isLink={false} />],
+                  ['Intent', <Id key="intent" id={withdrawal.withdrawalIntentId} />],
                   ['Member', <Id key="member" id={memberId} />],
                   ['Pay cycle', <Id key="cycle" id={payCycleId} />],
                   [
@@ -299,7 +299,7 @@ function stepsOf(withdrawal: WithdrawalDetails, { explanation, bookings, request
               Reference <Id id={withdrawal.paymentReference} isWhole />
             </p>
           )}
-          {lines.length > 0 && <Bookings lines={lines} />}
+          {lines.length > 0 && <Bookings lines={lines} withdrawal={withdrawal} />}
         </>
       ),
     })
@@ -349,28 +349,43 @@ function Decision({ explanation }: { explanation: WithdrawalIntentExplanation })
       <summary>
         {explanation.rules.length} rules gave a fee of <Amount money={explanation.result.fee} />
       </summary>
-      <ol class="rules">
-        {explanation.rules.map(({ rule, because, amount }) => (
-          <li key={rule}>
-            <span>{inWords(rule)}</span>
-            <span class="quiet">{because}</span>
-            <Amount money={amount} />
-          </li>
-        ))}
-      </ol>
+      <Rules explanation={explanation} />
     </details>
   )
 }
 
-function Bookings({ lines }: { lines: MemberStatementLine[] }) {
+/** The rules of a decision in their order, each with what it gave. */
+export function Rules({ explanation }: { explanation: WithdrawalIntentExplanation }) {
+  return (
+    <ol class="rules">
+      {explanation.rules.map(({ rule, because, amount }) => (
+        <li key={rule}>
+          <span>{inWords(rule)}</span>
+          <span class="quiet">{because}</span>
+          <Amount money={amount} />
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+function Bookings({
+  lines,
+  withdrawal: { netAmount, fee },
+}: {
+  lines: MemberStatementLine[]
+  withdrawal: WithdrawalDetails
+}) {
+  const whatOf = ({ amount }: { amount: number }) =>
+    Math.abs(amount) === netAmount.amount ? 'Payout' : Math.abs(amount) === fee.amount ? 'Fee' : 'Available pay'
   return (
     <ul class="bookings">
       {lines.map(line => (
         <li key={line.id}>
-          <span>Available pay</span>
+          <span>{whatOf(line.change.available)}</span>
           <Amount money={line.change.available} signed />
           <span class="quiet">
-            then <Amount money={line.balanceAfter.available} />
+            leaves <Amount money={line.balanceAfter.available} />
           </span>
         </li>
       ))}

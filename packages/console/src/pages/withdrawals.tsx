@@ -3,6 +3,7 @@ import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
 import { ChoiceFilter, DayFilter, FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
+import { MemberName } from '../components/member-name.tsx'
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
@@ -79,7 +80,7 @@ const columns: Column<WithdrawalWithStatus>[] = [
   { title: 'Requested', cell: ({ createdAt }) => <Time at={createdAt} /> },
   { title: 'State', cell: ({ status, reason }) => <State state={status} title={reason ?? undefined} /> },
   { title: 'Withdrawal', cell: ({ id }) => <Id id={id} />, isMinor: true },
-  { title: 'Member', cell: ({ memberId }) => <Id id={memberId} />, isMinor: true },
+  { title: 'Member', cell: ({ memberId }) => <MemberName id={memberId} /> },
   { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true, isMinor: true },
   { title: 'Fee', cell: ({ fee }) => <Amount money={fee} />, isFigure: true, isMinor: true },
   { title: 'Paid out', cell: ({ netAmount }) => <Amount money={netAmount} />, isFigure: true },

@@ -4,7 +4,7 @@ import type { Call, CallOptions, List } from '../call.ts'
 import type { Operation } from '../client.ts'
 import type { FileSource } from '../files.ts'
 import type {
-  ApiKeyId,
+  CallerId,
   CompleteWithdrawal,
   Currency,
   DayOrInstant,
@@ -868,8 +868,8 @@ export interface Resources {
       method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | undefined
       /** Only requests of this path, as in this document. */
       route?: string | undefined
-      /** Only requests that were made with this API key. */
-      keyId?: ApiKeyId | undefined
+      /** Only requests that were made with this API key, or by this user of the console. */
+      keyId?: CallerId | undefined
       /** Only requests whose answer had this `x-request-id`. */
       requestId?: string | undefined
       /** Only requests with this idempotency key. */

@@ -403,12 +403,87 @@ describe('an outcome', () => {
     expect(await statusOf(id)).toBe('returned')
   })
 
-  test('refused for lack of money is left to the operator', async () => {
+  describe('refused for lack of money', () => {
+    const short = [{ status: 'refused', reason: 'notEnoughBalance' }]
+    const keysOf = (reference: string) =>
+      setUp.service.exchanges
+        .filter(({ method, headers }) => method === 'POST' && String(headers['idempotency-key']).startsWith(reference))
+        .map(({ headers }) => headers['idempotency-key'])
+
+    test('is requested again later with another key, and the operator is told once', async () => {
+      setUp.service.decide(() => [...short])
+      const first = await submitted()
+      const second = await submitted()
+      await settle()
+      await pollAgain()
+      await settle()
+      const { reference } = first
+      expect(keysOf(reference)).toEqual([reference, `${reference}R1`])
+      expect(await openExceptions()).toMatchObject([{ kind: 'float', reference: null, reasonCode: 'notEnoughBalance' }])
+      setUp.service.decide(() => [{ status: 'booked' }])
+      await pollAgain()
+      expect(keysOf(reference)).toHaveLength(2)
+      await pollAgain()
+      await settle()
+      expect(keysOf(reference)).toEqual([reference, `${reference}R1`, `${reference}R2`])
+      expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['paid', 'paid'])
+      expect(setUp.service.paid(reference)).toBe(1)
+      expect(await openExceptions()).toEqual([])
+    })
+
+    test.each(['cut-after', 'cut-before'] as const)(
+      'is made once, even if the repetition gets no answer: %s',
+      async fault => {
+        setUp.service.decide(() => [...short])
+        const { id, reference } = await submitted()
+        await settle()
+        setUp.service.decide(() => [{ status: 'booked' }])
+        setUp.service.fail(fault)
+        await pollAgain()
+        await pollAgain()
+        await settle()
+        expect(await statusOf(id)).toBe('paid')
+        expect(setUp.service.paid(reference)).toBe(1)
+      },
+    )
+
+    test('and booked after all is paid, and not requested again', async () => {
+      setUp.service.decide(() => [...short, { status: 'booked' }])
+      const { id, reference } = await submitted()
+      await settle()
+      expect(await statusOf(id)).toBe('paid')
+      await pollAgain()
+      expect(keysOf(reference)).toEqual([reference])
+    })
+
+    test('and booked after another request is an exception', async () => {
+      const { service } = setUp
+      service.decide(() => [...short])
+      const { id, reference } = await submitted()
+      await settle()
+      const refused = service.transferOf(reference)
+      if (refused === undefined) throw new Error('No transfer was made')
+      service.decide(() => [{ status: 'booked' }])
+      await pollAgain()
+      refused.history.push({ status: 'booked' })
+      await service.notify(service.notificationOf(refused))
+      await settle()
+      expect(await statusOf(id)).toBe('paid')
+      expect(await openExceptions()).toMatchObject([{ kind: 'duplicate', reference, outcome: 'paid' }])
+    })
+  })
+
+  test('refused for lack of money again and again is left to the operator', async () => {
     setUp.service.decide(() => [{ status: 'refused', reason: 'notEnoughBalance' }])
     const { id, reference } = await submitted()
     await settle()
+    for (let hour = 0; hour < 20; hour++) {
+      await pollAgain()
+      await settle()
+    }
+    expect(setUp.service.transfers().filter(({ info }) => info.reference === reference)).toHaveLength(5)
     expect(await statusOf(id)).toBe('submitted')
-    const [exception] = await openExceptions()
+    const exception = (await openExceptions()).find(each => each.reference !== null)
     expect(exception).toMatchObject({ kind: 'float', reference, outcome: 'failed', reasonCode: 'notEnoughBalance' })
     await giveBack(exception?.id ?? '')
     expect(await statusOf(id)).toBe('failed')

@@ -105,7 +105,17 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
 }
 
 function isOpen(known: KnownPayment | undefined, now: Date): boolean {
-  return known !== undefined && known.outcome === null && known.transferId === null && mayRepeat(known, now)
+  return (
+    known !== undefined &&
+    known.outcome === null &&
+    known.transferId === null &&
+    mayRepeat(known, now) &&
+    !waitsForRetry(known, now)
+  )
+}
+
+function waitsForRetry({ retryAt, sentAt }: KnownPayment, now: Date): boolean {
+  return sentAt === null && retryAt !== null && retryAt > now
 }
 
 function mayRepeat({ sentAt }: KnownPayment, now: Date): boolean {
@@ -120,7 +130,8 @@ async function create(context: Context, payment: Payment, signal: AbortSignal): 
   const request = await openRequest(db, { rail: settings.name, reference, now: now() })
   if (request === undefined) return
   try {
-    const transfer = await client.create(info, signal)
+    const key = request.refusedCount === 0 ? reference : `${reference}R${request.refusedCount}`
+    const transfer = await client.create(info, { key, signal })
     // The answer to a request is about its payment, whatever reference it bears.
     const transfers = [{ ...transfer, reference, isPayout: true, sequence: 0 }]
     await db.transaction().execute(tx => recordTransfers(tx, { settings, transfers, now: now() }))
@@ -216,17 +227,22 @@ async function ask(context: Context, references: string[], signal: AbortSignal):
   })
   const after = await findKnown(context, certain)
   return reportsOf(certain, after).map(report =>
-    report.outcome === 'unknown' && isTooOld(after.get(report.reference), now())
+    report.outcome === 'unknown' && mustWait(after.get(report.reference), now())
       ? { ...report, outcome: 'pending' }
       : report,
   )
 }
 
-function isTooOld(known: KnownPayment | undefined, now: Date): boolean {
-  return known !== undefined && !mayRepeat(known, now)
+/** Whether a payment that the bank does not have must not be requested now. */
+function mustWait(known: KnownPayment | undefined, now: Date): boolean {
+  return known !== undefined && (!mayRepeat(known, now) || waitsForRetry(known, now))
 }
 
-async function lookUp({ client, now }: Context, { reference, transferId, sentAt }: KnownPayment, signal: AbortSignal) {
+async function lookUp(
+  { client, now }: Context,
+  { reference, transferId, sentAt, refusedTransfers }: KnownPayment,
+  signal: AbortSignal,
+) {
   if (transferId !== null) return [await client.get(transferId, signal)]
   const sentMs = (sentAt ?? now()).getTime()
   const since = new Date(Math.min(sentMs, now().getTime()) - limits.clockMsMax)
@@ -237,7 +253,7 @@ async function lookUp({ client, now }: Context, { reference, transferId, sentAt 
   const { transfers, unreadable } = page
   // One of them may be the payment.
   if (unreadable[0] !== undefined) throw new UnexpectedShape(unreadable[0].why)
-  return transfers.filter(each => each.reference === reference)
+  return transfers.filter(each => each.reference === reference && !refusedTransfers.includes(each.id))
 }
 
 async function blockOld({ db, now, settings }: Context, reference: string): Promise<void> {

@@ -26,11 +26,16 @@ export type KnownPayment = {
   restriction: Restriction | null
   /** It waits for approval, or is held. */
   isWaiting: boolean
+  /** The bank's ids of earlier transfers, which it refused for lack of money. */
+  refusedTransfers: string[]
+  /** Not to be requested again before. */
+  retryAt: Date | null
 }
 
 export async function findPayments(db: Reader, rail: string, references: readonly string[]): Promise<KnownPayment[]> {
   const { rows } = await sql<KnownPayment>`
     select p.reference, p.amount, p.currency, p.sent_at, p.transfer_id, p.outcome, p.reason, p.restriction,
+           p.refused_transfers, p.retry_at,
            coalesce(p.sent_at is null and (b.status = 'building' or (b.status = 'approved' and b.held)), false) as is_waiting
       from payouts p left join payout_batches b on b.id = p.batch_id
      where p.rail = ${rail} and p.reference = any(${[...references]}::text[])`.execute(db)
@@ -40,6 +45,8 @@ export async function findPayments(db: Reader, rail: string, references: readonl
 /** A request that was sent, and may have made its payment until it is closed. */
 export type OpenRequest = {
   reference: string
+  /** Earlier transfers that the bank refused for lack of money. */
+  refusedCount: number
   openAt: Date
   /** An earlier request whose effect is not known either. */
   earlierOpenAt: Date | null
@@ -62,7 +69,10 @@ export async function openRequest(
       from (select reference, request_open_at from payouts
              where rail = ${rail} and reference = ${reference} for update) before
      where p.reference = before.reference and p.outcome is null and p.transfer_id is null
-    returning p.reference, p.request_open_at as open_at, before.request_open_at as earlier_open_at`.execute(db)
+       and (p.sent_at is not null or p.retry_at is null or p.retry_at <= ${now})
+    returning p.reference, cardinality(p.refused_transfers) as refused_count, p.request_open_at as open_at, before.request_open_at as earlier_open_at`.execute(
+    db,
+  )
   return rows[0]
 }
 
@@ -109,6 +119,7 @@ type Payout = {
   isSent: boolean
   isRemoved: boolean
   requestOpenAt: Date | null
+  refusedTransfers: string[]
   transferId: string | null
   transferSequence: number | null
 }
@@ -135,6 +146,20 @@ async function recordTransfer(
       await openException('unmatched', `The bank reports a payment as ${state} that is not ours`)
     return
   }
+  const isRefusedBefore = payout.refusedTransfers.includes(id)
+  if (isRefusedBefore && state !== 'paid' && state !== 'returned') return
+  // Another request may be paid, too. Without one, the refusal was not the end after all.
+  if (isRefusedBefore && payout.isSent) {
+    await openException('duplicate', 'The bank paid a transfer that it had refused; find out whether it paid twice')
+    return
+  }
+  if (isRefusedBefore) {
+    await sql`
+      update payouts set refused_transfers = array_remove(refused_transfers, ${id}), sent_at = ${now}, retry_at = null
+       where reference = ${reference}`.execute(tx)
+    await recordTransfer(tx, { rail, transfer, now })
+    return
+  }
   if (payout.transferId !== null && payout.transferId !== id) {
     if (state !== 'failed')
       await openException('duplicate', 'The bank has a second transfer for the payment; find out whether it paid twice')
@@ -142,6 +167,12 @@ async function recordTransfer(
   }
   if (payout.transferSequence !== null && sequence <= payout.transferSequence) return
   const matched = match(payout, { state, amount, reasonCode })
+  // Only `refused` is certain to be the end of the transfer.
+  const isShort = matched.result === 'exception' && matched.kind === 'float' && transfer.status === 'refused'
+  if (isShort && payout.outcome === null && payout.refusedTransfers.length < retries.waitsMs.length) {
+    await retryLater(tx, { rail, payout, transfer, now })
+    return
+  }
   if (matched.result === 'exception') {
     await openException(matched.kind, matched.reason)
     // A transfer of another amount is not the one that we asked for, but it is the answer: the operator decides.
@@ -156,6 +187,7 @@ async function recordTransfer(
      where reference = ${reference}`.execute(tx)
   if (matched.result !== 'changed') return
   const { outcome } = matched
+  if (outcome === 'paid') await exceptions.closeShort(tx, { rail, now })
   const records = { rail, messageId: id, reference, now }
   // The booking was missed: a bank returns only what it has paid.
   if (outcome === 'returned' && payout.outcome === null)
@@ -164,6 +196,27 @@ async function recordTransfer(
   const why =
     outcome === 'paid' ? {} : { reasonCode, reason: reasonInWords(reasonCode), restriction: restrictionOf(reasonCode) }
   await recordOutcome(tx, { ...records, entryKey, outcome, ...why })
+}
+
+const hourMs = 3_600_000
+const retries = {
+  // A morning's top-up arrives within a working day; after that an operator decides.
+  waitsMs: [hourMs, 2 * hourMs, 4 * hourMs, 8 * hourMs],
+}
+
+/** Requests a payment again later, as another transfer, since the paying account lacked the money. The operator is told once. */
+async function retryLater(
+  tx: Tx,
+  { rail, payout, transfer, now }: { rail: string; payout: Payout; transfer: Transfer; now: Date },
+): Promise<void> {
+  const { id, reference, reasonCode } = transfer
+  const waitMs = retries.waitsMs[payout.refusedTransfers.length] ?? 0
+  await sql`
+    update payouts
+       set refused_transfers = array_append(refused_transfers, ${id}), retry_at = ${new Date(now.getTime() + waitMs)}, sent_at = null,
+           request_open_at = null, transfer_id = null, transfer_sequence = null
+     where reference = ${reference}`.execute(tx)
+  await exceptions.openShort(tx, { rail, reasonCode, now })
 }
 
 /** An instant payment can be booked and then fail: the money was gone and has come back, which is a return. */
@@ -177,7 +230,7 @@ async function lockPayout(
 ): Promise<Payout | undefined> {
   const { rows } = await sql<Payout>`
     select partner_id, withdrawal_id, amount, currency, outcome, sent_at is not null as is_sent,
-           removed_at is not null as is_removed, request_open_at, transfer_id, transfer_sequence
+           removed_at is not null as is_removed, request_open_at, refused_transfers, transfer_id, transfer_sequence
       from payouts where rail = ${rail} and reference = ${reference} for update`.execute(tx)
   return rows[0]
 }

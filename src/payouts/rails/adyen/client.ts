@@ -61,10 +61,8 @@ export class AdyenClient {
    * Makes a transfer. Idempotent by the key for at least a week.
    * @throws NoAnswer, Refused, SecretFileProblem
    */
-  async create(info: { reference: string }, signal: AbortSignal): Promise<Transfer> {
-    return readTransfer(
-      await this.exchange({ method: 'POST', path: '/transfers', body: info, key: info.reference }, signal),
-    )
+  async create(info: object, { key, signal }: { key: string; signal: AbortSignal }): Promise<Transfer> {
+    return readTransfer(await this.exchange({ method: 'POST', path: '/transfers', body: info, key }, signal))
   }
 
   /** @throws NoAnswer, Refused, SecretFileProblem */

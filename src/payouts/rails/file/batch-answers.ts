@@ -97,15 +97,19 @@ export async function endAll(
   await endUnanswered(tx, { source, ...ended, now })
 }
 
+// Results of a check of a payee's name, the best first. RVCM and RVNC are about a whole message.
+const nameChecks = ['RCVC', 'RVNA', 'RVNC', 'RVMC', 'RVCM', 'RVNM']
+
 /** A check of a name is no answer about the payment. The worst one is kept with the batch. */
 export async function checkName(
   tx: Tx,
   { rail }: Context,
   { messageId, code }: Extract<BankRecord, { type: 'name-check' }>,
 ): Promise<void> {
+  // A code that is not known is worse than a match only.
+  const better = nameChecks.slice(0, Math.max(1, nameChecks.indexOf(code)))
   await sql`
     update payout_batches set name_check = ${code.slice(0, 35)}
-     where rail = ${rail.name} and message_id = ${messageId} and (name_check is null or name_check = 'RCVC')`.execute(
-    tx,
-  )
+     where rail = ${rail.name} and message_id = ${messageId}
+       and (name_check is null or name_check = any(${better}::text[]))`.execute(tx)
 }

@@ -5,6 +5,7 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
 import { recordOutcome } from '../reports.ts'
+import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
@@ -18,9 +19,19 @@ type OnBatch = { batchId: string; now: Date }
 
 /**
  * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person.
+ * @param login of the operating system, from which a second person may approve only if `mayShareLogin`; null if there is none
  * @returns how many people have approved it
  */
-export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { person: string }): Promise<number> {
+export async function approve(
+  tx: Tx,
+  {
+    batchId,
+    person,
+    login = null,
+    mayShareLogin = false,
+    now,
+  }: OnBatch & { person: string; login?: string | null; mayShareLogin?: boolean },
+): Promise<number> {
   const batch = await lock(tx, batchId)
   if (batch.status !== 'building') throw problem('Conflict', `The batch is ${batch.status}; it needs no approval`)
   if (batch.closedAt === null) {
@@ -28,8 +39,14 @@ export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { pers
   }
   const earlier = await listApprovals(tx, batchId)
   if (!earlier.some(approval => sameName(approval.person) === sameName(person))) {
+    if (login !== null && !mayShareLogin && earlier.some(approval => approval.login === login)) {
+      throw new Error(
+        `Another person must approve the batch from another login: ${login} has approved it. OPENWAGE_APPROVAL_LOGINS=any allows this`,
+      )
+    }
     await sql`
-      insert into payout_batch_approvals (batch_id, person, at) values (${batchId}, ${person}, ${now})`.execute(tx)
+      insert into payout_batch_approvals (batch_id, person, login, at)
+      values (${batchId}, ${person}, ${login}, ${now})`.execute(tx)
   }
   const people = await listApprovals(tx, batchId)
   if (people.length >= approvalsNeeded) {
@@ -39,9 +56,13 @@ export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { pers
   return people.length
 }
 
-/** Equal for spellings of one name that look alike: letter case, full width, invisible characters, blanks. */
+/**
+ * Equal for spellings of one name that look alike: letter case, full width, invisible characters, blanks. A name that was given
+ * is followed by the login in brackets, which makes no other person of it.
+ */
 function sameName(person: string): string {
   return person
+    .replace(/ \([^()]*\)$/, '')
     .normalize('NFKC')
     .replace(/\p{Cf}/gu, '')
     .replace(/\s+/gu, ' ')
@@ -49,11 +70,13 @@ function sameName(person: string): string {
     .toLowerCase()
 }
 
+type Approval = { person: string; login: string | null; at: Date }
+
 /** Who approved a batch, and when, oldest first. */
-export async function listApprovals(db: Reader, batchId: string): Promise<{ person: string; at: Date }[]> {
+export async function listApprovals(db: Reader, batchId: string): Promise<Approval[]> {
   return await db
     .selectFrom('payoutBatchApprovals')
-    .select(['person', 'at'])
+    .select(['person', 'login', 'at'])
     .where('batchId', '=', batchId)
     .orderBy('at')
     .orderBy('person')
@@ -181,13 +204,8 @@ export async function closeException(
     ...decided
   }: { exceptionId: string; person: string; note: string; now: Date } & Decision,
 ): Promise<Exception> {
-  const { rows } = await sql<Exception>`
-    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, closed_at
-      from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
-  const [exception] = rows
-  if (exception === undefined) throw problem('NotFound', `There is no exception ${exceptionId}`)
+  const exception = await lockException(tx, exceptionId)
   if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
-  await lockRail(tx, { rail: exception.rail, for: 'records' })
   if (decided.decision === 'attach') await attach(tx, { exception, reference: decided.reference, now })
   if (decided.decision === 'give_back') await giveBack(tx, { exception, now })
   if (decided.decision === 'book') await book(tx, { exception, ...decided, now })
@@ -195,6 +213,22 @@ export async function closeException(
     update payout_exceptions set closed_at = ${now}, closed_by = ${person}, decision = ${decided.decision}, note = ${note}
      where id = ${exceptionId}`.execute(tx)
   return decided.decision === 'book' ? { ...exception, partnerId: decided.partnerId } : exception
+}
+
+/** Locks the rail before its exception, in the order of importers, which close exceptions too. */
+async function lockException(tx: Tx, exceptionId: string): Promise<Exception> {
+  const unlocked = await tx
+    .selectFrom('payoutExceptions')
+    .select('rail')
+    .where('id', '=', exceptionId)
+    .executeTakeFirst()
+  if (unlocked !== undefined) await lockRail(tx, { rail: unlocked.rail, for: 'records' })
+  const { rows } = await sql<Exception>`
+    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, closed_at
+      from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
+  const [exception] = rows
+  if (exception === undefined) throw problem('NotFound', `There is no exception ${exceptionId}`)
+  return exception
 }
 
 async function book(
@@ -244,22 +278,43 @@ async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now:
   if (kind === 'money_in' || kind === 'money_out')
     throw problem('Conflict', 'Money that arrived or left is closed with book or ignore: no payment failed')
   if (reference === null) throw problem('Conflict', 'The exception names neither a payment nor a batch')
-  const { rows } = await sql<{ reference: string }>`
-    select p.reference from payouts p left join payout_batches b on b.id = p.batch_id
-     where p.rail = ${rail} and (p.reference = ${reference} or (b.message_id = ${reference} and p.outcome is null))
-     order by p.reference`.execute(tx)
-  if (rows.length === 0)
+  const { rows } = await sql<{ batchId: string | null }>`
+    select null as batch_id from payouts where rail = ${rail} and reference = ${reference}
+    union all
+    select id from payout_batches b
+     where rail = ${rail} and message_id = ${reference}
+       and exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
+  const [found] = rows
+  if (found === undefined)
     throw problem('Conflict', `${reference} is neither a payment nor a batch with unanswered payments`)
-  for (const each of rows) {
-    const payout = await lockPayout(tx, each.reference)
-    const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
-    if (outcome === null) throw problem('Conflict', `The payment ${each.reference} is ${payout.outcome} already`)
-    if (outcome === 'failed') refuseIfPayable(payout, exception)
-    else refuseIfPaidSince(payout, exception)
-    // Neither the reason of a batch nor what blocks a payment is about the member.
-    const restriction = each.reference === reference && kind !== 'blocked' ? restrictionOf(reasonCode) : null
-    await end(tx, { payout, key: `${id} ${each.reference}`, outcome, reasonCode, restriction, now })
-  }
+  if (found.batchId !== null) return await giveBackBatch(tx, { batchId: found.batchId, rail, key: id, reasonCode, now })
+  const payout = await lockPayout(tx, reference)
+  const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
+  if (outcome === null) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
+  if (outcome === 'failed') refuseIfPayable(payout, exception)
+  else refuseIfPaidSince(payout, exception)
+  // What blocks a payment is not about the member.
+  const restriction = kind === 'blocked' ? null : restrictionOf(reasonCode)
+  await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, now })
+}
+
+/** Gives every unanswered payment of a batch back, by one statement. The reason of a batch is not about the members. */
+async function giveBackBatch(
+  tx: Tx,
+  {
+    batchId,
+    rail,
+    key,
+    reasonCode,
+    now,
+  }: { batchId: string; rail: string; key: string; reasonCode: string | null; now: Date },
+): Promise<void> {
+  const { sentAt, messageId } = await lock(tx, batchId)
+  if (sentAt === null)
+    throw problem('Conflict', `The batch ${messageId} has not been sent; take its payments out of it instead`)
+  const source = { rail, messageId: 'operator', keyPrefix: key }
+  await endUnanswered(tx, { source, batchId, outcome: 'failed', reasonCode, now })
+  await batches.settleAnswered(tx, { rail, now })
 }
 
 /** Refuses to end a payment as failed that the bank may have made, or may still make. */

@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
+import type { KyselyPlugin } from 'kysely'
 import pino from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { accountReport, transaction } from '../../../../test/bank-xml.ts'
 import { euroRail, FileBank, ownIban } from '../../../../test/file-bank.ts'
 import { type Harness, silver, startHarness } from '../../../../test/harness.ts'
@@ -11,6 +13,7 @@ import { verify } from '../../../audit/verify.ts'
 import { sql, type Tx } from '../../../database/database.ts'
 import * as float from '../../../float/float.ts'
 import type { TaskContext } from '../../../tasks.ts'
+import * as exceptions from '../../exceptions.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
 import { putByHand } from '../delivery/by-hand.ts'
@@ -24,6 +27,7 @@ import { exportBatch } from './export.ts'
 import { fileRail } from './file-rail.ts'
 import type { FileRailSettings } from './format.ts'
 import { importBankFile } from './import.ts'
+import { lockRail } from './rail-lock.ts'
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')
@@ -572,7 +576,7 @@ describe('a bank file', () => {
       .executeTakeFirstOrThrow()
     const common = { exceptionId, person: 'Ada', note: 'not sent', now: harness.clock.now() }
     const giveBack = harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
-    await expect(giveBack).rejects.toThrow('has not been sent; payouts remove')
+    await expect(giveBack).rejects.toThrow('has not been sent; take it out of its batch')
   })
 
   test('that rejects a batch gives the money of each payment back', async () => {
@@ -751,6 +755,118 @@ describe('a bank file', () => {
     await answer('head;M1', `name-check;${batch?.messageId};RCVC`, `name-check;${batch?.messageId};RVNM`)
     expect(await statusOf(payment?.id ?? '')).toBe('submitted')
     expect((await batches())[0]).toMatchObject({ status: 'sent', nameCheck: 'RVNM' })
+  })
+
+  test.each([
+    [['RVMC', 'RVNM', 'RVMC'], 'RVNM'],
+    [['RVNA', 'RVMC', 'RVNA'], 'RVMC'],
+    [['RVNA', 'RCVC'], 'RVNA'],
+    [['RVNC', 'RVCM', 'RVMC'], 'RVCM'],
+  ])('with the checks of names %j leaves the worst one with the batch', async (codes, worst) => {
+    await sent(5_000)
+    const [batch] = await batches()
+    await answer('head;M1', ...codes.map(code => `name-check;${batch?.messageId};${code}`))
+    expect((await batches())[0]).toMatchObject({ nameCheck: worst })
+  })
+
+  test('with texts of 8,000 characters is imported, and its message counts once', async () => {
+    const [first, second, third] = await sent(5_000, 6_000, 7_000)
+    const { messageId } = (await batches())[0] ?? {}
+    // Characters that PostgreSQL cannot compress.
+    const long = () => randomBytes(4_000).toString('hex')
+    const [message, reference, bankReference, code] = [long(), long(), long(), long()]
+    const lines = [
+      `head;${message}`,
+      `failed;${first?.reference};5000EUR;${code};${bankReference}`,
+      `paid;${second?.reference};6000EUR;;${bankReference};2026-03-12`,
+      `returned;${reference};1EUR;${code};${bankReference};2026-03-12`,
+      `entry;700EUR;${reference};${bankReference};2026-03-12;${long()}`,
+      `entry;-700EUR;${messageId};${bankReference};2026-03-12`,
+      `name-check;${messageId};${code}`,
+      `batch;${reference};rejected;${code}`,
+    ]
+    await answer(...lines)
+    await answer(...lines, `paid;${third?.reference};7000EUR`)
+    expect(bank.archived).toHaveLength(2)
+    expect(await Promise.all([first, second, third].map(each => statusOf(each?.id ?? '')))).toEqual([
+      ...['failed', 'paid', 'paid'],
+    ])
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['unmatched', 'money_in', 'amount', 'unmatched'])
+  })
+
+  test('about an account with a number of 101 characters is refused', async () => {
+    await answer(`head;M1;${ownIban.padEnd(101, ' ')}`, 'balance;2026-03-12;5EUR')
+    expect([...bank.rejected.values()].join()).toMatch(/^The number of the account has more than 100 characters/)
+  })
+})
+
+describe('an exception', () => {
+  const close = async (exceptionId: string, decision: 'ignore' | 'give_back', tx?: Tx) => {
+    const common = { exceptionId, person: 'Ada', note: 'decided', now: harness.clock.now() }
+    if (tx !== undefined) return await closeException(tx, { ...common, decision })
+    return await harness.db.transaction().execute(each => closeException(each, { ...common, decision }))
+  }
+  const newest = async () =>
+    await harness.db
+      .selectFrom('payoutExceptions')
+      .select(['id', 'closedBy'])
+      .where('rail', '=', settings.name)
+      .orderBy('id', 'desc')
+      .executeTakeFirstOrThrow()
+
+  test('that an importer and an operator close at once is closed once, without a deadlock', async () => {
+    const [payment] = await sent(5_000)
+    const { reference = '' } = payment ?? {}
+    const blocked = { rail: settings.name, kind: 'blocked', fingerprint: 'blocked', reason: 'wait', reference } as const
+    const now = harness.clock.now()
+    await harness.db.transaction().execute(tx => exceptions.open(tx, [blocked], now))
+    const { id } = await newest()
+    let closing: Promise<unknown> | undefined
+    await harness.db.transaction().execute(async tx => {
+      await lockRail(tx, { rail: settings.name, for: 'records' })
+      closing = close(id, 'ignore').then(
+        () => 'closed',
+        error => String(error),
+      )
+      await vi.waitFor(async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+          harness.db,
+        )
+        expect(rows).toHaveLength(1)
+      })
+      await exceptions.closeBlocked(tx, { rail: settings.name, reference, now })
+    })
+    expect(await closing).toBe('Conflict: The exception is closed already')
+    expect(await newest()).toMatchObject({ closedBy: 'system' })
+  })
+
+  test('about a batch is given back by as many statements for three payments as for one', async () => {
+    const statements: number[] = []
+    for (const nets of [[5_000], [5_000, 6_000, 7_000]]) {
+      useRail({})
+      harness.clock.set(tuesday)
+      const payments = await sent(...nets)
+      const [batch] = await batches()
+      await answer(`head;M${nets.length}`, `batch;${batch?.messageId};rejected;AM05`)
+      const { id } = await newest()
+      let count = 0
+      const counting: KyselyPlugin = {
+        transformQuery({ node }) {
+          count += 1
+          return node
+        },
+        transformResult: async ({ result }) => result,
+      }
+      await harness.db.transaction().execute(tx => close(id, 'give_back', tx.withPlugin(counting)))
+      statements.push(count)
+      await run('read-rail-reports')
+      expect(await Promise.all(payments.map(each => statusOf(each.id)))).toEqual(nets.map(() => 'failed'))
+      expect((await batches())[0]).toMatchObject({ status: 'settled' })
+    }
+    expect(statements[0]).toBeGreaterThan(0)
+    expect(statements[1]).toBe(statements[0])
+    expect(await disagreements()).toEqual([])
   })
 })
 

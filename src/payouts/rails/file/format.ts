@@ -18,6 +18,8 @@ export type FileFormat = {
   read: ReadBankFile
   /** Whether it reads what arrives on the account, not only what becomes of payments. */
   readsStatements: boolean
+  /** Whether it reads which payments came back. Without that, no member has the money of a returned payment again. */
+  readsReturns: boolean
   /** Writes files that `read` takes, for the bank of a sandbox. */
   answers?: Partial<Record<AnswerFormat, WriteAnswers>>
   /** Why a payment cannot be written; undefined if it can. The money goes back to the member with this reason. */

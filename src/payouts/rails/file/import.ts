@@ -10,10 +10,13 @@ import { bookEntry, keepBalance } from './entries.ts'
 import type { FileRailSettings } from './format.ts'
 import { answerPayments, type PaymentRecord } from './payment-answers.ts'
 import { lockRail } from './rail-lock.ts'
-import { type Context, type Keyed, keysOfMessage } from './record-keys.ts'
+import { type Context, type Keyed, keysOfMessage, toIndexable } from './record-keys.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
 export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
+
+// Of the number of an account; IBANs have 34. It is part of an index.
+const accountCharsMax = 100
 
 // Records that are matched at once.
 const chunkSize = 1_000
@@ -23,11 +26,14 @@ export type Imported =
   | { result: 'imported' | 'repeated'; fileId: string; records: number }
   | { result: 'rejected'; problem: string; line: number | null }
 
+type RecordImport = (tx: Tx, imported: { fileId: string; sha256: string; records: number }) => Promise<void>
+
 /**
  * Imports a file of a bank: all of it, or nothing. What it says about payments becomes reports of the rail; what does not fit
  * becomes exceptions. A file with the same bytes is imported once, and so is each record of a message.
  * @param size in bytes: a file that is too large is refused unread
  * @param bytes reads the file from its beginning; called twice
+ * @param record writes the audit entry of a file that is imported, in the same transaction. What the worker imports has none
  */
 export async function importBankFile(
   db: Db,
@@ -36,14 +42,22 @@ export async function importBankFile(
     name,
     size,
     bytes,
+    record,
     now,
-  }: { rail: FileRailSettings; name: string; size: number; bytes: () => AsyncIterable<Uint8Array>; now: Date },
+  }: {
+    rail: FileRailSettings
+    name: string
+    size: number
+    bytes: () => AsyncIterable<Uint8Array>
+    record?: RecordImport
+    now: Date
+  },
 ): Promise<Imported> {
   let sha256 = ''
   try {
     refuseLarger(size)
     sha256 = await checksum(bytes())
-    return await db.transaction().execute(tx => importAll(tx, { rail, name, sha256, bytes, now }))
+    return await db.transaction().execute(tx => importAll(tx, { rail, name, sha256, bytes, record, now }))
   } catch (error) {
     if (!(error instanceof BankFileProblem)) throw error
     const { message: problem, line } = error
@@ -80,8 +94,16 @@ async function importAll(
     name,
     sha256,
     bytes,
+    record,
     now,
-  }: { rail: FileRailSettings; name: string; sha256: string; bytes: () => AsyncIterable<Uint8Array>; now: Date },
+  }: {
+    rail: FileRailSettings
+    name: string
+    sha256: string
+    bytes: () => AsyncIterable<Uint8Array>
+    record: RecordImport | undefined
+    now: Date
+  },
 ): Promise<Imported> {
   await lockRail(tx, { rail: rail.name, for: 'records' })
   const { rows } = await sql<{ id: string }>`
@@ -107,6 +129,7 @@ async function importAll(
     update bank_files set record_count = ${records}, message_id = ${messageId} where id = ${file.id}`.execute(tx)
   await matchDebits(tx, { rail: rail.name, now })
   await batches.settleAnswered(tx, { rail: rail.name, now })
+  await record?.(tx, { fileId: file.id, sha256, records })
   return { result: 'imported', fileId: file.id, records }
 }
 
@@ -131,7 +154,8 @@ async function applyAll(
     if (head !== undefined && rejections.length > 0) await applySome(tx, context, { head, records: rejections })
     rejections = []
   }
-  for await (const part of parts) {
+  for await (const read of parts) {
+    const part = toIndexable(read)
     if (part.type === 'head') {
       await applyRejections()
       if (part.head.messageId !== head?.messageId) keyOf = keysOfMessage()
@@ -154,7 +178,10 @@ async function applyAll(
 
 /** A statement of another account must not be booked: not even in part. */
 function refuseOtherAccount(rail: FileRailSettings, { account }: BankFileHead): void {
-  if (account === null || debtorsOf(rail, account).length > 0) return
+  if (account === null) return
+  if (account.length > accountCharsMax)
+    throw new BankFileProblem(`The number of the account has more than ${accountCharsMax} characters`)
+  if (debtorsOf(rail, account).length > 0) return
   const last = account.replaceAll(/[ -]/g, '').slice(-4).toUpperCase()
   throw new BankFileProblem(`The file is about the account …${last}, which is not one of this rail`)
 }

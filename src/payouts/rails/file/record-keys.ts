@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { BankFileHead, BankRecord } from '../bank-files.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -16,7 +17,7 @@ export function keysOfMessage(): (record: BankRecord) => string {
   // Bounded by the number of records that a file may have.
   const bookings = new Map<string, number>()
   return record => {
-    const key = contentKeyOf(record)
+    const key = indexable(contentKeyOf(record))
     if (!('booking' in record)) return key
     const place = (bookings.get(key) ?? 0) + 1
     bookings.set(key, place)
@@ -41,6 +42,41 @@ function contentKeyOf(record: BankRecord): string {
       return record.day
     default:
       return record satisfies never
+  }
+}
+
+// Of a text that is indexed: PostgreSQL refuses an index row of more than 2,704 bytes, and three such texts fit.
+const indexedCharsMax = 200
+
+/** A text of a bank as it is kept where an index has it: unchanged if it is short, otherwise its beginning and its checksum. */
+function indexable(text: string): string {
+  if (text.length <= indexedCharsMax) return text
+  return `${text.slice(0, 100)}… SHA-256 ${createHash('sha256').update(text).digest('hex')}`
+}
+
+/** What a bank file says, with texts that fit the indexes. Those of a real bank have at most 35 characters. */
+export function toIndexable<T extends BankRecord | { type: 'head'; head: BankFileHead }>(part: T): T {
+  const orNull = (text: string | null) => (text === null ? null : indexable(text))
+  switch (part.type) {
+    case 'head':
+      return { ...part, head: { ...part.head, messageId: indexable(part.head.messageId) } }
+    case 'batch':
+    case 'name-check':
+      return { ...part, messageId: indexable(part.messageId) }
+    case 'payment':
+    case 'entry': {
+      const { reference, entryReference, booking } = part
+      return {
+        ...part,
+        reference: reference === null ? null : indexable(reference),
+        entryReference: orNull(entryReference),
+        ...(booking === undefined ? {} : { booking: { ...booking, bankReference: orNull(booking.bankReference) } }),
+      }
+    }
+    case 'balance':
+      return part
+    default:
+      return part satisfies never
   }
 }
 

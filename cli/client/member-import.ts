@@ -1,13 +1,20 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { countOf } from '../src/text.ts'
+import { ApiError, ConnectionError } from '../../packages/sdk/src/errors.ts'
+import type {
+  MemberJob,
+  MemberJobId,
+  MemberJobPlan,
+  MemberJobPreview,
+} from '../../packages/sdk/src/generated/schemas.ts'
+import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import { ask, isInteractive } from '../ask.ts'
+import { countOf, table } from '../print.ts'
+import { Progress } from '../progress.ts'
+import { terminal, writeErrorLine, writeLine } from '../terminal.ts'
 import type { Note } from './annotated-file.ts'
-import { type Api, Refusal } from './api.ts'
-import { ask, isInteractive } from './ask.ts'
+import { Unavailable } from './failure.ts'
+import { bodyOf, fileToUpload } from './files.ts'
 import { lookAt, type MemberFile, type MemberSource, requireUnchanged } from './member-source.ts'
-import { table } from './print.ts'
-import { Progress } from './progress.ts'
-import { terminal, writeErrorLine, writeLine } from './terminal.ts'
 
 const limits = {
   /** Members listed by name before asking for confirmation: one screen. */
@@ -23,9 +30,6 @@ const limits = {
 }
 
 type ImportOptions = { dryRun?: boolean; v1?: boolean; yes?: boolean; json?: boolean }
-type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
-type Preview = { plan: Plan; needsReview: boolean; offboard: string[] }
-type Job = { id: string; progress: { type: string; totalActions: number; totalComplete: number } }
 type Fault = { row: number; message: string }
 
 /**
@@ -34,16 +38,17 @@ type Fault = { row: number; message: string }
  * @throws Error with a message for the operator if nothing, or not everything, was imported
  */
 export async function importMembers(
-  api: Api,
+  openwage: Openwage,
   { file, options }: { file: MemberFile; options: ImportOptions },
 ): Promise<void> {
   const source = await lookAt(file)
   const print = options.json ? () => undefined : writeLine
   const printJson = (value: object) => options.json && writeLine(JSON.stringify(value, null, 2))
-  const path = `/${options.v1 ? 'v1' : 'v2'}/members/jobs/csv`
+  const { memberJobs } = openwage
+  const upload = options.v1 ? memberJobs.createFromFile : memberJobs.createFromFileV2
   try {
     if (terminal().stderr.isTTY) writeErrorLine(`Checking ${source.path} …`)
-    const preview = await api.read<Preview>({ method: 'PUT', path: `${path}?dryRun=true`, file: source })
+    const preview = await upload(await fileToUpload(source.path), { dryRun: true })
     const { plan, needsReview } = preview
     print(tableOf(plan))
     if (needsReview)
@@ -54,16 +59,13 @@ export async function importMembers(
       printJson({ ...preview, jobId: null })
       return
     }
-    if (plan.offboard > 0 && !options.yes) await confirmOffboarding(api, preview)
+    if (plan.offboard > 0 && !options.yes) await confirmOffboarding(openwage, preview)
     await requireUnchanged(source)
-    // Shared by all attempts of this call, so that a lost response does not create a second job.
-    const headers = { 'x-idempotency-key': `members-import-${randomUUID()}` }
     // If more members would be offboarded by now, the job waits for a review and the command asks again.
-    const agreed = `${path}?offboardMax=${plan.offboard}`
-    const { jobId } = await api.read<{ jobId: string }>({ method: 'PUT', path: agreed, headers, file: source })
+    const { jobId } = await upload(await fileToUpload(source.path), { offboardMax: plan.offboard })
     print(`Started job ${jobId}.`)
-    const job = await awaitJob(api, { jobId, options, offboardMax: plan.offboard })
-    const { result, counts } = await writeResult(api, { source, jobId })
+    const job = await awaitJob(openwage, { jobId, options, offboardMax: plan.offboard })
+    const { result, counts } = await writeResult(openwage, { source, jobId })
     const { broughtBack, offboarded, unchanged, failed, ...more } = counts
     print(table([{ ...more, reinstated: broughtBack, offboarded, unchanged, failed }]))
     print(`Results by row: ${result}`)
@@ -71,92 +73,88 @@ export async function importMembers(
     if (failed > 0)
       throw new Error(`${countOf(failed, 'change')} could not be applied; see the result file for the reasons`)
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof ApiError)) throw error
     if (error.issues.some(issue => issue.code === 'FileContent'))
       throw await explainFaults(error, { source, print, printJson })
-    throw await withRemedy(api, error)
+    throw await withRemedy(openwage, error)
   }
 }
 
 /** Approves a job and waits for it to end. */
-export async function approve(api: Api, jobId: string) {
-  await review(api, { jobId, verb: 'approve' })
-  return summaryOf(await follow(api, jobId))
+export async function approve(openwage: Openwage, jobId: MemberJobId) {
+  await review(openwage, { jobId, verb: 'approve' })
+  return summaryOf(await follow(openwage, jobId))
 }
 
-export async function reject(api: Api, jobId: string) {
-  return summaryOf(await review(api, { jobId, verb: 'reject' }))
+export async function reject(openwage: Openwage, jobId: MemberJobId) {
+  return summaryOf(await review(openwage, { jobId, verb: 'reject' }))
 }
 
 /** Asks for confirmation to offboard. @throws Error if it is not given, or without a terminal */
-async function confirmOffboarding(api: Api, { plan, offboard }: Preview): Promise<void> {
-  const howMany = `${plan.offboard} of ${await countMembers(api)} members`
+async function confirmOffboarding(openwage: Openwage, { plan, offboard }: MemberJobPreview): Promise<void> {
+  const howMany = `${plan.offboard} of ${await countMembers(openwage)} members`
   if (!isInteractive()) {
     throw new Error(
       `${howMany} would be offboarded, and confirmation needs a terminal. Nothing was imported; check with --dry-run, then add --yes`,
     )
   }
   writeErrorLine(`\n${howMany} would be offboarded, because they are not in the file:\n`)
-  writeErrorLine(await membersInTable(api, offboard))
+  writeErrorLine(await membersInTable(openwage, offboard))
   if (plan.offboard > limits.namedMax) writeErrorLine(`and ${plan.offboard - limits.namedMax} more`)
   if (!(await ask('Offboarded members cannot withdraw.'))) throw new Error('Nothing was imported')
 }
 
 // Shows email addresses: ids mean nothing to a reader.
-async function membersInTable(api: Api, memberIds: string[]): Promise<string> {
+async function membersInTable(openwage: Openwage, memberIds: MemberJobPreview['offboard']): Promise<string> {
   const asked = memberIds.slice(0, limits.namedMax)
-  const query = asked.map(memberId => `memberIds=${memberId}`).join('&')
-  const { members } = await api.read<{ members: { memberId: string; email: string }[] }>({
-    path: `/v1/members?take=${asked.length}&${query}`,
-  })
+  const { members } = await openwage.members.list({ memberIds: asked, take: asked.length })
   const emails = new Map(members.map(({ memberId, email }) => [memberId, email]))
   return table(asked.map(memberId => ({ member: memberId, email: emails.get(memberId) ?? null })))
 }
 
-async function countMembers(api: Api): Promise<number> {
-  const path = '/v1/members?statuses=active&statuses=invited&take=1'
-  return (await api.read<{ total: number }>({ path })).total
+async function countMembers(openwage: Openwage): Promise<number> {
+  return (await openwage.members.list({ statuses: ['active', 'invited'], take: 1 })).total
 }
 
 /** Waits for a job to end, and handles its review if it needs one. @throws Error if the job is rejected */
 async function awaitJob(
-  api: Api,
-  { jobId, options, offboardMax }: { jobId: string; options: ImportOptions; offboardMax: number },
-): Promise<Job> {
-  let job = await follow(api, jobId)
+  openwage: Openwage,
+  { jobId, options, offboardMax }: { jobId: MemberJobId; options: ImportOptions; offboardMax: number },
+): Promise<MemberJob> {
+  let job = await follow(openwage, jobId)
   if (job.progress.type === 'AwaitingReview') {
-    const { offboard } = await planOf(api, jobId)
+    const { offboard } = await planOf(openwage, jobId)
     // A confirmation for this many members covers the review: the preview said that one is needed.
     if (offboard > offboardMax && !options.yes) {
-      const what = `The import would now offboard ${offboard} of ${await countMembers(api)} members.`
+      const what = `The import would now offboard ${offboard} of ${await countMembers(openwage)} members.`
       if (!isInteractive()) throw new Error(`${what} ${waysOfReview(jobId)}`)
       if (!(await ask(`${what} Approve it?`))) {
-        await review(api, { jobId, verb: 'reject' })
+        await review(openwage, { jobId, verb: 'reject' })
         throw new Error(`Job ${jobId} was rejected; nothing was imported`)
       }
     }
     writeErrorLine('Approved the review.')
-    await review(api, { jobId, verb: 'approve' })
-    job = await follow(api, jobId)
+    await review(openwage, { jobId, verb: 'approve' })
+    job = await follow(openwage, jobId)
   }
   if (job.progress.type !== 'Completed') throw new Error(`Job ${jobId} was rejected; nothing was imported`)
   return job
 }
 
 /** Polls a job until it ends or needs a review. */
-async function follow(api: Api, jobId: string): Promise<Job> {
+async function follow(openwage: Openwage, jobId: MemberJobId): Promise<MemberJob> {
   const progress = new Progress('Applying')
   let movedAtMs = performance.now()
   let doneBefore = 0
   let isToldOfQueue = false
   try {
     for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 1.5, limits.pollMsMax)) {
-      const job = await api.read<Job>({ path: `/v1/members/jobs/${encodeURIComponent(jobId)}` })
+      const job = await openwage.memberJobs.get(jobId)
       const { type, totalComplete: done, totalActions: total } = job.progress
       if (type === 'Processing' || type === 'Completed') progress.show({ done, total })
       if (type !== 'Processing' && type !== 'NotReady') return job
       if (type === 'NotReady') {
-        await requireNoReviewAhead(api, jobId)
+        await requireNoReviewAhead(openwage, jobId)
         if (!isToldOfQueue) writeErrorLine('The import is queued behind another job of this partner.')
         isToldOfQueue = true
       }
@@ -172,19 +170,22 @@ async function follow(api: Api, jobId: string): Promise<Job> {
       await wait(pauseMs)
     }
   } catch (error) {
-    if (error instanceof Refusal || error instanceof QueuedBehindReview || !(error instanceof Error)) throw error
-    throw new Error(`${error.message}. Job ${jobId} continues without this command`, { cause: error })
+    if (!(error instanceof ConnectionError)) throw error
+    throw new Unavailable(`${error.message}. Job ${jobId} continues without this command`, { cause: error })
   } finally {
     progress.end()
   }
 }
 
-async function review(api: Api, { jobId, verb }: { jobId: string; verb: 'approve' | 'reject' }): Promise<Job> {
-  return await api.read({ method: 'POST', path: `/v1/members/jobs/${encodeURIComponent(jobId)}/${verb}` })
+async function review(
+  openwage: Openwage,
+  { jobId, verb }: { jobId: MemberJobId; verb: 'approve' | 'reject' },
+): Promise<MemberJob> {
+  return await openwage.memberJobs[verb](jobId)
 }
 
-async function planOf(api: Api, jobId: string): Promise<Plan> {
-  return (await api.read<{ plan: Plan }>({ path: `/v1/members/jobs/${jobId}/results?take=1` })).plan
+async function planOf(openwage: Openwage, jobId: MemberJobId): Promise<MemberJobPlan> {
+  return (await openwage.memberJobs.listResults(jobId, { take: 1 })).plan
 }
 
 type Counts = {
@@ -204,12 +205,11 @@ const countedAs: Record<string, keyof Counts> = {
   Unchanged: 'unchanged',
 }
 
-async function writeResult(api: Api, { source, jobId }: { source: MemberSource; jobId: string }) {
+async function writeResult(openwage: Openwage, { source, jobId }: { source: MemberSource; jobId: MemberJobId }) {
   const { annotate, notesOf } = await import('./annotated-file.ts')
-  const path = `/v1/members/jobs/${jobId}/results`
   const counts: Counts = { invited: 0, updated: 0, broughtBack: 0, offboarded: 0, unchanged: 0, failed: 0 }
-  const results = await api.open({ path, headers: { accept: 'text/csv' } })
-  const result = await annotate(source, counting(notesOf(results), counts)).catch(error => {
+  const results = await openwage.memberJobs.exportResults(jobId)
+  const result = await annotate(source, counting(notesOf(bodyOf(results)), counts)).catch(error => {
     const reason = error instanceof Error ? error.message : String(error)
     throw new Error(`The import is complete, but its result file could not be written: ${reason}`, { cause: error })
   })
@@ -226,8 +226,10 @@ async function* counting(notes: AsyncIterable<Note>, counts: Counts): AsyncGener
 
 type Output = { source: MemberSource; print: (text: string) => void; printJson: (value: object) => void }
 
-async function explainFaults({ issues }: Refusal, { source, print, printJson }: Output): Promise<Error> {
-  const faults: Fault[] = issues.slice(0, limits.faultsMax).map(({ row, message }) => ({ row: Number(row), message }))
+async function explainFaults({ issues }: ApiError, { source, print, printJson }: Output): Promise<Error> {
+  const faults: Fault[] = issues
+    .slice(0, limits.faultsMax)
+    .map(issue => ({ row: 'row' in issue ? Number(issue.row) : Number.NaN, message: issue.message }))
   const closing = issues[limits.faultsMax]?.message ?? null
   const shown = faults.slice(0, limits.faultsShownMax)
   print(table(shown.map(({ row, message }) => ({ row, error: message }))))
@@ -249,22 +251,27 @@ async function writeFaults(source: MemberSource, faults: Fault[]): Promise<strin
   return await annotate(source, notes())
 }
 
-async function withRemedy(api: Api, refusal: Refusal): Promise<Error> {
+async function withRemedy(openwage: Openwage, refusal: ApiError): Promise<Error> {
   if (refusal.status === 413) {
     return new Error(
-      `${refusal.message}. Drop columns that you do not need, but keep every member: those missing from the file are offboarded`,
+      `${sentenceOf(refusal)}. Drop columns that you do not need, but keep every member: those missing from the file are offboarded`,
       { cause: refusal },
     )
   }
   if (refusal.status !== 409) return refusal
-  const { jobs } = await api.read<{ jobs: Job[] }>({ path: '/v1/members/jobs' })
+  const { jobs } = await openwage.memberJobs.list()
   const waiting = jobs.find(job => job.progress.type === 'AwaitingReview')
-  return waiting === undefined ? refusal : new Error(`${refusal.message}. ${waysOfReview(waiting.id)}`)
+  return waiting === undefined ? refusal : new Error(`${sentenceOf(refusal)}. ${waysOfReview(waiting.id)}`)
+}
+
+/** The message of the API without its code and request id. */
+function sentenceOf({ issues, message }: ApiError): string {
+  return issues[0]?.message ?? message
 }
 
 /** A review may take days, so this does not wait. @throws QueuedBehindReview */
-async function requireNoReviewAhead(api: Api, jobId: string): Promise<void> {
-  const { jobs } = await api.read<{ jobs: Job[] }>({ path: '/v1/members/jobs?take=100' })
+async function requireNoReviewAhead(openwage: Openwage, jobId: MemberJobId): Promise<void> {
+  const { jobs } = await openwage.memberJobs.list({ take: 100 })
   const inReview = jobs.find(job => job.progress.type === 'AwaitingReview')
   if (inReview === undefined) return
   throw new QueuedBehindReview(
@@ -278,10 +285,10 @@ function waysOfReview(jobId: string): string {
   return `Check GET /v1/members/jobs/${jobId}/results, then run openwage members approve ${jobId} or openwage members reject ${jobId}`
 }
 
-function summaryOf({ id, progress }: Job) {
+function summaryOf({ id, progress }: MemberJob) {
   return { job: id, status: progress.type, done: `${progress.totalComplete} of ${progress.totalActions}` }
 }
 
-function tableOf({ invite, update, bringBack, offboard, unchanged }: Plan): string {
+function tableOf({ invite, update, bringBack, offboard, unchanged }: MemberJobPlan): string {
   return table([{ invite, update, reinstate: bringBack, offboard, unchanged }])
 }

@@ -3,7 +3,15 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { parse } from 'csv-parse'
-import { type Cell, csvLines, detectDelimiter, FileFault, plain, readRows, unescaped } from '../src/tabular/tabular.ts'
+import {
+  type Cell,
+  csvLines,
+  detectDelimiter,
+  FileFault,
+  plain,
+  readRows,
+  unescaped,
+} from '../../src/tabular/tabular.ts'
 
 /** The note on a row. Notes without a row come last: they are about members who are not in the file. */
 export type Note = { row: number | null; action: string; outcome: string; memberId: string; message: string }

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
-import { mediaTypes } from '../src/http/file-kinds.ts'
+import { mediaTypes } from '../../src/http/file-kinds.ts'
 
 /** A member file as given on the command line. */
 export type MemberFile = { path: string; mediaType: string }

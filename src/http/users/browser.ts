@@ -1,0 +1,94 @@
+import { isIP } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { problem } from '../../errors.ts'
+import type { NewSession, Origin } from '../../users/sign-in.ts'
+import { networkOf } from '../rate-limit.ts'
+import { cookieOf, isSecure, loopbackCookieName, secureCookieName } from '../user-admission.ts'
+
+// As long as the database knows the browser.
+const browserCookieSeconds = 90 * 86_400
+
+/** The names of a cookie over https, with the prefix that binds it to this host, and over plain http on this machine. */
+type CookieName = { secure: string; loopback: string }
+
+const sessionCookie = { secure: secureCookieName, loopback: loopbackCookieName }
+const browserCookie = { secure: '__Host-openwage-browser', loopback: 'openwage-browser' }
+
+/** Where a request of the console comes from. */
+export function originOf(request: FastifyRequest, publicUrl: string | undefined): Origin {
+  const browserToken = readCookie(request, browserCookie, publicUrl)
+  return {
+    address: request.ip,
+    network: networkOf(request.ip),
+    requestId: request.id,
+    userAgent: request.headers['user-agent'],
+    // Made by `openSession`; anything else is no token.
+    browserToken: browserToken !== undefined && /^[\w-]{43}$/.test(browserToken) ? browserToken : undefined,
+  }
+}
+
+/** Signs the browser in. It drops the session's cookie when it closes; the server ends the session when it expires. */
+export function setSessionCookie(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { token, browserToken, publicUrl }: Pick<NewSession, 'token' | 'browserToken'> & { publicUrl: string | undefined },
+): void {
+  setCookie(request, reply, { name: sessionCookie, value: token, publicUrl })
+  setCookie(request, reply, { name: browserCookie, value: browserToken, seconds: browserCookieSeconds, publicUrl })
+}
+
+export function removeSessionCookie(request: FastifyRequest, reply: FastifyReply, publicUrl: string | undefined): void {
+  setCookie(request, reply, { name: sessionCookie, value: '', seconds: 0, publicUrl })
+}
+
+export function readCookie(
+  request: FastifyRequest,
+  { secure, loopback }: CookieName,
+  publicUrl: string | undefined,
+): string | undefined {
+  return cookieOf(request, isSecure(request, publicUrl) ? secure : loopback)
+}
+
+/** @param options.seconds until the browser drops it; by default when it closes */
+export function setCookie(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  {
+    name,
+    value,
+    seconds,
+    sameSite = 'Strict',
+    publicUrl,
+  }: {
+    name: CookieName
+    value: string
+    seconds?: number
+    sameSite?: 'Strict' | 'Lax'
+    publicUrl: string | undefined
+  },
+): void {
+  const secure = isSecure(request, publicUrl)
+  const attributes = ['Path=/', 'HttpOnly', `SameSite=${sameSite}`]
+  if (secure) attributes.push('Secure')
+  if (seconds !== undefined) attributes.push(`Max-Age=${seconds}`)
+  reply.header('set-cookie', [`${secure ? name.secure : name.loopback}=${value}`, ...attributes].join('; '))
+}
+
+/**
+ * Refuses to send a session over a connection that others can read.
+ * @throws Problem `Forbidden`
+ */
+export function requirePrivateConnection(request: FastifyRequest, publicUrl: string | undefined): void {
+  if (isSecure(request, publicUrl)) return
+  if (isLoopback(request.ip) && isLoopback(request.hostname.replace(/^\[|\]$/g, ''))) return
+  throw problem(
+    'Forbidden',
+    'Signing in needs https: set OPENWAGE_PUBLIC_URL to the https address of the proxy, or open the console on this machine',
+  )
+}
+
+/** Whether an address, or the host of a URL, is this machine. */
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^::ffff:/, '')
+  return host === 'localhost' || host === '::1' || (isIP(bare) === 4 && bare.startsWith('127.'))
+}

@@ -1,0 +1,88 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { problem } from '../../errors.ts'
+import { type OidcFault, type OidcFlow, OidcProblem, OidcProvider, signInByIdentity } from '../../users/oidc.ts'
+import type { ApiContext, App } from '../server.ts'
+import { ownOrigin } from '../session-admission.ts'
+import { originOf, readCookie, requirePrivateConnection, setCookie, setSessionCookie } from './browser.ts'
+import { hiddenOperation } from './hidden-operation.ts'
+
+// `Lax`, because the provider sends the browser back from its own site. It is of use only together with the provider's answer.
+const flowCookie = { secure: '__Host-openwage-oidc', loopback: 'openwage-oidc' }
+// Long enough for a person to find the second factor of the provider.
+const flowSeconds = 600
+
+/**
+ * Signing in through the OpenID provider. The browser navigates to these two, from the console and from the provider, so that they
+ * answer with redirects, and do not require a page of this server as the origin: the state in the cookie takes its place.
+ */
+export function oidcRoutes(app: App, { db, mode, publicUrl, log, console: settings }: ApiContext): void {
+  const provider = settings?.oidc == null ? undefined : new OidcProvider(settings.oidc)
+  const { hide } = hiddenOperation({ id: 'oidc' })
+
+  app.get('/console/v1/sign-in', { schema: { hide } }, async () => ({
+    hasPassword: true,
+    hasOidc: provider !== undefined,
+  }))
+
+  app.get('/console/v1/oidc/start', { schema: { hide } }, async (request, reply) => {
+    requirePrivateConnection(request, publicUrl)
+    if (provider === undefined) throw problem('UnknownPath', 'No OpenID provider is set up')
+    try {
+      const { url, flow } = await provider.start({ redirectUri: redirectUri(request), now: request.receivedAt })
+      const value = Buffer.from(JSON.stringify(flow)).toString('base64url')
+      setCookie(request, reply, { name: flowCookie, value, seconds: flowSeconds, sameSite: 'Lax', publicUrl })
+      return reply.redirect(url.href, 303)
+    } catch (error) {
+      return backToSignIn(reply, error)
+    }
+  })
+
+  app.get(
+    '/console/v1/oidc/callback',
+    { schema: { hide, querystring: Type.Record(Type.String(), Type.Unknown()) } },
+    async (request, reply) => {
+      requirePrivateConnection(request, publicUrl)
+      if (provider === undefined) throw problem('UnknownPath', 'No OpenID provider is set up')
+      const { receivedAt: now } = request
+      const flow = readFlow(readCookie(request, flowCookie, publicUrl))
+      setCookie(request, reply, { name: flowCookie, value: '', seconds: 0, sameSite: 'Lax', publicUrl })
+      try {
+        if (flow === undefined) throw new OidcProblem('provider', 'The browser did not start this sign-in')
+        const url = new URL(redirectUri(request))
+        url.search = request.url.slice(request.url.indexOf('?') + 1)
+        const identity = await provider.finish({ url, flow, now })
+        const { rolesOfGroups } = provider.settings
+        const from = originOf(request, publicUrl)
+        const created = await signInByIdentity(db, { identity, rolesOfGroups, from, mode, now })
+        setSessionCookie(request, reply, { ...created, publicUrl })
+        return reply.redirect('/console', 303)
+      } catch (error) {
+        return backToSignIn(reply, error)
+      }
+    },
+  )
+
+  function redirectUri(request: FastifyRequest): string {
+    return `${ownOrigin(request, publicUrl)}/console/v1/oidc/callback`
+  }
+
+  /** A person sees this answer, so that it is the page to sign in, which explains the fault. */
+  function backToSignIn(reply: FastifyReply, error: unknown): FastifyReply {
+    if (!(error instanceof OidcProblem)) throw error
+    log.warn({ err: error, requestId: reply.request.id }, 'sign-in through the OpenID provider failed')
+    return reply.redirect(`/console/sign-in?fault=${error.fault satisfies OidcFault}`, 303)
+  }
+}
+
+/** Undefined unless the cookie is one that `start` has set. */
+function readFlow(cookie: string | undefined): OidcFlow | undefined {
+  if (cookie === undefined || cookie.length > 1_000) return undefined
+  try {
+    const { state, nonce, verifier } = JSON.parse(Buffer.from(cookie, 'base64url').toString()) as Partial<OidcFlow>
+    if (typeof state !== 'string' || typeof nonce !== 'string' || typeof verifier !== 'string') return undefined
+    return { state, nonce, verifier }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,278 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Browser, type ConsoleUser, ownOrigin, pageHeaders, signIn } from '../../test/console.ts'
+import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { list } from '../audit-log/audit-log.ts'
+import { withPartsInPlace } from '../http/shared-parts.ts'
+import { access, mayCall, type Role, roles } from './roles.ts'
+
+type Operation = { operationId: string; security?: object[] }
+const document: { paths: Record<string, Record<string, Operation>> } = withPartsInPlace(
+  JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')),
+)
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).flatMap(([method, { operationId, security }]) =>
+    security === undefined ? [{ operationId, method: method.toUpperCase(), path }] : [],
+  ),
+)
+const writes = operations.filter(({ method }) => method !== 'GET').map(({ operationId }) => operationId)
+const allowedTo = (role: Role, mode: 'live' | 'sandbox' = 'live') =>
+  Object.keys(access).filter(operationId => mayCall(operationId, { isOperator: false, roles: [role] }, mode))
+
+const idsOf: Record<string, string> = {
+  memberId: 'mem_123',
+  withdrawalIntentId: 'wi_123',
+  withdrawalId: 'w_123',
+  payRunId: 'pr_123',
+  payCycleId: 'pc_123',
+  jobId: 'maj_123',
+  webhookId: 'we_123',
+  deliveryId: 'evt_123',
+  requestId: 'req_123',
+  batchId: 'bat_123',
+  key: 'a-key',
+}
+const fill = (path: string, ids: Record<string, string | undefined> = {}) =>
+  path.replace(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? idsOf[name] ?? 'unknown')
+const memberWrites = ['activateMember', 'inviteMember', 'removeMember', 'replaceMember', 'updateMember']
+
+test('on a live installation a viewer changes nothing, support only cancels, and a developer sees no member', () => {
+  expect(allowedTo('viewer').filter(each => writes.includes(each))).toEqual([])
+  expect(allowedTo('support').filter(each => writes.includes(each))).toEqual([
+    'cancelWithdrawalIntent',
+    'cancelWithdrawal',
+  ])
+  expect(allowedTo('developer').filter(each => /member(s|)$|Job|Statement|Deductions/i.test(each))).toEqual([
+    'fundSandboxMember',
+    'activateSandboxMember',
+    'provokeSandboxJob',
+  ])
+  expect(allowedTo('payroll')).toEqual(expect.arrayContaining(memberWrites))
+  expect(allowedTo('payroll').filter(each => /webhook|sandbox/i.test(each) && writes.includes(each))).toEqual([])
+  for (const role of roles) expect(allowedTo('admin'), role).toEqual(expect.arrayContaining(allowedTo(role)))
+})
+
+test('a person withdraws for a member on a sandbox only, and creates member sessions nowhere', () => {
+  const operator = { isOperator: true, roles }
+  for (const operationId of ['createWithdrawalIntent', 'completeWithdrawal']) {
+    expect(mayCall(operationId, operator, 'live')).toBe(false)
+    expect(mayCall(operationId, operator, 'sandbox')).toBe(true)
+  }
+  for (const mode of ['live', 'sandbox'] as const) expect(mayCall('createMemberSession', operator, mode)).toBe(false)
+  expect(mayCall('anOperationThatIsNotListed', operator, 'sandbox')).toBe(false)
+})
+
+describe.each(['sandbox', 'live'] as const)('on a %s server', mode => {
+  let harness: Harness
+  beforeAll(async () => {
+    harness = await startHarness({ mode, hasRail: true })
+  })
+  afterAll(() => harness.stop())
+
+  const served = operations.filter(({ operationId }) => mode === 'sandbox' || !/sandbox/i.test(operationId))
+
+  test.each([...roles, 'operator', 'none'] as const)(
+    '%s may call exactly the operations that the table lists',
+    async who => {
+      const held = who === 'operator' || who === 'none' ? [] : [who]
+      const isOperator = who === 'operator'
+      const user = await signIn(harness, { isOperator, roles: held })
+      const found: Record<string, string> = {}
+      const expected: Record<string, string> = {}
+      for (const { operationId, method, path } of served) {
+        // A body that no operation takes: an admitted request is told so, and nothing changes.
+        const body = method === 'GET' ? {} : { body: { unexpected: true } }
+        const { status } = await user.call(method, fill(path), body)
+        found[operationId] =
+          status === 403 ? 'refused' : status === 404 && who === 'none' ? 'no such partner' : 'admitted'
+        expect(status, operationId).not.toBe(401)
+        expect(status, operationId).toBeLessThan(500)
+        const isAllowed = mayCall(operationId, { isOperator, roles: held }, mode)
+        expected[operationId] = who === 'none' ? 'no such partner' : isAllowed ? 'admitted' : 'refused'
+      }
+      expect(found).toEqual(expected)
+      expect(served.length).toBeGreaterThan(45)
+    },
+  )
+
+  test('with another partner’s ids every operation answers 404, to an operator too', async () => {
+    const { key } = harness.other
+    const memberId = await harness.addMember({ available: 10_000, key })
+    const body = { memberId, amount: { amount: 2_000, currency: 'GBP' } }
+    const intent = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })).body.withdrawalIntentId
+    const done = await harness.call('POST', '/v1/pay/withdrawals/complete', {
+      key,
+      body: { withdrawalIntentId: intent },
+    })
+    const [run] = (await harness.call('GET', '/v1/pay/runs', { key })).body.payRuns
+    const hook = await harness.call('POST', '/v1/webhooks', { key, body: { url: 'https://example.com/hook' } })
+    const job = await harness.call('POST', '/v1/members/jobs', {
+      key,
+      body: { actions: [{ type: 'Update', memberId, firstName: 'Sam' }] },
+    })
+    const foreign = {
+      ...{ memberId, withdrawalIntentId: intent, withdrawalId: locatedId(done), payRunId: run.id },
+      ...{ payCycleId: harness.other.payCycle.id, webhookId: hook.body.id, jobId: job.body.jobId },
+    }
+    const user = await signIn(harness, { isOperator: true, roles: ['admin'] })
+    const bodies: Record<string, object> = {
+      updateMember: { firstName: 'Sam' },
+      replaceMember: { email: 'sam@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' },
+      createSettlement: { deductions: [] },
+      fundSandboxMember: { amount: { amount: 1_000, currency: 'GBP' } },
+      updateWebhook: { enabled: true },
+      rotateWebhookSecret: {},
+      testWebhook: { type: 'withdrawal.paid' },
+      answerSandboxBankFile: { format: 'pain.002', outcomes: [{ outcome: 'paid' }] },
+      replayWebhook: { eventId: 'evt_123' },
+    }
+    const named = served.filter(
+      ({ path, operationId }) => path.includes('{') && mayCall(operationId, { isOperator: true, roles: [] }, mode),
+    )
+    const statuses: Record<string, number> = {}
+    for (const { operationId, method, path } of named) {
+      const given = bodies[operationId]
+      const { status } = await user.call(method, fill(path, foreign), given === undefined ? {} : { body: given })
+      statuses[operationId] = status
+    }
+    expect(statuses).toEqual(Object.fromEntries(named.map(({ operationId }) => [operationId, 404])))
+  })
+})
+
+describe('a session', () => {
+  let harness: Harness
+  let admin: ConsoleUser
+  let memberId: string
+  beforeAll(async () => {
+    harness = await startHarness()
+    admin = await signIn(harness, { roles: ['admin'] })
+    memberId = await harness.addMember({ available: 20_000 })
+  })
+  afterAll(() => harness.stop())
+
+  test('is no API key and no member session, and neither of these is a session', async () => {
+    expect((await harness.call('GET', '/v1/tiers', { key: admin.token })).status).toBe(401)
+    const bearer = { authorization: `Bearer ${admin.token}` }
+    expect((await harness.call('GET', '/v1/me', { key: null, headers: bearer })).status).toBe(401)
+    const member = (await harness.call('POST', '/v1/member-sessions', { body: { memberId, scope: 'withdraw' } })).body
+      .token
+    const partner = { 'openwage-partner': harness.partner.id }
+    for (const token of [harness.key, member, `${admin.token}x`, ''])
+      for (const path of ['/v1/tiers', '/console/v1/session'])
+        expect(
+          (await harness.call('GET', path, { key: null, headers: { ...pageHeaders(token), ...partner } })).status,
+        ).toBe(401)
+    const both = { ...pageHeaders(admin.token), ...partner }
+    // With a key, the key counts.
+    expect((await harness.call('GET', '/v1/members', { key: 'ow_test_wrong', headers: both })).status).toBe(401)
+    expect(
+      (await harness.call('GET', `/v1/members/${memberId}`, { key: harness.other.key, headers: both })).status,
+    ).toBe(404)
+  })
+
+  test('of a suspended partner is refused, but not that of an operator', async () => {
+    const operator = await signIn(harness, { isOperator: true })
+    const suspend = (at: Date | null) =>
+      harness.db.updateTable('partners').set({ suspendedAt: at }).where('id', '=', harness.partner.id).execute()
+    await suspend(harness.clock.now())
+    expect((await admin.call('GET', '/v1/tiers')).status).toBe(403)
+    expect((await operator.call('GET', '/v1/tiers')).status).toBe(200)
+    await suspend(null)
+  })
+
+  test('uses idempotency keys that are not those of the partner’s servers, nor of another user', async () => {
+    const second = await signIn(harness, { roles: ['admin'] })
+    const headers = { 'x-idempotency-key': 'shared' }
+    const invite = (email: string) => ({
+      headers,
+      body: { email, firstName: 'Sam', lastName: 'Okafor', tier: 'Silver', accountDetails: goodAccount },
+    })
+    const byServer = await harness.call('POST', '/v1/members', invite('server@example.com'))
+    const byAdmin = await admin.call('POST', '/v1/members', invite('admin@example.com'))
+    const bySecond = await second.call('POST', '/v1/members', invite('second@example.com'))
+    expect([byServer.status, byAdmin.status, bySecond.status]).toEqual([201, 201, 201])
+    const again = await admin.call('POST', '/v1/members', invite('admin@example.com'))
+    expect([again.headers['idempotency-replayed'], again.body]).toEqual(['true', byAdmin.body])
+    expect(again.text).not.toContain(goodAccount.accountNumber)
+  })
+
+  test('is in the request log with the user instead of a key', async () => {
+    await admin.call('GET', '/v1/tiers')
+    await harness.flushRequestLog()
+    const { body } = await harness.call('GET', `/v1/requests?keyId=${admin.user.id}&route=/v1/tiers&status=200`)
+    expect(body.requests[0]).toMatchObject({ keyId: admin.user.id, route: '/v1/tiers', status: 200 })
+  })
+
+  test('shows no account number to any role, in no answer, and reveals one to an admin or a payroll clerk for a reason', async () => {
+    const { accountNumber } = goodAccount
+    const amount = { amount: 2_000, currency: 'GBP' }
+    const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
+    const { withdrawalIntentId } = intent.body
+    expect(intent.text).toContain(accountNumber)
+    const done = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+    await harness.call('PATCH', `/v1/members/${memberId}`, {
+      headers: { 'x-request-id': 'changed-account' },
+      body: { accountDetails: { ...goodAccount, accountHolder: 'S Okafor' } },
+    })
+    const hook = (await harness.call('POST', '/v1/webhooks', { body: { url: 'https://example.com/hook' } })).body.id
+    await harness.flushRequestLog()
+    const [run] = (await harness.call('GET', '/v1/pay/runs')).body.payRuns
+    const ids = {
+      ...{ memberId, withdrawalIntentId, withdrawalId: locatedId(done), payRunId: run.id },
+      ...{ payCycleId: harness.payCycle.id, webhookId: hook, requestId: 'changed-account' },
+    }
+    const reads = operations.filter(
+      ({ method, operationId }) => method === 'GET' && operationId !== 'getSandboxTestValues',
+    )
+    for (const role of [...roles, 'operator'] as const) {
+      const user = await signIn(harness, role === 'operator' ? { isOperator: true } : { roles: [role] })
+      for (const { operationId, path } of reads)
+        for (const accept of ['application/json', 'text/csv']) {
+          const { text } = await user.call('GET', fill(path, ids), { headers: { accept } })
+          expect(text, `${operationId} for ${role}`).not.toContain(accountNumber)
+        }
+      const reveal = await user.call('POST', `/console/v1/members/${memberId}/account`, {
+        body: { reason: 'She asks which account' },
+      })
+      expect(reveal.status, role).toBe(['operator', 'admin', 'payroll'].includes(role) ? 200 : 403)
+      expect(reveal.text.includes(accountNumber), role).toBe(reveal.status === 200)
+    }
+    expect((await admin.call('GET', '/v1/sandbox/test-values')).body.accounts[0].accountNumber).toMatch(/^[0-9]{8}$/)
+    expect((await admin.call('GET', `/v1/members/${memberId}`)).body.accountDetails).toEqual({
+      ...{ accountHolder: 'S Okafor', sortCode: '••••••', accountNumber: '••••4958' },
+    })
+    const written = await admin.call('PATCH', `/v1/members/${memberId}`, { body: { accountDetails: goodAccount } })
+    expect([written.status, written.text.includes(accountNumber)]).toEqual([200, false])
+    for (const reason of ['', '  ', undefined])
+      expect((await admin.call('POST', `/console/v1/members/${memberId}/account`, { body: { reason } })).status).toBe(
+        400,
+      )
+    const foreign = await harness.addMember({ key: harness.other.key })
+    const path = `/console/v1/members/${foreign}/account`
+    expect((await admin.call('POST', path, { body: { reason: 'curious' } })).status).toBe(404)
+    const entries = await list(harness.db, { filter: { resourceId: memberId, actions: ['member.reveal'] }, take: 10 })
+    expect(entries).toHaveLength(3)
+    expect(entries[0]).toMatchObject({
+      ...{ actorKind: 'user', address: '127.0.0.1', requestId: expect.stringMatching(/^req_/) },
+      details: { reason: 'She asks which account', lastFour: '4958' },
+    })
+    expect(JSON.stringify(entries)).not.toContain(accountNumber)
+  })
+
+  test('may not be used by a page that another site shows or sends', async () => {
+    const browser = new Browser(harness)
+    browser.cookies.set('openwage-console', admin.token)
+    const paths = ['/console/v1/sign-out', '/console/v1/invitations', `/console/v1/members/${memberId}/account`]
+    for (const path of paths)
+      for (const headers of [{ origin: 'https://evil.example' }, { origin: ownOrigin, 'sec-fetch-site': 'cross-site' }])
+        expect((await browser.call('POST', path, { headers, body: {} })).status, path).toBe(403)
+    // A form of another site that hides its origin.
+    const hidden = await harness.app.inject({
+      method: 'POST',
+      url: '/console/v1/sign-out',
+      headers: { host: 'localhost', cookie: `openwage-console=${admin.token}` },
+    })
+    expect(hidden.statusCode).toBe(403)
+    expect((await browser.call('GET', '/console/v1/session')).status).toBe(200)
+  })
+})

@@ -1,0 +1,158 @@
+import * as auditLog from '../audit-log/audit-log.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { generateSecret, hasChecksum, hashOf } from '../secrets.ts'
+import type { Role } from './roles.ts'
+import { endSessions } from './sessions.ts'
+import { addRoles, canonicalEmail } from './users.ts'
+
+/** Lets a person become an operator, if there is no partner, or a user with roles for one partner. */
+export type Invitation = {
+  id: string
+  email: string
+  partnerId: string | null
+  roles: Role[]
+  invitedBy: string
+  createdAt: Date
+  expiresAt: Date
+}
+
+// A week with a holiday. A database constraint has the same maximum.
+const lifeMs = 7 * 86_400_000
+// Of one partner, or of the installation.
+const pendingMax = 1_000
+const prefix = 'owi_'
+
+/**
+ * Invites a person. An earlier invitation of the same address to the same partner ends.
+ * @returns the token for the fragment of `/console/invitation`, which is shown only here
+ */
+export async function invite(
+  tx: Tx,
+  {
+    email,
+    partnerId,
+    roles,
+    actor,
+    now,
+  }: { email: string; partnerId: string | null; roles: readonly Role[]; actor: auditLog.Actor; now: Date },
+): Promise<{ invitation: Invitation; token: string }> {
+  const token = generateSecret(prefix)
+  const invitation = {
+    id: newId('invitation', now),
+    email: canonicalEmail(email),
+    partnerId,
+    roles: [...new Set(roles)].sort(),
+    invitedBy: actor.name,
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + lifeMs),
+  }
+  await sql`
+    delete from user_invitations
+     where partner_id is not distinct from ${partnerId} and email = ${invitation.email}`.execute(tx)
+  const pending = await listInvitations(tx, { partnerId, now })
+  if (pending.length >= pendingMax)
+    throw problem('Conflict', `There are ${pendingMax} open invitations; delete some first`)
+  await tx
+    .insertInto('userInvitations')
+    .values({ ...invitation, hash: hashOf(token) })
+    .execute()
+  await auditLog.record(tx, {
+    ...{ partnerId, actor, now },
+    change: { action: 'invitation.create', resourceId: invitation.id, details: { roles: rolesOf(invitation) } },
+  })
+  return { invitation, token }
+}
+
+/** Lists open invitations, newest first. */
+export async function listInvitations(
+  db: Reader,
+  { partnerId, now }: { partnerId: string | null; now: Date },
+): Promise<Invitation[]> {
+  const { rows } = await sql<Invitation>`
+    select id, email, partner_id, roles, invited_by, created_at, expires_at from user_invitations
+     where partner_id is not distinct from ${partnerId} and expires_at > ${now}
+     order by id desc limit ${pendingMax}`.execute(db)
+  return rows
+}
+
+/** The open invitations of an address. */
+export async function invitationsOf(db: Reader, { email, now }: { email: string; now: Date }): Promise<Invitation[]> {
+  const { rows } = await sql<Invitation>`
+    select id, email, partner_id, roles, invited_by, created_at, expires_at from user_invitations
+     where email = ${canonicalEmail(email)} and expires_at > ${now} order by id`.execute(db)
+  return rows
+}
+
+/** Deletes an open invitation. @throws Problem `NotFound` */
+export async function deleteInvitation(
+  tx: Tx,
+  { id, partnerId, actor, now }: { id: string; partnerId: string | null; actor: auditLog.Actor; now: Date },
+): Promise<void> {
+  const { rows } = await sql`
+    delete from user_invitations where id = ${id} and partner_id is not distinct from ${partnerId} returning 1`.execute(
+    tx,
+  )
+  if (rows.length === 0) throw problem('NotFound', 'There is no such invitation')
+  await auditLog.record(tx, {
+    partnerId,
+    actor,
+    now,
+    change: { action: 'invitation.delete', resourceId: id, details: {} },
+  })
+}
+
+/** Looks at an invitation without accepting it. */
+export async function findInvitation(
+  db: Reader,
+  { token, now }: { token: string; now: Date },
+): Promise<Invitation | undefined> {
+  if (!token.startsWith(prefix) || !hasChecksum(token)) return undefined
+  const { rows } = await sql<Invitation>`
+    select id, email, partner_id, roles, invited_by, created_at, expires_at from user_invitations
+     where hash = ${hashOf(token)} and expires_at > ${now}`.execute(db)
+  return rows[0]
+}
+
+/**
+ * Uses an invitation up, and gives the user what it promises. The user's sessions end.
+ * @returns false if another request has just used it
+ */
+export async function accept(
+  tx: Tx,
+  { invitation, userId, actor, now }: { invitation: Invitation; userId: string; actor: auditLog.Actor; now: Date },
+): Promise<boolean> {
+  const { id, partnerId, roles, invitedBy } = invitation
+  const { rows } = await sql`delete from user_invitations where id = ${id} returning 1`.execute(tx)
+  if (rows.length === 0) return false
+  if (partnerId === null) await sql`update users set is_operator = true where id = ${userId}`.execute(tx)
+  else await addRoles(tx, { userId, partnerId, roles })
+  await endSessions(tx, { userId })
+  await auditLog.record(tx, {
+    ...{ partnerId, actor, now },
+    change: {
+      action: 'invitation.accept',
+      resourceId: id,
+      details: { user: userId, roles: rolesOf(invitation), invitedBy },
+    },
+  })
+  return true
+}
+
+function rolesOf({ partnerId, roles }: Invitation): string[] {
+  return partnerId === null ? ['operator'] : roles
+}
+
+/** Deletes invitations that have expired, at most `countMax`. @returns how many there were */
+export async function forgetInvitations(
+  db: Reader,
+  { now, countMax }: { now: Date; countMax: number },
+): Promise<number> {
+  const { rows } = await sql`
+    delete from user_invitations i
+     using (select id from user_invitations where expires_at <= ${now} order by expires_at limit ${countMax}) old
+     where i.id = old.id
+    returning 1`.execute(db)
+  return rows.length
+}

@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Browser, signIn } from '../../test/console.ts'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Person, startOpenIdProvider } from '../../test/openid-provider.ts'
+import { list } from '../audit-log/audit-log.ts'
+import type { Grant, OidcSettings } from './oidc.ts'
+
+const client = { clientId: 'openwage', clientSecret: 'asecret' }
+let provider: Awaited<ReturnType<typeof startOpenIdProvider>>
+let byInvitation: Harness
+let byGroup: Harness
+beforeAll(async () => {
+  provider = await startOpenIdProvider(client)
+  const oidc = { ...client, issuer: provider.issuer, groupsClaim: 'teams' }
+  const start = (rolesOfGroups: OidcSettings['rolesOfGroups']) =>
+    startHarness({ console: { totpKeys: [], oidc: { ...oidc, rolesOfGroups } } })
+  byInvitation = await start(null)
+  const groups = new Map<string, Grant[]>()
+  byGroup = await start(groups)
+  groups.set('operations', ['operator'])
+  groups.set('payroll', [{ partnerId: byGroup.partner.id, role: 'payroll' }])
+  groups.set('support', [{ partnerId: byGroup.partner.id, role: 'support' }])
+  groups.set('elsewhere', [{ partnerId: 'par_01kah4pzc5e4r8v2m6t0x9y3bd', role: 'admin' }])
+})
+afterAll(async () => {
+  await Promise.all([byInvitation.stop(), byGroup.stop(), provider.stop()])
+})
+
+let count = 0
+const someone = (claims: object = {}): Person => {
+  count += 1
+  const email = `person-${count}@staff.example`
+  return { subject: `subject-${count}`, claims: { email, email_verified: true, name: `Person ${count}`, ...claims } }
+}
+
+/** Signs a person in, as a browser does: to the provider and back. */
+async function through(browser: Browser, person: Person, change: (back: URL) => void = () => undefined) {
+  // A link of the console leads there; the provider sends the browser back from its own site.
+  const started = await browser.call('GET', '/console/v1/oidc/start')
+  expect(started.status).toBe(303)
+  const back = provider.authorize(String(started.headers.location), person)
+  change(back)
+  const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
+  const { status, headers: answered } = await browser.call('GET', `${back.pathname}${back.search}`, { headers })
+  expect(status).toBe(303)
+  return String(answered.location)
+}
+const sessionOf = async (browser: Browser) => (await browser.call('GET', '/console/v1/session')).body
+
+test('the groups decide about the roles at every sign-in, and a change ends the other sessions', async () => {
+  const person = someone({ teams: ['payroll', 'unknown', 'elsewhere'] })
+  const first = new Browser(byGroup)
+  expect(await through(first, person)).toBe('/console')
+  expect(await sessionOf(first)).toMatchObject({
+    user: { name: `Person ${count}`, email: person.claims?.email },
+    isOperator: false,
+    partners: [{ id: byGroup.partner.id, roles: ['payroll'] }],
+  })
+  const again = new Browser(byGroup)
+  expect(await through(again, person)).toBe('/console')
+  expect((await sessionOf(first)).user, 'nothing has changed').toBeDefined()
+
+  const promoted = { ...person, claims: { ...person.claims, teams: ['operations', 'support'] } }
+  expect(await through(again, promoted)).toBe('/console')
+  expect(await sessionOf(again)).toMatchObject({ isOperator: true })
+  expect((await first.call('GET', '/console/v1/session')).status).toBe(401)
+  const entries = await list(byGroup.db, { filter: { actions: ['user.set_roles'] }, take: 1 })
+  expect(entries[0]?.details).toMatchObject({ by: 'oidc', before: { isOperator: false }, after: { isOperator: true } })
+
+  // The last operator stays, and the sign-in is refused.
+  expect(await through(again, person)).toBe('/console/sign-in?fault=last_operator')
+  await signIn(byGroup, { isOperator: true })
+  expect(await through(again, person)).toBe('/console')
+  expect(await sessionOf(again)).toMatchObject({ isOperator: false })
+})
+
+test('a person without a listed group is refused, and loses the roles of earlier groups', async () => {
+  expect(await through(new Browser(byGroup), someone({ teams: ['unknown'] }))).toBe('/console/sign-in?fault=no_account')
+  expect(await through(new Browser(byGroup), someone())).toBe('/console/sign-in?fault=no_account')
+  const person = someone({ teams: ['support'] })
+  const browser = new Browser(byGroup)
+  expect(await through(browser, person)).toBe('/console')
+  const left = { ...person, claims: { ...person.claims, teams: [] } }
+  expect(await through(new Browser(byGroup), left)).toBe('/console/sign-in?fault=no_role')
+})
+
+test('without groups a person is invited, and the first sign-in accepts the invitation', async () => {
+  const admin = await signIn(byInvitation, { roles: ['admin'] })
+  const person = someone({ teams: ['operations'] })
+  expect(await through(new Browser(byInvitation), person)).toBe('/console/sign-in?fault=no_account')
+  await admin.call('POST', '/console/v1/invitations', { body: { email: person.claims?.email, roles: ['viewer'] } })
+  const unverified = { ...person, claims: { ...person.claims, email_verified: false } }
+  expect(await through(new Browser(byInvitation), unverified)).toBe('/console/sign-in?fault=no_account')
+  const browser = new Browser(byInvitation)
+  expect(await through(browser, person)).toBe('/console')
+  expect(await sessionOf(browser)).toMatchObject({ isOperator: false, partners: [{ roles: ['viewer'] }] })
+  // From then on the subject counts, not the address.
+  const moved = { ...person, claims: { ...person.claims, email: 'new-name@staff.example' } }
+  expect(await through(new Browser(byInvitation), moved)).toBe('/console')
+})
+
+test('the first sign-in takes a user over, with a password that another person may have chosen', async () => {
+  const password = 'chosen by another person'
+  const planted = await signIn(byInvitation, { roles: ['viewer'], password })
+  const person = someone({ email: planted.user.email })
+  const browser = new Browser(byInvitation)
+  expect(await through(browser, person)).toBe('/console')
+  expect((await sessionOf(browser)).user.id).toBe(planted.user.id)
+  expect((await planted.call('GET', '/console/v1/session')).status).toBe(401)
+  const body = { email: planted.user.email, password }
+  expect((await new Browser(byInvitation).call('POST', '/console/v1/sign-in', { body })).status).toBe(401)
+})
+
+test.each(['nonce', 'issuer', 'audience', 'key', 'expired'] as const)(
+  'an ID token with a wrong %s is refused',
+  async wrong => {
+    const browser = new Browser(byGroup)
+    const person = { ...someone({ teams: ['operations'] }), wrong }
+    expect(await through(browser, person)).toBe('/console/sign-in?fault=provider')
+    expect((await browser.call('GET', '/console/v1/session')).status).toBe(401)
+  },
+)
+
+test('an answer that the browser did not ask for is refused: a wrong state, none, another browser’s, or used twice', async () => {
+  const person = someone({ teams: ['payroll'] })
+  const fault = '/console/sign-in?fault=provider'
+  expect(await through(new Browser(byGroup), person, back => back.searchParams.set('state', 'x'))).toBe(fault)
+  expect(await through(new Browser(byGroup), person, back => back.searchParams.delete('state'))).toBe(fault)
+  expect(await through(new Browser(byGroup), person, back => back.searchParams.set('code', 'x'))).toBe(fault)
+
+  const attacker = new Browser(byGroup)
+  const started = await attacker.call('GET', '/console/v1/oidc/start')
+  expect(String(started.setCookies)).toMatch(/^openwage-oidc=[\w-]+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/)
+  const back = provider.authorize(String(started.headers.location), person)
+  const victim = new Browser(byGroup)
+  const open = async (browser: Browser) => (await browser.call('GET', back.pathname + back.search)).headers.location
+  expect(await open(victim)).toBe(fault)
+  expect(victim.cookies.size).toBe(0)
+  expect(await open(attacker)).toBe('/console')
+  expect(await open(attacker)).toBe(fault)
+})
+
+test('the page to sign in learns whether there is a provider', async () => {
+  const asked = await new Browser(byGroup).call('GET', '/console/v1/sign-in')
+  expect(asked.body).toEqual({ hasPassword: true, hasOidc: true })
+})

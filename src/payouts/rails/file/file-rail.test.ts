@@ -492,6 +492,20 @@ describe('a bank file', () => {
     expect(await statusOf(payment?.id ?? '')).toBe('paid')
   })
 
+  test('of a bank that uses a message id and an entry number again counts by its amount and day', async () => {
+    const entries = ['entry;700EUR;;1;2026-03-09', 'entry;800EUR;;1;2026-03-10', 'entry;800EUR;;1;2026-03-11']
+    for (const entry of entries) await answer('head;STATEMENT', entry)
+    // The same messages, in other bytes.
+    for (const entry of entries) await answer('head;STATEMENT', `${entry};repeated`)
+    const { rows } = await sql`
+      select kind, amount from payout_exceptions where rail = ${settings.name} order by id`.execute(harness.db)
+    expect(rows).toEqual([
+      { kind: 'money_in', amount: 700n },
+      { kind: 'money_in', amount: 800n },
+      { kind: 'money_in', amount: 800n },
+    ])
+  })
+
   test('that is cut off half way changes nothing, and counts once it is whole', async () => {
     const [first, second] = await sent(5_000, 6_000)
     const whole = ['head;M1', `paid;${first?.reference};5000EUR`, `paid;${second?.reference};6000EUR`]

@@ -73,7 +73,15 @@ export async function buildApp(
   memberAccountRoutes(app, context)
   memberJobRoutes(app, context)
   memberSessionRoutes(app, context)
-  withdrawalRoutes(app, context)
+  const payeeNames = [
+    ...fileRails.map(({ currency, format }) => ({ currency, payeeName: format.payeeName })),
+    ...apiRails,
+  ]
+  withdrawalRoutes(app, context, {
+    // The simulated bank takes every character.
+    payeeName: (currency, accountHolder) =>
+      payeeNames.find(rail => rail.currency === currency)?.payeeName(accountHolder) ?? accountHolder,
+  })
   payRunRoutes(app, context)
   payCycleRoutes(app, context)
   settlementRoutes(app, context, {

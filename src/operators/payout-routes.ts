@@ -56,7 +56,7 @@ const take = Type.Optional(
 export type RailsOfOperators = {
   fileRails: readonly FileRailSettings[]
   /** Rails of banks' APIs. */
-  apiRails: readonly { name: string; currency: Currency }[]
+  apiRails: readonly { name: string; currency: Currency; payeeName(accountHolder: string): string }[]
 }
 
 export function payoutRoutes(app: App, { db, log, now }: ApiContext, { fileRails, apiRails }: RailsOfOperators): void {

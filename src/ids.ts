@@ -15,6 +15,7 @@ const idPrefixes = {
   webhook: 'we',
   apiKey: 'key',
   operatorKey: 'opk',
+  ledgerVerification: 'lv',
   memberSession: 'ses',
   transfer: 'tr',
   floatMovement: 'fm',

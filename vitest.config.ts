@@ -8,7 +8,7 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'packages/**/*.test.ts', 'test/**/*.test.ts', 'cli/**/*.test.ts'],
     reporters: ['default', './test/slowest.ts'],
-    globalSetup: ['test/postgres.ts'],
+    globalSetup: ['test/postgres.ts', 'test/console-build.ts'],
     // Half as many again as cores: tests wait for PostgreSQL, for processes and for limits of several seconds.
     // Not in long runs, which compute.
     maxWorkers: Math.ceil(availableParallelism() * (isLong ? 1 : 1.5)),

@@ -11,6 +11,7 @@ import { hashPassword, requireGoodPassword } from '../src/users/passwords.ts'
 import { endSessions } from '../src/users/sessions.ts'
 import { remove as removeTotp } from '../src/users/totp.ts'
 import { createUser, findByEmail, type User } from '../src/users/users.ts'
+import { adminKeyCommand } from './admin-key.ts'
 import { askSecret, isInteractive } from './ask.ts'
 import { linkTo } from './console-set-up.ts'
 import { examples } from './help.ts'
@@ -22,7 +23,7 @@ import { withDatabase, withTransaction } from './with-database.ts'
 const linkLifeMs = 24 * 3_600_000
 const usersMax = 1_000
 
-export const adminCommand = new Command('admin')
+export const adminCommand = new Command('admin').addCommand(adminKeyCommand)
 
 adminCommand
   .command('create')

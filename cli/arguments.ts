@@ -2,16 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { exampleId, type IdKind, isIdOf } from '../src/ids.ts'
 import { amountMax, type Currency, currencies } from '../src/money.ts'
 
-/** Parses a whole number; both bounds are inclusive. */
-export function whole({ min, max }: { min: number; max: number }): (text: string) => number {
-  return text => {
-    const value = Number(text)
-    if (!/^[0-9]{1,16}$/.test(text) || value < min || value > max) {
-      throw new InvalidArgumentError(`Use a whole number from ${min} to ${max}.`)
-    }
-    return value
-  }
-}
+export { whole } from './whole.ts'
 
 /** Parses an amount in minor units. */
 export function minorUnits(text: string): bigint {

@@ -10,15 +10,34 @@ export function isInteractive(): boolean {
 
 /** Asks for a `yes` on standard error. Anything else is a no, including Ctrl-C and Ctrl-D. */
 export async function ask(question: string): Promise<boolean> {
-  const { stdin, stderr } = terminal()
-  const prompt = createInterface({ input: stdin, output: stderr })
   writeErrorLine()
+  const answer = await askFor(`${question} Type yes to continue: `)
+  return answer.trim().toLowerCase() === 'yes'
+}
+
+/** Asks for a line. @returns an empty text after Ctrl-C or Ctrl-D */
+export async function askFor(question: string): Promise<string> {
+  const { stdin, stderr } = terminal()
+  return await readAnswer(question, createInterface({ input: stdin, output: stderr }))
+}
+
+/** Asks for a line that the terminal does not show. @returns an empty text after Ctrl-C or Ctrl-D */
+export async function askForSecret(question: string): Promise<string> {
+  const { stdin, stderr } = terminal()
+  stderr.write(question)
+  // With `terminal`, readline turns the echo of the terminal off; its own goes to this output, which drops it.
+  const output = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const answer = await readAnswer('', createInterface({ input: stdin, output, terminal: true }))
+  writeErrorLine()
+  return answer
+}
+
+async function readAnswer(question: string, prompt: ReturnType<typeof createInterface>): Promise<string> {
   const closed = new Promise<string>(resolve => prompt.once('close', () => resolve('')))
   try {
-    const answer = await Promise.race([prompt.question(`${question} Type yes to continue: `), closed])
-    return answer.trim().toLowerCase() === 'yes'
+    return await Promise.race([prompt.question(question), closed])
   } catch {
-    return false
+    return ''
   } finally {
     prompt.close()
   }

@@ -1,15 +1,9 @@
-import { inWords, toWire } from '../src/money.ts'
+import { inWords } from '../src/money.ts'
 import type { AccountDay } from '../src/payouts/rails/file/balances.ts'
 import { table } from './print.ts'
 
 /** How many days of each account are shown if the command does not say. */
 export const daysDefault = 7
-
-/** A balance with its amounts as Money objects. */
-export function onWire({ bank, book, currency, ...rest }: AccountDay) {
-  const money = (amount: bigint) => toWire({ amount, currency })
-  return { ...rest, bank: money(bank), book: money(book), difference: money(bank - book) }
-}
 
 export function inTable(balances: AccountDay[]): string {
   return table(

@@ -18,6 +18,7 @@ const database: DatabaseFacts = {
   endpoints: [],
   workersAlive: 1,
   batches: [],
+  heldRails: [],
   openExceptions: 0,
 }
 const batch: Batch = {
@@ -56,13 +57,22 @@ test('a calendar is a warning 89 days before its end, and is missing after it', 
     'ok: The rail euro-files knows the banking days until 2028-12-31; the rail euro-files knows the banking days until 2099-12-31',
   )
   expect(at('2028-10-03')).toEqual([
-    'warning: The UK bank holiday calendar of the rail euro-files ends on 2028-12-31, in 89 days: update Openwage',
+    'warning: The UK bank holiday calendar of the rail euro-files ends on 2028-12-31, in 89 days: update Openwage, or set closedDaysUntil',
   ])
   expect(at('2029-01-01')).toEqual([
-    'missing: The UK bank holiday calendar of the rail euro-files ended on 2028-12-31: update Openwage',
+    'missing: The UK bank holiday calendar of the rail euro-files ended on 2028-12-31: update Openwage, or set closedDaysUntil',
   ])
   expect(said('calendars', { rails: [euroRail({ calendar: null })] })).toEqual(['ok: No rail needs banking days'])
   expect(target.validUntil).toBe('2099-12-31')
+})
+
+test('a rail that cannot read returns is a warning', () => {
+  const rail = euroRail()
+  const bacs = { ...rail, name: 'bacs', format: { ...rail.format, readsReturns: false } }
+  expect(said('returns', { rails: [rail] })).toEqual(['ok: Every rail reads which payments came back'])
+  expect(said('returns', { rails: [rail, bacs] })).toEqual([
+    'warning: The rail bacs has no setting returns, so a payment that comes back stays paid, and the member does not get the money again',
+  ])
 })
 
 test('archiving is fine while it works, a warning when it fails, and a hint when it is off', () => {
@@ -119,6 +129,13 @@ test('a tier that asks for instant payouts is named if its rail cannot make them
   expect(said('speeds', {})).toEqual(['ok: No tier asks for instant payouts'])
 })
 
+test('a rail that is held is a warning with the command that releases it', () => {
+  const heldRails = [{ rail: 'adyen', heldAt: now, heldBy: 'Ada (ada@host)' }]
+  expect(said('batches', { heldRails })).toEqual([
+    `warning: The rail adyen is held since ${now.toISOString()} by Ada (ada@host), so nothing is sent through it`,
+  ])
+})
+
 test('open exceptions are counted', () => {
   expect(said('exceptions', { openExceptions: 2 })).toEqual([
     'warning: 2 answers of a bank did not fit and need a decision',
@@ -129,6 +146,7 @@ test('a rail of an API is missing a secret that cannot be used, and should recei
   const rail = {
     ...{ name: 'adyen', currency: 'GBP', balanceAccountId: 'BA001234', baseUrl: 'https://adyen.test' },
     ...{ environment: 'live', priorities: ['fast'], apiKeyFile: '/key', notifications: null, faults: [] },
+    ...{ automatic: null, timeZone: 'Europe/London' },
   } satisfies SettingsFacts['adyenRails'][number]
   const notifications = { hmacKeyFiles: ['/hmac'], basicAuth: null }
   const untried =
@@ -139,6 +157,9 @@ test('a rail of an API is missing a secret that cannot be used, and should recei
     'missing: The rail adyen cannot pay: /key cannot be read',
     'warning: The rail adyen receives no notifications, so a returned payment is noticed hours later',
     untried,
+  ])
+  expect(said('approval', { rails: [], adyenRails: [rail] })).toEqual([
+    'hint: The rail adyen has no limits for automatic approval, so two people approve every batch',
   ])
   expect(said('rails', { rails: [], adyenRails: [rail] })).toEqual(['ok: GBP by adyen (Adyen Transfers, polled)'])
 })

@@ -3,6 +3,7 @@ import type * as float from '../src/float/float.ts'
 import { inWords } from '../src/money.ts'
 import type { listValidKeys } from '../src/partners/api-keys.ts'
 import type { Mode, PartnerState } from '../src/partners/partners.ts'
+import type { RailHold } from '../src/payouts/rail-holds.ts'
 import type { AdyenSettings } from '../src/payouts/rails/adyen/settings.ts'
 import { daysLeft } from '../src/payouts/rails/calendars/calendar.ts'
 import type { Batch } from '../src/payouts/rails/file/batches.ts'
@@ -56,6 +57,7 @@ export type DatabaseFacts = {
   workersAlive: number
   /** Batches that are not settled, newest first. */
   batches: readonly Batch[]
+  heldRails: readonly RailHold[]
   openExceptions: number
 }
 
@@ -131,10 +133,13 @@ const settingsChecks: Check<SettingsFacts>[] = [
         const ends = `the ${calendar.name} calendar of the rail ${name}`
         if (left < 0)
           return [
-            missing({ sentence: `${capitalised(ends)} ended on ${calendar.validUntil}: update Openwage`, command }),
+            missing({
+              sentence: `${capitalised(ends)} ended on ${calendar.validUntil}: update Openwage, or set closedDaysUntil`,
+              command,
+            }),
           ]
         if (left >= limits.calendarDaysMin) return []
-        const sentence = `${capitalised(ends)} ends on ${calendar.validUntil}, in ${countOf(left, 'day')}: update Openwage`
+        const sentence = `${capitalised(ends)} ends on ${calendar.validUntil}, in ${countOf(left, 'day')}: update Openwage, or set closedDaysUntil`
         return [warning({ sentence, command })]
       }),
     fine: facts => {
@@ -167,9 +172,22 @@ const settingsChecks: Check<SettingsFacts>[] = [
     fine: () => 'No rail uses an API',
   },
   {
+    name: 'returns',
+    find: ({ railsFile, ...facts }) =>
+      railsOf(facts)
+        .filter(({ format }) => !format.readsReturns)
+        .map(({ name }) =>
+          warning({
+            sentence: `The rail ${name} has no setting returns, so a payment that comes back stays paid, and the member does not get the money again`,
+            command: edit(railsFile),
+          }),
+        ),
+    fine: () => 'Every rail reads which payments came back',
+  },
+  {
     name: 'approval',
     find: facts =>
-      railsOf(facts)
+      [...railsOf(facts), ...facts.adyenRails]
         .filter(({ automatic }) => automatic === null)
         .map(({ name }) =>
           hint({
@@ -178,7 +196,7 @@ const settingsChecks: Check<SettingsFacts>[] = [
           }),
         ),
     fine: facts =>
-      railsOf(facts)
+      [...railsOf(facts), ...facts.adyenRails]
         .flatMap(({ name, currency, automatic }) =>
           automatic === null
             ? []
@@ -379,7 +397,15 @@ const databaseChecks: Check<Facts>[] = [
   },
   {
     name: 'batches',
-    find: facts => facts.batches.flatMap(batch => batchOf(batch, facts)),
+    find: facts => [
+      ...facts.heldRails.map(({ rail, heldAt, heldBy }) =>
+        warning({
+          sentence: `The rail ${rail} is held since ${heldAt.toISOString()} by ${heldBy}, so nothing is sent through it`,
+          command: `npx openwage payouts release ${rail} --as PERSON`,
+        }),
+      ),
+      ...facts.batches.flatMap(batch => batchOf(batch, facts)),
+    ],
     fine: () => 'No batch waits for a person or is late',
   },
   {

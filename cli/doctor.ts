@@ -9,6 +9,7 @@ import { openDatabase, readAllRails, reasonOf, systemClock } from '../src/main.t
 import { listValidKeys } from '../src/partners/api-keys.ts'
 import { checkMode, listStates } from '../src/partners/partners.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
+import * as railHolds from '../src/payouts/rail-holds.ts'
 import { faultsOfSecrets } from '../src/payouts/rails/adyen/secrets.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
 import { listInstant } from '../src/tiers/tiers.ts'
@@ -100,10 +101,12 @@ async function readBooks(tx: Tx, { OPENWAGE_MODE: mode }: Settings, now: Date) {
     keys: await listValidKeys(tx, { mode, now }),
     endpoints: await webhooks.listHealth(tx),
     workersAlive: (await listWorkers(tx)).filter(({ isAlive }) => isAlive).length,
-    batches: await batches.list(tx, {
-      statuses: ['building', 'approved', 'sent', 'acknowledged'],
-      take: limits.batchesMax,
-    }),
+    // Apart, so that many sent ones, as of an API, hide none that waits.
+    batches: [
+      ...(await batches.list(tx, { statuses: ['building', 'approved'], take: limits.batchesMax })),
+      ...(await batches.list(tx, { statuses: ['sent', 'acknowledged'], take: limits.batchesMax })),
+    ],
+    heldRails: await railHolds.list(tx),
     openExceptions: await exceptions.countOpen(tx),
   }
 }

@@ -4,6 +4,7 @@ import type { Reader } from '../src/database/database.ts'
 import * as float from '../src/float/float.ts'
 import { readFileRails } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
+import { accountDayOnWire, dueOnWire, floatOnWire } from '../src/operators/float-schema.ts'
 import { findState } from '../src/partners/partners.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as dues from '../src/settlements/dues.ts'
@@ -37,9 +38,9 @@ floatCommand
     const bankOf = ({ currency: code }: float.Float) => balances.filter(each => each.currency === code)
     printResult(options, {
       value: floats.map(each => ({
-        ...onWire(each),
+        ...floatOnWire(each),
         settlements: dueOf(each).map(dueOnWire),
-        bank: bankOf(each).map(balancesInWords.onWire),
+        bank: bankOf(each).map(accountDayOnWire),
       })),
       text: () =>
         [
@@ -101,7 +102,7 @@ for (const { verb, action, description, example, move } of [
               at,
               hasMoved: !isRepeated,
             },
-            floats: floats.map(onWire),
+            floats: floats.map(floatOnWire),
           },
           text: () =>
             [
@@ -140,13 +141,13 @@ floatCommand
         const due = ofCycle.find(each => each.currency === code)
         const left = due === undefined ? 0n : due.amount - due.received
         const received = { amount: left < 0n && given !== undefined ? -given : (given ?? left), currency: code }
-        const movement = await dues.receive(tx, { partnerId, payCycleId, amount: received, now })
+        const movement = await dues.receive(tx, { partnerId, payCycleId, amount: received, isByHand: true, now })
         const details = { amount: toWire(received), payCycleId, movementId: movement.movementId }
         await recordChange(tx, { partnerId, change: { action: 'float.receive', resourceId: code, details }, now })
         return { amount: received, movementId: movement.movementId, floats: await read(tx, partnerId) }
       })
       printResult(options, {
-        value: { movement: { id: movementId, amount: toWire(amount), payCycleId }, floats: floats.map(onWire) },
+        value: { movement: { id: movementId, amount: toWire(amount), payCycleId }, floats: floats.map(floatOnWire) },
         text: () => inTable(floats),
       })
     },
@@ -170,32 +171,12 @@ floatCommand
       if (before !== floor) await recordChange(tx, { partnerId, change, now })
       return await read(tx, partnerId)
     })
-    printResult(options, { value: floats.map(onWire), text: () => inTable(floats) })
+    printResult(options, { value: floats.map(floatOnWire), text: () => inTable(floats) })
   })
 
 async function read(db: Reader, partnerId: string): Promise<float.Float[]> {
   await findState(db, partnerId)
   return await float.read(db, partnerId)
-}
-
-/** A float with its amounts as Money objects. */
-export function onWire({ currency: code, float: there, pending, free, floor, lowSince }: float.Float) {
-  const money = (amount: bigint) => toWire({ amount, currency: code })
-  return {
-    currency: code,
-    float: money(there),
-    pending: money(pending),
-    free: money(free),
-    floor: floor === null ? null : money(floor),
-    lowSince,
-  }
-}
-
-/** A settlement whose money has not arrived, with its amounts as Money objects. */
-function dueOnWire({ payCycleId, currency: code, amount, received, settledAt }: dues.Due) {
-  const money = (units: bigint) => toWire({ amount: units, currency: code })
-  const reference = dues.referenceOf(payCycleId)
-  return { payCycleId, reference, amount: money(amount), due: money(amount - received), settledAt }
 }
 
 function duesInTable(open: dues.Due[]): string {

@@ -1,12 +1,13 @@
+import { readFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import * as auditLog from '../src/audit-log/audit-log.ts'
 import type { Tx } from '../src/database/database.ts'
 import { terminal } from './terminal.ts'
 
-/** Writes an operator's change to the audit log, in the same transaction. */
+/** Writes an operator's change to the audit log, in the same transaction. @param partnerId null if it concerns no partner */
 export async function recordChange(
   tx: Tx,
-  { partnerId, change, now }: { partnerId: string; change: auditLog.Change; now: Date },
+  { partnerId, change, now }: { partnerId: string | null; change: auditLog.Change; now: Date },
 ): Promise<void> {
   await auditLog.record(tx, { partnerId, actor: operator(), change, now })
 }
@@ -28,6 +29,26 @@ export function operatorName(): string {
   const user = userName()
   const name = SUDO_USER === undefined || SUDO_USER === user ? user : `${SUDO_USER} as ${user}`
   return `${name}@${hostname()}`.slice(0, 200)
+}
+
+/**
+ * The login at the operating system, by its number: the one that PAM recorded, which `sudo` and `su` keep, otherwise the user. Unlike
+ * SUDO_USER, an unprivileged user cannot choose it; root can.
+ */
+export function loginOf(): string {
+  return `${recordedLogin() ?? process.getuid?.() ?? userName()}@${hostname()}`.slice(0, 200)
+}
+
+// What Linux says if nothing was recorded: a container, or a service.
+const noLogin = '4294967295'
+
+function recordedLogin(): string | undefined {
+  try {
+    const recorded = readFileSync('/proc/self/loginuid', 'utf8').trim()
+    return recorded === '' || recorded === noLogin ? undefined : recorded
+  } catch {
+    return undefined
+  }
 }
 
 function userName(): string {

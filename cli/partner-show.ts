@@ -1,61 +1,14 @@
-import * as auditLog from '../src/audit-log/audit-log.ts'
-import type { Db } from '../src/database/database.ts'
-import * as float from '../src/float/float.ts'
-import * as members from '../src/members/members.ts'
-import { listKeys } from '../src/partners/api-keys.ts'
-import { findState, type PartnerState } from '../src/partners/partners.ts'
-import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
-import { inTable, onWire } from './float.ts'
+import { floatOnWire } from '../src/operators/float-schema.ts'
+import type { PartnerView, Stop } from '../src/operators/partner-view.ts'
+import { inTable } from './float.ts'
 import { sheet } from './print.ts'
 
-/** Since when, by whom and why a partner is paused or suspended; null where the audit log has no record. */
-export type Stop = { since: Date | null; by: string | null; reason: string | null }
-
-export type Stops = { paused: Stop | null; suspended: Stop | null }
-
-/** Reads from the audit log why a partner is paused or suspended. */
-export async function readStops(db: Db, { id: partnerId, paused, suspendedAt }: PartnerState): Promise<Stops> {
-  const last = async (actions: auditLog.Action[]) => {
-    const [entry] = await auditLog.list(db, { filter: { partnerId, actions }, take: 1 })
-    // Stopped before the audit log existed, or directly in the database.
-    if (entry === undefined || entry.action !== actions[0]) return { since: null, by: null, reason: null }
-    const { reason } = entry.details
-    return { since: entry.at, by: entry.actor, reason: typeof reason === 'string' ? reason : null }
-  }
-  return {
-    paused: paused ? await last(['partner.pause', 'partner.resume']) : null,
-    suspended:
-      suspendedAt === null ? null : { ...(await last(['partner.suspend', 'partner.restore'])), since: suspendedAt },
-  }
-}
-
-export type FoundPartner = Awaited<ReturnType<typeof readPartner>>
-
-/** @throws Error with a message for the operator if there is no such partner */
-export async function readPartner(db: Db, { partnerId, now }: { partnerId: string; now: Date }) {
-  const state = await findState(db, partnerId)
-  const keys = await listKeys(db, partnerId)
-  const isExpired = (expiresAt: Date | null) => expiresAt !== null && expiresAt <= now
-  return {
-    state,
-    stops: await readStops(db, state),
-    openCycle: (await payCycles.findOpen(db, partnerId)) ?? null,
-    floats: await float.read(db, partnerId),
-    keys: {
-      valid: keys.filter(({ revokedAt, expiresAt }) => revokedAt === null && !isExpired(expiresAt)).length,
-      expired: keys.filter(({ revokedAt, expiresAt }) => revokedAt === null && isExpired(expiresAt)).length,
-      revoked: keys.filter(({ revokedAt }) => revokedAt !== null).length,
-    },
-    members: await members.countByStatus(db, { partnerId }),
-  }
-}
-
-export function partnerOnWire({ state, stops, openCycle, floats, keys, members: counts }: FoundPartner) {
+export function partnerOnWire({ state, stops, openCycle, floats, keys, members: counts }: PartnerView) {
   const { paused: _, suspendedAt: __, id, name, createdAt, ...settings } = state
-  return { id, name, createdAt, ...stops, settings, openCycle, floats: floats.map(onWire), keys, members: counts }
+  return { id, name, createdAt, ...stops, settings, openCycle, floats: floats.map(floatOnWire), keys, members: counts }
 }
 
-export function partnerInWords({ state, stops, openCycle, floats, keys, members: counts }: FoundPartner): string {
+export function partnerInWords({ state, stops, openCycle, floats, keys, members: counts }: PartnerView): string {
   const { paused: _, suspendedAt: __, id, name, createdAt, ...settings } = state
   return [
     sheet({

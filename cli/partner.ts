@@ -1,30 +1,30 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { isSupportedCountry } from 'libphonenumber-js'
-import { type Action, type Details, differences } from '../src/audit-log/audit-log.ts'
+import { type Action, differences } from '../src/audit-log/audit-log.ts'
 import type { Tx } from '../src/database/database.ts'
-import { brokenConstraint } from '../src/database/errors.ts'
 import { systemClock } from '../src/main.ts'
+import { readPartner } from '../src/operators/partner-view.ts'
 import {
   createPartner,
   cycleSchedules,
   defaultSettings,
+  isSameState,
   listStates,
-  type Partner,
   type PartnerChange,
   pausePartner,
   restorePartner,
   resumePartner,
+  settingsOf,
   shortfallPolicies,
   suspendPartner,
   updatePartner,
 } from '../src/partners/partners.ts'
+import { isCountry, isDay, isTimeZone, settingBounds } from '../src/partners/settings.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
-import { addDays } from '../src/time.ts'
 import { name, whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
 import { partnerNow } from './partner-clock.ts'
-import { partnerInWords, partnerOnWire, readPartner } from './partner-show.ts'
+import { partnerInWords, partnerOnWire } from './partner-show.ts'
 import { printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
@@ -39,7 +39,7 @@ const createCommand = partnerCommand
   .action(async (partnerName: string, { json, ...settings }) => {
     const now = systemClock()
     const partner = await withTransaction(async tx => {
-      const created = await createPartner(tx, { name: partnerName, settings, now }).catch(refuseAnchor)
+      const created = await createPartner(tx, { name: partnerName, settings, now })
       await payCycles.openFirst(tx, { partner: created, now })
       const details = { before: null, after: { name: partnerName, ...settingsOf(created) } }
       const change = { action: 'partner.create', resourceId: created.id, details } as const
@@ -97,7 +97,7 @@ const setCommand = partnerCommand
     if (Object.keys(settings).length === 0) setCommand.error('error: specify at least one setting to change')
     const now = systemClock()
     const { before, after } = await withTransaction(async tx => {
-      const changed = await updatePartner(tx, { partnerId, settings }).catch(refuseAnchor)
+      const changed = await updatePartner(tx, { partnerId, settings })
       const details = differences(settingsOf(changed.before), settingsOf(changed.after))
       const change = { action: 'partner.set', resourceId: partnerId, details: details ?? {} } as const
       if (details !== null) await recordChange(tx, { partnerId, change, now })
@@ -136,17 +136,17 @@ for (const command of [createCommand, setCommand]) {
     .option(
       '--grace-minutes <n>',
       withDefault('how long a pay run can be reverted', 'graceMinutes'),
-      whole({ min: 0, max: 10_080 }),
+      whole(settingBounds.graceMinutes),
     )
     .option(
       '--intent-minutes <n>',
       withDefault('how long an intent is valid', 'intentMinutes'),
-      whole({ min: 1, max: 1_440 }),
+      whole(settingBounds.intentMinutes),
     )
     .option(
       '--hold-seconds <n>',
       withDefault('how long a withdrawal can be cancelled', 'holdSeconds'),
-      whole({ min: 0, max: 86_400 }),
+      whole(settingBounds.holdSeconds),
     )
     .addOption(
       new Option('--cycle-schedule <name>', withDefault('length of a pay cycle', 'cycleSchedule')).choices(
@@ -163,22 +163,22 @@ for (const command of [createCommand, setCommand]) {
     .option(
       '--offboard-review-percent <n>',
       withDefault('hold a file for approval if it offboards more than this share of members', 'offboardReviewPercent'),
-      whole({ min: 0, max: 100 }),
+      whole(settingBounds.offboardReviewPercent),
     )
     .option(
       '--review-days <n>',
       withDefault('reject a job that has waited for approval for this many days', 'reviewDays'),
-      whole({ min: 1, max: 365 }),
+      whole(settingBounds.reviewDays),
     )
     .option(
       '--requests-per-second <n>',
       withDefault('sustained rate limit', 'requestsPerSecond'),
-      whole({ min: 1, max: 1_000_000 }),
+      whole(settingBounds.requestsPerSecond),
     )
     .option(
       '--requests-burst <n>',
       withDefault('requests allowed in a burst', 'requestsBurst'),
-      whole({ min: 1, max: 1_000_000 }),
+      whole(settingBounds.requestsBurst),
     )
 }
 
@@ -236,7 +236,7 @@ for (const { verb, action, description, change, done, unchanged } of [
       const { after, hasChanged } = await withTransaction(async tx => {
         const changed = await change(tx, partnerId)
         const now = await partnerNow(tx, partnerId)
-        const isDifferent = stateOf(changed.before) !== stateOf(changed.after)
+        const isDifferent = !isSameState(changed.before, changed.after)
         const details = { reason: reason ?? null }
         if (isDifferent) await recordChange(tx, { partnerId, change: { action, resourceId: partnerId, details }, now })
         return { after: changed.after, hasChanged: isDifferent }
@@ -252,44 +252,17 @@ for (const { verb, action, description, change, done, unchanged } of [
     })
 }
 
-function stateOf({ paused, suspendedAt }: PartnerChange['after']): string {
-  return JSON.stringify({ paused, suspendedAt })
-}
-
-/** The settings of a partner, which `partner set` can change. */
-function settingsOf(partner: Partner): Details {
-  return Object.fromEntries(
-    Object.keys(defaultSettings).map(each => [each, partner[each as keyof typeof defaultSettings]]),
-  )
-}
-
-// The only rule that involves two settings, so only the database can check it.
-function refuseAnchor(error: unknown): never {
-  if (brokenConstraint(error) !== 'monthly_anchor_is_in_every_month') throw error
-  throw new Error(
-    'A monthly pay cycle must start on a day that every month has; choose an anchor from the 1st to the 28th',
-  )
-}
-
 function day(text: string): string {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || Number.isNaN(Date.parse(text)) || addDays(text, 0) !== text)
-    throw new InvalidArgumentError('Use a date, for example 2026-03-31.')
+  if (!isDay(text)) throw new InvalidArgumentError('Use a date, for example 2026-03-31.')
   return text
 }
 
 function country(text: string): string {
-  if (!isSupportedCountry(text))
-    throw new InvalidArgumentError('Use a two-letter country code in capitals, for example GB.')
+  if (!isCountry(text)) throw new InvalidArgumentError('Use a two-letter country code in capitals, for example GB.')
   return text
 }
 
 function timeZone(text: string): string {
-  try {
-    // Intl.supportedValuesOf leaves out aliases, such as Asia/Kolkata.
-    const { timeZone: zone } = new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions()
-    if (/^[A-Z]/.test(text) && zone !== '') return text
-  } catch {
-    // Rejected below.
-  }
+  if (isTimeZone(text)) return text
   throw new InvalidArgumentError('Use an IANA time zone, for example Europe/London.')
 }

@@ -5,9 +5,12 @@ import { Command, Option } from 'commander'
 import type { Action, Details } from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
-import { readFileRails, systemClock } from '../src/main.ts'
+import { isIdOf } from '../src/ids.ts'
+import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
+import { accountDayOnWire } from '../src/operators/float-schema.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
+import * as railHolds from '../src/payouts/rail-holds.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
 import * as decisions from '../src/payouts/rails/file/decisions.ts'
@@ -15,10 +18,10 @@ import { exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
 import { name, whole } from './arguments.ts'
-import { onWire as balanceOnWire, inTable as balancesInTable, daysDefault } from './bank-balances.ts'
+import { inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
-import { operatorName, recordChange } from './operator.ts'
+import { loginOf, operatorName, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
 import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
@@ -37,7 +40,7 @@ const personOf = (as: string | undefined) =>
 addPaging(
   payoutsCommand
     .command('list')
-    .description('List the batches of payments for files, newest first.')
+    .description('List the batches of payments, newest first, and the rails that are held.')
     .option('--rail <rail>', 'only this rail')
     .addOption(new Option('--status <status...>', 'only these statuses').choices(batches.batchStatuses)),
   'payoutBatch',
@@ -46,13 +49,17 @@ addPaging(
   .addHelpText('after', examples('payouts list', 'payouts list --status building approved --json'))
   .action(async ({ json, rail, status, ...paging }: ListOptions) => {
     const asked = { rail, statuses: status, before: paging.before, take: paging.take + 1 }
-    const found = await withDatabase(async db => await batches.list(db, asked))
+    const { found, held } = await withDatabase(async db => ({
+      found: await batches.list(db, asked),
+      held: await railHolds.list(db),
+    }))
     const { shown, hasMore, more } = pageOf(found, paging)
     printResult(
       { json },
       {
-        value: { batches: shown.map(onWire), hasMore },
+        value: { batches: shown.map(onWire), hasMore, heldRails: held },
         text: () =>
+          held.map(each => `${each.rail} is held since ${each.heldAt.toISOString()} by ${each.heldBy}.\n`).join('') +
           table(
             shown.map(batch => ({
               id: batch.id,
@@ -63,7 +70,8 @@ addPaging(
               total: inWords({ amount: batch.controlTotal, currency: batch.currency }),
               'cut-off': batch.cutOffAt.toISOString(),
             })),
-          ) + more,
+          ) +
+          more,
       },
     )
   })
@@ -101,7 +109,7 @@ payoutsCommand
             sent: batch.sentAt?.toISOString() ?? null,
           }),
           '',
-          table(approvals.map(({ person, at }) => ({ 'approved by': person, at: at.toISOString() }))),
+          table(approvals.map(({ person, login, at }) => ({ 'approved by': person, login, at: at.toISOString() }))),
         ].join('\n'),
     })
   })
@@ -118,8 +126,9 @@ payoutsCommand
   .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
     const person = personOf(as)
     const now = systemClock()
-    const { batch, approvals } = await withTransaction(async tx => {
-      const count = await decisions.approve(tx, { batchId, person, now })
+    const { batch, approvals } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
+      const mayShareLogin = OPENWAGE_APPROVAL_LOGINS === 'any'
+      const count = await decisions.approve(tx, { batchId, person, login: loginOf(), mayShareLogin, now })
       await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details: { person }, now })
       return { batch: await batches.require(tx, batchId), approvals: count }
     })
@@ -140,19 +149,39 @@ for (const { verb, held, action, description } of [
     verb: 'hold',
     held: true,
     action: 'payout_batch.hold',
-    description: 'Hold an unsent batch: it is not sent until it is released.',
+    description:
+      'Hold an unsent batch, or a whole rail: nothing is sent until it is released. Answers of the bank are read all the same.',
   },
-  { verb: 'release', held: false, action: 'payout_batch.release', description: 'Release a batch that is held.' },
+  {
+    verb: 'release',
+    held: false,
+    action: 'payout_batch.release',
+    description: 'Release a batch or rail that is held.',
+  },
 ] as const) {
   payoutsCommand
     .command(verb)
     .description(description)
-    .argument('<batch>', 'the batch’s id, bat_…')
+    .argument('<batch or rail>', 'the batch’s id, bat_…, or the rail’s name in OPENWAGE_RAILS')
     .addOption(asOption())
     .option('--json', 'print JSON')
-    .addHelpText('after', examples(`payouts ${verb} bat_…`))
+    .addHelpText('after', examples(`payouts ${verb} bat_…`, `payouts ${verb} sepa`))
     .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
       const now = systemClock()
+      if (!isIdOf('payoutBatch', batchId)) {
+        const rail = batchId
+        const hasChanged = await withTransaction(async (tx, settings) => {
+          const { files, adyen } = await readAllRails(settings)
+          findNamed([...files, ...adyen], rail)
+          const change = { rail, person: personOf(as), now }
+          return held ? await railHolds.hold(tx, change) : await railHolds.release(tx, change)
+        })
+        printResult(
+          { json },
+          { value: { rail, held, hasChanged }, text: () => `${rail} is ${held ? 'held' : 'released'}.` },
+        )
+        return
+      }
       const batch = await withTransaction(async tx => {
         const hasChanged = await decisions.setHeld(tx, { batchId, held })
         if (hasChanged) await recordOnBatch(tx, { action, batchId, details: { person: personOf(as) }, now })
@@ -210,7 +239,15 @@ payoutsCommand
     })
     printResult(
       { json },
-      { value: written, text: () => `${written.path}\nvalue date ${written.valueDate}\nSHA-256 ${written.sha256}` },
+      {
+        value: written,
+        text: () =>
+          [
+            written.path ?? 'The bank has answered this batch, so its file was not written again. It counts as sent.',
+            `value date ${written.valueDate}`,
+            `SHA-256 ${written.sha256}`,
+          ].join('\n'),
+      },
     )
   })
 
@@ -219,14 +256,25 @@ payoutsCommand
   .description('Import a file of a bank: all of it, or nothing. Importing a file again changes nothing.')
   .argument('<rail>', 'the rail’s name in OPENWAGE_RAILS')
   .argument('<file>', 'the bank’s file')
+  .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts import sepa /secure/from-the-bank/pain002.xml'))
-  .action(async (railName: string, file: string, options) => {
+  .action(async (railName: string, file: string, options: { as?: string; json?: boolean }) => {
+    const now = systemClock()
+    const fileName = path.basename(file)
     const imported = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, railName)
       const { size } = await stat(file)
       const bytes = () => createReadStream(file)
-      return await importBankFile(db, { rail, name: path.basename(file), size, bytes, now: systemClock() })
+      return await importBankFile(db, {
+        ...{ rail, name: fileName, size, bytes, now },
+        async record(tx, { fileId, sha256, records }) {
+          const details = { person: personOf(options.as), rail: railName, file: fileName, sha256, records }
+          const change = { action: 'payout_file.import', resourceId: fileId, details } as const
+          // The file is about the operator's account, not about one partner.
+          await recordChange(tx, { partnerId: null, change, now })
+        },
+      })
     })
     if (imported.result === 'rejected')
       throw new Error(`${file} was refused, and nothing of it was booked. ${imported.problem}`)
@@ -254,7 +302,10 @@ payoutsCommand
       const rails = rail === undefined ? await readFileRails(settings) : [await findRail(settings, rail)]
       return (await Promise.all(rails.map(each => listBalances(db, each, { daysMax: days })))).flat()
     })
-    printResult({ json }, { value: { balances: balances.map(balanceOnWire) }, text: () => balancesInTable(balances) })
+    printResult(
+      { json },
+      { value: { balances: balances.map(accountDayOnWire) }, text: () => balancesInTable(balances) },
+    )
   })
 
 const exceptionsCommand = payoutsCommand
@@ -401,7 +452,10 @@ async function recordOnBatch(
 }
 
 async function findRail(settings: Settings, wanted: string): Promise<FileRailSettings> {
-  const rails = await readFileRails(settings)
+  return findNamed(await readFileRails(settings), wanted)
+}
+
+function findNamed<T extends { name: string }>(rails: readonly T[], wanted: string): T {
   const rail = rails.find(each => each.name === wanted)
   if (rail !== undefined) return rail
   const known = rails.map(each => each.name).join(', ')

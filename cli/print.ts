@@ -1,6 +1,6 @@
-import { writeLine } from './terminal.ts'
+import { terminal, writeLine } from './terminal.ts'
 
-type Row = Record<string, string | number | boolean | null>
+export type Row = Record<string, string | number | boolean | null>
 
 /** Prints a result as text, or as JSON and nothing else with `--json`. */
 export function printResult(
@@ -27,17 +27,37 @@ export function print(rows: Row | Row[], options: { json?: boolean }): void {
   printResult(options, { value: rows, text: () => table([rows].flat()) })
 }
 
-/** Aligned columns, with the field names as the header. */
-export function table(rows: Row[]): string {
+/**
+ * Aligned columns, with the field names as the header. Rows that are wider than the terminal are printed as a line per field
+ * instead: a line that wraps is harder to read, and one that is cut is not true.
+ * @param options.widths of the columns, if more rows follow
+ */
+export function table(
+  rows: Row[],
+  { widths = widthsOf(rows), hasHeader = true }: { widths?: number[]; hasHeader?: boolean } = {},
+): string {
   const [first] = rows
   if (first === undefined) return '(none)'
+  const { stdout } = terminal()
+  const width = widths.reduce((sum, each) => sum + each + gap.length, -gap.length)
+  // A terminal that does not know its size says 0.
+  if (stdout.isTTY && width > (stdout.columns || Number.POSITIVE_INFINITY))
+    return `${hasHeader ? '' : '\n'}${rows.map(sheet).join('\n\n')}`
   const names = Object.keys(first)
-  return columns([names, ...rows.map(row => names.map(name => cell(row[name])))])
+  const lines = rows.map(row => names.map(name => cell(row[name])))
+  return columns(hasHeader ? [names, ...lines] : lines, widths)
+}
+
+/** The widths of the columns of a table. */
+export function widthsOf(rows: Row[]): number[] {
+  const names = Object.keys(rows[0] ?? {})
+  return names.map(name => Math.max(widthOf(name), ...rows.map(row => widthOf(cell(row[name])))))
 }
 
 /** One row, printed as a line per field. */
 export function sheet(fields: Row): string {
-  return columns(Object.entries(fields).map(([name, value]) => [name, cell(value)]))
+  const lines = Object.entries(fields).map(([name, value]) => [name, cell(value)])
+  return columns(lines, [Math.max(...lines.map(([name = '']) => widthOf(name))), 0])
 }
 
 /** `1 member`, `2 members`. */
@@ -45,18 +65,32 @@ export function countOf(count: number, noun: string, plural = `${noun}s`): strin
   return `${count} ${count === 1 ? noun : plural}`
 }
 
-function columns(lines: string[][]): string {
-  const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map(line => line[column]?.length ?? 0)))
+const gap = '  '
+
+function columns(lines: string[][], widths: number[]): string {
   return lines
     .map(line =>
       line
-        .map((text, column) => text.padEnd(widths[column] ?? 0))
-        .join('  ')
+        .map((text, column) => text + ' '.repeat(Math.max(0, (widths[column] ?? 0) - widthOf(text))))
+        .join(gap)
         .trimEnd(),
     )
     .join('\n')
 }
 
+// Names come from partners' files: a control character in one could move the cursor, or end the line.
 function cell(value: Row[string] | undefined): string {
-  return String(value ?? '–')
+  return String(value ?? '–').replace(/\p{Cc}/gu, '�')
 }
+
+/** How many columns of a terminal a text takes: letters with accents one, Chinese characters and emoji two. */
+function widthOf(text: string): number {
+  if (/^[\x20-\x7e–…]*$/.test(text)) return text.length
+  const graphemes = Array.from(segmenter.segment(text), ({ segment }) => segment)
+  return graphemes.reduce((sum, grapheme) => sum + (wide.test(grapheme) ? 2 : 1), 0)
+}
+
+const segmenter = new Intl.Segmenter()
+// East Asian Wide and Fullwidth, as far as names have them.
+const wide =
+  /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|[\u{3000}-\u{303e}\u{ff01}-\u{ff60}\u{ffe0}-\u{ffe6}]/u

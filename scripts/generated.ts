@@ -25,10 +25,11 @@ export async function generated(databases: Databases): Promise<Record<string, Bu
 }
 
 async function generatedTexts(databases: Databases): Promise<Record<string, string>> {
-  const openapi = await openapiDocument(databases)
+  const { openapi, operatorOpenapi } = await openapiDocuments(databases)
   return {
     'src/database/tables.ts': await describeTables(databases.pool),
     'openapi.json': openapi,
+    'openapi-admin.json': operatorOpenapi,
     ...sdkFiles(JSON.parse(openapi)),
     'src/http/member-page/openwage-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
@@ -38,15 +39,16 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
   }
 }
 
-async function openapiDocument(databases: Databases): Promise<string> {
+async function openapiDocuments(databases: Databases): Promise<{ openapi: string; operatorOpenapi: string }> {
   const app = await buildApp({
     ...databases,
     log: pino({ level: 'silent' }),
     ...{ now: systemClock, mode: 'sandbox', bankOf: () => null },
   })
-  const text = documentText(app.swagger())
+  const openapi = documentText(app.swagger())
+  const operatorOpenapi = documentText(app.operatorSwagger())
   await app.close()
-  return text
+  return { openapi, operatorOpenapi }
 }
 
 const retryWords = {

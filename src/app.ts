@@ -1,7 +1,8 @@
 import { eventRoutes } from './events/routes.ts'
+import { consoleFiles } from './http/console/routes.ts'
 import { createServer } from './http/create-server.ts'
 import { docsRoutes } from './http/docs/routes.ts'
-import { documentation } from './http/documentation.ts'
+import { documentation, operatorDocument, partnerDocument } from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
 import { memberPageFiles } from './http/member-page/routes.ts'
 import { serviceRoutes } from './http/routes.ts'
@@ -11,6 +12,10 @@ import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberAccountRoutes } from './members/account-routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
+import { floatRoutes } from './operators/float-routes.ts'
+import { partnerRoutes } from './operators/partner-routes.ts'
+import { payoutRoutes, type RailsOfOperators } from './operators/payout-routes.ts'
+import { operatorTierRoutes } from './operators/tier-routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
@@ -32,6 +37,7 @@ import { withdrawalRoutes } from './withdrawals/routes.ts'
  * @param hasDocs whether it serves the documentation pages
  * @param rails the banks that a sandbox pays through at once; by default the simulated bank
  * @param fileRails the rails of files: their banks report what arrives, and a sandbox plays their banks
+ * @param apiRails the rails of banks' APIs
  * @param notifications for the rails whose banks send them
  * @param moveMsMax how long a request waits for a move of a sandbox clock
  * @param fence which targets webhook deliveries may be sent to; by default only public ones
@@ -44,6 +50,7 @@ export async function buildApp(
     rails,
     moveMsMax,
     fileRails = [],
+    apiRails = [],
     notifications = [],
   }: {
     hasDocs?: boolean
@@ -51,13 +58,16 @@ export async function buildApp(
     rails?: Rail[] | undefined
     moveMsMax?: number | undefined
     fileRails?: readonly FileRailSettings[] | undefined
+    apiRails?: RailsOfOperators['apiRails'] | undefined
     notifications?: readonly NotificationReceiver[] | undefined
   } = {},
 ): Promise<App> {
   const app = createServer(context)
-  const openapi = await documentation(app, { webhooks: webhooksSection() })
+  const openapi = await documentation(app, partnerDocument, { webhooks: webhooksSection() })
+  await documentation(app, operatorDocument)
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
   memberPageFiles(app)
+  consoleFiles(app, context)
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberAccountRoutes(app, context)
@@ -82,6 +92,10 @@ export async function buildApp(
   webhookRoutes(app, context, fence)
   userRoutes(app, context)
   notificationRoutes(app, notifications)
+  partnerRoutes(app, context)
+  operatorTierRoutes(app, context)
+  floatRoutes(app, context, { fileRails })
+  payoutRoutes(app, context, { fileRails, apiRails })
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()

@@ -118,6 +118,13 @@ export const Settings = Type.Object({
     description:
       'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads it at its start, and all need the same one. If empty, no bank is connected: a sandbox uses the simulated bank, and a live installation refuses withdrawals.',
   }),
+  OPENWAGE_APPROVAL_LOGINS: Type.Unsafe<'different' | 'any'>({
+    type: 'string',
+    enum: ['different', 'any'],
+    default: 'different',
+    description:
+      'Whether the two people who approve a batch with `openwage payouts approve` need different logins of the operating system. `any`: the names that `--as` gives are enough. See docs/guides/go-live.md for what this can guarantee.',
+  }),
   OPENWAGE_WEBHOOK_LOOPBACK: Type.Unsafe<'auto' | 'on' | 'off'>({
     type: 'string',
     enum: ['auto', 'on', 'off'],
@@ -149,11 +156,11 @@ export const Settings = Type.Object({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',
     examples: ['https://pay.example.com'],
-    description: 'Address of the API for the `openwage members` and `openwage webhooks` commands.',
+    description: 'Address of the API for the commands that call it; see [The command line](cli.md).',
   }),
   OPENWAGE_API_KEY: Type.String({
     default: '',
-    description: 'API key of the partner for the `openwage members` and `openwage webhooks` commands.',
+    description: 'API key of the partner for the commands that call the API. It wins over `openwage login`.',
   }),
 })
 export type Settings = Static<typeof Settings>

@@ -14,6 +14,7 @@ const idPrefixes = {
   event: 'evt',
   webhook: 'we',
   apiKey: 'key',
+  operatorKey: 'opk',
   memberSession: 'ses',
   transfer: 'tr',
   floatMovement: 'fm',
@@ -87,17 +88,6 @@ export function Id(kind: IdKind, description?: string) {
     maxLength: idLengthMax,
     examples: [exampleId(kind)],
     ...(description === undefined ? {} : { description }),
-  })
-}
-
-/** The wire schema of the id of an API key or of a user of the console. */
-export function CallerId(description: string) {
-  return Type.String({
-    title: 'CallerId',
-    pattern: `^(${idPrefixes.apiKey}|${idPrefixes.user})_`,
-    maxLength: idLengthMax,
-    examples: [exampleId('apiKey')],
-    description,
   })
 }
 

@@ -206,6 +206,7 @@ export async function run(
             fence,
             rails,
             fileRails: configured.files,
+            apiRails: configured.adyen,
             notifications: await receiversOf(configured.adyen, { db, log, now }),
           },
         )

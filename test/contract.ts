@@ -17,29 +17,31 @@ type Document = {
   components: { schemas: object; responses: Record<string, Declared> }
 }
 
-const document: Document = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
+const documentIn = (file: string): Document => JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8'))
+const documents = { partners: documentIn('openapi.json'), operators: documentIn('openapi-admin.json') }
+type Api = keyof typeof documents
 
 const ajv = new Ajv2020({ allErrors: true, strict: false, formats: { [visibleFormat]: hasVisible } })
 formats.default(ajv)
-ajv.addSchema({ $id: 'openapi', ...document })
+for (const [api, document] of Object.entries(documents)) ajv.addSchema({ $id: api, ...document })
 
-// What the default answer of every operation stands for.
-const commonAnswers = document.components.responses.AnyOperation?.['x-statuses'] ?? {}
-
-const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({
-    method: method.toUpperCase(),
-    pattern: new RegExp(`^${path.replace(/\{[^}]+\}/g, '[^/]+')}$`),
-    literal: !path.includes('{'),
-    path,
-    operation,
-  })),
+const operations = (Object.keys(documents) as Api[]).flatMap(api =>
+  Object.entries(documents[api].paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      api,
+      method: method.toUpperCase(),
+      pattern: new RegExp(`^${path.replace(/\{[^}]+\}/g, '[^/]+')}$`),
+      literal: !path.includes('{'),
+      path,
+      operation,
+    })),
+  ),
 )
 const validators = new Map<string, ValidateFunction>()
 
 /**
- * Checks an answer against openapi.json: common headers and, for a documented operation, a declared status with exactly the
- * declared body.
+ * Checks an answer against openapi.json or openapi-admin.json: common headers and, for a documented operation, a declared
+ * status with exactly the declared body.
  */
 export function verifyAnswer(method: string, path: string, answer: Answer): void {
   assertEveryAnswer(answer)
@@ -47,15 +49,18 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
   const candidates = operations.filter(known => known.method === method && known.pattern.test(bare))
   const found = candidates.find(candidate => candidate.literal) ?? candidates[0]
   if (found === undefined) {
-    assert(answer.status >= 400, `${method} ${path} is not in openapi.json, but answered ${answer.status}`)
+    assert(answer.status >= 400, `${method} ${path} is in no document, but answered ${answer.status}`)
     return
   }
   const { operationId, responses } = found.operation
+  const { components } = documents[found.api]
+  // What the default answer of every operation stands for.
+  const commonAnswers = components.responses.AnyOperation?.['x-statuses'] ?? {}
   const isCommon = !(answer.status in responses)
   const given = isCommon ? commonAnswers[answer.status] : responses[answer.status]
-  assert(given, `${operationId} answered ${answer.status}, which openapi.json does not declare: ${answer.text}`)
+  assert(given, `${operationId} answered ${answer.status}, which its document does not declare: ${answer.text}`)
   const shared = given.$ref?.split('/').at(-1)
-  const declared = shared === undefined ? given : document.components.responses[shared]
+  const declared = shared === undefined ? given : components.responses[shared]
   const fileType = fileTypeOf(answer)
   if (fileType !== undefined) {
     assert(declared?.content?.[fileType], `${operationId} declares no ${fileType} body`)
@@ -65,7 +70,8 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
   const hasTwoShapes = declared?.headers?.['preference-applied'] !== undefined
   const isFuller = answer.headers['preference-applied'] !== undefined
   assert(hasTwoShapes || !isFuller, `${operationId} declares no fuller representation`)
-  const key = shared ?? `${operationId} ${answer.status}${isFuller ? ' in full' : ''}`
+  const key =
+    shared === undefined ? `${operationId} ${answer.status}${isFuller ? ' in full' : ''}` : `${found.api} ${shared}`
   let validate = validators.get(key)
   if (validate === undefined) {
     const place = isCommon
@@ -76,7 +82,7 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
     const shape = hasTwoShapes ? ['anyOf', isFuller ? 1 : 0] : []
     const pointer = [...place, 'content', 'application/json', 'schema', ...shape]
     const escaped = pointer.map(step => encodeURIComponent(String(step).replaceAll('~', '~0').replaceAll('/', '~1')))
-    validate = ajv.compile({ $ref: `openapi#/${escaped.join('/')}` })
+    validate = ajv.compile({ $ref: `${found.api}#/${escaped.join('/')}` })
     validators.set(key, validate)
   }
   assert(
@@ -86,7 +92,9 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
 }
 
 function fileTypeOf({ status, headers }: Answer): string | undefined {
-  return status < 300 ? /^(text\/(?:csv|xml)); charset=utf-8$/.exec(headers['content-type'] ?? '')?.[1] : undefined
+  const [, text, bytes] =
+    /^(?:(text\/(?:csv|xml)); charset=utf-8|(application\/octet-stream))$/.exec(headers['content-type'] ?? '') ?? []
+  return status < 300 ? (text ?? bytes) : undefined
 }
 
 /** Checks what every answer has, whether openapi.json declares it or not. */

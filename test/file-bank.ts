@@ -24,6 +24,7 @@ const plainFormat: FileFormat = {
   write: writePlain,
   read: readPlain,
   readsStatements: true,
+  readsReturns: true,
   refusal: ({ account }) => ('iban' in account ? undefined : 'This bank pays to IBANs only'),
   paymentsMax: 10_000,
   totalMax: 99_999_999_999n,

@@ -13,6 +13,7 @@ afterAll(() => harness.stop())
 
 test.each([
   'openapi.json',
+  'openapi-admin.json',
   'docs/reference/errors.md',
   'docs/reference/events.md',
   'docs/reference/sdk.md',
@@ -39,6 +40,7 @@ test('this test covers every generated file', () => {
     'docs/reference/sdk.md',
     'docs/reference/settings.md',
     'docs/reference/test-values.md',
+    'openapi-admin.json',
     'openapi.json',
     'packages/sdk/src/generated/decimals.ts',
     'packages/sdk/src/generated/errors.ts',
@@ -50,9 +52,12 @@ test('this test covers every generated file', () => {
   ])
 })
 
-test('the service serves the committed openapi.json', async () => {
-  const { statusCode, body, headers } = await harness.app.inject('/openapi.json')
+test.each([
+  ['/openapi.json', 'openapi.json'],
+  ['/admin/openapi.json', 'openapi-admin.json'],
+])('the service serves the committed document at %s', async (address, file) => {
+  const { statusCode, body, headers } = await harness.app.inject(address)
   expect(statusCode).toBe(200)
   expect(headers['content-type']).toBe('application/json; charset=utf-8')
-  expect(body).toBe(String(files['openapi.json']))
+  expect(body).toBe(String(files[file]))
 })

@@ -9,6 +9,7 @@ import type { ApiContext, App } from '../src/http/server.ts'
 import type { Lanes } from '../src/lanes.ts'
 import type { Currency } from '../src/money.ts'
 import { createKey, type Scope, scopes } from '../src/partners/api-keys.ts'
+import { createOperatorKey } from '../src/partners/operator-keys.ts'
 import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings } from '../src/partners/partners.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
 import type { Rail } from '../src/payouts/rail.ts'
@@ -163,6 +164,14 @@ export async function startHarness({
       db.transaction().execute(tx => setTier(tx, { partnerId, name, currency, terms, now: clock.now() })),
     addKey: (granted: readonly Scope[], { expiresAt = null as Date | null, partnerId = mine.partner.id } = {}) =>
       db.transaction().execute(tx => createKey(tx, { partnerId, mode, scopes: granted, expiresAt, now: clock.now() })),
+    /** Creates an operator key, and returns a function that calls the operators' API with it. */
+    async addOperator(name = 'Operator') {
+      const asked = { name, createdBy: 'test@host', expiresAt: null, now: clock.now() }
+      const { key, secret } = await db.transaction().execute(tx => createOperatorKey(tx, asked))
+      const operate = (method: string, path: string, options: Call = {}) =>
+        call(method, `/admin/v1${path}`, { key: secret, ...options })
+      return { id: key.id, secret, call: operate }
+    },
     /** Invites a member (active at once), and creates a pay run if `available` is not 0. */
     async addMember({
       available = 0,

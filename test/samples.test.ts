@@ -7,6 +7,7 @@ import { callerOf, type Document, type Operation, operationsOf } from '../src/ht
 import { samplesOf } from '../src/http/docs/samples.ts'
 import { withPartsInPlace } from '../src/http/shared-parts.ts'
 import { type Harness, startHarness } from './harness.ts'
+import { openwageHere } from './program/program.ts'
 
 const document: Document = withPartsInPlace(
   JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')),
@@ -85,3 +86,24 @@ test('the reference has a call of the SDK for every operation of partners, and e
     ).toEqual([])
   }
 })
+
+test('the reference has a command for every operation of partners, and each is well-formed', async () => {
+  const samples = ordered
+    .filter(each => callerOf(each) !== 'token')
+    .map(
+      operation => samplesOf(operation, document).find(({ title }) => title === 'the command line')?.code ?? 'missing',
+    )
+  expect(samples.length).toBeGreaterThan(60)
+  for (const code of samples) {
+    // As a reader's shell splits it.
+    const script = `npx() { shift; printf '%s\\0' "$@"; }; ${code}`
+    const { stdout: words } = await promisify(execFile)('bash', ['--norc', '-c', script])
+    const settings = { OPENWAGE_URL: address, OPENWAGE_API_KEY: harness.key }
+    const { code: exitCode, stdout, stderr } = await openwageHere(words.split('\0').slice(0, -1), settings)
+    // The examples name resources that do not exist here, or in another state.
+    expect([0, 1], `${code}\n${stderr}`).toContain(exitCode)
+    if (exitCode === 1) expect(stderr, code).toMatch(/, HTTP (400|404|409|422), request /)
+    for (const each of malformed) expect(stderr, code).not.toContain(`${each}, HTTP`)
+    if (exitCode === 0 && !code.includes('bankFiles.answer')) JSON.parse(stdout)
+  }
+}, 60_000)

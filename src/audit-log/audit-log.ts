@@ -42,6 +42,8 @@ export const actions = [
   'payout_batch.hold',
   'payout_batch.release',
   'payout_batch.export',
+  'payout_batch.download',
+  'payout_file.import',
   'payout_exception.close',
   'webhook.create',
   'webhook.update',
@@ -71,9 +73,15 @@ export type Action = (typeof actions)[number]
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json | undefined }
 export type Details = { [name: string]: Json | undefined }
 
-/** The author of a change. `name` is the id of the API key or of the user, user@host for a command, or `system` for the worker. */
+export const actorKinds = ['api_key', 'operator_key', 'user', 'cli', 'worker'] as const
+export type ActorKind = (typeof actorKinds)[number]
+
+/**
+ * The author of a change. `name` is the id of the API key, operator key or user, user@host for a command, or `system` for the
+ * worker.
+ */
 export type Actor = {
-  kind: 'api_key' | 'cli' | 'worker' | 'user'
+  kind: ActorKind
   name: string
   address: string | null
   requestId: string | null
@@ -127,7 +135,7 @@ export type Entry = {
   /** Null for a change that concerns no partner. */
   partnerId: string | null
   at: Date
-  actorKind: Actor['kind']
+  actorKind: ActorKind
   actor: string
   action: string
   resourceKind: string

@@ -86,6 +86,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   bankFiles: { insert: true, update: ['status', 'recordCount', 'problem', 'messageId', 'name', 'receivedAt'] },
   bankRecords: { insert: true },
   payoutBatchApprovals: { insert: true },
+  payoutRailHolds: { insert: true, update: ['releasedAt', 'releasedBy'] },
   payoutBatches: {
     insert: true,
     update: [
@@ -105,10 +106,11 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'valueDate',
       'sentAt',
       'acknowledgedAt',
+      'answeredAt',
       'endedAt',
     ],
   },
-  payoutExceptions: { insert: true, update: ['closedAt', 'closedBy', 'decision', 'note'] },
+  payoutExceptions: { insert: true, update: ['kind', 'reason', 'closedAt', 'closedBy', 'decision', 'note'] },
   payouts: {
     insert: true,
     update: [
@@ -120,10 +122,14 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'removedAt',
       'restriction',
       'sentAt',
+      'requestOpenAt',
+      'refusedTransfers',
+      'retryAt',
       'transferId',
       'transferSequence',
     ],
   },
+  operatorKeys: { insert: true, update: ['revokedAt', 'revokedBy', 'lastUsedAt'] },
   partners: {
     insert: true,
     update: [
@@ -152,7 +158,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   sandboxClocks: { insert: true, update: ['offsetMs'] },
   requestLog: { insert: true, delete: true },
   schemaCompatibility: {},
-  settlementDues: { insert: true, update: ['received', 'receivedAt'] },
+  settlementDues: { insert: true, update: ['received', 'receivedByHand', 'receivedAt'] },
   settlementLines: { insert: true },
   simulatedBankFaults: { insert: true, update: ['remaining'] },
   simulatedBankInstructions: { insert: true, update: ['outcome', 'reason', 'restriction'] },

@@ -19,7 +19,7 @@ export type DB = {
     partnerId: string
     id: string
     at: Date
-    actorKind: 'api_key' | 'cli' | 'user' | 'worker'
+    actorKind: 'api_key' | 'cli' | 'operator_key' | 'user' | 'worker'
     actor: string
     action: string
     resourceKind: Generated<string>
@@ -113,7 +113,7 @@ export type DB = {
   installationAuditLog: {
     id: string
     at: Date
-    actorKind: 'cli' | 'user' | 'worker'
+    actorKind: 'cli' | 'operator_key' | 'user' | 'worker'
     actor: string
     action: string
     resourceKind: Generated<string>
@@ -248,6 +248,18 @@ export type DB = {
     accountRefused: string | null
     reviewReason: string | null
   }
+  operatorKeys: {
+    id: string
+    name: string
+    hash: Buffer
+    hint: string
+    createdBy: string
+    createdAt: Date
+    expiresAt: Date | null
+    revokedBy: string | null
+    revokedAt: Date | null
+    lastUsedAt: Date | null
+  }
   partners: {
     id: string
     name: string
@@ -300,6 +312,7 @@ export type DB = {
     batchId: string
     person: string
     at: Date
+    login: string | null
   }
   payoutBatches: {
     id: string
@@ -326,6 +339,7 @@ export type DB = {
     acknowledgedAt: Date | null
     endedAt: Date | null
     claims: Generated<number>
+    answeredAt: Date | null
   }
   payoutExceptions: {
     id: string
@@ -340,6 +354,7 @@ export type DB = {
       | 'money_out'
       | 'refused'
       | 'unmatched'
+      | 'unreadable'
     bankFileId: string | null
     line: number | null
     fingerprint: string
@@ -357,6 +372,14 @@ export type DB = {
     decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | null
     note: string | null
     restriction: 'account_refused' | 'review' | null
+  }
+  payoutRailHolds: {
+    sequence: Generated<bigint>
+    rail: string
+    heldAt: Date
+    heldBy: string
+    releasedAt: Date | null
+    releasedBy: string | null
   }
   payouts: {
     partnerId: string
@@ -376,6 +399,9 @@ export type DB = {
     sentAt: Date | null
     transferId: string | null
     transferSequence: number | null
+    requestOpenAt: Date | null
+    refusedTransfers: Generated<string[]>
+    retryAt: Date | null
   }
   railCursors: {
     rail: string
@@ -427,6 +453,7 @@ export type DB = {
     received: Generated<bigint>
     settledAt: Date
     receivedAt: Date | null
+    receivedByHand: Generated<bigint>
   }
   settlementLines: {
     partnerId: string

@@ -230,6 +230,19 @@ describe('the feed', () => {
     expect((await get('?types=float.low')).body.events).toEqual([])
   })
 
+  test('returns only the events of the requested resource, of all types or some', async () => {
+    await appendNow('a')
+    await appendNow('b')
+    await appendNow('a', 'job.rejected')
+    const typesOf = async (query: string) => (await get(query)).body.events.map(({ type }: Listed) => type)
+    expect(await typesOf('?resourceId=maj_a')).toEqual(['job.processing', 'job.rejected'])
+    expect(await typesOf('?resourceId=maj_a&types=job.rejected')).toEqual(['job.rejected'])
+    expect(await typesOf('?resourceId=maj_none')).toEqual([])
+    const others = await get('?resourceId=maj_a', { key: harness.other.key })
+    expect(others.body.events).toEqual([])
+    expect((await get('?resourceId=A%20job')).body.issues[0]).toMatchObject({ code: 'QueryValidation' })
+  })
+
   test('finds a rare type by its index, without reading the others', async () => {
     await sql`
       insert into events (partner_id, id, type, resource_id, sequence, data, created_at)

@@ -183,9 +183,17 @@ export async function read(
     partnerId,
     after,
     types,
+    resourceId = null,
     countMax,
     now,
-  }: { partnerId: string; after: string | null; types: EventType[]; countMax: number; now: Date },
+  }: {
+    partnerId: string
+    after: string | null
+    types: EventType[]
+    resourceId?: string | null
+    countMax: number
+    now: Date
+  },
 ): Promise<Event[]> {
   const oldest = oldestAt(now)
   const from =
@@ -194,13 +202,15 @@ export async function read(
     select position, sequence, id, type, data, created_at from events
      where partner_id = ${partnerId} ${type} and created_at >= ${oldest} and position > ${from}
      order by position limit ${countMax}`
-  // Each type is one index range, so a rare type is found without reading the others.
+  // A resource has few events. Each type is one index range, so a rare type is found without reading the others.
   const wanted =
-    types.length === 0
-      ? range(sql``)
-      : sql`select e.* from unnest(${[...new Set(types)]}::text[]) as wanted (type)
-             cross join lateral (${range(sql`and events.type = wanted.type`)}) e
-             order by position limit ${countMax}`
+    resourceId !== null
+      ? range(sql`and resource_id = ${resourceId} and (${types.length === 0} or type = any(${types}::text[]))`)
+      : types.length === 0
+        ? range(sql``)
+        : sql`select e.* from unnest(${[...new Set(types)]}::text[]) as wanted (type)
+               cross join lateral (${range(sql`and events.type = wanted.type`)}) e
+               order by position limit ${countMax}`
   const { rows } = await sql<Event>`
     select id, type, sequence, data, created_at from (${wanted}) e order by position`.execute(db)
   return rows

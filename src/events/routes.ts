@@ -68,6 +68,14 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
               }),
             ),
             types: Type.Optional(Type.Array(EventType, { maxItems: 50, description: 'Only events of these types.' })),
+            resourceId: Type.Optional(
+              Type.String({
+                pattern: '^[a-z]+_[0-9a-z]+$',
+                maxLength: 60,
+                description: 'Only events of this withdrawal, intent, member, pay run, pay cycle, job or webhook.',
+                examples: ['w_01m7vcftfbezgsznx89a74yd09'],
+              }),
+            ),
             take: Type.Optional(
               Type.Integer({
                 minimum: 1,
@@ -103,7 +111,7 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
       const isBehind = await numberWhatIsDue(db, request.partner.id, { isWhole: request.query.from === 'now' })
       return await read(db, request, reply, async reader => {
         const { partner, now, query } = request
-        const { after = null, from, types = [], take = 50 } = query
+        const { after = null, from, types = [], resourceId = null, take = 50 } = query
         if (from === 'now') {
           if (after !== null) {
             throw problem('QueryValidation', 'from=now cannot be combined with after; send one of them', {
@@ -114,7 +122,14 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
           return { status: 200, body: { events: [], lastEventId, hasMore: false, take } }
         }
         // One more than asked for, to tell whether there is more.
-        const found = await events.read(reader, { partnerId: partner.id, after, types, countMax: take + 1, now })
+        const found = await events.read(reader, {
+          partnerId: partner.id,
+          after,
+          types,
+          resourceId,
+          countMax: take + 1,
+          now,
+        })
         const page = found.slice(0, take)
         const lastEventId = page.at(-1)?.id ?? after
         const hasMore = found.length > take || isBehind

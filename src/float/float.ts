@@ -54,8 +54,8 @@ export type Moved = { movementId: string; at: Date; isRepeated: boolean }
 
 /**
  * Funds a float.
- * @throws Error if there is no such partner, it has no tier in the currency, the amount is not positive, the float would
- * exceed what JSON can represent exactly, or the reference belongs to another movement
+ * @throws Problem `NotFound` if there is no such partner; `Conflict` if it has no tier in the currency, the amount is not
+ * positive, the float would exceed what JSON can represent exactly, or the reference belongs to another movement
  */
 export async function fund(tx: Tx, movement: Movement): Promise<Moved> {
   return await move(tx, 'fund', movement, async ({ partnerId, amount: { amount, currency } }) => {
@@ -63,15 +63,18 @@ export async function fund(tx: Tx, movement: Movement): Promise<Moved> {
     const room = BigInt(amountMax) - (await sumsOf(tx, { partnerId, currency })).float
     if (amount <= room) return
     const most = inWords({ amount: BigInt(amountMax), currency })
-    throw new Error(`A float cannot hold more than ${most}: add at most ${inWords({ amount: room, currency })}`)
+    throw problem(
+      'Conflict',
+      `A float cannot hold more than ${most}: add at most ${inWords({ amount: room, currency })}`,
+    )
   })
 }
 
 /**
  * Takes money out of a float, at most what is free. Does not block withdrawals that are being completed at the same time;
  * they may take the same money.
- * @throws Problem `UnprocessableEntity` if it is more than is free; Error if there is no such partner, the amount is not
- * positive, or the reference belongs to another movement
+ * @throws Problem `UnprocessableEntity` if it is more than is free; `NotFound` if there is no such partner; `Conflict` if the
+ * amount is not positive, or the reference belongs to another movement
  */
 export async function withdraw(tx: Tx, movement: Movement): Promise<Moved> {
   return await move(tx, 'withdraw', movement, async ({ partnerId, amount: { amount, currency } }) => {
@@ -94,7 +97,7 @@ async function move(
   check: (movement: Movement) => Promise<void>,
 ): Promise<Moved> {
   const { partnerId, amount: money, reference, now } = movement
-  if (money.amount < 1n) throw new Error('The amount must be at least one minor unit')
+  if (money.amount < 1n) throw problem('Conflict', 'The amount must be at least one minor unit')
   await lockPartner(tx, partnerId)
   // Before the check, which may fail after the movement itself.
   const earlier = reference === undefined ? undefined : await findEarlier(tx, direction, { ...movement, reference })
@@ -149,7 +152,8 @@ async function findEarlier(
   const isSame =
     earlier.direction === direction && earlier.amount === money.amount && earlier.currency === money.currency
   if (isSame) return { movementId, at, isRepeated: true }
-  throw new Error(
+  throw problem(
+    'Conflict',
     `The reference "${reference}" belongs to another movement (${earlier.direction} ${inWords(earlier)}, ${at.toISOString()}); nothing was done, use a new reference`,
   )
 }
@@ -157,7 +161,7 @@ async function findEarlier(
 /**
  * Sets the free amount below which no member can withdraw; null disables the floor.
  * @returns the previous floor
- * @throws Error if there is no such partner, or it has no tier in the currency
+ * @throws Problem `NotFound` if there is no such partner; `Conflict` if it has no tier in the currency
  */
 export async function setFloor(
   tx: Tx,
@@ -256,7 +260,7 @@ export async function findStaleLowAlerts(
 async function lockPartner(tx: Tx, partnerId: string, { waits = true } = {}): Promise<void> {
   const { rows } = await sql`
     select 1 from partners where id = ${partnerId} for no key update ${waits ? sql`` : sql`nowait`}`.execute(tx)
-  if (rows.length === 0) throw new Error(`There is no partner ${partnerId}; partner list shows their ids`)
+  if (rows.length === 0) throw problem('NotFound', `There is no partner ${partnerId}`)
 }
 
 // Nothing is paid out in a currency without a tier, so money there would go unnoticed.
@@ -267,7 +271,7 @@ async function requireTier(tx: Tx, { partnerId, currency }: { partnerId: string;
     .where('partnerId', '=', partnerId)
     .where('currency', '=', currency)
     .executeTakeFirst()
-  if (tier === undefined) throw new Error(`The partner has no tier in ${currency}; make one with tier set first`)
+  if (tier === undefined) throw problem('Conflict', `The partner has no tier in ${currency}; create one first`)
 }
 
 async function sumsOf(

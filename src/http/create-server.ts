@@ -15,6 +15,7 @@ import { answerError } from './error-answers.ts'
 import { LargeJson } from './large-json.ts'
 import { maskAccountsIn } from './masked-accounts.ts'
 import { MethodTable } from './method-table.ts'
+import { isOperatorPath, operatorAdmission } from './operator-admission.ts'
 import { RawReplies } from './raw-replies.ts'
 import {
   commonHeaders,
@@ -26,7 +27,7 @@ import {
 } from './request-headers.ts'
 import { RequestRecords } from './request-record.ts'
 import type { ApiContext, App } from './server.ts'
-import { sessionAdmission } from './session-admission.ts'
+import { answerPreflight, sessionAdmission } from './session-admission.ts'
 import { parseStrictJson, refusalOf } from './strict-json.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
 import { userAdmission } from './user-admission.ts'
@@ -117,7 +118,12 @@ export function createServer(
 
   const { admit, forgetKeys } = admission({ db, mode, now })
   const admitSession = sessionAdmission({ db, mode, now, publicUrl })
-  const { admitUser, admitUserTo, admitStranger, hasUserSession } = userAdmission({ db, mode, publicUrl })
+  const { admitUser, admitUserTo, admitUserAsOperator, admitStranger, hasUserSession } = userAdmission({
+    db,
+    mode,
+    publicUrl,
+  })
+  const admitOperator = operatorAdmission({ db, now })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
   const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
@@ -145,6 +151,7 @@ export function createServer(
   app.decorateRequest('deadline')
   app.decorateRequest('partner')
   app.decorateRequest('keyId')
+  app.decorateRequest('operator')
   app.decorateRequest('memberSession')
   app.decorateRequest('user')
   app.decorateRequest('idempotencyKey')
@@ -169,6 +176,7 @@ export function createServer(
       route.config = { ...route.config, validate: compileValidation(route.schema) }
     methodTable.add(route)
     requestRecords.addRoute(route.url)
+    if (route.config?.session !== undefined) answerPreflight(app, route.url, String(route.method))
   })
 
   app.addHook('onRequest', (request, _reply, done) => {
@@ -187,12 +195,15 @@ export function createServer(
     if (app.isDraining) reply.header('connection', 'close')
     if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     // Read once: Fastify builds the object on each access.
-    const { deprecated, scope, session, console: users } = request.routeOptions.config
+    const { deprecated, scope, session, console: users, isForOperators } = request.routeOptions.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
     if (session !== undefined) await admitSession(request, reply, session)
     else if (users === 'stranger' || users === 'founder') await admitStranger(request, users)
     else if (users !== undefined) await admitUser(request, reply, users)
-    else if (needsKey(request, scope)) {
+    else if (isForOperators || (request.is404 && isOperatorPath(request.url))) {
+      if (hasUserSession(request)) await admitUserAsOperator(request, reply)
+      else await admitOperator(request, reply)
+    } else if (needsKey(request, scope)) {
       if (hasUserSession(request)) await admitUserTo(request, reply, scope)
       else await admit(request, reply, scope)
     }
@@ -230,10 +241,11 @@ export function createServer(
     request.fingerprint = validated.fingerprint
   })
 
-  app.addHook('onSend', async (request, _reply, payload) => {
+  app.addHook('onSend', async (request, reply, payload) => {
     const { console: users, showsAccounts } = request.routeOptions.config
     const isMasked = request.user !== undefined && users === undefined && !showsAccounts
-    return isMasked && typeof payload === 'string' ? maskAccountsIn(payload) : payload
+    const isJson = /^application\/json/.test(String(reply.getHeader('content-type')))
+    return isMasked && isJson && typeof payload === 'string' ? maskAccountsIn(payload) : payload
   })
 
   // Never reached, since `onRequest` refuses first; without it Fastify would register its own handler.
@@ -256,8 +268,12 @@ export function createServer(
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime * 10) / 10,
         partnerId: request.partner?.id,
+        operatorId: request.operator?.id,
         // Lets an operator find and block the sender of forged keys.
-        address: request.partner === undefined && [401, 429].includes(reply.statusCode) ? request.ip : undefined,
+        address:
+          (request.partner ?? request.operator) === undefined && [401, 429].includes(reply.statusCode)
+            ? request.ip
+            : undefined,
       },
       'request',
     )
@@ -272,10 +288,11 @@ export function createServer(
     request.now = request.receivedAt
     bodyTimeouts.expect(request, reply)
     let refusal = error
-    if (isVersioned(request.url)) {
+    const isForOperators = isOperatorPath(request.url)
+    if (isForOperators || isVersioned(request.url)) {
       const deadline = new Deadline({ ms: limits.answerMsMax })
       try {
-        await deadline.run(() => admit(request, reply, undefined))
+        await deadline.run(() => (isForOperators ? admitOperator(request, reply) : admit(request, reply, undefined)))
       } catch (refused) {
         refusal = refused
       }

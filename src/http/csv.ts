@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Deadline } from '../deadline.ts'
 import { problem } from '../errors.ts'
+import { mediaTypes } from './file-kinds.ts'
 
 /** @throws Problem `UnsupportedMediaType` if the `content-type` names another character set */
 export function requireUtf8(request: FastifyRequest): void {
@@ -34,9 +35,20 @@ export function sendCsv(
   reply: FastifyReply,
   { name, parts }: { name: string; parts: AsyncIterable<string> },
 ): FastifyReply {
+  return sendParts(request, reply, { headers: csvHeaders(name), parts })
+}
+
+/** Streams a file, as `sendCsv` does. */
+export function sendParts(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { headers, parts }: { headers: Record<string, string>; parts: AsyncIterable<string> },
+): FastifyReply {
   const file = Readable.from(inTime(parts))
-  file.on('error', error => request.log.error({ err: error, requestId: request.id }, 'a CSV answer was aborted'))
-  return reply.headers(csvHeaders(name)).send(file)
+  file.on('error', error =>
+    request.log.error({ err: error, requestId: request.id }, 'the answer with a file was aborted'),
+  )
+  return reply.headers(headers).send(file)
 }
 
 // The caller's reading speed decides how long the whole takes, so each part has its own deadline.
@@ -62,6 +74,10 @@ export function csvHeaders(name: string): Record<string, string> {
 }
 
 /** Headers of a download. `name` as in `csvHeaders`. */
-export function fileHeaders(name: string, mediaType: 'text/csv' | 'text/xml'): Record<string, string> {
-  return { 'content-type': `${mediaType}; charset=utf-8`, 'content-disposition': `attachment; filename="${name}"` }
+export function fileHeaders(
+  name: string,
+  mediaType: 'text/csv' | 'text/xml' | typeof mediaTypes.bytes,
+): Record<string, string> {
+  const type = mediaType === mediaTypes.bytes ? mediaType : `${mediaType}; charset=utf-8`
+  return { 'content-type': type, 'content-disposition': `attachment; filename="${name}"` }
 }

@@ -5,6 +5,7 @@ import { Type } from 'typebox'
 import { ownFormats } from '../json-schema.ts'
 import { revalidated, type StaticFile, sendStaticFile, staticFile } from './docs/static-file.ts'
 import { documentText } from './document-text.ts'
+import { isOperatorPath } from './operator-admission.ts'
 import type { App } from './server.ts'
 import { sortedByKey, withSharedParts } from './shared-parts.ts'
 
@@ -12,75 +13,127 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string
 }
 
-const introduction = `On-demand pay: members see what they have earned and withdraw some of it before payday.
+const license = { name: 'Apache-2.0', identifier: 'Apache-2.0' }
 
-Every request needs the header \`x-api-key\`. Send \`x-idempotency-key\` with every request that you may have to retry: for 7 days, the same key with the same request returns the first answer again, without a second effect.
+/** One of the OpenAPI documents that the service serves: where, of which routes, and what its head says. */
+export type DocumentHead = {
+  address: `/${string}`
+  /** The decorator under which the plugin keeps the document; one each. */
+  decorator: 'swagger' | 'operatorSwagger'
+  covers: (url: string) => boolean
+  title: string
+  introduction: string
+  tags: { name: string; description: string }[]
+  securitySchemes: Record<string, object>
+  /** The scheme of operations that name none. */
+  defaultScheme: string
+}
+
+const idempotencyAndErrors = `Send \`x-idempotency-key\` with every request that you may have to retry: for 7 days, the same key with the same request returns the first answer again, without a second effect.
 
 Every refusal is \`{ "issues": [ { "code", "message", … } ] }\`. Branch on \`code\`; \`GET /v1/errors\` lists them all.`
 
+/** The API of partners: their servers, and the pages of their members. */
+export const partnerDocument: DocumentHead = {
+  address: '/openapi.json',
+  decorator: 'swagger',
+  covers: url => !isOperatorPath(url),
+  title: 'Openwage partner API',
+  introduction: `On-demand pay: members see what they have earned and withdraw some of it before payday.
+
+Every request needs the header \`x-api-key\`. ${idempotencyAndErrors}`,
+  tags: [
+    { name: 'Withdrawals', description: 'Quote a withdrawal, complete it and follow its status.' },
+    {
+      name: 'Member sessions',
+      description:
+        'What a page in a member’s browser may call, with a short-lived token instead of an API key. See [Embed withdrawals](/docs/guides/embed).',
+    },
+    { name: 'Members', description: 'The workers who can withdraw earned pay, and their tiers.' },
+    {
+      name: 'Member jobs',
+      description:
+        'Change many members at once, by a list of actions or by a file with the complete list of members. Templates: [members-template.xlsx](/members-template.xlsx), [members-template.csv](/members-template.csv).',
+    },
+    { name: 'Pay runs', description: 'Earned pay that members can withdraw.' },
+    { name: 'Pay cycles', description: 'The days that one payday settles.' },
+    { name: 'Events', description: 'A complete, ordered feed of all state changes.' },
+    {
+      name: 'Sandbox',
+      description:
+        'Move the clock, and decide what the simulated bank reports. Only on a sandbox; a live installation answers 404. See docs/guides/sandbox.md.',
+    },
+    {
+      name: 'Webhooks',
+      description:
+        'Signed requests to your endpoints when something happens. See [Receive webhooks](/docs/guides/webhooks).',
+    },
+    { name: 'Service', description: 'Health, error codes and idempotency keys.' },
+  ],
+  securitySchemes: {
+    apiKey: { type: 'apiKey', name: 'x-api-key', in: 'header', description: 'One key per partner and mode.' },
+    memberSession: {
+      type: 'http',
+      scheme: 'bearer',
+      description: 'The token of a member session, for the page of one member.',
+    },
+  },
+  defaultScheme: 'apiKey',
+}
+
+/** The API of operators, for all partners of an installation. */
+export const operatorDocument: DocumentHead = {
+  address: '/admin/openapi.json',
+  decorator: 'operatorSwagger',
+  covers: isOperatorPath,
+  title: 'Openwage operator API',
+  introduction: `What the operators of an installation do: partners and their keys, tiers, floats, payouts, and the health of the service.
+
+Every request needs the header \`x-api-key\` with an operator key (\`openwage admin key create\`). ${idempotencyAndErrors}`,
+  tags: [
+    { name: 'Partners', description: 'Employers, gig platforms and payroll bureaus, and their API keys.' },
+    { name: 'Tiers', description: 'The fees and limits of withdrawals, by version.' },
+    { name: 'Float', description: 'The money that funds withdrawals.' },
+    { name: 'Payouts', description: 'Batches of payments, bank files, and bank answers that did not fit.' },
+    { name: 'Operations', description: 'The health of the service, the books and the audit log.' },
+  ],
+  securitySchemes: {
+    operatorKey: {
+      type: 'apiKey',
+      name: 'x-api-key',
+      in: 'header',
+      description: 'A key of an operator, `owadmin_…`. Keys of partners are refused.',
+    },
+  },
+  defaultScheme: 'operatorKey',
+}
+
 /**
- * Serves the OpenAPI document of all routes registered after this at /openapi.json.
+ * Serves the OpenAPI document of the routes that it covers, of those registered after this.
  * @param options.webhooks the requests that the service sends, by type of event
  * @returns the document; not before the app is ready
  */
 export async function documentation(
   app: App,
+  { address, decorator, covers, title, introduction, tags, securitySchemes, defaultScheme }: DocumentHead,
   { webhooks = {} }: { webhooks?: Record<string, object> } = {},
 ): Promise<() => object> {
   await app.register(swagger, {
+    // The default is the only name that the plugin's types know.
+    decorator: decorator as 'swagger',
     openapi: {
       openapi: '3.1.0',
-      info: {
-        title: 'Openwage partner API',
-        version,
-        description: introduction,
-        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
-      },
+      info: { title, version, description: introduction, license },
       servers: [{ url: '/', description: 'This server' }],
-      tags: [
-        { name: 'Withdrawals', description: 'Quote a withdrawal, complete it and follow its status.' },
-        {
-          name: 'Member sessions',
-          description:
-            'What a page in a member’s browser may call, with a short-lived token instead of an API key. See [Embed withdrawals](/docs/guides/embed).',
-        },
-        { name: 'Members', description: 'The workers who can withdraw earned pay, and their tiers.' },
-        {
-          name: 'Member jobs',
-          description:
-            'Change many members at once, by a list of actions or by a file with the complete list of members. Templates: [members-template.xlsx](/members-template.xlsx), [members-template.csv](/members-template.csv).',
-        },
-        { name: 'Pay runs', description: 'Earned pay that members can withdraw.' },
-        { name: 'Pay cycles', description: 'The days that one payday settles.' },
-        { name: 'Events', description: 'A complete, ordered feed of all state changes.' },
-        {
-          name: 'Sandbox',
-          description:
-            'Move the clock, and decide what the simulated bank reports. Only on a sandbox; a live installation answers 404. See docs/guides/sandbox.md.',
-        },
-        {
-          name: 'Webhooks',
-          description:
-            'Signed requests to your endpoints when something happens. See [Receive webhooks](/docs/guides/webhooks).',
-        },
-        { name: 'Service', description: 'Health, error codes and idempotency keys.' },
-      ],
-      components: {
-        securitySchemes: {
-          apiKey: { type: 'apiKey', name: 'x-api-key', in: 'header', description: 'One key per partner and mode.' },
-          memberSession: {
-            type: 'http',
-            scheme: 'bearer',
-            description: 'The token of a member session, for the page of one member.',
-          },
-        },
-      },
-      security: [{ apiKey: [] }],
+      tags,
+      components: { securitySchemes: securitySchemes as Record<string, never> },
+      security: [{ [defaultScheme]: [] }],
     },
-    transform: ({ schema, url }) => ({
-      schema: Type.IsOptional(schema?.body) ? { ...schema, [optionalBody]: true } : schema,
-      url,
-    }),
+    transform: ({ schema, url }) => {
+      if (!covers(url)) return { schema: { hide: true }, url }
+      const transformed = Type.IsOptional(schema?.body) ? { ...schema, [optionalBody]: true } : schema
+      return { schema: transformed, url }
+    },
     transformObject: source =>
       'openapiObject' in source
         ? withSharedParts(withNamedSchemas(withOptionalBodies({ ...source.openapiObject, webhooks })))
@@ -88,9 +141,9 @@ export async function documentation(
   })
 
   let document: object | undefined
-  const openapi = () => (document ??= app.swagger())
+  const openapi = () => (document ??= app[decorator]())
   let file: Promise<StaticFile> | undefined
-  app.get('/openapi.json', { schema: { hide: true } }, async (request, reply) => {
+  app.get(address, { schema: { hide: true } }, async (request, reply) => {
     file ??= staticFile('application/json; charset=utf-8', documentText(openapi()))
     return sendStaticFile(request, reply, { file: await file, cacheControl: revalidated })
   })

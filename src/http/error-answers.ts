@@ -26,8 +26,8 @@ export function answerError(
 }
 
 // A read has no effect, and neither has a request whose caller was not yet identified.
-function isHarmless({ method, partner }: FastifyRequest): boolean {
-  return method === 'GET' || partner === undefined
+function isHarmless({ method, partner, operator }: FastifyRequest): boolean {
+  return method === 'GET' || (partner ?? operator) === undefined
 }
 
 function isRepeatable(request: FastifyRequest): boolean {

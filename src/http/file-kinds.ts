@@ -1,16 +1,18 @@
 import path from 'node:path'
 import { type Problem, problem } from '../errors.ts'
 
-export type FileKind = 'csv' | 'xlsx'
+/** A kind of table. `bytes` is any other file, whose reader finds out what it is. */
+export type FileKind = 'csv' | 'xlsx' | 'bytes'
 
 export const mediaTypes = {
   csv: 'text/csv',
   xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  bytes: 'application/octet-stream',
   form: 'multipart/form-data',
 } as const
 
 /** The kind of a file in a form: by its media type, or else by the extension of its name. Undefined if it is not accepted. */
-export function fileKindOf(mediaType: string, name: string): FileKind | undefined {
+export function fileKindOf(mediaType: string, name: string): 'csv' | 'xlsx' | undefined {
   const extension = path.extname(name).toLowerCase()
   if (extension === '.xlsm') return undefined
   if (mediaType === mediaTypes.csv) return 'csv'

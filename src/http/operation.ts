@@ -24,6 +24,8 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
   csvBody?: TextFile
   /** The body must be a file: CSV, XLSX, or a form that contains one; see `acceptUploads`. */
   fileBody?: TextFile & { name: string }
+  /** The body must be a file of any kind; see `acceptUploads`. */
+  bytesBody?: { name: string; description: string }
   success: {
     status: 200 | 201 | 202
     description: string
@@ -32,6 +34,8 @@ type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B e
     headers?: Record<string, TSchema>
     csv?: TextFile
     xml?: TextFile
+    /** A file of any kind. */
+    bytes?: string
     /** The fuller shape, for callers that request it; see `prefersRepresentation`. `schema` is the published shape. */
     representation?: { description: string; schema: TSchema }
   }
@@ -102,6 +106,7 @@ export function operation<
           ...jsonContent(success.schema, representation?.schema),
           ...csvContent(success.csv),
           ...textContent('text/xml', success.xml),
+          ...bytesContent(success.bytes),
         },
       },
       ...alternativeOf(declared.alternative),
@@ -115,6 +120,7 @@ export function operation<
     ...(declared.query === undefined ? {} : { querystring: declared.query }),
     ...(declared.body === undefined ? {} : { body: bodySchema(declared.body, declared.csvBody) }),
     ...(declared.fileBody === undefined ? {} : { body: fileSchema(declared.fileBody) }),
+    ...(declared.bytesBody === undefined ? {} : { body: bytesSchema(declared.bytesBody) }),
   } as typeof schema & FastifySchema & Given<'params', P> & Given<'querystring', Q> & Given<'body', B>
 }
 
@@ -147,6 +153,16 @@ function fileSchema({ name, description, example }: TextFile & { name: string })
       [mediaTypes.form]: { schema: form },
     },
   }
+}
+
+function bytesSchema({ name, description }: { name: string; description: string }): object {
+  const schema = { title: name, type: 'string', format: 'binary', description }
+  return { content: { [mediaTypes.bytes]: { schema } } }
+}
+
+function bytesContent(description: string | undefined) {
+  if (description === undefined) return {}
+  return { [mediaTypes.bytes]: { schema: Type.Unsafe<string>({ type: 'string', format: 'binary', description }) } }
 }
 
 function jsonContent(schema: TSchema | undefined, fuller: TSchema | undefined) {

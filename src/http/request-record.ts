@@ -18,16 +18,20 @@ export class RequestRecords {
     for (const segment of url.split('/')) if (!segment.startsWith(':')) this.#words.add(segment)
   }
 
-  /** Undefined if the partner is not known, because the API key was refused or not yet looked up. */
+  /**
+   * Undefined if the partner is not known, because the API key was refused or not yet looked up; and for requests of the
+   * console: each page that is opened would add a dozen lines to the log of the partner's servers. What users change is in the
+   * audit log.
+   */
   recordOf(request: FastifyRequest, reply: FastifyReply): RequestRecord | undefined {
     // Refused requests may lack what is declared for every request.
     const { partner, refusal, idempotencyKey } = request as Partial<FastifyRequest>
-    if (partner === undefined) return undefined
+    if (partner === undefined || request.user !== undefined) return undefined
     const { url } = request.routeOptions
     const route = url === undefined || request.is404 ? null : (this.#routes.get(url) ?? null)
     return {
       partnerId: partner.id,
-      keyId: request.user?.user.id ?? request.keyId,
+      keyId: request.keyId,
       requestId: request.id,
       isOwnRequestId: requestIdOf(request.headers['x-request-id']) !== undefined,
       receivedAt: request.receivedAt,

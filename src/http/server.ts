@@ -10,6 +10,7 @@ import type { Lanes } from '../lanes.ts'
 import type { Currency } from '../money.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import type { MemberSession, SessionScope } from '../partners/member-sessions.ts'
+import type { Operator } from '../partners/operator-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { RecordRequest } from '../request-record.ts'
 import type { Clock } from '../time.ts'
@@ -20,6 +21,8 @@ import type { Parts, Validated } from './validation.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
+    /** The OpenAPI document of the operators' API. */
+    operatorSwagger(): object
     /** The process is about to stop: /readyz answers 503, and every answer closes its connection. */
     isDraining: boolean
     /** Looks the partner's keys up again, because its clock has just started to move. */
@@ -38,6 +41,8 @@ declare module 'fastify' {
     keyId: string
     /** The user of the console whose session the request was made with. */
     user: SignedIn | undefined
+    /** Only on routes for operators, which have no partner and no key of one. */
+    operator: Operator | undefined
     /** Only on routes for member sessions. */
     memberSession: MemberSession | undefined
     idempotencyKey: string | undefined
@@ -61,6 +66,8 @@ declare module 'fastify' {
     showsAccounts?: true
     /** The route is for member sessions instead of API keys, and this is the scope that it needs. */
     session?: SessionScope
+    /** The route is for operators instead of partners. */
+    isForOperators?: true
     /** Days of the announcement and of the removal, and the path that replaces this one. */
     deprecated?: { since: string; sunset: string; successor: string }
     validate?: (parts: Parts) => Promise<Validated>

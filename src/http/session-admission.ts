@@ -3,6 +3,7 @@ import type { Db } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import { findSession, type MemberSession, type SessionScope } from '../partners/member-sessions.ts'
 import type { Mode } from '../partners/partners.ts'
+import { hashOf } from '../secrets.ts'
 import type { Clock } from '../time.ts'
 import { networkOf, type RateDecision, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
 import type { App } from './server.ts'
@@ -38,9 +39,16 @@ export function sessionAdmission({
   const rateLimiter = new RateLimiter()
   return async (request, reply, scope) => {
     reply.header('vary', 'Origin')
-    const holder = await find(request)
-    const { session, partner, clockOffsetMs } = holder
     const { origin } = request.headers
+    const token = tokenOf(request)
+    // Before the lookup: a page that goes on with a token that has expired, or is of another page, costs no query either.
+    const ofSession = rateLimiter.take(hashOf(token).toString('hex'), limits.perSession, request.receivedAt)
+    reply.headers(rateLimitHeaders(limits.perSession, ofSession.remaining, 'session'))
+    // Any page may read this refusal, which says nothing of the session: whose it is has not been looked up.
+    if (!ofSession.allowed && origin !== undefined) reply.headers(readableBy(origin))
+    requireAllowed(ofSession)
+    const holder = await find(request, token)
+    const { session, partner, clockOffsetMs } = holder
     const isBound = isBoundTo(session, request, publicUrl)
     // Also before a refusal, so that the page can tell an expired session from a failed connection.
     if (isBound && origin !== undefined) reply.headers(readableBy(origin))
@@ -49,9 +57,6 @@ export function sessionAdmission({
     request.partner = partner
     request.keyId = holder.keyId
     request.memberSession = session
-    const ofSession = rateLimiter.take(session.id, limits.perSession, request.receivedAt)
-    reply.headers(rateLimitHeaders(limits.perSession, ofSession.remaining, 'session'))
-    requireAllowed(ofSession)
     // All sessions together get as much as the partner's servers, without using up the quota of these.
     const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
     requireAllowed(rateLimiter.take(`sessions of ${partner.id}`, shared, request.receivedAt))
@@ -64,9 +69,7 @@ export function sessionAdmission({
     }
   }
 
-  async function find(request: FastifyRequest) {
-    const [, token] = /^bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
-    if (token === undefined) throw refused('The authorization header must be Bearer and the token of a member session')
+  async function find(request: FastifyRequest, token: string) {
     // Concurrent lookups can exceed this by the number of connections.
     const network = `unknown tokens of ${networkOf(request.ip)}`
     requireAllowed(rateLimiter.peek(network, limits.unknownTokens, now()))
@@ -75,6 +78,13 @@ export function sessionAdmission({
     rateLimiter.take(network, limits.unknownTokens, now())
     throw refused('The session is unknown or has expired; create a new one')
   }
+}
+
+/** @throws Problem `SessionRefused` */
+function tokenOf(request: FastifyRequest): string {
+  const [, token] = /^bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
+  if (token === undefined) throw refused('The authorization header must be Bearer and the token of a member session')
+  return token
 }
 
 /**
@@ -101,18 +111,18 @@ function readableBy(origin: string): Record<string, string> {
 }
 
 /**
- * Answers the preflight of a route for member sessions. It does not contain the token, so any page may ask; what matters is
+ * Adds the answer to the preflight of a route for member sessions. It does not contain the token, so any page may ask; what matters is
  * that the answer to the request itself can be read by the session's page only. `x-api-key` is not among the headers that a
  * page may send.
  */
-export function answerPreflight(app: App, url: string, methods: string): void {
+export function answerPreflight(app: App, url: string, method: string): void {
   app.options(url, { schema: { hide: true } }, async (request, reply) => {
     const { origin } = request.headers
-    reply.headers({ allow: `${methods}, OPTIONS`, vary: 'Origin' })
+    reply.headers({ allow: `${method}, OPTIONS`, vary: 'Origin' })
     if (origin !== undefined && URL.canParse(origin))
       reply.headers({
         'access-control-allow-origin': origin,
-        'access-control-allow-methods': methods,
+        'access-control-allow-methods': method,
         'access-control-allow-headers': 'authorization, content-type, x-idempotency-key',
         'access-control-max-age': String(limits.preflightSeconds),
       })

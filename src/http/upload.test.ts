@@ -10,7 +10,7 @@ import { Type } from 'typebox'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { createServer } from './create-server.ts'
-import { documentation } from './documentation.ts'
+import { documentation, partnerDocument } from './documentation.ts'
 import { operation } from './operation.ts'
 import type { App } from './server.ts'
 import { acceptUploads } from './upload.ts'
@@ -29,7 +29,7 @@ beforeAll(async () => {
   vi.stubEnv('TMPDIR', await mkdtemp(path.join(tmpdir(), 'upload-test-')))
   harness = await startHarness()
   app = createServer({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode })
-  await documentation(app)
+  await documentation(app, partnerDocument)
   app.register(async (scope: App) => {
     acceptUploads(scope)
     const schema = operation({

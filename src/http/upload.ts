@@ -31,6 +31,8 @@ const anyFile: Accepted = { kinds: ['csv', 'xlsx'], fileBytesMax: limits.fileByt
  * Lets the routes of this scope take a file as their body: CSV or XLSX as is, or as the only part of a form. It is streamed
  * to disk, never whole in memory, and `request.body` is an `UploadedFile`.
  *
+ * `bytes` is any file, as is.
+ *
  * Answers 413 beyond `fileBytesMax`, 415 to another kind of file, and 400 to an empty file or a form that is not one file.
  * @param kinds those that are accepted; with both of them, a form too
  */
@@ -53,7 +55,7 @@ export function acceptUploads(scope: App, { kinds, fileBytesMax }: Accepted = an
   })
   for (const kind of kinds) {
     scope.addContentTypeParser(mediaTypes[kind], async (request: FastifyRequest, payload: Readable) => {
-      requireUtf8(request)
+      if (kind !== 'bytes') requireUtf8(request)
       return await receive(request, payload, fileBytesMax, incoming => {
         incoming.kind = kind
         payload.pipe(incoming)
@@ -87,7 +89,7 @@ async function receive(
   }
   payload.on('error', abort)
   let handle: FileHandle | undefined
-  const partnerId = request.partner.id
+  const partnerId = request.operator?.id ?? request.partner.id
   arriving.push(partnerId)
   try {
     const ofPartner = arriving.filter(each => each === partnerId)
@@ -116,7 +118,7 @@ async function receive(
   }
 }
 
-// The partner of each file that is arriving.
+// The partner, or the operator, of each file that is arriving.
 const arriving: string[] = []
 
 function openForm(request: FastifyRequest, payload: Readable, incoming: IncomingFile): void {

@@ -37,6 +37,8 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
    * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
    */
   admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void>
+  /** Admits the request of a user who is an operator to the operators' API. @throws like `admitUser` */
+  admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /** Whether the request was made with the cookie of a user instead of an API key. */
   hasUserSession(request: FastifyRequest): boolean
 } {
@@ -46,6 +48,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     admitUser,
     admitUserTo,
     admitStranger,
+    admitUserAsOperator,
     hasUserSession: request => request.headers['x-api-key'] === undefined && tokenOf(request, publicUrl) !== undefined,
   }
 
@@ -82,6 +85,13 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
         'ServiceUnavailable',
         'The console has no operator yet: open the set-up link in the log of the service, or run openwage admin create',
       )
+  }
+
+  async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await admitUser(request, reply, 'operator')
+    const { user } = request
+    if (user === undefined) throw refused()
+    request.operator = { kind: 'user', id: user.user.id, person: user.user.id }
   }
 
   async function admitUserTo(

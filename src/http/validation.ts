@@ -4,6 +4,7 @@ import { Type } from 'typebox'
 import { type Issue, issue, type ProblemName, problemOf } from '../errors.ts'
 import { ajv } from '../json-schema.ts'
 import { visibleFormat } from '../text.ts'
+import { mediaTypes } from './file-kinds.ts'
 import { LargeJson } from './large-json.ts'
 import { type Fault, faultsMax, textFault } from './strict-json.ts'
 import { UploadedFile } from './uploaded-file.ts'
@@ -72,7 +73,8 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise
   }
   const { content } = schema as { content?: Record<string, { schema: object }> }
   const json = content === undefined ? (schema as object) : content['application/json']?.schema
-  const takesFile = content?.['text/csv'] !== undefined
+  const takesBytes = content?.[mediaTypes.bytes] !== undefined
+  const takesFile = takesBytes || content?.[mediaTypes.csv] !== undefined
   const check = json === undefined ? undefined : checkOf('body', json)
   const isOptional = Type.IsOptional(schema)
   return async ({ body, bodyFaults, disconnectSignal, fingerprintStart }, query) => {
@@ -81,7 +83,14 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise
     // The file's reader reports its faults, row by row.
     if (isFile && takesFile) return { body, found: [] }
     if (json === undefined || check === undefined)
-      return { body, found: bodyRefused('The body must be a file: CSV (.csv) or an Excel workbook (.xlsx)') }
+      return {
+        body,
+        found: bodyRefused(
+          takesBytes
+            ? `The body must be a file, sent as ${mediaTypes.bytes}`
+            : 'The body must be a file: CSV (.csv) or an Excel workbook (.xlsx)',
+        ),
+      }
     if (isFile) return { body, found: bodyRefused('The body must be JSON') }
     if (!(body instanceof LargeJson)) return { body, found: check(body, bodyFaults) }
     const { faults, value, fingerprint } = await body.read(json, {

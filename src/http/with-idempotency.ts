@@ -28,6 +28,8 @@ export type Answer = {
   body: unknown
   headers?: Record<string, string>
   resourceId?: string | null
+  /** What is stored for a replay instead of the body, which has a secret that is shown once. */
+  storedBody?: unknown
   audit?: Omit<auditLog.Change, 'resourceId'> | undefined
 }
 
@@ -56,17 +58,17 @@ async function answerOnce(
   { claimed, work }: { claimed: Claim | undefined; work: (tx: Tx) => Promise<Answer> },
 ): Promise<Stored | Replay> {
   return await db.transaction().execute(async tx => {
-    if (claimed === undefined) return await audited(tx, request, work)
+    if (claimed === undefined) return stored(await audited(tx, request, work))
     const replay = await claim(tx, claimed)
     if (replay !== undefined) return replay
     const answer = await audited(tx, request, work)
-    await complete(tx, claimed, answer)
-    return answer
+    await complete(tx, claimed, stored({ ...answer, body: answer.storedBody ?? answer.body }))
+    return stored(answer)
   })
 }
 
 // A replayed request never gets here, so each change is recorded once.
-async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promise<Answer>): Promise<Stored> {
+async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promise<Answer>): Promise<Answer> {
   const answer = await work(tx)
   const { audit, resourceId } = answer
   if (audit !== undefined) {
@@ -74,7 +76,7 @@ async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promis
     const { partner, now } = request
     await auditLog.record(tx, { partnerId: partner.id, actor: actorOf(request), change: { ...audit, resourceId }, now })
   }
-  return stored(answer)
+  return answer
 }
 
 /** The author of what a request changes, for the audit log. */
@@ -200,11 +202,13 @@ async function within(ms: number, promise: Promise<void>): Promise<void> {
 }
 
 function claimOf(request: FastifyRequest): Claim | undefined {
-  const { idempotencyKey, partner, memberSession, user, now } = request
+  const { idempotencyKey, partner, operator, memberSession, user, now } = request
   if (idempotencyKey === undefined) return undefined
-  const ownerId = memberSession?.memberId ?? user?.user.id
+  const ownerId = memberSession?.memberId ?? (operator === undefined ? user?.user.id : undefined)
   const key = ownerId === undefined ? idempotencyKey : keyOf(ownerId, idempotencyKey)
-  return { partnerId: partner.id, key, fingerprint: fingerprintOf(request), operation: operationOf(request), now }
+  // The keys of operators are kept like those of partners: an operator's id is never that of a partner.
+  const partnerId = operator?.id ?? partner.id
+  return { partnerId, key, fingerprint: fingerprintOf(request), operation: operationOf(request), now }
 }
 
 /**

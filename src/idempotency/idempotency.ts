@@ -6,7 +6,7 @@ import { onOnePartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../errors.ts'
 import { inScope, type Scope } from '../tasks.ts'
 
-/** A request with an idempotency key, and the fingerprint that identifies it. */
+/** A request with an idempotency key, and the fingerprint that identifies it. `partnerId` may also be the id of an operator. */
 export type Claim = { partnerId: string; key: string; fingerprint: Buffer; operation: string; now: Date }
 
 /** An answer as it is replayed, byte for byte. `resourceId` lets the look-up of a key say what the request created. */

@@ -97,6 +97,33 @@ export async function countByStatus(
   return { active: 0, invited: 0, inactive: 0, ...Object.fromEntries(rows.map(({ status, count }) => [status, count])) }
 }
 
+/** Counts a partner's members by tier and status. */
+export async function countByTier(
+  db: Reader,
+  partnerId: string,
+): Promise<Map<string, Record<'active' | 'invited', number>>> {
+  const { rows } = await sql<{ tier: string; active: number; invited: number }>`
+    select tier, (count(*) filter (where status = 'active'))::integer as active,
+           (count(*) filter (where status = 'invited'))::integer as invited
+      from members where partner_id = ${partnerId} group by tier`.execute(db)
+  return new Map(rows.map(({ tier, ...counts }) => [tier, counts]))
+}
+
+/** The available balances of the active members of a tier, in the order of their ids. @param after an id: only later ones */
+export async function listAvailable(
+  db: Reader,
+  { partnerId, tier, after, take }: { partnerId: string; tier: string; after: string; take: number },
+): Promise<{ memberId: string; available: bigint }[]> {
+  const { rows } = await sql<{ memberId: string; available: bigint }>`
+    select m.id as member_id, coalesce(b.available, 0)::bigint as available
+      from members m
+      join tiers t on t.partner_id = m.partner_id and t.name = m.tier
+      left join ledger_balances b on b.partner_id = m.partner_id and b.member_id = m.id and b.currency = t.currency
+     where m.partner_id = ${partnerId} and m.status = 'active' and m.id > ${after} and m.tier = ${tier}
+     order by m.id limit ${take}`.execute(db)
+  return rows
+}
+
 /** The currency of a member's pay. @throws Problem `MemberNotFound`, also for another partner's member */
 export async function currencyOf(
   db: Reader,

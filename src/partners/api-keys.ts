@@ -68,7 +68,7 @@ export async function createKey(
 }
 
 /** Lists all keys of a partner, newest first, including revoked and expired ones. */
-export async function listKeys(db: Db, partnerId: string): Promise<ApiKey[]> {
+export async function listKeys(db: Reader, partnerId: string): Promise<ApiKey[]> {
   const rows = await db
     .selectFrom('apiKeys')
     .select(['id', 'mode', 'hint', 'scopes', 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'])

@@ -172,6 +172,20 @@ describe('a member’s page', () => {
     expect((await other.send('GET', '/v1/me')).status).toBe(200)
     expect((await harness.call('GET', '/v1/tiers')).status).toBe(200)
   })
+
+  test('is slowed down and can read why, also when its session has ended or is another page’s', async () => {
+    const [ended, elsewhere] = [await openPage({ expiresInSeconds: 60 }), await openPage()]
+    harness.clock.advance({ seconds: 60 })
+    const other = 'https://other.partner.example'
+    for (const [page, from, status] of [[ended, origin, 401] as const, [elsewhere, other, 403] as const]) {
+      const answers: Answer[] = []
+      for (let index = 0; index < 31; index++)
+        answers.push(await page.send('GET', '/v1/me', { headers: { origin: from } }))
+      expect(answers.slice(0, 30).every(answer => answer.status === status)).toBe(true)
+      expect(answers[30]?.status).toBe(429)
+      expect(answers[30]?.headers['access-control-allow-origin']).toBe(from)
+    }
+  })
 })
 
 describe('browsers', () => {
@@ -257,6 +271,17 @@ describe('a session', () => {
     }
     const asked = harness.clock.now().getTime()
     expect((await create({})).body.expiresAt).toBe(new Date(asked + 900_000).toISOString())
+  })
+
+  test('ends with its key, when the partner’s clock says that the key has expired', async () => {
+    const { key, partner } = await harness.addPartner('Expiring')
+    const member = await harness.addMember({ key })
+    const expiresAt = new Date(harness.clock.now().getTime() + 86_400_000)
+    const { secret } = await harness.addKey(['pay:write'], { expiresAt, partnerId: partner.id })
+    const page = await openPage({ memberId: member }, { key: secret })
+    expect((await page.send('GET', '/v1/me')).status).toBe(200)
+    expect((await harness.call('POST', '/v1/sandbox/clock', { key, body: { by: 'P1D' } })).status).toBe(200)
+    expect(problemOf(await page.send('GET', '/v1/me'))).toEqual([401, 'HeaderValidation', 'authorization'])
   })
 
   test('ends at once when its key is revoked or its member is offboarded', async () => {

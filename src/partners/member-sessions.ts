@@ -75,7 +75,7 @@ function partnerIdOf(token: string, mode: Mode): string | undefined {
 
 /**
  * The holder of a session.
- * @property hasEnded whether the session is over: it has expired, its key was revoked, or its member was offboarded
+ * @property hasEnded whether the session is over: it or its key has expired, the key was revoked, or the member was offboarded
  * @property clockOffsetMs how far the partner's clock is ahead, on a sandbox
  */
 export type SessionHolder = {
@@ -106,6 +106,7 @@ export async function findSession(
       origin: string | null
       expiresAt: Date
       hasLostItsHolder: boolean
+      keyExpiresAt: Date | null
       offsetMs: bigint | null
     }
   >`
@@ -113,7 +114,8 @@ export async function findSession(
            p.requests_per_second, p.requests_burst, p.cycle_schedule, p.cycle_anchor, p.shortfall_policy,
            p.offboard_review_percent, p.review_days, p.suspended_at,
            s.id as session_id, s.key_id, s.member_id, s.scope, s.origin, s.expires_at,
-           k.revoked_at is not null or m.status = 'inactive' as has_lost_its_holder, c.offset_ms
+           k.revoked_at is not null or m.status = 'inactive' as has_lost_its_holder, k.expires_at as key_expires_at,
+           c.offset_ms
       from member_sessions s
       join partners p on p.id = s.partner_id
       join api_keys k on k.partner_id = s.partner_id and k.id = s.key_id
@@ -122,11 +124,15 @@ export async function findSession(
      where s.partner_id = ${partnerId} and s.hash = ${hashOf(token)}`.execute(db)
   const [row] = rows
   if (row === undefined) return undefined
-  const { sessionId, keyId, memberId, scope, origin, expiresAt, hasLostItsHolder, offsetMs, ...partner } = row
+  const { sessionId, keyId, memberId, scope, origin, expiresAt, ...left } = row
+  const { hasLostItsHolder, keyExpiresAt, offsetMs, ...partner } = left
+  const clockOffsetMs = Number(offsetMs ?? 0)
+  // Keys expire by the partner's clock.
+  const keyHasExpired = keyExpiresAt !== null && keyExpiresAt.getTime() <= now.getTime() + clockOffsetMs
   return {
     ...{ partner, keyId, session: { id: sessionId, memberId, scope, origin, expiresAt } },
-    hasEnded: hasLostItsHolder || expiresAt <= now,
-    clockOffsetMs: Number(offsetMs ?? 0),
+    hasEnded: hasLostItsHolder || keyHasExpired || expiresAt <= now,
+    clockOffsetMs,
   }
 }
 

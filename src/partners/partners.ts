@@ -1,6 +1,8 @@
 import type { UpdateObject } from 'kysely'
-import { type Reader, sql, type Tx } from '../database/database.ts'
+import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
+import { brokenConstraint } from '../database/errors.ts'
 import type { DB } from '../database/tables.ts'
+import { type Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Day } from '../time.ts'
 
@@ -85,7 +87,10 @@ const partnerColumns = [
 
 const stateColumns = ['paused', 'createdAt'] as const
 
-/** Creates a partner. Omitted settings take the defaults of the contract. */
+/**
+ * Creates a partner. Omitted settings take the defaults of the contract.
+ * @throws Problem `Conflict` if the anchor does not fit the schedule
+ */
 export async function createPartner(
   tx: Tx,
   { name, settings = {}, now }: { name: string; settings?: PartnerSettings; now: Date },
@@ -95,9 +100,10 @@ export async function createPartner(
     .values({ id: newId('partner', now), name, paused: false, createdAt: now, ...defaultSettings, ...settings })
     .returning(partnerColumns)
     .executeTakeFirstOrThrow()
+    .catch(refuseAnchor)
 }
 
-/** @throws Error with a message for the operator if the partner does not exist */
+/** @throws Problem `NotFound` */
 export async function findState(db: Reader, partnerId: string): Promise<PartnerState> {
   const partner = await db
     .selectFrom('partners')
@@ -110,6 +116,32 @@ export async function findState(db: Reader, partnerId: string): Promise<PartnerS
 
 export async function findPartner(db: Reader, partnerId: string): Promise<Partner | undefined> {
   return await db.selectFrom('partners').select(partnerColumns).where('id', '=', partnerId).executeTakeFirst()
+}
+
+/** A filter of partners: by a part of the name or the whole id, and by state. */
+export type PartnerFilter = { search?: string | undefined; state?: 'open' | 'paused' | 'suspended' | undefined }
+
+/** One page of partners, newest first, and how many there are in all. */
+export async function search(
+  db: Reader,
+  { filter: { search: text, state }, page }: { filter: PartnerFilter; page: Page },
+): Promise<{ partners: PartnerState[]; total: number }> {
+  const matching = db
+    .selectFrom('partners')
+    .$if(text !== undefined, query =>
+      query.where(sql<boolean>`(id = ${text} or strpos(lower(name), lower(${text})) > 0)`),
+    )
+    .$if(state === 'suspended', query => query.where('suspendedAt', 'is not', null))
+    .$if(state === 'paused', query => query.where('paused', '=', true).where('suspendedAt', 'is', null))
+    .$if(state === 'open', query => query.where('paused', '=', false).where('suspendedAt', 'is', null))
+  const { total } = await matching.select(sql<number>`count(*)::integer`.as('total')).executeTakeFirstOrThrow()
+  const partners = await matching
+    .select([...partnerColumns, ...stateColumns])
+    .orderBy('id', 'desc')
+    .offset(page.skip)
+    .limit(page.take)
+    .execute()
+  return { partners, total }
 }
 
 /** Newest first. */
@@ -128,7 +160,7 @@ export async function listPartners(db: Reader): Promise<Partner[]> {
 /**
  * Changes settings of a partner; at least one is required, and omitted ones stay. They apply from the next request, pay run
  * and pay cycle; work in progress keeps its old settings.
- * @throws Error with a message for the operator if the partner does not exist; so do the four functions below
+ * @throws Problem `NotFound`, as do the four functions below; `Conflict` if the anchor does not fit the schedule
  */
 export async function updatePartner(
   tx: Tx,
@@ -158,6 +190,11 @@ export async function restorePartner(tx: Tx, partnerId: string): Promise<Partner
   return await change(tx, { partnerId, columns: { suspendedAt: null } })
 }
 
+/** Whether a change has neither paused, resumed, suspended nor restored a partner. */
+export function isSameState(before: PartnerState, after: PartnerState): boolean {
+  return before.paused === after.paused && before.suspendedAt?.getTime() === after.suspendedAt?.getTime()
+}
+
 async function change(
   tx: Tx,
   { partnerId, columns }: { partnerId: string; columns: UpdateObject<DB, 'partners'> },
@@ -170,11 +207,26 @@ async function change(
     .where('id', '=', partnerId)
     .returning([...partnerColumns, ...stateColumns])
     .executeTakeFirstOrThrow()
+    .catch(refuseAnchor)
   return { before, after }
 }
 
-function noSuchPartner(partnerId: string): Error {
-  return new Error(`There is no partner ${partnerId}; partner list shows their ids`)
+// The only rule that involves two settings, so only the database can check it.
+function refuseAnchor(error: unknown): never {
+  if (brokenConstraint(error) !== 'monthly_anchor_is_in_every_month') throw error
+  const message =
+    'A monthly pay cycle must start on a day that every month has; choose an anchor from the 1st to the 28th'
+  throw problem('Conflict', message)
+}
+
+/** The settings of a partner, which `updatePartner` can change. */
+export function settingsOf(partner: Partner): Required<PartnerSettings> {
+  const names = Object.keys(defaultSettings) as (keyof PartnerSettings)[]
+  return Object.fromEntries(names.map(each => [each, partner[each]])) as Required<PartnerSettings>
+}
+
+function noSuchPartner(partnerId: string): Problem {
+  return problem('NotFound', `There is no partner ${partnerId}; partner list shows their ids`)
 }
 
 /**

@@ -23,8 +23,10 @@ export type ExceptionKind =
   | 'money_out'
   /** Our account lacked the money for a payment. */
   | 'float'
-  /** A payment waits until something at the bank or in the settings is put right. */
+  /** A payment or batch waits until something at the bank or in the settings is put right. */
   | 'blocked'
+  /** It cannot be read. */
+  | 'unreadable'
 
 /** An answer to open an exception for. */
 export type NewException = {
@@ -117,6 +119,16 @@ export async function list(
   return rows
 }
 
+/** How the exception with a fingerprint was closed; null while it is open, undefined if there is none. */
+export async function decisionOn(
+  db: Reader,
+  { rail, fingerprint }: { rail: string; fingerprint: string },
+): Promise<string | null | undefined> {
+  const { rows } = await sql<{ decision: string | null }>`
+    select decision from payout_exceptions where rail = ${rail} and fingerprint = ${fingerprint}`.execute(db)
+  return rows[0]?.decision
+}
+
 type RefusedReport = {
   id: string
   reference: string
@@ -138,12 +150,24 @@ export async function listRefused(
   return rows
 }
 
+/** States an open exception anew, of which more is known now. */
+export async function restate(
+  tx: Tx,
+  { id, kind, reason }: { id: string; kind: ExceptionKind; reason: string },
+): Promise<void> {
+  await sql`
+    update payout_exceptions set kind = ${kind}, reason = ${reason} where id = ${id} and closed_at is null`.execute(tx)
+}
+
 /** Closes an exception whose report has been recorded after all. */
 export async function closeApplied(tx: Tx, { id, now }: { id: string; now: Date }): Promise<void> {
   await sql`
     update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
      where id = ${id} and closed_at is null`.execute(tx)
 }
+
+/** The reason code of a `blocked` exception that is about listing payments, not about making them. */
+export const listingCode = 'listing'
 
 /** Closes what held a payment of a rail back, or all of its payments, because the bank has accepted the payment. */
 export async function closeBlocked(
@@ -153,5 +177,46 @@ export async function closeBlocked(
   await sql`
     update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
      where closed_at is null and kind = 'blocked' and rail = ${rail}
-           and (reference is null or reference = ${reference})`.execute(tx)
+           and (reference = ${reference} or (reference is null and reason_code <> ${listingCode}))`.execute(tx)
+}
+
+/** Opens an exception because the paying account lacks money and payments wait for it, unless there is one. */
+export async function openShort(
+  tx: Tx,
+  { rail, reasonCode, now }: { rail: string; reasonCode: string | null; now: Date },
+): Promise<void> {
+  const { rows } = await sql`
+    select from payout_exceptions where closed_at is null and kind = 'float' and rail = ${rail} and reference is null`.execute(
+    tx,
+  )
+  if (rows.length > 0) return
+  const reason = 'The paying account lacks money, and payments wait to be made again; top it up'
+  await open(tx, [{ rail, kind: 'float', fingerprint: `float ${now.toISOString()}`, reason, reasonCode }], now)
+}
+
+/** Closes what `openShort` opened, because a payment was made. */
+export async function closeShort(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where closed_at is null and kind = 'float' and rail = ${rail} and reference is null`.execute(tx)
+}
+
+/** Closes what kept the payments of a rail from being listed, because they could be listed again. */
+export async function closeListing(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where closed_at is null and kind = 'blocked' and rail = ${rail} and reason_code = ${listingCode}`.execute(tx)
+}
+
+/** How many open exceptions of a kind a rail has, counted up to a maximum. */
+export async function countOpenOf(
+  db: Reader,
+  { rail, kind, reasonCode, countMax }: { rail: string; kind: ExceptionKind; reasonCode?: string; countMax: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from (
+      select from payout_exceptions where closed_at is null and rail = ${rail} and kind = ${kind}
+             ${reasonCode === undefined ? sql`` : sql`and reason_code = ${reasonCode}`} limit ${countMax}
+    ) open_ones`.execute(db)
+  return rows[0]?.count ?? 0
 }

@@ -28,6 +28,8 @@ export type Rail = {
     send(context: Omit<TaskContext, 'scope'>): Promise<void>
     receive(context: Omit<TaskContext, 'scope'>): Promise<void>
   }
+  /** For a rail whose payments may wait for approval and then go one by one: lets those be submitted that wait no longer. */
+  releaseApproved?(context: Omit<TaskContext, 'scope'>): Promise<void>
   /** For a rail whose bank sends notifications: asks for what was missed. Called every minute; usually does nothing. */
   catchUp?(context: Omit<TaskContext, 'scope'>): Promise<void>
   /** Largest number of payments per submission, and of references per poll. A file takes thousands, a request perhaps one. */

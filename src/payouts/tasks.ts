@@ -35,6 +35,7 @@ export function payoutTasks(rails: readonly Rail[]) {
     async 'send-payout-batches'(context) {
       await inTurns(context, async (_, rail) => {
         await rail.files?.send(context)
+        await rail.releaseApproved?.(context)
         return false
       })
     },

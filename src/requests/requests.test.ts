@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { signIn } from '../../test/console.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { requestTasks } from './tasks.ts'
 
@@ -25,6 +26,13 @@ async function log(query = '', as = key) {
 }
 
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+
+test('requests of the console are not among those of the partner’s servers', async () => {
+  const user = await signIn(harness, { roles: ['developer'], partnerId: partner.partner.id })
+  expect((await user.call('GET', '/v1/webhooks')).status).toBe(200)
+  expect((await user.call('POST', '/v1/webhooks', { body: { url: 'https://example.com' } })).status).toBe(201)
+  expect(await log()).toEqual([])
+})
 
 describe('a logged request', () => {
   test('says what was asked, how it was answered and what it created', async () => {

@@ -1,4 +1,5 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { type Currency, inWords, type Money } from '../money.ts'
@@ -78,6 +79,8 @@ type Named = {
   isSettled: boolean
   /** Null if nothing was to arrive in this currency. */
   due: bigint | null
+  /** What an operator recorded as received without an entry of the bank. */
+  receivedByHand: bigint
 }
 
 /** The pay cycles that some texts name, of all partners. */
@@ -88,7 +91,8 @@ export async function listNamed(
   const references = referencesIn(texts)
   if (references.length === 0) return []
   const { rows } = await sql<Named>`
-    select c.partner_id, c.id as pay_cycle_id, c.settled_at is not null as is_settled, d.amount - d.received as due
+    select c.partner_id, c.id as pay_cycle_id, c.settled_at is not null as is_settled, d.amount - d.received as due,
+           coalesce(d.received_by_hand, 0)::bigint as received_by_hand
       from pay_cycles c
       left join settlement_dues d on d.partner_id = c.partner_id and d.pay_cycle_id = c.id and d.currency = ${currency}
      where upper(right(c.id, 14)) = any(${references}::text[])
@@ -98,11 +102,18 @@ export async function listNamed(
 
 /**
  * Books money that arrived for a settlement from the receivable to the float; a negative amount was paid to the employer.
+ * @param isByHand an operator says so, without an entry of the bank
  * @throws Error with a message for the operator if it is more than is due, or of the other sign
  */
 export async function receive(
   tx: Tx,
-  { partnerId, payCycleId, amount: money, now }: { partnerId: string; payCycleId: string; amount: Money; now: Date },
+  {
+    partnerId,
+    payCycleId,
+    amount: money,
+    isByHand,
+    now,
+  }: { partnerId: string; payCycleId: string; amount: Money; isByHand: boolean; now: Date },
 ): Promise<{ movementId: string }> {
   const { amount, currency } = money
   const { rows } = await sql<{ due: bigint }>`
@@ -111,9 +122,10 @@ export async function receive(
   const due = rows[0]?.due ?? 0n
   const isWithin = amount > 0n ? amount <= due : amount < 0n && amount >= due
   if (!isWithin) {
-    throw new Error(
+    throw problem(
+      'Conflict',
       due === 0n
-        ? `Nothing is due in ${currency} for the settlement of ${payCycleId}; float show lists what is`
+        ? `Nothing is due in ${currency} for the settlement of ${payCycleId}`
         : `For the settlement of ${payCycleId}, ${inWords({ amount: due, currency })} is due, so ${inWords(money)} does not fit`,
     )
   }
@@ -124,7 +136,8 @@ export async function receive(
   await ledger.post(tx, { partnerId, movementId, reason: 'settlement.received', transfers, now })
   await sql`
     update settlement_dues
-       set received = received + ${amount}, received_at = case when received + ${amount} = amount then ${now}::timestamptz end
+       set received = received + ${amount}, received_by_hand = received_by_hand + ${isByHand ? amount : 0n},
+           received_at = case when received + ${amount} = amount then ${now}::timestamptz end
      where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId} and currency = ${currency}`.execute(tx)
   return { movementId }
 }

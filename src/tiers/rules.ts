@@ -77,6 +77,16 @@ export function lowestAmount(terms: TierTerms): bigint {
   return enough
 }
 
+/**
+ * Returns what a member receives who withdraws as much as these terms allow of an available balance; zero if that is less than
+ * the smallest amount.
+ * @param lowest the smallest amount, as `lowestAmount` returns it
+ */
+export function mostReceivable(terms: TierTerms, { available, lowest }: { available: bigint; lowest: bigint }): bigint {
+  const amount = available < terms.upperLimit ? available : terms.upperLimit
+  return amount < lowest ? 0n : amount - memberFeeOf(terms, amount)
+}
+
 /** Returns the terms with their amounts as Money objects. */
 export function termsToWire(terms: TierTerms, currency: Currency) {
   const money = (amount: bigint) => toWire({ amount, currency })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
 import type { Currency } from '../money.ts'
 import { type Tier, type TierTerms, termsFault } from './rules.ts'
 
@@ -46,11 +47,12 @@ export async function listTerms(
   return rows
 }
 
-/** Finds a tier with its current terms. */
+/** Finds a tier with its current terms. @param options.locks whether no other transaction may change it until this one ends */
 export async function findTier(
   db: Reader,
-  { partnerId, name }: { partnerId: string; name: string },
+  { partnerId, name, locks = false }: { partnerId: string; name: string; locks?: boolean },
 ): Promise<Tier | undefined> {
+  if (locks) await sql`select from tiers where partner_id = ${partnerId} and name = ${name} for update`.execute(db)
   const [found] = await listTerms(db, partnerId, { name })
   if (found === undefined) return undefined
   const { since: _, ...tier } = found
@@ -89,7 +91,7 @@ export async function findTierVersion(
 /**
  * Creates a tier, or adds a version with new terms to an existing one. New intents use the new version at once; existing
  * intents and withdrawals keep theirs. Unchanged terms create no version.
- * @throws Error with a message for the operator if the terms are invalid or the currency would change
+ * @throws Problem `Conflict` if the terms are invalid or the currency would change
  */
 export async function setTier(
   tx: Tx,
@@ -102,7 +104,7 @@ export async function setTier(
   }: { partnerId: string; name: string; currency: Currency; terms: TierTerms; now: Date },
 ): Promise<Tier> {
   const fault = termsFault(terms)
-  if (fault !== undefined) throw new Error(fault)
+  if (fault !== undefined) throw problem('Conflict', fault)
   await tx
     .insertInto('tiers')
     .values({ partnerId, name, currency, version: 1, createdAt: now })
@@ -113,7 +115,8 @@ export async function setTier(
   const tier = rows[0]
   assert(tier !== undefined)
   if (tier.currency !== currency) {
-    throw new Error(
+    throw problem(
+      'Conflict',
       `Tier ${name} is in ${tier.currency}, and the currency of a tier cannot change; create another tier for ${currency}`,
     )
   }
@@ -131,7 +134,7 @@ export async function setTier(
 /**
  * Changes some terms of a tier and keeps the others; see `setTier`.
  * @param version the version that the caller has seen, so that a concurrent change is not overwritten
- * @throws Error with a message for the operator: as `setTier`, or if the tier does not exist or has a newer version
+ * @throws Problem as `setTier`; `NotFound` if the tier does not exist, `Conflict` if it has a newer version
  */
 export async function changeTier(
   tx: Tx,
@@ -143,12 +146,12 @@ export async function changeTier(
     now,
   }: { partnerId: string; name: string; change: Partial<TierTerms>; version: number; now: Date },
 ): Promise<{ before: Tier; after: Tier }> {
-  await sql`select from tiers where partner_id = ${partnerId} and name = ${name} for update`.execute(tx)
-  const before = await findTier(tx, { partnerId, name })
-  if (before === undefined) throw new Error(`There is no tier ${name}; tier list shows their names`)
+  const before = await findTier(tx, { partnerId, name, locks: true })
+  if (before === undefined) throw problem('NotFound', `There is no tier ${name}`)
   if (before.version !== version)
-    throw new Error(
-      `Tier ${name} was changed to version ${before.version} in the meantime; nothing was done, run the command again`,
+    throw problem(
+      'Conflict',
+      `Tier ${name} was changed to version ${before.version} in the meantime; nothing was done, look at it and try again`,
     )
   const { name: _, version: __, currency, ...terms } = before
   const after = await setTier(tx, { partnerId, name, currency, terms: { ...terms, ...change }, now })

@@ -196,13 +196,6 @@ describe('a session', () => {
     expect(again.text).not.toContain(goodAccount.accountNumber)
   })
 
-  test('is in the request log with the user instead of a key', async () => {
-    await admin.call('GET', '/v1/tiers')
-    await harness.flushRequestLog()
-    const { body } = await harness.call('GET', `/v1/requests?keyId=${admin.user.id}&route=/v1/tiers&status=200`)
-    expect(body.requests[0]).toMatchObject({ keyId: admin.user.id, route: '/v1/tiers', status: 200 })
-  })
-
   test('shows no account number to any role, in no answer, and reveals one to an admin or a payroll clerk for a reason', async () => {
     const { accountNumber } = goodAccount
     const amount = { amount: 2_000, currency: 'GBP' }

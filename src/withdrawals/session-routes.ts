@@ -3,7 +3,6 @@ import { lastFour } from '../bank-accounts/rules.ts'
 import type { ProblemName } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
-import { answerPreflight } from '../http/session-admission.ts'
 import { read, readPrepared, withBatchIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
@@ -41,7 +40,6 @@ type Context = ApiContext & { batches: ReturnType<typeof withdrawalBatches>; has
 export function memberPageRoutes(app: App, context: Context): void {
   const { db, batchDb, batches, hasRail, bankOf } = context
 
-  answerPreflight(app, '/v1/me', 'GET')
   app.get(
     '/v1/me',
     {
@@ -64,7 +62,6 @@ export function memberPageRoutes(app: App, context: Context): void {
       }),
   )
 
-  answerPreflight(app, '/v1/me/balance', 'GET')
   app.get(
     '/v1/me/balance',
     {
@@ -86,7 +83,6 @@ export function memberPageRoutes(app: App, context: Context): void {
       }),
   )
 
-  answerPreflight(app, '/v1/me/withdrawals/intent', 'POST')
   app.post(
     '/v1/me/withdrawals/intent',
     {
@@ -117,7 +113,6 @@ export function memberPageRoutes(app: App, context: Context): void {
       }),
   )
 
-  answerPreflight(app, '/v1/me/withdrawals/complete', 'POST')
   app.post(
     '/v1/me/withdrawals/complete',
     {
@@ -153,7 +148,6 @@ export function memberPageRoutes(app: App, context: Context): void {
     },
   )
 
-  answerPreflight(app, '/v1/me/withdrawals/:withdrawalId', 'GET')
   app.get(
     '/v1/me/withdrawals/:withdrawalId',
     {

@@ -45,6 +45,7 @@ export async function setUpAdyen({
     ...{ name: 'adyen', type: 'adyen', currency, apiKeyFile },
     balanceAccountId: service.balanceAccountId,
     baseUrl: service.url,
+    approval: { automatic: { paymentMax: 10_000_00, batchMax: 100_000_00, dayMax: 1_000_000_00 } },
     ...(hasNotifications ? { notifications: { hmacKeyFiles, ...basicAuth } } : {}),
     ...changes,
   }

@@ -259,6 +259,16 @@ test('"Make anything happen in a sandbox" works as written: the clock goes on by
   expect(codesIn(printed)).toEqual([])
 })
 
+test('"The command line" works as written: a login, a withdrawal, and any operation', async () => {
+  const printed = await follow('reference/cli.md', {
+    progress: /^(Idempotency key: \S+|OPENWAGE_API_KEY is set.*|[a-z ]+ \S.*)$/,
+  })
+  expect(printed).toContain(`Logged in to ${service.address}`)
+  expect(printed).toMatch(/^withdrawal +w_\w+\nstatus +held$/m)
+  expect(printed).toContain('"email": "sam.okafor@example.com"')
+  expect(printed).toContain('"free":')
+})
+
 /** The blocks that no test can run, by their first line, with the reason. */
 const notRun: Record<string, string> = {
   'npm install && npm start': 'Installs and runs until it is stopped. test/smoke/smoke.ts does it in a fresh copy.',
@@ -344,26 +354,33 @@ async function runLines(block: string, { values, env }: { values: Record<string,
 }
 
 /** Runs the commands of a guide in one shell, as its reader does. */
-async function follow(guide: string, { variables = {}, substitutes = '' } = {}): Promise<string> {
+async function follow(guide: string, { variables = {}, substitutes = '', progress = /^$/ } = {}): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
   const script = `${substitutes}\n${commandsOf(await readFile(path.join(checkout, 'docs', guide), 'utf8'))}`
   const address = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
   try {
-    return await shell(script, { folder, env: { ...baseEnvironment, ...database, ...address, ...variables } })
+    const env = { ...baseEnvironment, XDG_CONFIG_HOME: folder, ...database, ...address, ...variables }
+    return await shell(script, { folder, env, progress })
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function shell(script: string, { folder, env }: { folder: string; env: NodeJS.ProcessEnv }): Promise<string> {
+/** @param options.progress what lines of standard error may be; any other is unexpected */
+async function shell(
+  script: string,
+  { folder, env, progress = /^$/ }: { folder: string; env: NodeJS.ProcessEnv; progress?: RegExp },
+): Promise<string> {
   const commands = await runCommandsHere()
   const whole = `${commands.npx}\n${commonSubstitutes}\n${script}`
   // The commands read and write files in their working directory, which is this process's.
   const checkoutDir = process.cwd()
   process.chdir(folder)
   try {
-    const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', whole], { cwd: folder, env })
-    expect(stderr).toBe('')
+    const running = promisify(execFile)('bash', ['--norc', '-c', whole], { cwd: folder, env })
+    running.child.stdin?.end()
+    const { stdout, stderr } = await running
+    expect(stderr.split('\n').filter(line => line !== '' && !progress.test(line))).toEqual([])
     return stdout
   } finally {
     process.chdir(checkoutDir)

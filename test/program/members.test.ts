@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
@@ -13,6 +10,7 @@ import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { silver } from '../harness.ts'
 import { type Environment, get, newDatabase, newDataDir, openwage, type Served, serve, tidyUp } from './program.ts'
+import { closedAddress, closeServers, serveHere, startProxy } from './proxy.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -25,11 +23,9 @@ beforeAll(async () => {
 })
 afterAll(tidyUp)
 
-const proxies = new Set<Server>()
-afterEach(() => {
+afterEach(async () => {
   closeTerminals()
-  for (const proxy of proxies) proxy.close()
-  proxies.clear()
+  await closeServers()
 })
 
 const header = 'email,first_name,last_name,phone,tier,worker_id'
@@ -200,7 +196,7 @@ test('importing an export has no effect, and an export never overwrites a file',
 test('a lost response does not create a second job, and a broken export leaves no file', async () => {
   const { settings, folder } = await newPartner({ requestsPerSecond: 1, requestsBurst: 4 })
   let lost = 0
-  const OPENWAGE_URL = await proxy((incoming, outgoing, answer) => {
+  const OPENWAGE_URL = await startProxy(service.address, (incoming, outgoing, answer) => {
     const isUpload = incoming.method === 'PUT' && !incoming.url?.includes('dryRun')
     if (incoming.headers.accept === 'text/csv' && incoming.url?.startsWith('/v1/members?')) {
       answer.once('data', chunk => {
@@ -223,20 +219,13 @@ test('an import that cannot run says why, without showing the key', async () => 
   const { settings, folder } = await newPartner()
   const file = fileIn(folder, 'list.csv', list('ann'))
   const readOnly = await newPartner({}, ['members:read'])
-  const other = createServer((_request, response) => response.end('hello')).listen(0, '127.0.0.1')
-  proxies.add(other)
-  await once(other, 'listening')
-  const elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  const closed = await closedAddress()
+  const elsewhere = await serveHere((_request, response) => response.end('hello'))
   const cases: [string[], Environment, number, RegExp][] = [
     [[file], { OPENWAGE_API_KEY: '' }, 2, /No API key: set OPENWAGE_API_KEY/],
     [[`${folder}/list.xls`], {}, 2, /Use a \.csv, \.txt, \.tsv or \.xlsx file/],
     [[`${folder}/none.csv`], {}, 1, /There is no file .*none\.csv$/],
-    [
-      [file, '--url', 'http://127.0.0.1:9'],
-      {},
-      1,
-      /Cannot reach Openwage at http:\/\/127\.0\.0\.1:9: connection refused/,
-    ],
+    [[file, '--url', closed], {}, 4, /Cannot reach Openwage at http:\/\/127\.0\.0\.1:\d+: connection refused/],
     [[file, '--url', elsewhere], {}, 1, /is not an Openwage API; set the right address with --url or OPENWAGE_URL$/],
     [[file, '--key', `${settings.OPENWAGE_API_KEY}x`], {}, 1, /set the key with OPENWAGE_API_KEY or --key$/],
     [[file], readOnly.settings, 1, /The API key lacks the scope members:write$/],
@@ -317,22 +306,4 @@ async function upload({ OPENWAGE_API_KEY: key }: Settings, body: string): Promis
   })
   expect(response.status).toBe(202)
   return (await response.json()) as { jobId: string }
-}
-
-/** Starts a proxy to the service that can lose responses. @returns its address */
-async function proxy(
-  pass: (incoming: IncomingMessage, outgoing: ServerResponse, answer: IncomingMessage) => void,
-): Promise<string> {
-  const server = createServer((incoming, outgoing) => {
-    const { method, url, headers } = incoming
-    const onward = request(`${service.address}${url}`, { method, headers }, answer => {
-      outgoing.writeHead(answer.statusCode ?? 0, answer.headers)
-      pass(incoming, outgoing, answer)
-    })
-    incoming.pipe(onward)
-  })
-  proxies.add(server)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

@@ -278,15 +278,16 @@ test('withdrawals, members and jobs can be shown by id alone, with amounts as Mo
 })
 
 test('every command has an example and a --json option, and is in the guide', async () => {
-  const guide = readFileSync(new URL('../../docs/operations/commands.md', import.meta.url), 'utf8')
+  const pages = ['docs/operations/commands.md', 'docs/reference/cli.md']
+  const guide = pages.map(page => readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8')).join('\n')
   const commands = await leavesOf([])
-  expect(commands.length).toBeGreaterThan(25)
+  expect(commands.length).toBeGreaterThan(55)
   for (const { path, help } of commands) {
     const command = path.join(' ')
     expect(help, command).toContain(`  npx openwage ${command}`)
     expect(guide, command).toContain(`openwage ${command}`)
-    // These print a file or the banner.
-    if (!['members export', 'start'].includes(command)) expect(help, command).toMatch(/^ {2}--json /m)
+    // These print a file, the banner, or JSON in any case.
+    if (!['members export', 'start', 'api'].includes(command)) expect(help, command).toMatch(/^ {2}--json /m)
   }
 })
 
@@ -294,8 +295,14 @@ test('every command has an example and a --json option, and is in the guide', as
 async function leavesOf(path: string[]): Promise<{ path: string[]; help: string }[]> {
   const { code, stdout: help } = await openwage([...path, '--help'], {})
   expect(code).toBe(0)
-  const listed = help.split('\nCommands:\n')[1]?.split('\n\n')[0] ?? ''
-  const names = [...listed.matchAll(/^ {2}([a-z]+)/gm)].map(([, name = '']) => name).filter(name => name !== 'help')
+  const listed = help
+    .split(/\n(?=Commands)/)
+    .slice(1)
+    .map(group => group.split('\n\n')[0] ?? '')
+  // The operations of the command api have names with dots.
+  const names = [...listed.join('\n').matchAll(/^ {2}([a-z]+)(?![\w.])/gm)]
+    .map(([, name = '']) => name)
+    .filter(name => name !== 'help')
   if (names.length === 0) return [{ path, help }]
   return (await Promise.all(names.map(name => leavesOf([...path, name])))).flat()
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -101,7 +102,15 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
     expect(await json(['payouts', 'approve', id, '--as', same])).toMatchObject({ approvalCount: 1 })
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/waiting for approval; only an approved/)
   await json(['payouts', 'remove', third, '--reason', 'Stopped on the phone'])
-  expect(await json(['payouts', 'approve', id, '--as', 'Grace'])).toMatchObject({
+  // One login is one person, unless the installation says otherwise.
+  expect(await refusal(['payouts', 'approve', id, '--as', 'Grace'])).toMatch(
+    /from another login: \d+@.* has approved it/,
+  )
+  const shared = await openwage(['payouts', 'approve', id, '--as', 'Grace', '--json'], {
+    ...settings,
+    OPENWAGE_APPROVAL_LOGINS: 'any',
+  })
+  expect(JSON.parse(shared.stdout)).toMatchObject({
     ...{ status: 'approved', approvalCount: 2, paymentCount: 2, controlTotal: { amount: 11_000, currency: 'EUR' } },
   })
   expect(await diagnosed('batches')).toMatch(/ waits to be exported and carried to the bank/)
@@ -171,6 +180,17 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect((await json(['payouts', 'exceptions', 'list'])).exceptions).toEqual([])
   expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
   expect(await diagnosed('exceptions')).toBe('No payout exception is open')
+  const { entries: imports } = await json(['audit', '--action', 'payout_file.import'])
+  // The file that was imported again, and the one that was refused, changed nothing.
+  expect(imports).toMatchObject([
+    {
+      ...{ partnerId: null, resourceId: expect.stringMatching(/^bf_/), actor: expect.stringMatching(/@/) },
+      details: {
+        ...{ rail: 'sepa', file: 'pain002.xml', records: expect.any(Number) },
+        sha256: createHash('sha256').update(xml).digest('hex'),
+      },
+    },
+  ])
   const { entries } = await json(['audit', '--partner', harness.partner.id])
   const actions = entries
     .map(({ action }: { action: string }) => action)

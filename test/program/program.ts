@@ -57,6 +57,8 @@ export const baseEnvironment = {
   NODE_COMPILE_CACHE: path.join(checkout, 'node_modules/.cache/compiled'),
   // The documentation takes a start time to render, and no test of the program reads it.
   OPENWAGE_DOCS: 'off',
+  // Nor does a test know of the developer's own logins.
+  XDG_CONFIG_HOME: '/nonexistent',
 }
 
 const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0', OPENWAGE_DOCS: 'off' }
@@ -146,10 +148,14 @@ export async function openwage(args: string[], settings: Environment): Promise<O
 }
 
 /** Runs a command in this process. */
-export async function openwageHere(args: string[], settings: Environment): Promise<Outcome> {
+export async function openwageHere(
+  args: string[],
+  settings: Environment,
+  stdin: Readable = Readable.from([]),
+): Promise<Outcome> {
   const [stdout, stderr] = [new Output(), new Output()]
   const env = { ...baseEnvironment, ...settings }
-  const code = await run(args, { env, stdin: Readable.from([]), stdout, stderr })
+  const code = await run(args, { env, stdin, stdout, stderr })
   return { code, stdout: stdout.text, stderr: stderr.text }
 }
 
@@ -159,17 +165,18 @@ export async function openwageHere(args: string[], settings: Environment): Promi
  */
 export async function runCommandsHere(): Promise<{ npx: string; stop(): void }> {
   const server = createServer(async (request, response) => {
-    const [count, ...parts] = (await text(request)).split('\0')
+    const [input = '', count, ...parts] = (await text(request)).split('\0')
     const args = parts.slice(0, Number(count))
     const variables = parts.slice(Number(count)).filter(line => line.includes('='))
     const env = Object.fromEntries(variables.map(line => [line.split('=', 1)[0], line.slice(line.indexOf('=') + 1)]))
-    const { code, stdout, stderr } = await openwageHere(args, env)
+    const { code, stdout, stderr } = await openwageHere(args, env, Readable.from([Buffer.from(input, 'base64')]))
     response.end(`printf %s ${quoted(stdout)}; printf %s ${quoted(stderr)} >&2; return ${code}`)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const handOver = `{ printf '%s\\0' "$#" "$@"; env -0; } | curl -sS --data-binary @- http://127.0.0.1:${port}`
+  // A shell cannot hold the zeros between the parts, but what is piped in.
+  const handOver = `{ base64 -w0; printf '\\0%s' "$#" "$@"; printf '\\0'; env -0; } | curl -sS --data-binary @- http://127.0.0.1:${port}`
   return { npx: `npx() { shift; eval "$(${handOver})"; }`, stop: () => server.close() }
 }
 

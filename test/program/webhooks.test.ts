@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { triggers } from '../../cli/webhook-triggers.ts'
+import { triggers } from '../../cli/client/webhook-triggers.ts'
 import { eventTypes } from '../../src/events/catalogue.ts'
 import { startReceiver, verify } from '../receiver.ts'
 import { launch, newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'

@@ -107,12 +107,16 @@ export type Batch = {
   claims: number
   /** The bank has its file. */
   isDelivered: boolean
+  /** When its delivery was recorded. */
+  sentAt: number
+  /** It was sent after the day of its cut-off: the operator must ask the bank. */
+  question: Exception | null
   /** What the bank said before the delivery was recorded. */
   early: 'acknowledged' | 'rejected' | null
 }
 type Exception = {
   rail: RailName
-  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'float' | 'money_in' | 'money_out'
+  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'float' | 'money_in' | 'money_out' | 'blocked'
   about: string | null
   outcome: Outcome | null
   amount: bigint | null
@@ -143,8 +147,8 @@ export class BankFilesModel {
   readonly #movements: Movement[] = []
   readonly #reports: { of: Withdrawal; outcome: Outcome }[] = []
   readonly #seen = new Set<string>()
-  /** The bookings of batches and of other money, by what they are about: a statement reports those of a notification again. */
-  readonly #booked = new Map<string, Set<string>>()
+  /** The amounts of bookings by the bank’s reference, by what they are about: a statement reports those of a notification again. */
+  readonly #booked = new Map<string, Map<string, bigint>>()
   readonly #idOf: (batch: string) => string
 
   /** @param options.idOf the id of a batch, since that decides which is approved first */
@@ -192,6 +196,11 @@ export class BankFilesModel {
 
   openExceptions(): string[] {
     return this.exceptions.filter(({ decision }) => decision === null).map(keyOf)
+  }
+
+  /** The exceptions of batches that were sent late. */
+  openQuestions(): string[] {
+    return this.exceptions.filter(({ decision, kind }) => decision === null && kind === 'blocked').map(keyOf)
   }
 
   /** The payments that the file of a batch holds. */
@@ -281,7 +290,15 @@ export class BankFilesModel {
   #openBatch(of: Pick<Batch, 'rail' | 'debtor' | 'valueDay' | 'cutOffAt'>): Batch {
     const batch: Batch = {
       ...{ name: `b${this.batches.size}`, ...of, status: 'building', isHeld: false, isClosed: false, approvedAt: null },
-      ...{ isAutomatic: false, approvals: new Set(), claims: 0, isDelivered: false, early: null },
+      ...{
+        isAutomatic: false,
+        approvals: new Set(),
+        claims: 0,
+        isDelivered: false,
+        early: null,
+        sentAt: 0,
+        question: null,
+      },
     }
     this.batches.set(batch.name, batch)
     return batch
@@ -310,6 +327,7 @@ export class BankFilesModel {
       Object.assign(batch, { status: 'approved', approvedAt: this.now, isAutomatic: true })
     }
     if (!rails[rail].confirms) this.#payUnanswered(rail)
+    this.#matchDebits(rail)
     this.#settle(rail)
     for (const batch of all) if (batch.status === 'approved' && !batch.isHeld) this.#sendBatch(batch, fault)
   }
@@ -317,8 +335,18 @@ export class BankFilesModel {
   #payUnanswered(rail: RailName): void {
     for (const batch of this.batches.values()) {
       const isAtBank = batch.rail === rail && ['sent', 'acknowledged'].includes(batch.status)
-      if (!isAtBank || dayIn(rail, this.now) < addBankingDays(batch.valueDay, creditDays)) continue
-      for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
+      const unanswered = this.#paymentsOf(batch).filter(({ outcome }) => outcome === null)
+      if (!isAtBank || unanswered.length === 0) continue
+      const isLate = dayIn(rail, batch.sentAt) > dayIn(rail, batch.cutOffAt)
+      if (isLate && batch.question === null) {
+        const question = { rail, kind: 'blocked', about: batch.name, outcome: null, amount: null, code: null } as const
+        batch.question = { ...question, decision: null }
+        this.exceptions.push(batch.question)
+      }
+      if (isLate && batch.question?.decision !== 'ignore') continue
+      const valueDay = isLate ? scheduleOf(rail, batch.sentAt).valueDay : batch.valueDay
+      if (dayIn(rail, this.now) < addBankingDays(valueDay, creditDays)) continue
+      for (const each of unanswered) this.#end(each, 'paid')
     }
   }
 
@@ -334,6 +362,7 @@ export class BankFilesModel {
     batch.isDelivered = true
     if (fault === 'killed after delivery') return
     batch.status = batch.early ?? 'sent'
+    batch.sentAt = this.now
   }
 
   #approve({ batch: name, person }: { batch: string; person: string }): void {
@@ -370,6 +399,7 @@ export class BankFilesModel {
     ]) {
       if (!this.#isSeen(`${file.rail} ${messageOf(file)} ${recordOf(each)}`)) this.#hear(file, each)
     }
+    this.#matchDebits(file.rail)
     this.#settle(file.rail)
   }
 
@@ -468,20 +498,32 @@ export class BankFilesModel {
     const batch = this.batches.get(of)
     const booked = this.#bookedOf(of)
     const isKnown = booked.has(bank)
-    if (batch === undefined || batch.claims === 0) {
-      booked.add(bank)
-      return isKnown ? undefined : 'money_out'
-    }
-    if (amount !== this.debitOf(of)) return 'amount'
-    const isAnother = !isKnown && booked.size > 0
-    booked.add(bank)
+    const isAnother = !isKnown && [...booked.values()].includes(amount)
+    booked.set(bank, amount)
+    if (batch === undefined || batch.claims === 0) return isKnown ? undefined : 'money_out'
+    if (amount !== this.debitOf(of)) return isKnown ? undefined : 'amount'
     if (isAnother) return 'money_out'
     for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
     return undefined
   }
 
-  #bookedOf(about: string): Set<string> {
-    const booked = this.#booked.get(about) ?? new Set()
+  /** Debits that did not fit may do so once payments have failed. */
+  #matchDebits(rail: RailName): void {
+    for (const batch of this.batches.values()) {
+      if (batch.rail !== rail || batch.claims === 0) continue
+      const amount = -this.debitOf(batch.name)
+      const [first, ...others] = this.exceptions.filter(
+        each => each.decision === null && each.kind === 'amount' && each.about === batch.name && each.amount === amount,
+      )
+      if (first === undefined) continue
+      for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
+      first.decision = 'applied'
+      for (const each of others) each.kind = 'money_out'
+    }
+  }
+
+  #bookedOf(about: string): Map<string, bigint> {
+    const booked = this.#booked.get(about) ?? new Map<string, bigint>()
     this.#booked.set(about, booked)
     return booked
   }
@@ -497,7 +539,7 @@ export class BankFilesModel {
     | undefined {
     const booked = this.#bookedOf('other money')
     if (booked.has(bank)) return undefined
-    booked.add(bank)
+    booked.set(bank, amount)
     const recorded = this.#movements.find(
       each =>
         each.rail === rail &&

@@ -136,7 +136,9 @@ type Answer = {
   do: 'answer'
   batch: number
   form: FileForm
-  whole: 'none' | 'acknowledged' | 'rejected' | 'booked' | 'booked wrongly'
+  whole: 'none' | 'acknowledged' | 'rejected' | 'booked' | 'booked wrongly' | 'booked early'
+  /** A batch is debited under another reference of the bank, too. */
+  isTwice: boolean
   wholeCode: Code
   payments: Says[]
   stranger: boolean
@@ -196,7 +198,8 @@ function command(): fc.Arbitrary<Command> {
     do: is('answer'),
     batch: which,
     form: is<FileForm>('pain.002', 'pain.002', 'camt.054', 'camt.054', 'camt.053', 'arucs'),
-    whole: is('none', 'none', 'none', 'acknowledged', 'rejected', 'booked', 'booked', 'booked wrongly'),
+    whole: is('none', 'none', 'acknowledged', 'rejected', 'booked', 'booked', 'booked wrongly', 'booked early'),
+    isTwice: rarely(6),
     ...{ wholeCode: code, payments: fc.array(says, { minLength: 1, maxLength: 4 }), stranger: rarely(12) },
     fault: is('none', 'none', 'none', 'none', 'none', 'none', 'none', 'half', 'other account', 'other currency'),
     sentWith: is('none', 'none', 'killed after delivery'),
@@ -389,6 +392,12 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
       : ('none' as const)
   yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements, fault }) }
   if (answer.isRead) yield { do: 'read reports' }
+  if (answer.form.startsWith('camt') && answer.whole === 'booked early') {
+    // The bank debits the net sum first, and reports afterwards which payments failed.
+    const later = statuses({ ...answer, whole: 'acknowledged', stranger: false }, model, batch.name)
+    yield { do: 'import', file: bank.write({ rail, debtor, form: 'pain.002', statements: later, fault: 'none' }) }
+    if (answer.isRead) yield { do: 'read reports' }
+  }
   const opposite = statements.flatMap(each => oppositeOf(each, { code: answer.wholeCode, bank }))
   if (answer.oppositeAfter === null || opposite.length === 0) return
   wait(model, 24 * answer.oppositeAfter)
@@ -435,7 +444,11 @@ function statuses({ whole, wholeCode, payments, stranger }: Answer, model: BankF
   return [{ says: 'batch', of, status, code: status === 'RJCT' ? wholeCode : null }, ...single]
 }
 
-function entries({ form, whole, payments, stranger }: Answer, { model, bank }: Scene, batch: string): Statement[] {
+function entries(
+  { form, whole, isTwice, payments, stranger }: Answer,
+  { model, bank }: Scene,
+  batch: string,
+): Statement[] {
   const isArucs = form === 'arucs'
   const single = model.paymentsOf(batch).flatMap(({ name, net }, index): Statement[] => {
     const { what, code, isWrong } = payments[index % payments.length] ?? { what: 'silent', code: null, isWrong: false }
@@ -460,14 +473,24 @@ function entries({ form, whole, payments, stranger }: Answer, { model, bank }: S
         },
       ]
     : []
-  if (isArucs || (whole !== 'booked' && whole !== 'booked wrongly')) return [...single, ...strange]
+  if (isArucs || !whole.startsWith('booked')) return [...single, ...strange]
+  const failing = model.paymentsOf(batch).filter(({ outcome }, index) => {
+    const { what } = payments[index % payments.length] ?? { what: 'silent' }
+    return outcome === null && (what === 'failed' || what === 'returned')
+  })
   const debit = model.debitOf(batch)
-  const isWrong = whole === 'booked wrongly'
-  const amount = isWrong ? debit + 1n : debit
+  const net = failing.reduce((sum, each) => sum - each.net, debit)
+  const amount = whole === 'booked early' ? net : whole === 'booked wrongly' ? debit + 1n : debit
   // A bank books a batch as one sum, or payment by payment; what comes back is booked one by one.
-  const returns = single.filter(each => each.says === 'entry' && each.isReturn)
+  const returns = whole === 'booked early' ? [] : single.filter(each => each.says === 'entry' && each.isReturn)
   if (amount === 0n) return [...returns, ...strange]
-  return [{ says: 'whole batch', of: batch, amount, ...bank.booking(`B-${batch}-${amount}`) }, ...returns, ...strange]
+  const debits = (isTwice ? ['B', 'C'] : ['B']).map(
+    (letter): Statement => ({
+      ...{ says: 'whole batch', of: batch, amount },
+      ...bank.booking(`${letter}-${batch}-${amount}`),
+    }),
+  )
+  return [...debits, ...returns, ...strange]
 }
 
 function repeated(file: BankFile, { how, bank }: { how: (Command & { do: 'again' })['how']; bank: Bank }): BankFile {
@@ -552,6 +575,8 @@ function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
   }
   // Bacs confirms no payment: after a week it counts as paid.
   model.now += 7 * 86_400_000
+  yield { do: 'send', fault: 'none' }
+  for (const exception of model.openQuestions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }
   yield { do: 'send', fault: 'none' }
   yield { do: 'read reports' }
   for (const exception of model.openExceptions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }

@@ -85,7 +85,11 @@ export class Client {
     // fetch would refuse such a key with an error that shows it.
     if (!/^[\x21-\x7e]+$/.test(settings.apiKey ?? '')) throw new TypeError('apiKey is missing or has a space in it')
     this.#settings = settings
-    this.#baseUrl = new URL(settings.baseUrl).href.replace(/\/+$/, '')
+    const { href, username, password, search, hash } = new URL(settings.baseUrl)
+    // fetch refuses a user and a password in an address, and errors show the address.
+    if (`${username}${password}${search}${hash}` !== '')
+      throw new TypeError('baseUrl must have no user, password, query or fragment')
+    this.#baseUrl = href.replace(/\/+$/, '')
   }
 
   /** Calls an operation with the arguments of its method. */
@@ -95,8 +99,13 @@ export class Client {
     const body = operation.hasBody ? left.shift() : undefined
     const query = operation.hasQuery ? (left.shift() as Query | undefined) : undefined
     const options = (left.shift() ?? {}) as CallOptions
-    const send = (query: Query | undefined) => this.#send(operation, { path, body, query, options })
-    return operation.entries === undefined ? new Call(send(query)) : list(operation, send, query ?? {})
+    const send = (query: Query | undefined, options: CallOptions) =>
+      this.#send(operation, { path, body, query, options })
+    if (operation.entries === undefined) return new Call(send(query, options))
+    // An idempotency key is of one request, and each further page is another one.
+    const { idempotencyKey: _, ...ofFurtherPages } = options
+    const sendNext = (query: Query) => send(query, ofFurtherPages)
+    return list(operation, query ?? {}, send(query, options), sendNext)
   }
 
   async #send(operation: Operation, { path, body, query = {}, options }: Arguments): Promise<Answered<unknown>> {
@@ -206,12 +215,13 @@ export class Client {
 /** A list whose further pages are read with the same query. */
 function list(
   operation: Operation,
-  send: (query: Query) => Promise<Answered<unknown>>,
   query: Query,
+  answered: Promise<Answered<unknown>>,
+  sendNext: (query: Query) => Promise<Answered<unknown>>,
 ): List<Query, unknown> {
   const { entries: field = '', cursor } = operation
   const entriesOf = (page: Query) => page[field] as Query[]
-  return new List(send(query) as Promise<Answered<Query>>, {
+  return new List(answered as Promise<Answered<Query>>, {
     entriesOf,
     nextOf(page) {
       const entries = entriesOf(page)
@@ -224,7 +234,8 @@ function list(
         cursor === undefined
           ? { skip: Number(skip) + entries.length }
           : { after: cursor in page ? page[cursor] : last[cursor] }
-      return list(operation, send, { ...same, ...position })
+      const next = { ...same, ...position }
+      return list(operation, next, sendNext(next), sendNext)
     },
   })
 }

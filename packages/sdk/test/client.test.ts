@@ -77,6 +77,24 @@ test('the caller can bring an idempotency key, and a read has none', async () =>
   expect(idempotencyKeys(requests)).toEqual(['payout 17', undefined])
 })
 
+test('the caller’s idempotency key is of the first page of a list only', async () => {
+  const page = (memberId: string) => ({ body: { members: [{ memberId }], total: 2, skip: 0, take: 1 } })
+  const { openwage, requests } = await serve([page('mem_2'), { body: { members: [], total: 2, skip: 1, take: 1 } }])
+  const members = []
+  for await (const member of openwage.members.list({ take: 1 }, { idempotencyKey: 'k-1' })) members.push(member)
+  expect(members).toHaveLength(1)
+  expect(idempotencyKeys(requests)).toEqual(['k-1', undefined])
+})
+
+test.each(['https://user:word@pay.example.com', 'https://pay.example.com?x=1', 'https://pay.example.com#x'])(
+  'a base URL with more than an address is refused, without showing it: %s',
+  url => {
+    const create = () => new Openwage({ apiKey, baseUrl: url })
+    expect(create).toThrow(TypeError)
+    expect(create).toThrow('baseUrl must have no user, password, query or fragment')
+  },
+)
+
 test.each([
   ['a connection that breaks', ['close', 'close', paid], 3],
   ['x-should-retry: true, whatever the status', [conflict, conflict, paid], 3],

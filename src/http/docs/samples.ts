@@ -8,7 +8,7 @@ export type Sample = { title: string; code: string }
 type SampleOf = (operation: Operation, document: Document) => string | undefined
 
 /** The ways that the reference shows beside curl, by title. Another library or command is added here. */
-const others: Record<string, SampleOf> = { 'the SDK': sdkOf }
+const others: Record<string, SampleOf> = { 'the SDK': sdkOf, 'the command line': cliSampleOf }
 
 /** The samples of an operation, curl first. */
 export function samplesOf(operation: Operation, document: Document): [curl: Sample, ...others: Sample[]] {
@@ -55,6 +55,27 @@ function sdkOf({ operationId, parameters = [], requestBody }: Operation, documen
   return `await openwage.${call}(${values.map(value => inspect(value, { depth: null })).join(', ')})`
 }
 
+/** The command with the same values; the key is that of `openwage login`, or of OPENWAGE_API_KEY. */
+export function cliSampleOf(
+  { operationId, parameters = [], requestBody }: Operation,
+  document: Document,
+): string | undefined {
+  const names = sdkNames[operationId]
+  if (names === undefined) return undefined
+  const values = parameters.flatMap(each => {
+    if (each.in !== 'path' && !(each.in === 'query' && each.required)) return []
+    const value = quotedIfNeeded(String(each.example ?? exampleOf(each.schema, document)))
+    return [each.in === 'path' ? value : `--${each.name} ${value}`]
+  })
+  const body = exampleBody(requestBody, document)
+  const text = typeof body?.value === 'string' ? body.value : JSON.stringify(body?.value)
+  return [
+    `npx openwage api ${typeof names === 'string' ? names : names.json}`,
+    ...values,
+    ...(body === undefined ? [] : [`--body ${quoted(text)}`]),
+  ].join(' ')
+}
+
 function exampleBody(requestBody: Operation['requestBody'], document: Document) {
   const [first] = Object.entries(requestBody?.content ?? {})
   if (first === undefined) return undefined
@@ -69,6 +90,10 @@ function bodyOptions(requestBody: Operation['requestBody'], document: Document):
   if (body === undefined) return []
   const text = typeof body.value === 'string' ? body.value : JSON.stringify(body.value)
   return [`-H ${quoted(`content-type: ${body.mediaType}`)}`, `--data-binary ${quoted(text)}`]
+}
+
+function quotedIfNeeded(text: string): string {
+  return /^[\w.:@/+-]+$/.test(text) ? text : quoted(text)
 }
 
 function quoted(text: string): string {

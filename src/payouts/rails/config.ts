@@ -4,8 +4,8 @@ import { type Static, Type } from 'typebox'
 import { type BankAccount, check } from '../../bank-accounts/rules.ts'
 import { SettingsProblem } from '../../config.ts'
 import { isGeneratedId } from '../../ids.ts'
-import { amountMax } from '../../money.ts'
 import { AdyenRail } from './adyen/settings.ts'
+import { Approval, faultsOfApproval, toAutomatic } from './approval.ts'
 import type { Debtor } from './bank-files.ts'
 import { type Calendar, withOverride } from './calendars/calendar.ts'
 import { atOnce, cutOffOf, type LeadTime, leadTimes } from './calendars/cut-off.ts'
@@ -21,7 +21,6 @@ import type { ArucsOptions } from './standard18/read-arucs.ts'
 
 const strict = { additionalProperties: false }
 const Day = Type.String({ pattern: '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$' })
-const Amount = Type.Integer({ minimum: 0, maximum: amountMax })
 
 const Name = Type.String({ minLength: 1, maxLength: 140 })
 const File = Type.String({ pattern: '^/.' })
@@ -49,9 +48,9 @@ const commonFields = {
   timeZone: Type.String({ minLength: 1, maxLength: 60 }),
   /** Days on which the bank is closed besides those of the calendar. */
   closedDays: Type.Optional(Type.Array(Day, { maxItems: 100 })),
-  approval: Type.Optional(
-    Type.Object({ automatic: Type.Object({ paymentMax: Amount, batchMax: Amount, dayMax: Amount }, strict) }, strict),
-  ),
+  /** How far the operator's own list in `closedDays` reaches, if that is further than the calendar. */
+  closedDaysUntil: Type.Optional(Day),
+  approval: Approval,
   /** With outbox/, inbox/, archive/ and rejected/ in it. Without it, an operator carries the files. */
   folder: Type.Optional(File),
   /** Sends and fetches what is in the folder. */
@@ -205,16 +204,13 @@ export function readRails(file: string): { files: FileRailSettings[]; adyen: Ady
 }
 
 function faultsOf({ name, timeZone, debtors, approval, folder, sftp }: GivenRail): string[] {
-  const { automatic } = approval ?? {}
   return [
     ...(isTimeZone(timeZone) ? [] : [`${name}: timeZone must be an IANA name, such as Europe/Berlin`]),
     ...Object.entries(debtors).flatMap(([owner, debtor]) => [
       ...(owner === 'default' || isGeneratedId(owner) ? [] : [`${name}: the debtor ${owner} is no partner id`]),
       ...(check(accountOf(debtor)) === 'invalid' ? [`${name}: the account of the debtor ${owner} is wrong`] : []),
     ]),
-    ...(automatic !== undefined && (automatic.paymentMax > automatic.batchMax || automatic.batchMax > automatic.dayMax)
-      ? [`${name}: paymentMax must not exceed batchMax, nor batchMax dayMax`]
-      : []),
+    ...faultsOfApproval(name, approval),
     ...(sftp !== undefined && folder === undefined ? [`${name}: sftp needs a folder for files on their way`] : []),
     ...(sftp !== undefined && (sftp.privateKeyFile === undefined) === (sftp.passwordFile === undefined)
       ? [`${name}: sftp needs either privateKeyFile or passwordFile`]
@@ -245,7 +241,6 @@ function isTimeZone(timeZone: string): boolean {
 
 function toSettings(given: GivenRail): FileRailSettings {
   const { name, currency, debtors, timeZone, approval } = given
-  const automatic = approval?.automatic
   return {
     ...{ name, currency, timeZone },
     ...settingsOfType(given),
@@ -253,14 +248,7 @@ function toSettings(given: GivenRail): FileRailSettings {
       ...Object.fromEntries(Object.entries(debtors).map(([owner, debtor]) => [owner, toDebtor(debtor)])),
       default: toDebtor(debtors.default),
     },
-    automatic:
-      automatic === undefined
-        ? null
-        : {
-            paymentMax: BigInt(automatic.paymentMax),
-            batchMax: BigInt(automatic.batchMax),
-            dayMax: BigInt(automatic.dayMax),
-          },
+    automatic: toAutomatic(approval),
     delivery: deliveryOf(given),
   }
 }
@@ -291,10 +279,10 @@ type Pain001Scheme = {
 }
 
 function pain001Settings(
-  { cutOff, timeZone, closedDays, instant = false, batchBooking }: SepaFileRail | UkPain001FileRail,
+  { cutOff, timeZone, closedDays, closedDaysUntil, instant = false, batchBooking }: SepaFileRail | UkPain001FileRail,
   { format, bankingDays, leadTime }: Pain001Scheme,
 ): OfType {
-  const calendar = withOverride(bankingDays, { closedDays })
+  const calendar = withOverride(bankingDays, { closedDays, validUntil: closedDaysUntil })
   return {
     format: format({ isBatchBooked: batchBooking }),
     isInstant: instant,
@@ -306,8 +294,16 @@ function pain001Settings(
   }
 }
 
-function standard18Settings({ cutOff, timeZone, closedDays, scheme, returns, ...given }: Standard18FileRail): OfType {
-  const calendar = withOverride(uk, { closedDays })
+function standard18Settings({
+  cutOff,
+  timeZone,
+  closedDays,
+  closedDaysUntil,
+  scheme,
+  returns,
+  ...given
+}: Standard18FileRail): OfType {
+  const calendar = withOverride(uk, { closedDays, validUntil: closedDaysUntil })
   const { serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount } = given
   const options = { scheme, serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount }
   return {

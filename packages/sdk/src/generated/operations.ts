@@ -4,7 +4,7 @@ import type { Call, CallOptions, List } from '../call.ts'
 import type { Operation } from '../client.ts'
 import type { FileSource } from '../files.ts'
 import type {
-  CallerId,
+  ApiKeyId,
   CompleteWithdrawal,
   Currency,
   DayOrInstant,
@@ -722,6 +722,8 @@ export interface Resources {
       from?: 'now' | undefined
       /** Only events of these types. */
       types?: EventType[] | undefined
+      /** Only events of this withdrawal, intent, member, pay run, pay cycle, job or webhook. */
+      resourceId?: string | undefined
       /** Maximum number of events to return, 1 to 1,000. */
       take?: number | undefined
     }, options?: CallOptions): List<Events, Event>
@@ -834,8 +836,8 @@ export interface Resources {
       method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | undefined
       /** Only requests of this path, as in this document. */
       route?: string | undefined
-      /** Only requests that were made with this API key, or by this user of the console. */
-      keyId?: CallerId | undefined
+      /** Only requests that were made with this API key. */
+      keyId?: ApiKeyId | undefined
       /** Only requests whose answer had this `x-request-id`. */
       requestId?: string | undefined
       /** Only requests with this idempotency key. */

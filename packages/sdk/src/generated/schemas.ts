@@ -30,6 +30,8 @@ export type AmountBelowLowerLimitIssue = {
   lowerLimit: Money
 }
 
+export type ApiKeyId = `key_${string}`
+
 export type AvailablePayRun = {
   status: 'Available'
 }
@@ -69,8 +71,6 @@ export type BodyValidationIssue = {
   /** Name of the header or parameter, or path of the field with dots. */
   path: string
 }
-
-export type CallerId = string
 
 export type CompleteWithdrawal = {
   withdrawalIntentId: WithdrawalIntentId
@@ -461,8 +461,8 @@ export type LoggedRequest = {
   status: number
   /** From the arrival of the request to the end of its answer, in milliseconds. */
   durationMs: number
-  /** The API key that the request was made with, or the user of the console. */
-  keyId: CallerId
+  /** The API key that the request was made with. */
+  keyId: ApiKeyId
   /** The `x-idempotency-key` of the request. */
   idempotencyKey: string | null
   /** The answer was the stored one of an earlier request with the same key. */

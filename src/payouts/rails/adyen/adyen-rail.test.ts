@@ -284,6 +284,90 @@ describe('a refusal', () => {
   })
 })
 
+describe('while a request may have made the payment, its money is not given back', () => {
+  const mayBePaid = /may have been accepted/
+
+  test('after a refusal, if the repeated request gets no answer', async () => {
+    setUp.service.fail({ status: 422, body: refusal(422, '30_112') }, 'none', 'cut-after')
+    const { id, reference } = await submitted()
+    await pollAgain()
+    const [exception] = await openExceptions()
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+    await pollAgain()
+    await settle()
+    expect(await statusOf(id)).toBe('paid')
+    expect(setUp.service.paid(reference)).toBe(1)
+    expect(await openExceptions()).toEqual([])
+  })
+
+  test('until a look-up shows that the bank does not have it', async () => {
+    const refused = { status: 422, body: refusal(422, '30_112') }
+    setUp.service.fail(refused, 'none', 'cut-before')
+    const { id, reference } = await submitted()
+    await pollAgain()
+    const [exception] = await openExceptions()
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+    setUp.service.fail('none', refused)
+    await pollAgain()
+    await giveBack(exception?.id ?? '')
+    expect(await statusOf(id)).toBe('failed')
+    expect(setUp.service.paid(reference)).toBe(0)
+  })
+
+  test('nor by a look-up that comes too soon after the request', async () => {
+    setUp.service.fail({ status: 202, body: { hello: 'world' }, isOdd: true }, 'none', 'cut-before')
+    const { reference } = await submitted()
+    setUp.harness.clock.advance({ minutes: 2 })
+    await run('ask-about-withdrawals')
+    setUp.harness.clock.advance({ minutes: 4 })
+    setUp.service.fail('none', { status: 422, body: refusal(422, '30_112') })
+    await run('ask-about-withdrawals')
+    expect(postsOf(reference)).toHaveLength(3)
+    const [exception] = await openExceptions()
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+  })
+
+  test('if its answer cannot be read', async () => {
+    setUp.service.fail({ status: 202, body: { hello: 'world' }, isOdd: true })
+    await submitted()
+    const [exception] = await openExceptions()
+    expect(exception).toMatchObject({ kind: 'blocked', reasonCode: 'shape' })
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+  })
+
+  test('if the look-up is refused, before the bank has answered and after', async () => {
+    setUp.service.fail('cut-after', { status: 422, body: refusal(422, '30_112') })
+    const { id, reference } = await submitted()
+    await pollAgain()
+    const [exception] = await openExceptions()
+    await expect(giveBack(exception?.id ?? '')).rejects.toThrow(mayBePaid)
+    await pollAgain()
+    setUp.service.fail({ status: 400, body: refusal(400, '30_113') })
+    await pollAgain()
+    const [later] = await openExceptions()
+    expect(later).toMatchObject({ kind: 'blocked', reference, reasonCode: '30_113' })
+    await expect(giveBack(later?.id ?? '')).rejects.toThrow(/has accepted/)
+    await settle()
+    expect(await statusOf(id)).toBe('paid')
+    await expect(giveBack(later?.id ?? '')).rejects.toThrow(/has paid/)
+  })
+
+  test('if only its repetition is refused for the account', async () => {
+    setUp.service.fail('cut-after', { status: 422, body: refusal(422, '30_081', ['counterparty.bankAccount']) })
+    const { id, reference } = await submitted()
+    const { partner } = setUp.harness
+    const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
+    const amount = { amount: 5_000n, currency: 'EUR' } as const
+    const payment = { partnerId: partner.id, withdrawalId: id, reference, account, amount }
+    await setUp.rail.submit([payment], AbortSignal.timeout(5_000))
+    expect(postsOf(reference)).toHaveLength(2)
+    await pollAgain()
+    await settle()
+    expect(await statusOf(id)).toBe('paid')
+    expect(await restrictionsOf(id)).toEqual({ accountRefused: null, reviewReason: null })
+  })
+})
+
 test('without its API key, payments wait and the alarm names the file', async () => {
   const { apiKeyFile } = setUp.settings
   await writeFile(apiKeyFile, 'two words')
@@ -319,12 +403,87 @@ describe('an outcome', () => {
     expect(await statusOf(id)).toBe('returned')
   })
 
-  test('refused for lack of money is left to the operator', async () => {
+  describe('refused for lack of money', () => {
+    const short = [{ status: 'refused', reason: 'notEnoughBalance' }]
+    const keysOf = (reference: string) =>
+      setUp.service.exchanges
+        .filter(({ method, headers }) => method === 'POST' && String(headers['idempotency-key']).startsWith(reference))
+        .map(({ headers }) => headers['idempotency-key'])
+
+    test('is requested again later with another key, and the operator is told once', async () => {
+      setUp.service.decide(() => [...short])
+      const first = await submitted()
+      const second = await submitted()
+      await settle()
+      await pollAgain()
+      await settle()
+      const { reference } = first
+      expect(keysOf(reference)).toEqual([reference, `${reference}-1`])
+      expect(await openExceptions()).toMatchObject([{ kind: 'float', reference: null, reasonCode: 'notEnoughBalance' }])
+      setUp.service.decide(() => [{ status: 'booked' }])
+      await pollAgain()
+      expect(keysOf(reference)).toHaveLength(2)
+      await pollAgain()
+      await settle()
+      expect(keysOf(reference)).toEqual([reference, `${reference}-1`, `${reference}-2`])
+      expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['paid', 'paid'])
+      expect(setUp.service.paid(reference)).toBe(1)
+      expect(await openExceptions()).toEqual([])
+    })
+
+    test.each(['cut-after', 'cut-before'] as const)(
+      'is made once, even if the repetition gets no answer: %s',
+      async fault => {
+        setUp.service.decide(() => [...short])
+        const { id, reference } = await submitted()
+        await settle()
+        setUp.service.decide(() => [{ status: 'booked' }])
+        setUp.service.fail(fault)
+        await pollAgain()
+        await pollAgain()
+        await settle()
+        expect(await statusOf(id)).toBe('paid')
+        expect(setUp.service.paid(reference)).toBe(1)
+      },
+    )
+
+    test('and booked after all is paid, and not requested again', async () => {
+      setUp.service.decide(() => [...short, { status: 'booked' }])
+      const { id, reference } = await submitted()
+      await settle()
+      expect(await statusOf(id)).toBe('paid')
+      await pollAgain()
+      expect(keysOf(reference)).toEqual([reference])
+    })
+
+    test('and booked after another request is an exception', async () => {
+      const { service } = setUp
+      service.decide(() => [...short])
+      const { id, reference } = await submitted()
+      await settle()
+      const refused = service.transferOf(reference)
+      if (refused === undefined) throw new Error('No transfer was made')
+      service.decide(() => [{ status: 'booked' }])
+      await pollAgain()
+      refused.history.push({ status: 'booked' })
+      await service.notify(service.notificationOf(refused))
+      await settle()
+      expect(await statusOf(id)).toBe('paid')
+      expect(await openExceptions()).toMatchObject([{ kind: 'duplicate', reference, outcome: 'paid' }])
+    })
+  })
+
+  test('refused for lack of money again and again is left to the operator', async () => {
     setUp.service.decide(() => [{ status: 'refused', reason: 'notEnoughBalance' }])
     const { id, reference } = await submitted()
     await settle()
+    for (let hour = 0; hour < 20; hour++) {
+      await pollAgain()
+      await settle()
+    }
+    expect(setUp.service.transfers().filter(({ info }) => info.reference === reference)).toHaveLength(5)
     expect(await statusOf(id)).toBe('submitted')
-    const [exception] = await openExceptions()
+    const exception = (await openExceptions()).find(each => each.reference !== null)
     expect(exception).toMatchObject({ kind: 'float', reference, outcome: 'failed', reasonCode: 'notEnoughBalance' })
     await giveBack(exception?.id ?? '')
     expect(await statusOf(id)).toBe('failed')
@@ -407,6 +566,116 @@ test('listing goes through all pages, and after a failure goes on where it was',
   expect(await openExceptions()).toContainEqual(
     expect.objectContaining({ kind: 'unmatched', reference: 'OTHER-LAST', outcome: 'paid' }),
   )
+})
+
+describe('a listing', () => {
+  const listed = (before: number) => setUp.service.exchanges.slice(before).map(({ query }) => query)
+  /** Without those about transfers that other tests have made. */
+  const alarms = async () => (await openExceptions()).filter(({ kind }) => kind === 'blocked' || kind === 'unreadable')
+
+  beforeEach(async () => {
+    await setUp.harness.ownerDb.deleteFrom('railCursors').where('rail', '=', 'adyen-catch-up').execute()
+  })
+
+  const otherTransfers = (count: number) => {
+    const { service } = setUp
+    const info = {
+      amount: { value: 1, currency: 'EUR' },
+      balanceAccountId: service.balanceAccountId,
+      counterparty: someCounterparty,
+    }
+    for (let n = 0; n < count; n++) {
+      const key = `page-${service.transfers().length}`
+      service.addTransfer(key, { ...info, reference: key }, [])
+    }
+  }
+
+  test('starts anew if the bank refuses its cursor', async () => {
+    const { service, harness } = setUp
+    otherTransfers(250)
+    harness.clock.advance({ minutes: 420 })
+    service.fail('none', 'error-before')
+    await expect(run('read-bank-files')).rejects.toThrow('500')
+    harness.clock.advance({ minutes: 60 })
+    const before = service.exchanges.length
+    service.fail({ status: 422, body: refusal(422, '30_113') })
+    await run('read-bank-files')
+    expect(listed(before).map(({ cursor }) => cursor)).toEqual(['100', undefined, '100', '200', ...rest(before)])
+    expect(await alarms()).toEqual([])
+  })
+
+  /** The cursors of the pages after the third, of which there are as many as other tests have made transfers. */
+  const rest = (before: number) =>
+    listed(before)
+      .slice(4)
+      .map((_, index) => String((index + 3) * 100))
+
+  test('goes back to the oldest payment without an outcome, within what the bank lists', async () => {
+    const { service, harness } = setUp
+    service.notifyAt(undefined)
+    service.decide(() => [])
+    await submitted()
+    const at = harness.clock.now().getTime()
+    const dayMs = 86_400_000
+    for (const [days, daysBack] of [
+      [20, 21],
+      [200, 150],
+    ] as const) {
+      harness.clock.set(new Date(at + days * dayMs))
+      const before = service.exchanges.length
+      await run('read-bank-files')
+      const { createdSince = '', createdUntil = '' } = listed(before)[0] ?? {}
+      expect(Date.parse(createdUntil) - Date.parse(createdSince)).toBe(daysBack * dayMs)
+    }
+  })
+
+  test('that is refused raises an alarm once, which ends when the bank lists again', async () => {
+    const { service, harness } = setUp
+    harness.clock.advance({ minutes: 420 })
+    const fault = { status: 403, body: refusal(403, '10_003') }
+    service.fail(fault, fault)
+    await expect(run('read-bank-files')).rejects.toThrow('403')
+    await expect(run('read-bank-files')).rejects.toThrow('403')
+    expect(await alarms()).toMatchObject([{ kind: 'blocked', reasonCode: 'listing', reference: null }])
+    await run('read-bank-files')
+    expect(await alarms()).toEqual([])
+  })
+
+  test('that gets no answer raises an alarm once it is 12 hours late', async () => {
+    const { service, harness } = setUp
+    harness.clock.advance({ minutes: 420 })
+    await run('read-bank-files')
+    harness.clock.advance({ minutes: 420 })
+    service.fail('error-before', 'cut-before')
+    await expect(run('read-bank-files')).rejects.toThrow('500')
+    expect(await alarms()).toEqual([])
+    harness.clock.advance({ minutes: 300 })
+    await expect(run('read-bank-files')).rejects.toThrow('did not answer')
+    expect(await alarms()).toMatchObject([{ kind: 'blocked', reasonCode: 'listing' }])
+  })
+
+  test('with a transfer that cannot be read leaves it to the operator once, and reads the others', async () => {
+    const { service, harness } = setUp
+    service.notifyAt(undefined)
+    const { id, reference } = await submitted()
+    const transfer = service.transferOf(reference)
+    if (transfer === undefined) throw new Error('No transfer was made')
+    service.step(transfer)
+    service.step(transfer)
+    const odd = { id: 'TR99', reference, status: 17 }
+    const page = { data: [odd, JSON.parse(service.notificationOf(transfer)).data] }
+    for (let count = 0; count < 2; count++) {
+      harness.clock.advance({ minutes: 420 })
+      service.fail({ status: 200, body: page, isOdd: true })
+      await run('read-bank-files')
+    }
+    await run('read-rail-reports')
+    expect(await statusOf(id)).toBe('paid')
+    const reason = expect.stringMatching(
+      /^A transfer in a listing cannot be read\. It is about the transfer TR99\..*SHA-256/,
+    )
+    expect(await alarms()).toMatchObject([{ kind: 'unreadable', reference, reason }])
+  })
 })
 
 test('whatever fails, is repeated or arrives in another order, every payment is made exactly once', async () => {

@@ -3,7 +3,17 @@ import type { Clock } from '../../../time.ts'
 import { type Outcome, type Payment, type Rail, type Report, toReport } from '../../rail.ts'
 import { readRecords } from '../reports.ts'
 import { SecretFileProblem } from '../secret-file.ts'
-import { findPayments, type KnownPayment, markSent, openBlocked, recordFailure, recordTransfers } from './books.ts'
+import { admit, releaseApproved } from './approvals.ts'
+import {
+  closeRequest,
+  closeRequestsUntil,
+  findPayments,
+  type KnownPayment,
+  openBlocked,
+  openRequest,
+  recordFailure,
+  recordTransfers,
+} from './books.ts'
 import { catchUp } from './catch-up.ts'
 import { AdyenClient, forEachAtOnce, Refused } from './client.ts'
 import { refusalOf, transferInfo } from './request.ts'
@@ -18,6 +28,8 @@ const limits = {
   callMsMax: 20_000,
   // The vendor keeps a key for at least a week. After that, a repeated request could pay twice.
   repeatMsMax: 6 * dayMs,
+  // How long after a request the bank certainly has its payment, or never will. A request is cut off after 10 s.
+  effectMsMax: 15 * 60_000,
   // Its clock and ours may differ, and a partner's clock on a sandbox may be ahead.
   clockMsMax: dayMs,
 }
@@ -54,6 +66,7 @@ export function adyenRail({
     submit: (payments, signal) => submit(context, payments, signal),
     ask: (references, signal) => ask(context, references, signal),
     reports: (after, countMax) => readRecords(db, { rail: name, after, countMax }),
+    releaseApproved: () => releaseApproved({ db, settings, now: now() }),
     catchUp: ({ log }) => catchUp({ ...context, log }),
   }
   return rail
@@ -80,7 +93,11 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
     if (refusal === undefined) sendable.push(payment)
     else await fail(context, payment.reference, { reasonCode: null, reason: refusal, restriction: null })
   }
-  const failure = await forEachAtOnce(sendable, payment => create(context, payment, signal))
+  const admitted = await context.db
+    .transaction()
+    .execute(tx => admit(tx, { settings, references: sendable.map(({ reference }) => reference), now: now() }))
+  const approved = sendable.filter(({ reference }) => admitted.has(reference))
+  const failure = await forEachAtOnce(approved, payment => create(context, payment, signal))
   // What was accepted before it is in the books, and comes with the reports.
   if (failure !== undefined) throw failure
   const reports = reportsOf(references, await findKnown(context, references))
@@ -88,7 +105,17 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
 }
 
 function isOpen(known: KnownPayment | undefined, now: Date): boolean {
-  return known !== undefined && known.outcome === null && known.transferId === null && mayRepeat(known, now)
+  return (
+    known !== undefined &&
+    known.outcome === null &&
+    known.transferId === null &&
+    mayRepeat(known, now) &&
+    !waitsForRetry(known, now)
+  )
+}
+
+function waitsForRetry({ retryAt, sentAt }: KnownPayment, now: Date): boolean {
+  return sentAt === null && retryAt !== null && retryAt > now
 }
 
 function mayRepeat({ sentAt }: KnownPayment, now: Date): boolean {
@@ -98,14 +125,18 @@ function mayRepeat({ sentAt }: KnownPayment, now: Date): boolean {
 async function create(context: Context, payment: Payment, signal: AbortSignal): Promise<void> {
   const { db, now, settings, client } = context
   const { reference } = payment
+  const info = transferInfo(settings, payment)
   // Of many, this one may have waited, and been given back meanwhile.
-  if (!(await markSent(db, { rail: settings.name, reference, now: now() }))) return
+  const request = await openRequest(db, { rail: settings.name, reference, now: now() })
+  if (request === undefined) return
   try {
-    const transfer = await client.create(transferInfo(settings, payment), signal)
+    const key = request.refusedCount === 0 ? reference : `${reference}-${request.refusedCount}`
+    const transfer = await client.create(info, { key, signal })
     // The answer to a request is about its payment, whatever reference it bears.
     const transfers = [{ ...transfer, reference, isPayout: true, sequence: 0 }]
     await db.transaction().execute(tx => recordTransfers(tx, { settings, transfers, now: now() }))
   } catch (error) {
+    if (hadNoEffect(error)) await closeRequest(db, request)
     if (error instanceof Refused && isAboutAccount(error)) {
       const reason = `${error.code} The bank refuses the account details`
       await fail(context, reference, { reasonCode: error.code, reason, restriction: 'account_refused' })
@@ -116,6 +147,12 @@ async function create(context: Context, payment: Payment, signal: AbortSignal): 
     if (await block(context, error, { reference, refused })) return
     throw error
   }
+}
+
+/** Whether the request certainly made no payment. Any other status, such as a redirect, may come from something in between. */
+function hadNoEffect(error: unknown): boolean {
+  if (error instanceof SecretFileProblem) return true
+  return error instanceof Refused && [400, 401, 403, 422].includes(error.status)
 }
 
 /** The only refusal that is certain to be about the member: the payment was not made, and never will be. */
@@ -169,10 +206,14 @@ async function ask(context: Context, references: string[], signal: AbortSignal):
   const lookedUp = new Set<string>()
   const failure = await forEachAtOnce(asked, async payment => {
     const { reference } = payment
+    const until = new Date(now().getTime() - limits.effectMsMax)
     try {
       const transfers = await lookUp(context, payment, signal)
       await db.transaction().execute(tx => recordTransfers(tx, { settings, transfers, now: now() }))
-      if (transfers.length === 0 && !mayRepeat(payment, now())) await blockOld(context, reference)
+      if (transfers.length === 0) {
+        await closeRequestsUntil(db, { rail: settings.name, reference, until })
+        if (!mayRepeat(payment, now())) await blockOld(context, reference)
+      }
       lookedUp.add(reference)
     } catch (error) {
       const refused = (status: string) => `Adyen does not say what became of the payment (${status}); it is asked again`
@@ -186,27 +227,33 @@ async function ask(context: Context, references: string[], signal: AbortSignal):
   })
   const after = await findKnown(context, certain)
   return reportsOf(certain, after).map(report =>
-    report.outcome === 'unknown' && isTooOld(after.get(report.reference), now())
+    report.outcome === 'unknown' && mustWait(after.get(report.reference), now())
       ? { ...report, outcome: 'pending' }
       : report,
   )
 }
 
-function isTooOld(known: KnownPayment | undefined, now: Date): boolean {
-  return known !== undefined && !mayRepeat(known, now)
+/** Whether a payment that the bank does not have must not be requested now. */
+function mustWait(known: KnownPayment | undefined, now: Date): boolean {
+  return known !== undefined && (!mayRepeat(known, now) || waitsForRetry(known, now))
 }
 
-async function lookUp({ client, now }: Context, { reference, transferId, sentAt }: KnownPayment, signal: AbortSignal) {
+async function lookUp(
+  { client, now }: Context,
+  { reference, transferId, sentAt, refusedTransfers }: KnownPayment,
+  signal: AbortSignal,
+) {
   if (transferId !== null) return [await client.get(transferId, signal)]
   const sentMs = (sentAt ?? now()).getTime()
   const since = new Date(Math.min(sentMs, now().getTime()) - limits.clockMsMax)
   const until = new Date(Math.max(sentMs, now().getTime()) + limits.clockMsMax)
   // No period may be longer than six months.
   const latest = new Date(since.getTime() + 150 * dayMs)
-  const { transfers, faults } = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const page = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const { transfers, unreadable } = page
   // One of them may be the payment.
-  if (faults[0] !== undefined) throw new UnexpectedShape(faults[0])
-  return transfers.filter(each => each.reference === reference)
+  if (unreadable[0] !== undefined) throw new UnexpectedShape(unreadable[0].why)
+  return transfers.filter(each => each.reference === reference && !refusedTransfers.includes(each.id))
 }
 
 async function blockOld({ db, now, settings }: Context, reference: string): Promise<void> {
@@ -225,7 +272,8 @@ async function findKnown({ db, settings }: Context, references: string[]): Promi
 function reportsOf(references: string[], known: ReadonlyMap<string, KnownPayment>): Report[] {
   return references.map(reference => {
     const payment = known.get(reference)
-    const outcome: Outcome = payment?.outcome ?? (payment?.transferId == null ? 'unknown' : 'pending')
+    const isKnown = payment !== undefined && (payment.transferId !== null || payment.isWaiting)
+    const outcome: Outcome = payment?.outcome ?? (isKnown ? 'pending' : 'unknown')
     return toReport({ reference, outcome, reason: payment?.reason ?? null, restriction: payment?.restriction ?? null })
   })
 }

@@ -9,7 +9,7 @@ import { lockRail } from '../file/rail-lock.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
 import { addRecord, recordOutcome } from '../reports.ts'
 import type { AdyenSettings } from './settings.ts'
-import type { Transfer } from './transfer.ts'
+import type { Transfer, Unreadable } from './transfer.ts'
 
 // What the rail knows of its payments, in payouts, bank_records and payout_exceptions. Withdrawals follow through its reports.
 
@@ -24,27 +24,73 @@ export type KnownPayment = {
   outcome: FinalOutcome | null
   reason: string | null
   restriction: Restriction | null
+  /** It waits for approval, or is held. */
+  isWaiting: boolean
+  /** The bank's ids of earlier transfers, which it refused for lack of money. */
+  refusedTransfers: string[]
+  /** Not to be requested again before. */
+  retryAt: Date | null
 }
 
 export async function findPayments(db: Reader, rail: string, references: readonly string[]): Promise<KnownPayment[]> {
   const { rows } = await sql<KnownPayment>`
-    select reference, amount, currency, sent_at, transfer_id, outcome, reason, restriction
-      from payouts where rail = ${rail} and reference = any(${[...references]}::text[])`.execute(db)
+    select p.reference, p.amount, p.currency, p.sent_at, p.transfer_id, p.outcome, p.reason, p.restriction,
+           p.refused_transfers, p.retry_at,
+           coalesce(p.sent_at is null and (b.status = 'building' or (b.status = 'approved' and b.held)), false) as is_waiting
+      from payouts p left join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail} and p.reference = any(${[...references]}::text[])`.execute(db)
   return rows
 }
 
+/** A request that was sent, and may have made its payment until it is closed. */
+export type OpenRequest = {
+  reference: string
+  /** Earlier transfers that the bank refused for lack of money. */
+  refusedCount: number
+  openAt: Date
+  /** An earlier request whose effect is not known either. */
+  earlierOpenAt: Date | null
+}
+
 /**
- * Records that a payment is about to be requested, so that a crash leaves none that we do not look for.
- * @returns false if it must not be requested: it has ended, for example because an operator has given it back
+ * Records that a payment is about to be requested, so that a crash leaves none that we do not look for, and so that it is not
+ * given back before it is known what the request did.
+ * @returns undefined if it must not be requested: the bank has it, or it has ended, for example because it was given back
  */
-export async function markSent(
+export async function openRequest(
   db: Db,
   { rail, reference, now }: { rail: string; reference: string; now: Date },
-): Promise<boolean> {
-  const { numAffectedRows = 0n } = await sql`
-    update payouts set sent_at = coalesce(sent_at, ${now})
-     where rail = ${rail} and reference = ${reference} and outcome is null`.execute(db)
-  return numAffectedRows > 0n
+): Promise<OpenRequest | undefined> {
+  // Concurrent requests must not share an instant, so that each closes only itself.
+  const { rows } = await sql<OpenRequest>`
+    update payouts p
+       set sent_at = coalesce(p.sent_at, ${now}),
+           request_open_at = greatest(${now}, p.request_open_at + interval '1 millisecond')
+      from (select reference, request_open_at from payouts
+             where rail = ${rail} and reference = ${reference} for update) before
+     where p.reference = before.reference and p.outcome is null and p.transfer_id is null
+       and (p.sent_at is not null or p.retry_at is null or p.retry_at <= ${now})
+    returning p.reference, cardinality(p.refused_transfers) as refused_count, p.request_open_at as open_at, before.request_open_at as earlier_open_at`.execute(
+    db,
+  )
+  return rows[0]
+}
+
+/** Records that a request certainly had no effect. An earlier one may still have had one. */
+export async function closeRequest(db: Db, { reference, openAt, earlierOpenAt }: OpenRequest): Promise<void> {
+  await sql`
+    update payouts set request_open_at = ${earlierOpenAt}
+     where reference = ${reference} and request_open_at = ${openAt}`.execute(db)
+}
+
+/** Records that the bank does not have a payment, so requests that were sent until then had no effect. */
+export async function closeRequestsUntil(
+  db: Db,
+  { rail, reference, until }: { rail: string; reference: string; until: Date },
+): Promise<void> {
+  await sql`
+    update payouts set request_open_at = null
+     where rail = ${rail} and reference = ${reference} and request_open_at <= ${until}`.execute(db)
 }
 
 /**
@@ -72,6 +118,8 @@ type Payout = {
   outcome: FinalOutcome | null
   isSent: boolean
   isRemoved: boolean
+  requestOpenAt: Date | null
+  refusedTransfers: string[]
   transferId: string | null
   transferSequence: number | null
 }
@@ -98,6 +146,20 @@ async function recordTransfer(
       await openException('unmatched', `The bank reports a payment as ${state} that is not ours`)
     return
   }
+  const isRefusedBefore = payout.refusedTransfers.includes(id)
+  if (isRefusedBefore && state !== 'paid' && state !== 'returned') return
+  // Another request may be paid, too. Without one, the refusal was not the end after all.
+  if (isRefusedBefore && payout.isSent) {
+    await openException('duplicate', 'The bank paid a transfer that it had refused; find out whether it paid twice')
+    return
+  }
+  if (isRefusedBefore) {
+    await sql`
+      update payouts set refused_transfers = array_remove(refused_transfers, ${id}), sent_at = ${now}, retry_at = null
+       where reference = ${reference}`.execute(tx)
+    await recordTransfer(tx, { rail, transfer, now })
+    return
+  }
   if (payout.transferId !== null && payout.transferId !== id) {
     if (state !== 'failed')
       await openException('duplicate', 'The bank has a second transfer for the payment; find out whether it paid twice')
@@ -105,16 +167,27 @@ async function recordTransfer(
   }
   if (payout.transferSequence !== null && sequence <= payout.transferSequence) return
   const matched = match(payout, { state, amount, reasonCode })
+  // Only `refused` is certain to be the end of the transfer.
+  const isShort = matched.result === 'exception' && matched.kind === 'float' && transfer.status === 'refused'
+  if (isShort && payout.outcome === null && payout.refusedTransfers.length < retries.waitsMs.length) {
+    await retryLater(tx, { rail, payout, transfer, now })
+    return
+  }
   if (matched.result === 'exception') {
     await openException(matched.kind, matched.reason)
-    // A transfer of another amount is not the one that we asked for.
-    if (matched.kind === 'amount') return
+    // A transfer of another amount is not the one that we asked for, but it is the answer: the operator decides.
+    if (matched.kind === 'amount') {
+      await sql`update payouts set request_open_at = null where reference = ${reference}`.execute(tx)
+      return
+    }
   }
   if (payout.transferId === null) await exceptions.closeBlocked(tx, { rail, reference, now })
   await sql`
-    update payouts set transfer_id = ${id}, transfer_sequence = ${sequence} where reference = ${reference}`.execute(tx)
+    update payouts set transfer_id = ${id}, transfer_sequence = ${sequence}, request_open_at = null
+     where reference = ${reference}`.execute(tx)
   if (matched.result !== 'changed') return
   const { outcome } = matched
+  if (outcome === 'paid') await exceptions.closeShort(tx, { rail, now })
   const records = { rail, messageId: id, reference, now }
   // The booking was missed: a bank returns only what it has paid.
   if (outcome === 'returned' && payout.outcome === null)
@@ -123,6 +196,27 @@ async function recordTransfer(
   const why =
     outcome === 'paid' ? {} : { reasonCode, reason: reasonInWords(reasonCode), restriction: restrictionOf(reasonCode) }
   await recordOutcome(tx, { ...records, entryKey, outcome, ...why })
+}
+
+const hourMs = 3_600_000
+const retries = {
+  // A morning's top-up arrives within a working day; after that an operator decides.
+  waitsMs: [hourMs, 2 * hourMs, 4 * hourMs, 8 * hourMs],
+}
+
+/** Requests a payment again later, as another transfer, since the paying account lacked the money. The operator is told once. */
+async function retryLater(
+  tx: Tx,
+  { rail, payout, transfer, now }: { rail: string; payout: Payout; transfer: Transfer; now: Date },
+): Promise<void> {
+  const { id, reference, reasonCode } = transfer
+  const waitMs = retries.waitsMs[payout.refusedTransfers.length] ?? 0
+  await sql`
+    update payouts
+       set refused_transfers = array_append(refused_transfers, ${id}), retry_at = ${new Date(now.getTime() + waitMs)}, sent_at = null,
+           request_open_at = null, transfer_id = null, transfer_sequence = null
+     where reference = ${reference}`.execute(tx)
+  await exceptions.openShort(tx, { rail, reasonCode, now })
 }
 
 /** An instant payment can be booked and then fail: the money was gone and has come back, which is a return. */
@@ -136,13 +230,13 @@ async function lockPayout(
 ): Promise<Payout | undefined> {
   const { rows } = await sql<Payout>`
     select partner_id, withdrawal_id, amount, currency, outcome, sent_at is not null as is_sent,
-           removed_at is not null as is_removed, transfer_id, transfer_sequence
+           removed_at is not null as is_removed, request_open_at, refused_transfers, transfer_id, transfer_sequence
       from payouts where rail = ${rail} and reference = ${reference} for update`.execute(tx)
   return rows[0]
 }
 
 /**
- * Ends a payment that was not made, with the reason. Does nothing if it has ended already, or the bank has it.
+ * Ends a payment that was not made, with the reason. Does nothing if it has ended already, or the bank has it or may have it.
  * @param reasonCode the bank's, verbatim; null if we have not asked it
  */
 export async function recordFailure(
@@ -165,7 +259,8 @@ export async function recordFailure(
 ): Promise<void> {
   await lockRail(tx, { rail, for: 'records' })
   const payout = await lockPayout(tx, { rail, reference })
-  if (payout === undefined || payout.outcome !== null || payout.transferId !== null) return
+  if (payout === undefined || payout.outcome !== null) return
+  if (payout.transferId !== null || payout.requestOpenAt !== null) return
   await exceptions.closeBlocked(tx, { rail, reference, now })
   const ended = { rail, reference, messageId: 'refused', entryKey: reference, now }
   await recordOutcome(tx, { ...ended, outcome: 'failed', reasonCode, reason, restriction })
@@ -185,4 +280,49 @@ export async function openBlocked(
   const payout = reference === null ? undefined : await lockPayout(tx, { rail, reference })
   const fingerprint = `blocked ${code} ${reference ?? now.toISOString().slice(0, 13)}`
   await exceptions.open(tx, [{ rail, kind: 'blocked', fingerprint, reason, reference, payout, reasonCode: code }], now)
+}
+
+// More are only logged: a new format of the bank must not fill the list.
+const unreadableMax = 100
+
+/** Opens an exception for each thing that cannot be read, once per content. */
+export async function openUnreadable(
+  tx: Tx,
+  {
+    rail,
+    what,
+    all,
+    now,
+  }: { rail: string; what: 'notification' | 'transfer in a listing'; all: readonly Unreadable[]; now: Date },
+): Promise<void> {
+  if (all.length === 0) return
+  const room = unreadableMax - (await exceptions.countOpenOf(tx, { rail, kind: 'unreadable', countMax: unreadableMax }))
+  for (const { why, sha256, transferId, reference } of all.slice(0, room)) {
+    const payout = reference === null ? undefined : await lockPayout(tx, { rail, reference })
+    const named = transferId === null ? '' : ` It is about the transfer ${transferId}.`
+    const reason = `A ${what} cannot be read.${named} ${why}. SHA-256 of its content: ${sha256}`
+    await exceptions.open(
+      tx,
+      [{ rail, kind: 'unreadable', fingerprint: `unreadable ${sha256}`, reason, reference, payout }],
+      now,
+    )
+  }
+}
+
+/** Opens an exception because payments cannot be listed, so that returns may be missed. Does nothing while there is one. */
+export async function openListing(
+  tx: Tx,
+  { rail, reason, now }: { rail: string; reason: string; now: Date },
+): Promise<void> {
+  const reasonCode = exceptions.listingCode
+  const fingerprint = `blocked ${reasonCode} ${now.toISOString().slice(0, 13)}`
+  if ((await exceptions.countOpenOf(tx, { rail, kind: 'blocked', reasonCode, countMax: 1 })) > 0) return
+  await exceptions.open(tx, [{ rail, kind: 'blocked', fingerprint, reason, reasonCode }], now)
+}
+
+/** When the oldest payment was first requested whose outcome is not known; null if there is none. */
+export async function findOldestOpen(db: Reader, rail: string): Promise<Date | null> {
+  const { rows } = await sql<{ sentAt: Date | null }>`
+    select min(sent_at) as sent_at from payouts where rail = ${rail} and outcome is null`.execute(db)
+  return rows[0]?.sentAt ?? null
 }

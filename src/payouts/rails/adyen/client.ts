@@ -19,7 +19,7 @@ const limits = {
 const transfersPerPage = 100
 
 /** Nothing is known: the bank did not answer, or failed to. The request may have had its effect. */
-class NoAnswer extends Error {}
+export class NoAnswer extends Error {}
 
 /** The bank refused a request. The message has neither bank details nor the bank's own words, which may hold some. */
 export class Refused extends Error {
@@ -61,10 +61,8 @@ export class AdyenClient {
    * Makes a transfer. Idempotent by the key for at least a week.
    * @throws NoAnswer, Refused, SecretFileProblem
    */
-  async create(info: { reference: string }, signal: AbortSignal): Promise<Transfer> {
-    return readTransfer(
-      await this.exchange({ method: 'POST', path: '/transfers', body: info, key: info.reference }, signal),
-    )
+  async create(info: object, { key, signal }: { key: string; signal: AbortSignal }): Promise<Transfer> {
+    return readTransfer(await this.exchange({ method: 'POST', path: '/transfers', body: info, key }, signal))
   }
 
   /** @throws NoAnswer, Refused, SecretFileProblem */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
@@ -147,10 +148,21 @@ test.each([
   '[]',
   '{"environment":"test","data":{}}',
   '{"environment":"test","data":{"id":"x","status":"booked"}}',
-])('a signed notification that cannot be read is refused: %s', async body => {
+])('a signed notification that cannot be read is refused, and left to the operator once: %s', async body => {
   const before = await recorded()
-  expect((await post(body, signed(body))).status).toBe(400)
-  expect(await recorded()).toEqual(before)
+  for (let count = 0; count < 2; count++) expect((await post(body, signed(body))).status).toBe(400)
+  const { exceptions, ...others } = await recorded()
+  const sha256 = createHash('sha256').update(body).digest('hex')
+  const added = exceptions.filter(({ id }) => !before.exceptions.some(each => each.id === id))
+  expect(added).toMatchObject([{ kind: 'unreadable', reason: expect.stringContaining(sha256), closedAt: null }])
+  expect(others).toEqual({ payouts: before.payouts, records: before.records })
+})
+
+test('a bank that changes its format fills no more than 100 exceptions', async () => {
+  const bodies = Array.from({ length: 110 }, (_, n) => `{"environment":"test","data":{"id":"TR${n}"}}`)
+  for (const body of bodies) expect((await post(body, signed(body))).status).toBe(400)
+  const { exceptions } = await recorded()
+  expect(exceptions.filter(({ kind }) => kind === 'unreadable')).toHaveLength(100)
 })
 
 test('a body above the limit is refused, whether it is signed or not', async () => {

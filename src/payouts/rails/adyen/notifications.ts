@@ -4,10 +4,10 @@ import type { Logger } from 'pino'
 import type { Db } from '../../../database/database.ts'
 import type { Clock } from '../../../time.ts'
 import type { NotificationReceiver } from '../../notifications.ts'
-import { recordTransfers } from './books.ts'
+import { openUnreadable, recordTransfers } from './books.ts'
 import { readCredentials, readHmacKeys } from './secrets.ts'
 import type { AdyenSettings, NotificationSettings } from './settings.ts'
-import { readNotification, UnexpectedShape } from './transfer.ts'
+import { readNotification, toUnreadable, UnexpectedShape } from './transfer.ts'
 
 /**
  * Receives Adyen's notifications about transfers. What they say is recorded before they are answered; the withdrawals follow
@@ -52,10 +52,22 @@ export function adyenNotifications({
       } catch (error) {
         if (!(error instanceof UnexpectedShape || error instanceof SyntaxError)) throw error
         const why = error instanceof UnexpectedShape ? error.message : 'It is no JSON'
-        log.error({ rail, why }, 'a signed notification cannot be read')
+        const unreadable = toUnreadable({ why, content: body, transfer: transferIn(body) })
+        log.error({ rail, why, sha256: unreadable.sha256 }, 'a signed notification cannot be read')
+        const all = [unreadable]
+        await db.transaction().execute(tx => openUnreadable(tx, { rail, what: 'notification', all, now: now() }))
         return 'malformed'
       }
     },
+  }
+}
+
+/** What a notification is about, whatever its shape; undefined if there is nothing. */
+function transferIn(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))?.data
+  } catch {
+    return undefined
   }
 }
 

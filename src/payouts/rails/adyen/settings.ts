@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { SettingsProblem } from '../../../config.ts'
 import type { Mode } from '../../../partners/partners.ts'
+import { Approval, type AutomaticApproval, faultsOfApproval, toAutomatic } from '../approval.ts'
 import { RailName } from '../rail-name.ts'
 
 const strict = { additionalProperties: false }
@@ -18,6 +19,7 @@ export const AdyenRail = Type.Object(
     /** The account that pays, for all partners. */
     balanceAccountId: Type.String({ pattern: '^[A-Za-z0-9]{1,64}$' }),
     apiKeyFile: File,
+    approval: Approval,
     /** What to try, in this order. */
     priorities: Type.Optional(
       Type.Array(Type.Unsafe<Priority>({ type: 'string', enum: [...priorities] }), {
@@ -57,6 +59,10 @@ export type AdyenSettings = {
   environment: 'test' | 'live'
   priorities: readonly Priority[]
   apiKeyFile: string
+  /** Null: two people approve every batch. */
+  automatic: AutomaticApproval | null
+  /** Of the days that limits for automatic approval count. */
+  timeZone: string
   notifications: NotificationSettings | null
 }
 
@@ -71,14 +77,18 @@ const services: Record<Mode, string> = {
   live: 'https://balanceplatform-api-live.adyen.com/btl/v4',
 }
 
+// Where the days of the payment schemes begin: those of TARGET, and those of the UK.
+const timeZones = { EUR: 'Europe/Berlin', GBP: 'Europe/London' } as const
+
 /** Instant payments exist in SEPA only, and in the UK `fast` is Faster Payments. What is not possible falls back. */
 const defaultPriorities = { EUR: ['instant', 'regular'], GBP: ['fast', 'regular'] } as const
 
-function faultsOf({ name, currency, priorities = [], baseUrl }: AdyenRail, mode: Mode): string[] {
+function faultsOf({ name, currency, priorities = [], baseUrl, approval }: AdyenRail, mode: Mode): string[] {
   return [
     ...(currency === 'GBP' && priorities.includes('instant')
       ? [`${name}: the priority instant is for euros; use fast`]
       : []),
+    ...faultsOfApproval(name, approval),
     ...(baseUrl === undefined ? [] : faultsOfUrl(baseUrl, mode).map(fault => `${name}: baseUrl ${fault}`)),
   ]
 }
@@ -103,12 +113,14 @@ function isLoopback(hostname: string): boolean {
 export function toAdyenSettings(given: AdyenRail, mode: Mode): AdyenSettings {
   const faults = faultsOf(given, mode)
   if (faults.length > 0) throw new SettingsProblem(`OPENWAGE_RAILS: ${faults.join('; ')}`)
-  const { name, currency, balanceAccountId, apiKeyFile, priorities, baseUrl, notifications } = given
+  const { name, currency, balanceAccountId, apiKeyFile, approval, priorities, baseUrl, notifications } = given
   return {
     ...{ name, currency, balanceAccountId, apiKeyFile },
     baseUrl: (baseUrl ?? services[mode]).replace(/\/+$/, ''),
     environment: mode === 'live' ? 'live' : 'test',
     priorities: priorities ?? defaultPriorities[currency],
+    automatic: toAutomatic(approval),
+    timeZone: timeZones[currency],
     notifications:
       notifications === undefined
         ? null

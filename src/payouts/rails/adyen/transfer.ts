@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { type Static, Type } from 'typebox'
 import { ajv } from '../../../json-schema.ts'
 import { amountMax, CurrencyCode, type Money } from '../../../money.ts'
@@ -95,11 +96,48 @@ const TransferList = Type.Object({
 })
 const isTransferList = ajv.compile<Static<typeof TransferList>>(TransferList)
 
+/** Something from the bank that cannot be read. */
+export type Unreadable = {
+  /** A sentence without bank details and names. */
+  why: string
+  /** Of the content, in hexadecimal: the same content has one exception. */
+  sha256: string
+  /** The bank's id of the transfer and our reference, if they can be read. */
+  transferId: string | null
+  reference: string | null
+}
+
+const Named = Type.Object({
+  id: Type.Optional(Type.Unknown()),
+  reference: Type.Optional(Type.Unknown()),
+})
+const isNamed = ajv.compile<Static<typeof Named>>(Named)
+
+/** @param content what `sha256` is of: bytes, or a value that was parsed from JSON */
+export function toUnreadable({
+  why,
+  content,
+  transfer,
+}: {
+  why: string
+  content: unknown
+  transfer?: unknown
+}): Unreadable {
+  const { id, reference } = isNamed(transfer) ? transfer : {}
+  const bytes = Buffer.isBuffer(content) ? content : JSON.stringify(content)
+  return {
+    why,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    transferId: typeof id === 'string' && /^[A-Za-z0-9_-]{1,100}$/.test(id) ? id : null,
+    reference: typeof reference === 'string' && /^OW[A-Z2-7]{14}$/.test(reference) ? reference : null,
+  }
+}
+
 /** One page of a list. */
 export type TransferPage = {
   transfers: Transfer[]
-  /** Why others on the page cannot be read; they must not keep those back that can. */
-  faults: string[]
+  /** Others on the page; they must not keep those back that can be read. */
+  unreadable: Unreadable[]
   /** The cursor of the next page; null on the last one. */
   next: string | null
 }
@@ -113,13 +151,13 @@ export function readTransferList(wire: unknown): TransferPage {
   if (!isTransferList(wire)) throw new UnexpectedShape('A list of transfers has an unexpected shape')
   const href = wire._links?.next?.href
   const next = href === undefined ? null : URL.parse(href, 'https://adyen.invalid')?.searchParams.get('cursor')
-  const page: TransferPage = { transfers: [], faults: [], next: next ?? null }
+  const page: TransferPage = { transfers: [], unreadable: [], next: next ?? null }
   for (const each of wire.data ?? []) {
     try {
       page.transfers.push(readTransfer(each))
     } catch (error) {
       if (!(error instanceof UnexpectedShape)) throw error
-      page.faults.push(error.message)
+      page.unreadable.push(toUnreadable({ why: error.message, content: each, transfer: each }))
     }
   }
   return page

@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addDays, dayIn, instantAt } from '../../../time.ts'
+import { readRails } from '../config.ts'
 import { addBankingDays, CalendarEnded, daysLeft, isBankingDay, nextBankingDay, withOverride } from './calendar.ts'
 import { atOnce, cutOffOf, leadTimes } from './cut-off.ts'
 import { easterSundayOf, target } from './target.ts'
@@ -179,4 +183,25 @@ test.each([
   ['Asia/Kathmandu', '2026-03-10', '12:00', '2026-03-10T06:15:00.000Z'],
 ])('in %s on %s, %s is %s', (timeZone, day, time, instant) => {
   expect(instantAt(timeZone, day, time).toISOString()).toBe(instant)
+})
+
+test('an operator who knows further holidays extends the calendar of a rail by settings', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'openwage-calendar-'))
+  const file = path.join(folder, 'rails.json')
+  const scheduled = (changes: object) => {
+    const rail = {
+      ...{ name: 'bacs', type: 'standard18-file', currency: 'GBP', scheme: 'bacs', serviceUserNumber: '123456' },
+      ...{ debtors: { default: { name: 'Openwage Ltd', sortCode: '089999', accountNumber: '66374958' } } },
+      ...{ cutOff: '15:00', timeZone: 'Europe/London', ...changes },
+    }
+    writeFileSync(file, JSON.stringify({ rails: [rail] }))
+    return readRails(file).files[0]?.schedule(new Date('2028-12-29T16:00:00Z')).expectedOn
+  }
+  try {
+    expect(() => scheduled({})).toThrow(CalendarEnded)
+    expect(scheduled({ closedDays: ['2029-01-01'], closedDaysUntil: '2029-01-31' })).toBe('2029-01-04')
+    expect(() => scheduled({ closedDaysUntil: '2028-01-01' })).toThrow(CalendarEnded)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

@@ -1,6 +1,9 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import type { BankFileHead } from '../bank-files.ts'
 import { reasonInWords } from '../reasons.ts'
+import type { Booked } from './bookings.ts'
+import type { Context, Keyed } from './record-keys.ts'
 
 // The records of a rail of files are its feed: it reports those that have an outcome. Their writers hold the lock of the rail
 // for records.
@@ -37,4 +40,29 @@ export async function endUnanswered(
     select ${rail}, ${file?.id ?? null}, ${messageId}, ${keyPrefix} || ' ' || reference, ${file?.line ?? null}, reference,
            ${outcome}, ${reason}, ${now}
       from ended order by reference`.execute(tx)
+}
+
+/** Keeps a record that reports no payment, so that it counts once. */
+export async function keepRecord(
+  tx: Tx,
+  { rail, fileId, now }: Context,
+  {
+    head,
+    record,
+    reference,
+    booked,
+    movementId,
+  }: {
+    head: BankFileHead
+    record: Keyed
+    reference: string
+    booked?: Booked | undefined
+    movementId?: string | undefined
+  },
+): Promise<void> {
+  await sql`
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, movement_id, account, booked_on, amount,
+                              bank_reference, created_at)
+    values (${rail.name}, ${fileId}, ${head.messageId}, ${record.key}, ${record.line}, ${reference}, ${movementId},
+            ${booked?.account}, ${booked?.day}::date, ${booked?.amount}, ${booked?.bankReference}, ${now})`.execute(tx)
 }

@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
 import { type AccountColumns, fromColumns } from '../../../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
 import { newId } from '../../../ids.ts'
 import type { Currency } from '../../../money.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import * as exceptions from '../../exceptions.ts'
 import { randomBase32 } from '../../payouts.ts'
+import * as railHolds from '../../rail-holds.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
 import { endUnanswered } from './bank-records.ts'
+import { matchDebits } from './batch-debits.ts'
 import { debtorOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -135,11 +140,44 @@ async function addToOpenBatch(
   return opened
 }
 
+/** Of a rail, as far as the approval of its batches needs it. */
+export type ApprovingRail = Pick<FileRailSettings, 'name' | 'currency' | 'automatic' | 'timeZone'>
+
+/**
+ * Puts payments that need no file into a new batch, to which no other is added. They must be locked, and in no batch yet.
+ */
+export async function addClosed(
+  tx: Tx,
+  { rail, payments, now }: { rail: ApprovingRail; payments: { reference: string; amount: bigint }[]; now: Date },
+): Promise<void> {
+  const { name, currency, timeZone } = rail
+  const batchId = newId('payoutBatch', now)
+  const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
+  await sql`
+    insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
+                                payment_count, control_total, created_at, closed_at)
+    values (${batchId}, ${`OWB${randomBase32(14)}`}, ${name}, ${currency}, 'default', ${dayIn(timeZone, now)}::date, false,
+            ${now}, 'building', ${payments.length}, ${total}, ${now}, ${now})`.execute(tx)
+  await sql`
+    update payouts set batch_id = ${batchId}
+     where reference = any(${payments.map(({ reference }) => reference)}::text[])`.execute(tx)
+}
+
+/** Fixes the approved batches among some whose payments are about to be requested one by one: none can be taken out any longer. */
+export async function claimForRequests(
+  tx: Tx,
+  { batchIds, now }: { batchIds: readonly string[]; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_batches set status = 'sent', sending_at = ${now}, sent_at = ${now}
+     where id = any(${[...batchIds]}::text[]) and status = 'approved' and not held and payment_count > 0`.execute(tx)
+}
+
 /**
  * Closes the batches whose cut-off has come: no payment joins them any longer. Cancels the empty ones, and approves those that
  * need no person.
  */
-export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+export async function closeDue(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'batches' })
   await sql`
     update payout_batches set closed_at = ${now}
@@ -152,7 +190,7 @@ export async function closeDue(tx: Tx, { rail, now }: { rail: FileRailSettings; 
   await approveWithinLimits(tx, { rail, now })
 }
 
-async function approveWithinLimits(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+async function approveWithinLimits(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<void> {
   if (rail.automatic === null) return
   const { paymentMax, batchMax, dayMax } = rail.automatic
   const waiting = await sql<{ id: string; controlTotal: bigint; largest: bigint }>`
@@ -172,27 +210,59 @@ async function approveWithinLimits(tx: Tx, { rail, now }: { rail: FileRailSettin
 
 /**
  * Ends the batches that wait for no answer any longer. If the bank confirms no payment, those whose payees have the money by now
- * are paid, and each payment becomes a report of the rail; a later return still counts. The others were answered before their
+ * are paid, and each payment becomes a report of the rail; a later return still counts. A batch that was sent too late opens an
+ * exception instead. The others were answered before their
  * delivery was recorded.
  */
 export async function endDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'records' })
   await payUnanswered(tx, { rail, now })
+  await matchDebits(tx, { rail: rail.name, now })
   await settleAnswered(tx, { rail: rail.name, now })
 }
 
 async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   const { countsAsPaid } = rail
   if (countsAsPaid === null) return
-  const unanswered = await sql<{ id: string; messageId: string; valueDate: Day }>`
-    select id, message_id, value_date from payout_batches
-     where rail = ${rail.name} and status in ('sent', 'acknowledged') order by id for update`.execute(tx)
+  const unanswered = await sql<SentBatch>`
+    select id, message_id, value_date, cut_off_at, sent_at, is_instant from payout_batches b
+     where rail = ${rail.name} and status in ('sent', 'acknowledged')
+       and exists (select from payouts p where p.batch_id = b.id and p.outcome is null)
+     order by id for update`.execute(tx)
   const today = dayIn(rail.timeZone, now)
-  for (const { id, messageId, valueDate } of unanswered.rows) {
-    if (!countsAsPaid(valueDate, today)) continue
+  for (const batch of unanswered.rows) {
+    const { id, messageId } = batch
+    const valueDate = await executedOn(tx, { rail, batch, now })
+    if (valueDate === null || !countsAsPaid(valueDate, today)) continue
     const source = { rail: rail.name, messageId, keyPrefix: 'unanswered' }
     await endUnanswered(tx, { source, batchId: id, outcome: 'paid', now })
   }
+}
+
+type SentBatch = { id: string; messageId: string; valueDate: Day; cutOffAt: Date; sentAt: Date; isInstant: boolean }
+
+/**
+ * The value date on which the bank executes a batch that it was sent. A file that came after the day of its cut-off may have been
+ * refused, and a bank that confirms no payment does not tell: null until an operator has asked the bank and closed the exception.
+ */
+async function executedOn(
+  tx: Tx,
+  {
+    rail,
+    batch: { messageId, valueDate, cutOffAt, sentAt, isInstant },
+    now,
+  }: { rail: FileRailSettings; batch: SentBatch; now: Date },
+): Promise<Day | null> {
+  const [sentOn, lastDay] = [dayIn(rail.timeZone, sentAt), dayIn(rail.timeZone, cutOffAt)]
+  if (sentOn <= lastDay) return valueDate
+  const fingerprint = `late ${messageId}`
+  const decision = await exceptions.decisionOn(tx, { rail: rail.name, fingerprint })
+  if (decision !== undefined) return decision === 'ignore' ? rail.schedule(sentAt, isInstant).valueDate : null
+  const reason =
+    `The file was recorded as sent on ${sentOn}, but its cut-off was on ${lastDay}; ask the bank, and give back if it refused ` +
+    'the file, or ignore this exception if it executes the file'
+  await exceptions.open(tx, [{ rail: rail.name, kind: 'blocked', fingerprint, reason, reference: messageId }], now)
+  return null
 }
 
 /** Ends the batches of a rail whose payments all have an answer. */
@@ -203,7 +273,7 @@ export async function settleAnswered(tx: Tx, { rail, now }: { rail: string; now:
        and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
 }
 
-async function sumApprovedToday(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<bigint> {
+async function sumApprovedToday(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<bigint> {
   const dayStart = startOfDay(rail.timeZone, dayIn(rail.timeZone, now))
   const { rows } = await sql<{ sum: bigint }>`
     select coalesce(sum(control_total), 0)::bigint as sum from payout_batches
@@ -211,8 +281,9 @@ async function sumApprovedToday(tx: Tx, { rail, now }: { rail: FileRailSettings;
   return rows[0]?.sum ?? 0n
 }
 
-/** The batches that wait to be delivered, oldest first. */
+/** The batches that wait to be delivered, oldest first; none while the rail is held. */
 export async function listSendable(db: Reader, rail: string): Promise<string[]> {
+  if (await railHolds.isHeld(db, rail)) return []
   const rows = await db
     .selectFrom('payoutBatches')
     .select('id')
@@ -240,6 +311,7 @@ export async function claimForSending(
            file_name = coalesce(b.file_name, b.message_id || '.' || ${rail.format.extension})
       from (select id, sending_at is not null as is_fixed from payout_batches where id = ${batchId} for update) before
      where b.id = before.id and b.status = 'approved' and not b.held and b.payment_count > 0
+       and not exists (select from payout_rail_holds h where h.rail = b.rail and h.released_at is null)
     returning b.file_name, before.is_fixed`.execute(tx)
   const [claimed] = rows
   const batch = claimed && (await find(tx, batchId))
@@ -261,8 +333,28 @@ export async function claimForSending(
 /** Gives a claim back whose file could not be written. With the last one the batch can be changed again. */
 export async function unclaim(tx: Tx, batchId: string): Promise<void> {
   await sql`
-    update payout_batches set claims = claims - 1, sending_at = case when claims > 1 then sending_at end
+    update payout_batches
+       set claims = claims - 1, sending_at = case when claims > 1 then sending_at end,
+           answered_at = case when claims > 1 then answered_at end
      where id = ${batchId} and status = 'approved' and claims > 0`.execute(tx)
+}
+
+/** Records that the bank has answered batches, or payments of them: it has their files, even if no delivery is recorded. */
+export async function recordAnswered(
+  tx: Tx,
+  { batchIds, now }: { batchIds: readonly string[]; now: Date },
+): Promise<void> {
+  if (batchIds.length === 0) return
+  await sql`
+    update payout_batches set answered_at = ${now}
+     where id = any(${batchIds}::text[]) and sending_at is not null and answered_at is null`.execute(tx)
+}
+
+/** Whether the bank has answered a batch or one of its payments. Its file must not go to the bank again. */
+export async function isAnswered(db: Reader, batchId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from payout_batches where id = ${batchId} and answered_at is not null`.execute(db)
+  return rows.length > 0
 }
 
 /**
@@ -316,10 +408,10 @@ async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
   return batch
 }
 
-/** @throws Error for the operator if there is no such batch */
+/** @throws Problem `NotFound` */
 export async function require(db: Reader, batchId: string): Promise<Batch> {
   const batch = await find(db, batchId)
-  if (batch === undefined) throw new Error(`There is no batch ${batchId}; payouts list shows their ids`)
+  if (batch === undefined) throw problem('NotFound', `There is no batch ${batchId}`)
   return batch
 }
 
@@ -344,6 +436,28 @@ export async function list(
     ...(before === undefined ? [] : [sql`id < ${before}`]),
   ]
   return await select(db, conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `), take)
+}
+
+/** One payment of a batch. `removedAt`: an operator took it out. */
+export type BatchPayment = {
+  reference: string
+  partnerId: string
+  withdrawalId: string
+  amount: bigint
+  outcome: FinalOutcome | null
+  reason: string | null
+  removedAt: Date | null
+}
+
+/** The payments of a batch in the order of its file. @param after a reference: only those after it */
+export async function listPayments(
+  db: Reader,
+  { batchId, after, take }: { batchId: string; after: string; take: number },
+): Promise<BatchPayment[]> {
+  const { rows } = await sql<BatchPayment>`
+    select reference, partner_id, withdrawal_id, amount, outcome, reason, removed_at
+      from payouts where batch_id = ${batchId} and reference > ${after} order by reference limit ${take}`.execute(db)
+  return rows
 }
 
 /** The partners with payments in a batch. */

@@ -17,17 +17,57 @@ export type Booked = {
   bankReference: string | null
 }
 
-/** The bookings of some references that earlier records have reported, in order. @param day only those of this day */
+/** The bookings of some references that earlier records have reported, in order. */
 export async function listBooked(
   db: Reader,
-  { rail, references, day }: { rail: string; references: string[]; day?: Day },
+  { rail, references }: { rail: string; references: string[] },
 ): Promise<Booked[]> {
   const { rows } = await sql<Booked>`
     select reference, message_id, account, booked_on as day, amount, bank_reference from bank_records
      where rail = ${rail} and reference = any(${references}::text[]) and booked_on is not null
-           ${day === undefined ? sql`` : sql`and booked_on = ${day}::date`}
      order by sequence`.execute(db)
   return rows
+}
+
+/**
+ * Whether another message has reported this booking under the same reference of the bank. One of the two may lack the sender's
+ * reference; two that differ are two payments, even if the bank repeats its own.
+ */
+export async function isIdentified(db: Reader, { rail, booked }: { rail: string; booked: Booked }): Promise<boolean> {
+  const { reference, day, amount, bankReference } = booked
+  if (bankReference === null) return false
+  const { rows } = await sql<Booked>`
+    select reference, message_id, account, booked_on as day, amount, bank_reference from bank_records
+     where rail = ${rail} and booked_on = ${day}::date and amount = ${amount} and bank_reference = ${bankReference}
+     order by sequence`.execute(db)
+  const named = rows.filter(each => each.reference !== '')
+  const isComparable = reference !== '' && named.length > 0
+  return isReportedAgain(booked, isComparable ? named.filter(each => each.reference === reference) : rows)
+}
+
+/**
+ * Whether another message has reported money of the same account, day and amount that is left to an operator. It may be the
+ * same money, whatever its references: a notice and a statement do not always give the same ones.
+ */
+export async function isUndecidedElsewhere(
+  db: Reader,
+  { rail, booked: { messageId, account, day, amount } }: { rail: string; booked: Booked },
+): Promise<boolean> {
+  // Money that is explained in one message is explained in all that give the same reference.
+  const { rows } = await sql<{ account: string | null }>`
+    select distinct r.account from bank_records r
+     where r.rail = ${rail} and r.booked_on = ${day}::date and r.amount = ${amount} and r.message_id <> ${messageId}
+       and r.movement_id is null and r.outcome is null
+       and not exists (select from bank_records e
+                        where e.rail = r.rail and e.booked_on = r.booked_on and e.amount = r.amount
+                          and e.bank_reference = r.bank_reference and e.movement_id is not null)`.execute(db)
+  return rows.some(each => canBeSameAccount(each.account, account))
+}
+
+/** Whether two names of an account, as the bank writes them, can be about one. */
+function canBeSameAccount(one: string | null, other: string | null): boolean {
+  const compact = (account: string) => account.replaceAll(/[ -]/g, '').toUpperCase()
+  return one === null || other === null || compact(one) === compact(other)
 }
 
 /**
@@ -37,10 +77,7 @@ export async function listBooked(
  */
 export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
   const alike = known.filter(
-    each =>
-      each.day === booked.day &&
-      each.amount === booked.amount &&
-      (each.account === null || booked.account === null || each.account === booked.account),
+    each => each.day === booked.day && each.amount === booked.amount && canBeSameAccount(each.account, booked.account),
   )
   const place = alike.filter(each => each.messageId === booked.messageId).length
   const ofOthers = Map.groupBy(
@@ -54,4 +91,10 @@ export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
         : other.bankReference === booked.bankReference,
     ),
   )
+}
+
+/** Whether a payment that is booked already is booked once more. Before its first booking, only a status told of it. */
+export function isBookedAnew(booked: Booked, bookings: Map<string, Booked[]>): boolean {
+  const known = (bookings.get(booked.reference) ?? []).filter(({ amount }) => amount < 0n === booked.amount < 0n)
+  return known.length > 0 && !isReportedAgain(booked, known)
 }

@@ -1,14 +1,16 @@
-import { sql, type Tx } from '../../../database/database.ts'
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
 import { recordOutcome } from '../reports.ts'
+import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
 
-// What operators decide about batches, payments and exceptions. Errors have messages for the operator.
+// What operators decide about batches, payments and exceptions.
 
 /** People who must approve a batch above the limits for automatic approval. */
 export const approvalsNeeded = 2
@@ -17,18 +19,34 @@ type OnBatch = { batchId: string; now: Date }
 
 /**
  * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person.
+ * @param login of the operating system, from which a second person may approve only if `mayShareLogin`; null if there is none
  * @returns how many people have approved it
  */
-export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { person: string }): Promise<number> {
+export async function approve(
+  tx: Tx,
+  {
+    batchId,
+    person,
+    login = null,
+    mayShareLogin = false,
+    now,
+  }: OnBatch & { person: string; login?: string | null; mayShareLogin?: boolean },
+): Promise<number> {
   const batch = await lock(tx, batchId)
-  if (batch.status !== 'building') throw new Error(`The batch is ${batch.status}; it needs no approval`)
+  if (batch.status !== 'building') throw problem('Conflict', `The batch is ${batch.status}; it needs no approval`)
   if (batch.closedAt === null) {
-    throw new Error(`The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that`)
+    throw problem('Conflict', `The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that`)
   }
   const earlier = await listApprovals(tx, batchId)
   if (!earlier.some(approval => sameName(approval.person) === sameName(person))) {
+    if (login !== null && !mayShareLogin && earlier.some(approval => approval.login === login)) {
+      throw new Error(
+        `Another person must approve the batch from another login: ${login} has approved it. OPENWAGE_APPROVAL_LOGINS=any allows this`,
+      )
+    }
     await sql`
-      insert into payout_batch_approvals (batch_id, person, at) values (${batchId}, ${person}, ${now})`.execute(tx)
+      insert into payout_batch_approvals (batch_id, person, login, at)
+      values (${batchId}, ${person}, ${login}, ${now})`.execute(tx)
   }
   const people = await listApprovals(tx, batchId)
   if (people.length >= approvalsNeeded) {
@@ -38,9 +56,13 @@ export async function approve(tx: Tx, { batchId, person, now }: OnBatch & { pers
   return people.length
 }
 
-/** Equal for spellings of one name that look alike: letter case, full width, invisible characters, blanks. */
+/**
+ * Equal for spellings of one name that look alike: letter case, full width, invisible characters, blanks. A name that was given
+ * is followed by the login in brackets, which makes no other person of it.
+ */
 function sameName(person: string): string {
   return person
+    .replace(/ \([^()]*\)$/, '')
     .normalize('NFKC')
     .replace(/\p{Cf}/gu, '')
     .replace(/\s+/gu, ' ')
@@ -48,11 +70,13 @@ function sameName(person: string): string {
     .toLowerCase()
 }
 
+type Approval = { person: string; login: string | null; at: Date }
+
 /** Who approved a batch, and when, oldest first. */
-export async function listApprovals(db: Tx, batchId: string): Promise<{ person: string; at: Date }[]> {
+export async function listApprovals(db: Reader, batchId: string): Promise<Approval[]> {
   return await db
     .selectFrom('payoutBatchApprovals')
-    .select(['person', 'at'])
+    .select(['person', 'login', 'at'])
     .where('batchId', '=', batchId)
     .orderBy('at')
     .orderBy('person')
@@ -83,7 +107,8 @@ export async function remove(
   await lockRail(tx, { rail, for: 'records' })
   const batch = batchId === null ? undefined : await lock(tx, batchId)
   const { reference, partnerId, withdrawalId, amount, outcome } = await lockPayout(tx, payment)
-  if (batch === undefined || batchId === null || outcome !== null) throw new Error(`${reference} waits in no batch`)
+  if (batch === undefined || batchId === null || outcome !== null)
+    throw problem('Conflict', `${reference} waits in no batch`)
   refuseSent(batch)
   await sql`
     update payouts set removed_at = ${now}, outcome = 'failed' where reference = ${reference}`.execute(tx)
@@ -101,8 +126,10 @@ async function lock(tx: Tx, batchId: string): Promise<batches.Batch> {
 }
 
 function refuseSent({ status, sendingAt }: batches.Batch): void {
-  if (status !== 'building' && status !== 'approved') throw new Error(`The batch is ${status}, so it cannot be changed`)
-  if (sendingAt !== null) throw new Error('The file of the batch is being delivered, so the batch cannot be changed')
+  if (status !== 'building' && status !== 'approved')
+    throw problem('Conflict', `The batch is ${status}, so it cannot be changed`)
+  if (sendingAt !== null)
+    throw problem('Conflict', 'The file of the batch is being delivered, so the batch cannot be changed')
 }
 
 type Payout = {
@@ -116,6 +143,10 @@ type Payout = {
   outcome: FinalOutcome | null
   /** It was sent to the bank by a request, not in a file. */
   isSentAlone: boolean
+  /** When the latest request was sent that may have made it. */
+  requestOpenAt: Date | null
+  /** The bank's id, if it has accepted a request. */
+  transferId: string | null
 }
 
 async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
@@ -125,12 +156,12 @@ async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
 async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<Payout> {
   const { rows } = await sql<Payout>`
     select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome,
-           sent_at is not null as is_sent_alone
+           sent_at is not null as is_sent_alone, request_open_at, transfer_id
       from payouts where reference = ${payment} or withdrawal_id = ${payment} ${locks ? sql`for update` : sql``}`.execute(
     tx,
   )
   const [payout] = rows
-  if (payout === undefined) throw new Error(`There is no payment ${payment}`)
+  if (payout === undefined) throw problem('NotFound', `There is no payment ${payment}`)
   return payout
 }
 
@@ -173,14 +204,8 @@ export async function closeException(
     ...decided
   }: { exceptionId: string; person: string; note: string; now: Date } & Decision,
 ): Promise<Exception> {
-  const { rows } = await sql<Exception>`
-    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, closed_at
-      from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
-  const [exception] = rows
-  if (exception === undefined)
-    throw new Error(`There is no exception ${exceptionId}; payouts exceptions list shows their ids`)
-  if (exception.closedAt !== null) throw new Error('The exception is closed already')
-  await lockRail(tx, { rail: exception.rail, for: 'records' })
+  const exception = await lockException(tx, exceptionId)
+  if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
   if (decided.decision === 'attach') await attach(tx, { exception, reference: decided.reference, now })
   if (decided.decision === 'give_back') await giveBack(tx, { exception, now })
   if (decided.decision === 'book') await book(tx, { exception, ...decided, now })
@@ -188,6 +213,22 @@ export async function closeException(
     update payout_exceptions set closed_at = ${now}, closed_by = ${person}, decision = ${decided.decision}, note = ${note}
      where id = ${exceptionId}`.execute(tx)
   return decided.decision === 'book' ? { ...exception, partnerId: decided.partnerId } : exception
+}
+
+/** Locks the rail before its exception, in the order of importers, which close exceptions too. */
+async function lockException(tx: Tx, exceptionId: string): Promise<Exception> {
+  const unlocked = await tx
+    .selectFrom('payoutExceptions')
+    .select('rail')
+    .where('id', '=', exceptionId)
+    .executeTakeFirst()
+  if (unlocked !== undefined) await lockRail(tx, { rail: unlocked.rail, for: 'records' })
+  const { rows } = await sql<Exception>`
+    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, closed_at
+      from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
+  const [exception] = rows
+  if (exception === undefined) throw problem('NotFound', `There is no exception ${exceptionId}`)
+  return exception
 }
 
 async function book(
@@ -207,7 +248,7 @@ async function book(
   },
 ): Promise<void> {
   if ((kind !== 'money_in' && kind !== 'money_out') || amount === null || currency === null)
-    throw new Error('Only money that arrived or left without a payment can be booked')
+    throw problem('Conflict', 'Only money that arrived or left without a payment can be booked')
   const booking = { id, rail, reference: ofEntry, amount: { amount, currency }, partnerId, now }
   if (payCycleId === undefined) await bookMovement(tx, booking, reference)
   else await bookSettlement(tx, { ...booking, payCycleId })
@@ -218,14 +259,16 @@ async function attach(
   { exception, reference, now }: { exception: Exception; reference: string; now: Date },
 ): Promise<void> {
   const { outcome, amount, rail, id, reasonCode } = exception
-  if (outcome === null) throw new Error('The answer does not say that a payment was made, failed or was returned')
+  if (outcome === null)
+    throw problem('Conflict', 'The answer does not say that a payment was made, failed or was returned')
   const payout = await lockPayout(tx, reference)
   if (payout.rail !== rail || (payout.batchId === null && !payout.isSentAlone))
-    throw new Error(`${reference} was not sent through ${rail}`)
+    throw problem('Conflict', `${reference} was not sent through ${rail}`)
   if (amount !== null && amount !== payout.amount)
-    throw new Error(`The answer is about another amount than the payment ${reference}`)
+    throw problem('Conflict', `The answer is about another amount than the payment ${reference}`)
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
-  if (!isPossible) throw new Error(`The payment ${reference} is ${payout.outcome} already`)
+  if (!isPossible) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
+  if (outcome === 'failed') refuseIfPayable(payout, exception)
   const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
   await end(tx, { payout, key: id, outcome, reasonCode, restriction, now })
 }
@@ -233,21 +276,72 @@ async function attach(
 async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now: Date }): Promise<void> {
   const { reference, reasonCode, id, rail, kind } = exception
   if (kind === 'money_in' || kind === 'money_out')
-    throw new Error('Money that arrived or left is closed with book or ignore: no payment failed')
-  if (reference === null) throw new Error('The exception names neither a payment nor a batch')
-  const { rows } = await sql<{ reference: string }>`
-    select p.reference from payouts p left join payout_batches b on b.id = p.batch_id
-     where p.rail = ${rail} and (p.reference = ${reference} or (b.message_id = ${reference} and p.outcome is null))
-     order by p.reference`.execute(tx)
-  if (rows.length === 0) throw new Error(`${reference} is neither a payment nor a batch with unanswered payments`)
-  for (const each of rows) {
-    const payout = await lockPayout(tx, each.reference)
-    const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
-    if (outcome === null) throw new Error(`The payment ${each.reference} is ${payout.outcome} already`)
-    // Neither the reason of a batch nor what blocks a payment is about the member.
-    const restriction = each.reference === reference && kind !== 'blocked' ? restrictionOf(reasonCode) : null
-    await end(tx, { payout, key: `${id} ${each.reference}`, outcome, reasonCode, restriction, now })
+    throw problem('Conflict', 'Money that arrived or left is closed with book or ignore: no payment failed')
+  if (reference === null) throw problem('Conflict', 'The exception names neither a payment nor a batch')
+  const { rows } = await sql<{ batchId: string | null }>`
+    select null as batch_id from payouts where rail = ${rail} and reference = ${reference}
+    union all
+    select id from payout_batches b
+     where rail = ${rail} and message_id = ${reference}
+       and exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
+  const [found] = rows
+  if (found === undefined)
+    throw problem('Conflict', `${reference} is neither a payment nor a batch with unanswered payments`)
+  if (found.batchId !== null) return await giveBackBatch(tx, { batchId: found.batchId, rail, key: id, reasonCode, now })
+  const payout = await lockPayout(tx, reference)
+  const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
+  if (outcome === null) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
+  if (outcome === 'failed') refuseIfPayable(payout, exception)
+  else refuseIfPaidSince(payout, exception)
+  // What blocks a payment is not about the member.
+  const restriction = kind === 'blocked' ? null : restrictionOf(reasonCode)
+  await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, now })
+}
+
+/** Gives every unanswered payment of a batch back, by one statement. The reason of a batch is not about the members. */
+async function giveBackBatch(
+  tx: Tx,
+  {
+    batchId,
+    rail,
+    key,
+    reasonCode,
+    now,
+  }: { batchId: string; rail: string; key: string; reasonCode: string | null; now: Date },
+): Promise<void> {
+  const { sentAt, messageId } = await lock(tx, batchId)
+  if (sentAt === null)
+    throw problem('Conflict', `The batch ${messageId} has not been sent; take its payments out of it instead`)
+  const source = { rail, messageId: 'operator', keyPrefix: key }
+  await endUnanswered(tx, { source, batchId, outcome: 'failed', reasonCode, now })
+  await batches.settleAnswered(tx, { rail, now })
+}
+
+/** Refuses to end a payment as failed that the bank may have made, or may still make. */
+function refuseIfPayable({ reference, rail, requestOpenAt, transferId }: Payout, exception: Exception): void {
+  if (requestOpenAt !== null) {
+    throw problem(
+      'Conflict',
+      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. If requests are repeated without an answer, hold the rail ${rail} first`,
+    )
   }
+  // Only an exception that says so shows that the transfer has ended without being paid.
+  if (transferId !== null && exception.outcome !== 'failed' && exception.outcome !== 'returned') {
+    throw problem(
+      'Conflict',
+      `The bank has accepted ${reference} and may still pay it, so its money cannot be given back. The worker asks for the outcome`,
+    )
+  }
+}
+
+/** Refuses to give back a payment that was made after the exception had been opened because it was not. */
+function refuseIfPaidSince({ reference }: Payout, { kind, outcome }: Exception): void {
+  const isAboutReturn = outcome === 'returned'
+  if ((kind === 'blocked' || kind === 'float' || kind === 'duplicate') && !isAboutReturn)
+    throw problem(
+      'Conflict',
+      `The bank has paid ${reference}, so its money cannot be given back; close the exception with ignore`,
+    )
 }
 
 async function end(
@@ -270,9 +364,9 @@ async function end(
 ): Promise<void> {
   const { reference, rail, batchId, isSentAlone } = payout
   const batch = batchId === null ? undefined : await batches.require(tx, batchId)
-  // The file of an unsent batch would still pay it.
-  if (batch === undefined ? !isSentAlone : batch.sentAt === null)
-    throw new Error(`The payment ${reference} has not been sent; payouts remove takes it out of its batch`)
+  // An unsent batch would still pay it.
+  if (!isSentAlone && (batch === undefined || batch.sentAt === null))
+    throw problem('Conflict', `The payment ${reference} has not been sent; take it out of its batch instead`)
   const reason = reasonInWords(reasonCode)
   const ended = { rail, reference, messageId: 'operator', entryKey: key, now }
   await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction })

@@ -1,29 +1,84 @@
 import path from 'node:path'
-import { sql } from '../../../database/database.ts'
+import { type Reader, sql } from '../../../database/database.ts'
 import { lockByNameIfFree } from '../../../database/named-locks.ts'
+import { problem } from '../../../errors.ts'
 import type { TaskContext } from '../../../tasks.ts'
 import { putByHand } from '../delivery/by-hand.ts'
+import { measured } from '../delivery/files.ts'
+import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 import { type SentFile, send } from './send.ts'
 
 /**
  * Writes the file of an approved batch into a folder, for an operator who carries it to the bank. The batch then counts as sent.
- * @returns undefined if the batch is not approved, or is held
+ * If the bank has answered the batch, an export that was killed has left its file, and the bank has it: the batch then counts as
+ * sent without being written again.
+ * @returns `path` is null if the file was not written again; undefined if the batch is not approved, or is held
  * @throws Error for the operator; if it is a NotDelivered, the batch can still be changed
  */
 export async function exportBatch(
   { db, log, now }: TaskContext,
   { rail, batchId, folder }: { rail: FileRailSettings; batchId: string; folder: string },
-): Promise<(SentFile & { path: string }) | undefined> {
-  if (rail.delivery !== null) throw new Error(`The rail ${rail.name} sends its files itself`)
-  // Of two exports at once, each would write a file. The lock is held by a transaction that does nothing else.
-  return await db.transaction().execute(async turn => {
+): Promise<(SentFile & { path: string | null }) | undefined> {
+  let written: string | null = null
+  const put = async (name: string, bytes: AsyncIterable<string>) => {
+    if (await batches.isAnswered(db, batchId)) return await measured(bytes)
+    written = path.join(folder, name)
+    return await putByHand(written, bytes)
+  }
+  const sent = await exportOnce({ db, log, now }, { rail, batchId, put })
+  return sent && { ...sent, path: written }
+}
+
+/**
+ * Fixes the file of an approved batch, for an operator who downloads it and carries it to the bank; see `fileOf`. The batch then
+ * counts as sent.
+ * @returns undefined if the batch is not approved, or is held
+ */
+export async function markExported(
+  context: TaskContext,
+  { rail, batchId }: { rail: FileRailSettings; batchId: string },
+): Promise<SentFile | undefined> {
+  return await exportOnce(context, { rail, batchId, put: (_name, bytes) => measured(bytes) })
+}
+
+// Of two exports at once, each would make a file. The lock is held by a transaction that does nothing else.
+async function exportOnce(
+  context: TaskContext,
+  { rail, batchId, put }: { rail: FileRailSettings; batchId: string; put: Parameters<typeof send>[1]['put'] },
+): Promise<SentFile | undefined> {
+  requireByHand(rail)
+  return await context.db.transaction().execute(async turn => {
     await sql`set local idle_in_transaction_session_timeout = 0`.execute(turn)
     if (!(await lockByNameIfFree(turn, 'export of', batchId)))
-      throw new Error('Another command is exporting the batch; only its file must go to the bank')
-    const fileOf = (name: string) => path.join(folder, name)
-    const put = (name: string, bytes: AsyncIterable<string>) => putByHand(fileOf(name), bytes)
-    const sent = await send({ db, log, now }, { rail, batchId, put })
-    return sent && { ...sent, path: fileOf(sent.name) }
+      throw problem('Conflict', 'Another command is exporting the batch; only its file must go to the bank')
+    return await send(context, { rail, batchId, put })
   })
+}
+
+/**
+ * The file of a batch that was exported, as often as it is asked for: always the same bytes.
+ * @throws Problem `NotFound`; `Conflict` if the batch was not exported, or its file would not be the same
+ */
+export async function fileOf(
+  db: Reader,
+  { rail, batchId }: { rail: FileRailSettings; batchId: string },
+): Promise<{ name: string; sha256: string; parts: () => AsyncIterable<string> }> {
+  requireByHand(rail)
+  const batch = await batches.require(db, batchId)
+  const { fileName: name, fileSha256: sha256 } = batch
+  if (name === null || sha256 === null)
+    throw problem('Conflict', 'The batch has no file yet; export it once it is approved')
+  const parts = () => rail.format.write(batches.toWrite(db, { rail, batch }))
+  // The account that pays is in the settings of the rail, which may have changed.
+  if ((await measured(parts())).sha256 !== sha256)
+    throw problem(
+      'Conflict',
+      'The file would differ from the one that was exported: the settings of the rail have changed',
+    )
+  return { name, sha256, parts }
+}
+
+function requireByHand(rail: FileRailSettings): void {
+  if (rail.delivery !== null) throw problem('Conflict', `The rail ${rail.name} sends its files itself`)
 }

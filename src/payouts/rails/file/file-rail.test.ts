@@ -1,8 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { Readable } from 'node:stream'
+import type { KyselyPlugin } from 'kysely'
 import pino from 'pino'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { accountReport, transaction } from '../../../../test/bank-xml.ts'
 import { euroRail, FileBank, ownIban } from '../../../../test/file-bank.ts'
 import { type Harness, silver, startHarness } from '../../../../test/harness.ts'
@@ -10,15 +13,21 @@ import { verify } from '../../../audit/verify.ts'
 import { sql, type Tx } from '../../../database/database.ts'
 import * as float from '../../../float/float.ts'
 import type { TaskContext } from '../../../tasks.ts'
+import * as exceptions from '../../exceptions.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
+import { putByHand } from '../delivery/by-hand.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import { FolderDelivery } from '../delivery/folder.ts'
 import { sepaFormat } from '../sepa/format.ts'
 import { listBalances } from './balances.ts'
+import { claimForSending, toWrite } from './batches.ts'
 import { approve, closeException, remove, setHeld } from './decisions.ts'
+import { exportBatch } from './export.ts'
 import { fileRail } from './file-rail.ts'
 import type { FileRailSettings } from './format.ts'
+import { importBankFile } from './import.ts'
+import { lockRail } from './rail-lock.ts'
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')
@@ -368,6 +377,69 @@ describe('a batch', () => {
     })
   })
 
+  describe('of a bank that confirms no payments, whose delivery is recorded after the day of its cut-off,', () => {
+    async function lateBatch() {
+      let isKilled = false
+      const put: FileBank['put'] = async (name, bytes) => {
+        if (isKilled) return await bank.put(name, bytes)
+        isKilled = true
+        throw new Error('killed')
+      }
+      useRail({ delivery: async () => deliveryWith(put), countsAsPaid: (valueDate, today) => today > valueDate })
+      const [payment] = await submitted(5_000)
+      harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+      await expect(run('send-payout-batches')).rejects.toThrow('killed')
+      // The machine is down for three days.
+      harness.clock.set(new Date('2026-03-13T16:00:00.000Z'))
+      await run('send-payout-batches')
+      expect((await batches())[0]).toMatchObject({ status: 'sent', valueDate: '2026-03-10' })
+      for (let minute = 0; minute < 2; minute++) {
+        harness.clock.advance({ minutes: 1 })
+        await run('send-payout-batches')
+        await run('read-rail-reports')
+      }
+      const open = harness.db.selectFrom('payoutExceptions').select(['id', 'kind', 'reference', 'reason'])
+      const [exception, ...others] = await open.where('rail', '=', settings.name).execute()
+      expect(others).toEqual([])
+      expect(exception).toMatchObject({
+        ...{ kind: 'blocked', reference: (await batches())[0]?.messageId },
+        reason: expect.stringContaining('recorded as sent on 2026-03-13, but its cut-off was on 2026-03-10'),
+      })
+      expect(await statusOf(payment?.id ?? '')).toBe('submitted')
+      return { id: payment?.id ?? '', exceptionId: exception?.id ?? '' }
+    }
+    const close = async (exceptionId: string, decision: 'ignore' | 'give_back') => {
+      const common = { exceptionId, person: 'Ada', note: 'the bank says so', now: harness.clock.now() }
+      await harness.db.transaction().execute(tx => closeException(tx, { ...common, decision }))
+    }
+
+    test('is paid once the operator knows that the bank executes the file, and not before its next value date is over', async () => {
+      const { id, exceptionId } = await lateBatch()
+      await close(exceptionId, 'ignore')
+      // The next value date after the cut-off of Friday is Monday.
+      for (const [now, status] of [
+        ['2026-03-16T12:00:00.000Z', 'submitted'],
+        ['2026-03-17T12:00:00.000Z', 'paid'],
+      ] as const) {
+        harness.clock.set(new Date(now))
+        await run('send-payout-batches')
+        await run('read-rail-reports')
+        expect(await statusOf(id)).toBe(status)
+      }
+      expect((await batches())[0]).toMatchObject({ status: 'settled' })
+      expect(await disagreements()).toEqual([])
+    })
+
+    test('gives the money back if the bank has refused the file', async () => {
+      const { id, exceptionId } = await lateBatch()
+      await close(exceptionId, 'give_back')
+      await run('send-payout-batches')
+      await run('read-rail-reports')
+      expect(await statusOf(id)).toBe('failed')
+      expect((await batches())[0]).toMatchObject({ status: 'settled' })
+    })
+  })
+
   test('that is full is closed, and the next one is opened', async () => {
     useRail({ format: { ...settings.format, paymentsMax: 2 } })
     await sent(5_000, 6_000, 7_000)
@@ -504,7 +576,7 @@ describe('a bank file', () => {
       .executeTakeFirstOrThrow()
     const common = { exceptionId, person: 'Ada', note: 'not sent', now: harness.clock.now() }
     const giveBack = harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
-    await expect(giveBack).rejects.toThrow('has not been sent; payouts remove')
+    await expect(giveBack).rejects.toThrow('has not been sent; take it out of its batch')
   })
 
   test('that rejects a batch gives the money of each payment back', async () => {
@@ -562,6 +634,50 @@ describe('a bank file', () => {
     expect(bank.deliveries).toBe(1)
   })
 
+  describe('that answers a batch whose export was killed before it was recorded: the next export', () => {
+    let folder: string
+    beforeEach(async () => {
+      folder = await mkdtemp(path.join(tmpdir(), 'openwage-export-'))
+    })
+    afterEach(() => rm(folder, { recursive: true }))
+
+    test.each([
+      ['accepts the batch', (_: string, batch: string) => `batch;${batch};acknowledged`, 'acknowledged'],
+      ['rejects the batch', (_: string, batch: string) => `batch;${batch};rejected;FF01`, 'rejected'],
+      ['pays a payment', (payment: string) => `paid;${payment};5000EUR`, 'sent'],
+      ['has yet to decide about a payment', (payment: string) => `pending;${payment};5000EUR`, 'sent'],
+      ['books another sum', (_: string, batch: string) => `entry;-1EUR;${batch}`, 'sent'],
+    ])('writes no second file if the bank %s, and the batch counts as sent', async (_, say, status) => {
+      useRail({ delivery: null })
+      const [payment] = await submitted(5_000, 6_000)
+      harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+      await run('send-payout-batches')
+      const [batch] = await batches()
+      const batchId = batch?.id ?? ''
+      // What an export leaves that is killed after it wrote the file.
+      const now = harness.clock.now()
+      const claim = await harness.db.transaction().execute(tx => claimForSending(tx, { rail: settings, batchId, now }))
+      if (claim === undefined) throw new Error('The batch was not claimed')
+      const bytes = settings.format.write(toWrite(harness.db, { rail: settings, batch: claim }))
+      await putByHand(path.join(folder, claim.fileName), bytes)
+      expect(await readdir(folder)).toEqual([`${batch?.messageId}.txt`])
+
+      const lines = ['head;M1', say(payment?.reference ?? '', batch?.messageId ?? ''), 'end'].join('\n')
+      const imported = await importBankFile(harness.db, {
+        ...{ rail: settings, name: 'answer.txt', size: lines.length, now: harness.clock.now() },
+        bytes: () => Readable.from([Buffer.from(lines)]),
+      })
+      expect(imported).toMatchObject({ result: 'imported' })
+      // The operator has carried it to the bank.
+      await rm(path.join(folder, `${batch?.messageId}.txt`))
+      const again = await exportBatch(context, { rail: settings, batchId, folder })
+      expect(again).toMatchObject({ path: null, name: `${batch?.messageId}.txt` })
+      expect(await readdir(folder)).toEqual([])
+      expect((await batches())[0]).toMatchObject({ status, fileSha256: again?.sha256, sentAt: harness.clock.now() })
+      expect(await exportBatch(context, { rail: settings, batchId, folder })).toBeUndefined()
+    })
+  })
+
   test('that takes a batch for a duplicate gives nothing back', async () => {
     const [payment] = await sent(5_000)
     const [batch] = await batches()
@@ -582,12 +698,175 @@ describe('a bank file', () => {
     expect((await batches())[0]).toMatchObject({ status: 'settled' })
   })
 
+  describe('that books the net sum of a batch before it reports which payments failed', () => {
+    const debit = (messageId: string, bankReference = 'E1') => `entry;-5000EUR;${messageId};${bankReference}`
+
+    test('is matched again once the bank has reported that, and the statement repeats the debit without effect', async () => {
+      const [first, second] = await sent(5_000, 6_000)
+      const messageId = (await batches())[0]?.messageId ?? ''
+      await answer('head;M1', debit(messageId))
+      await answer('head;M2', debit(messageId))
+      expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['amount'])
+      expect(await statusOf(first?.id ?? '')).toBe('submitted')
+      await answer('head;M3', `batch;${messageId};partly`, `failed;${second?.reference};6000EUR;AC04`)
+      expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['paid', 'failed'])
+      expect((await batches())[0]).toMatchObject({ status: 'settled' })
+      await answer('head;M4', debit(messageId))
+      const { rows } = await sql`
+        select kind, decision, closed_by from payout_exceptions where rail = ${settings.name}`.execute(harness.db)
+      expect(rows).toEqual([{ kind: 'amount', decision: 'applied', closedBy: 'system' }])
+      expect(await disagreements()).toEqual([])
+    })
+
+    test('twice keeps the exception of the second debit, as money that left', async () => {
+      const [, second] = await sent(5_000, 6_000)
+      const messageId = (await batches())[0]?.messageId ?? ''
+      await answer('head;M1', debit(messageId), debit(messageId, 'E2'))
+      await answer('head;M2', `failed;${second?.reference};6000EUR;AC04`)
+      const { rows } = await sql`
+        select kind, decision from payout_exceptions where rail = ${settings.name} order by id`.execute(harness.db)
+      expect(rows).toEqual([
+        { kind: 'amount', decision: 'applied' },
+        { kind: 'money_out', decision: null },
+      ])
+    })
+
+    test('is matched again within a minute if the operator gives the payments back', async () => {
+      const [first, second] = await sent(5_000, 6_000)
+      const messageId = (await batches())[0]?.messageId ?? ''
+      await answer('head;M1', debit(messageId), `failed;${second?.reference};6000EUR;AM04`)
+      const exceptionId = await harness.db
+        .selectFrom('payoutExceptions')
+        .select('id')
+        .where('rail', '=', settings.name)
+        .where('kind', '=', 'float')
+        .executeTakeFirstOrThrow()
+      const common = { exceptionId: exceptionId.id, person: 'Ada', note: 'not paid', now: harness.clock.now() }
+      await harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
+      await run('send-payout-batches')
+      await run('read-rail-reports')
+      expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['paid', 'failed'])
+    })
+  })
+
   test('with a check of the names changes no payment; the result stays with the batch', async () => {
     const [payment] = await sent(5_000)
     const [batch] = await batches()
     await answer('head;M1', `name-check;${batch?.messageId};RCVC`, `name-check;${batch?.messageId};RVNM`)
     expect(await statusOf(payment?.id ?? '')).toBe('submitted')
     expect((await batches())[0]).toMatchObject({ status: 'sent', nameCheck: 'RVNM' })
+  })
+
+  test.each([
+    [['RVMC', 'RVNM', 'RVMC'], 'RVNM'],
+    [['RVNA', 'RVMC', 'RVNA'], 'RVMC'],
+    [['RVNA', 'RCVC'], 'RVNA'],
+    [['RVNC', 'RVCM', 'RVMC'], 'RVCM'],
+  ])('with the checks of names %j leaves the worst one with the batch', async (codes, worst) => {
+    await sent(5_000)
+    const [batch] = await batches()
+    await answer('head;M1', ...codes.map(code => `name-check;${batch?.messageId};${code}`))
+    expect((await batches())[0]).toMatchObject({ nameCheck: worst })
+  })
+
+  test('with texts of 8,000 characters is imported, and its message counts once', async () => {
+    const [first, second, third] = await sent(5_000, 6_000, 7_000)
+    const { messageId } = (await batches())[0] ?? {}
+    // Characters that PostgreSQL cannot compress.
+    const long = () => randomBytes(4_000).toString('hex')
+    const [message, reference, bankReference, code] = [long(), long(), long(), long()]
+    const lines = [
+      `head;${message}`,
+      `failed;${first?.reference};5000EUR;${code};${bankReference}`,
+      `paid;${second?.reference};6000EUR;;${bankReference};2026-03-12`,
+      `returned;${reference};1EUR;${code};${bankReference};2026-03-12`,
+      `entry;700EUR;${reference};${bankReference};2026-03-12;${long()}`,
+      `entry;-700EUR;${messageId};${bankReference};2026-03-12`,
+      `name-check;${messageId};${code}`,
+      `batch;${reference};rejected;${code}`,
+    ]
+    await answer(...lines)
+    await answer(...lines, `paid;${third?.reference};7000EUR`)
+    expect(bank.archived).toHaveLength(2)
+    expect(await Promise.all([first, second, third].map(each => statusOf(each?.id ?? '')))).toEqual([
+      ...['failed', 'paid', 'paid'],
+    ])
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['unmatched', 'money_in', 'amount', 'unmatched'])
+  })
+
+  test('about an account with a number of 101 characters is refused', async () => {
+    await answer(`head;M1;${ownIban.padEnd(101, ' ')}`, 'balance;2026-03-12;5EUR')
+    expect([...bank.rejected.values()].join()).toMatch(/^The number of the account has more than 100 characters/)
+  })
+})
+
+describe('an exception', () => {
+  const close = async (exceptionId: string, decision: 'ignore' | 'give_back', tx?: Tx) => {
+    const common = { exceptionId, person: 'Ada', note: 'decided', now: harness.clock.now() }
+    if (tx !== undefined) return await closeException(tx, { ...common, decision })
+    return await harness.db.transaction().execute(each => closeException(each, { ...common, decision }))
+  }
+  const newest = async () =>
+    await harness.db
+      .selectFrom('payoutExceptions')
+      .select(['id', 'closedBy'])
+      .where('rail', '=', settings.name)
+      .orderBy('id', 'desc')
+      .executeTakeFirstOrThrow()
+
+  test('that an importer and an operator close at once is closed once, without a deadlock', async () => {
+    const [payment] = await sent(5_000)
+    const { reference = '' } = payment ?? {}
+    const blocked = { rail: settings.name, kind: 'blocked', fingerprint: 'blocked', reason: 'wait', reference } as const
+    const now = harness.clock.now()
+    await harness.db.transaction().execute(tx => exceptions.open(tx, [blocked], now))
+    const { id } = await newest()
+    let closing: Promise<unknown> | undefined
+    await harness.db.transaction().execute(async tx => {
+      await lockRail(tx, { rail: settings.name, for: 'records' })
+      closing = close(id, 'ignore').then(
+        () => 'closed',
+        error => String(error),
+      )
+      await vi.waitFor(async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+          harness.db,
+        )
+        expect(rows).toHaveLength(1)
+      })
+      await exceptions.closeBlocked(tx, { rail: settings.name, reference, now })
+    })
+    expect(await closing).toBe('Conflict: The exception is closed already')
+    expect(await newest()).toMatchObject({ closedBy: 'system' })
+  })
+
+  test('about a batch is given back by as many statements for three payments as for one', async () => {
+    const statements: number[] = []
+    for (const nets of [[5_000], [5_000, 6_000, 7_000]]) {
+      useRail({})
+      harness.clock.set(tuesday)
+      const payments = await sent(...nets)
+      const [batch] = await batches()
+      await answer(`head;M${nets.length}`, `batch;${batch?.messageId};rejected;AM05`)
+      const { id } = await newest()
+      let count = 0
+      const counting: KyselyPlugin = {
+        transformQuery({ node }) {
+          count += 1
+          return node
+        },
+        transformResult: async ({ result }) => result,
+      }
+      await harness.db.transaction().execute(tx => close(id, 'give_back', tx.withPlugin(counting)))
+      statements.push(count)
+      await run('read-rail-reports')
+      expect(await Promise.all(payments.map(each => statusOf(each.id)))).toEqual(nets.map(() => 'failed'))
+      expect((await batches())[0]).toMatchObject({ status: 'settled' })
+    }
+    expect(statements[0]).toBeGreaterThan(0)
+    expect(statements[1]).toBe(statements[0])
+    expect(await disagreements()).toEqual([])
   })
 })
 

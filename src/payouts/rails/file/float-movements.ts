@@ -1,7 +1,9 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
 import * as float from '../../../float/float.ts'
 import { inWords, type Money } from '../../../money.ts'
 import * as dues from '../../../settlements/dues.ts'
+import { type Booked, isUndecidedElsewhere } from './bookings.ts'
 import { isAccountOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -28,7 +30,9 @@ export async function findMovement(
 }
 
 /**
- * Books money that pays a settlement whose reference an entry bears, if it is exactly what is due.
+ * Books money that pays a settlement whose reference an entry bears, if it is exactly what is due, and cannot be money that
+ * was reported or recorded before.
+ * @param booked the same entry, as a booking
  * @returns the movement, or why there is none; undefined if the entry names no settlement of a partner that the account pays for
  */
 export async function settle(
@@ -36,15 +40,21 @@ export async function settle(
   {
     rail,
     entry: { texts, amount, account },
+    booked,
     now,
-  }: { rail: FileRailSettings; entry: { texts: string[]; amount: Money; account: string | null }; now: Date },
+  }: {
+    rail: FileRailSettings
+    entry: { texts: string[]; amount: Money; account: string | null }
+    booked: Booked
+    now: Date
+  },
 ): Promise<{ movementId: string } | { partnerId: string; reason: string } | undefined> {
   const named = (await dues.listNamed(tx, { texts, currency: amount.currency })).filter(
     ({ partnerId }) => account === null || isAccountOf(rail, { account, partnerId }),
   )
   const [first] = named
   if (first === undefined) return undefined
-  const { partnerId, payCycleId, isSettled, due } = first
+  const { partnerId, payCycleId, isSettled, due, receivedByHand } = first
   const settlement = `the settlement of ${payCycleId}`
   const refusal = (reason: string) => ({ partnerId, reason })
   if (named.length > 1)
@@ -56,7 +66,17 @@ export async function settle(
     const expected = inWords({ amount: due, currency: amount.currency })
     return refusal(`It names ${settlement}, but is ${inWords(amount)} instead of ${expected}`)
   }
-  return await dues.receive(tx, { partnerId, payCycleId, amount, now })
+  if (receivedByHand !== 0n) {
+    const recorded = inWords({ amount: receivedByHand, currency: amount.currency })
+    return refusal(
+      `It names ${settlement}, for which ${recorded} was recorded by hand; book it if it is other money, otherwise ignore this exception`,
+    )
+  }
+  if (await isUndecidedElsewhere(tx, { rail: rail.name, booked }))
+    return refusal(
+      `It names ${settlement}, but another message has reported an equal amount of the same day; book it if it is other money, otherwise ignore this exception`,
+    )
+  return await dues.receive(tx, { partnerId, payCycleId, amount, isByHand: false, now })
 }
 
 type Booking = { id: string; rail: string; reference: string | null; amount: Money; partnerId: string; now: Date }
@@ -77,7 +97,7 @@ export async function bookMovement(
   const ofPartner = recorded.filter(each => each.partnerId === partnerId)
   const [free] = await withoutEntry(tx, ofPartner)
   if (given !== undefined && free === undefined && ofPartner.length > 0)
-    throw new Error(`The movement "${given}" belongs to another entry of the bank; use a new reference`)
+    throw problem('Conflict', `The movement "${given}" belongs to another entry of the bank; use a new reference`)
   const reference = given ?? free?.reference ?? id
   const { amount, currency } = money
   const { movementId } =
@@ -95,7 +115,7 @@ export async function bookSettlement(
   tx: Tx,
   { id, rail, amount, partnerId, payCycleId, now }: Omit<Booking, 'reference'> & { payCycleId: string },
 ): Promise<void> {
-  const { movementId } = await dues.receive(tx, { partnerId, payCycleId, amount, now })
+  const { movementId } = await dues.receive(tx, { partnerId, payCycleId, amount, isByHand: false, now })
   await keepMovement(tx, { id, rail, reference: dues.referenceOf(payCycleId), movementId, now })
 }
 

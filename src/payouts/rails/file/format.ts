@@ -2,6 +2,7 @@ import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import type { Currency } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
 import type { AnswerFormat, WriteAnswers } from '../answers.ts'
+import type { AutomaticApproval } from '../approval.ts'
 import type { Debtor, ReadBankFile, WriteBatch } from '../bank-files.ts'
 import type { Calendar } from '../calendars/calendar.ts'
 import type { Schedule } from '../calendars/cut-off.ts'
@@ -17,6 +18,8 @@ export type FileFormat = {
   read: ReadBankFile
   /** Whether it reads what arrives on the account, not only what becomes of payments. */
   readsStatements: boolean
+  /** Whether it reads which payments came back. Without that, no member has the money of a returned payment again. */
+  readsReturns: boolean
   /** Writes files that `read` takes, for the bank of a sandbox. */
   answers?: Partial<Record<AnswerFormat, WriteAnswers>>
   /** Why a payment cannot be written; undefined if it can. The money goes back to the member with this reason. */
@@ -26,9 +29,6 @@ export type FileFormat = {
   /** Largest sum of one file, in minor units. */
   totalMax: bigint
 }
-
-/** Limits, in minor units, up to which a batch needs no person. */
-type AutomaticApproval = { paymentMax: bigint; batchMax: bigint; dayMax: bigint }
 
 /** One configured rail of files. */
 export type FileRailSettings = {

@@ -1,5 +1,5 @@
 import pino from 'pino'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { euroRail, FileBank, ownIban } from '../../../../test/file-bank.ts'
 import { type Harness, startHarness, type TestPartner } from '../../../../test/harness.ts'
 import { verify } from '../../../audit/verify.ts'
@@ -172,9 +172,101 @@ test('a transfer in parts is booked part by part, never more than is due', async
   expect(await openExceptions()).toEqual([])
   expect(await floatOf(mine)).toBe(6_000n)
   const more = inTx(tx =>
-    dues.receive(tx, { partnerId, payCycleId, amount: { amount: 1n, currency: 'EUR' }, now: harness.clock.now() }),
+    dues.receive(tx, {
+      ...{ partnerId, payCycleId, isByHand: true, now: harness.clock.now() },
+      amount: { amount: 1n, currency: 'EUR' },
+    }),
   )
   await expect(more).rejects.toThrow('Nothing is due')
+})
+
+describe('money that may have been booked before is left to the operator:', () => {
+  const common = () => ({ person: 'Ada', note: 'checked', now: harness.clock.now() })
+  const newestException = async () => (await openExceptions()).at(-1)
+  const ignoreAll = async () => {
+    for (const { id: exceptionId } of await openExceptions())
+      await inTx(tx => closeException(tx, { ...common(), exceptionId, decision: 'ignore' }))
+  }
+  const book = async ({ partner, payCycle }: Closed) => {
+    const exceptionId = (await newestException())?.id ?? ''
+    const decided = { decision: 'book', partnerId: partner.id, payCycleId: payCycle.id } as const
+    await inTx(tx => closeException(tx, { ...common(), exceptionId, ...decided }))
+  }
+  /** An entry without a reference of the bank. */
+  const unnamed = (amount: number, reference: string, day = '2026-04-02') => `entry;${amount}EUR;;;${day};${reference}`
+
+  test.each([
+    ['without a reference of the bank', (reference: string) => unnamed(3_000, reference)],
+    ['under another reference', (reference: string) => entry(3_000, reference, { bank: 'another' })],
+  ])('the half of a settlement that the statement reports again %s', async (_, again) => {
+    const mine = await settledCycle(6_000)
+    await answer(`head;R1 ${mine.reference}`, entry(3_000, mine.reference))
+    await book(mine)
+    await answer(`head;R2 ${mine.reference}`, again(mine.reference))
+    expect(await newestException()).toMatchObject({
+      kind: 'money_in',
+      partnerId: mine.partner.id,
+      reason: expect.stringContaining('another message has reported an equal amount of the same day'),
+    })
+    expect(await floatOf(mine)).toBe(3_000n)
+    await ignoreAll()
+    // The other half comes on another day.
+    await answer(`head;R3 ${mine.reference}`, unnamed(3_000, mine.reference, '2026-04-09'))
+    expect(await openExceptions()).toEqual([])
+    expect(await floatOf(mine)).toBe(6_000n)
+  })
+
+  test('an entry about a settlement of which a part was recorded by hand', async () => {
+    const mine = await settledCycle(6_000)
+    const { id: partnerId } = mine.partner
+    const recorded = { partnerId, payCycleId: mine.payCycle.id, isByHand: true, now: harness.clock.now() }
+    await inTx(tx => dues.receive(tx, { ...recorded, amount: { amount: 3_000n, currency: 'EUR' } }))
+    await answer('head;H1', entry(3_000, mine.reference))
+    expect(await newestException()).toMatchObject({
+      partnerId,
+      reason: expect.stringContaining('30.00 EUR was recorded by hand'),
+    })
+    expect(await floatOf(mine)).toBe(3_000n)
+    await book(mine)
+    expect(await floatOf(mine)).toBe(6_000n)
+  })
+
+  test('an entry that was reported before payroll reported the settlement', async () => {
+    const mine = await closedCycle(6_000)
+    const reference = dues.referenceOf(mine.payCycle.id)
+    await answer('head;E1', unnamed(6_000, reference))
+    await settle(mine, [6_000])
+    await answer('head;E2', unnamed(6_000, reference))
+    expect(await openExceptions()).toHaveLength(2)
+    expect(await floatOf(mine)).toBe(0n)
+    await book(mine)
+    await ignoreAll()
+    expect(await floatOf(mine)).toBe(6_000n)
+  })
+
+  test('but not equal money of two partners on one day, in one message or explained before', async () => {
+    const [one, two, three] = [await settledCycle(4_400), await settledCycle(4_400), await settledCycle(4_400)]
+    const ofOne = entry(4_400, one.reference, { bank: 'one' })
+    await answer('head;P1', ofOne, entry(4_400, two.reference, { bank: 'two' }))
+    // The statement repeats the first, and has a third.
+    await answer('head;P2', ofOne)
+    await answer('head;P3', entry(4_400, three.reference, { bank: 'three' }))
+    expect(await openExceptions()).toEqual([])
+    expect(await Promise.all([one, two, three].map(floatOf))).toEqual([4_400n, 4_400n, 4_400n])
+  })
+
+  test('and an entry under one reference of the bank counts once, though only one message has the sender’s', async () => {
+    const mine = await settledCycle(5_500)
+    await answer(`head;I1;${ownIban}`, entry(5_500, mine.reference, { bank: 'same' }))
+    const spaced = ownIban.replaceAll(/(.{4})/g, '$1 ')
+    await answer(`head;I2;${spaced}`, entry(5_500, '', { bank: 'same' }))
+    expect(await openExceptions()).toEqual([])
+    // The bank repeats its reference, but the sender says that it is other money.
+    await answer('head;I3', entry(5_500, 'another transfer', { bank: 'same' }))
+    expect(await openExceptions()).toHaveLength(1)
+    await ignoreAll()
+    expect(await floatOf(mine)).toBe(5_500n)
+  })
 })
 
 test('the balances of a day reconcile before and after the money of a settlement arrives', async () => {

@@ -35,6 +35,7 @@ const common = {
   extension: 'xml',
   read: readBankFile,
   readsStatements: true,
+  readsReturns: true,
   answers: { 'pain.002': writeStatusReport, 'camt.054': writeNotification },
   // Some banks take fewer; none takes more without an agreement.
   paymentsMax: 100_000,

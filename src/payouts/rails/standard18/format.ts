@@ -16,6 +16,7 @@ export function standard18Format(options: Standard18Options, arucs: ArucsOptions
     write: standard18Writer(options),
     read: arucs === null ? refuseAll : arucsReader(arucs),
     readsStatements: false,
+    readsReturns: arucs !== null,
     ...(arucs?.format === 'csv' ? { answers: { 'arucs-csv': arucsCsvWriter(arucs) } } : {}),
     refusal: ukRefusal(options.scheme),
     paymentsMax: 100_000,

@@ -1,0 +1,84 @@
+import { Command } from 'commander'
+import { systemClock } from '../src/main.ts'
+import {
+  createOperatorKey,
+  listOperatorKeys,
+  type OperatorKey,
+  revokeOperatorKey,
+} from '../src/partners/operator-keys.ts'
+import { name, whole } from './arguments.ts'
+import { examples } from './help.ts'
+import { operatorName } from './operator.ts'
+import { print, printResult } from './print.ts'
+import { writeLine } from './terminal.ts'
+import { withDatabase, withTransaction } from './with-database.ts'
+
+export const adminKeyCommand = new Command('key').description(
+  'Manage operator keys, which programs of operators use for /admin/v1.',
+)
+
+adminKeyCommand
+  .command('create')
+  .description('Create an operator key. It may do everything that operators may, and is shown only once.')
+  .argument('<name>', 'what the key is for, for example "nightly reports"', name({ lengthMax: 100 }))
+  .option('--expires-in-days <n>', 'expire the key after this many days', whole({ min: 1, max: 36_500 }))
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('admin key create "nightly reports" --expires-in-days 90'))
+  .action(async (keyName: string, { expiresInDays, json }: { expiresInDays?: number; json?: boolean }) => {
+    const now = systemClock()
+    const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
+    const { key, secret } = await withTransaction(
+      async tx => await createOperatorKey(tx, { name: keyName, createdBy: operatorName(), expiresAt, now }),
+    )
+    print({ id: key.id, key: secret, expires: key.expiresAt?.toISOString() ?? null }, json ? { json } : {})
+    if (!json) writeLine('\nSave the key now. It is stored only as a hash and cannot be shown again.')
+  })
+
+adminKeyCommand
+  .command('list')
+  .description('List operator keys, newest first, including expired and revoked ones.')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('admin key list'))
+  .action(async ({ json }: { json?: boolean }) => {
+    const keys = await withDatabase(db => listOperatorKeys(db))
+    const now = systemClock()
+    print(
+      keys.map(key => ({
+        id: key.id,
+        name: key.name,
+        key: key.hint,
+        state: stateOf(key, now),
+        'created by': key.createdBy,
+        created: key.createdAt.toISOString(),
+        expires: key.expiresAt?.toISOString() ?? null,
+        revoked: key.revokedAt?.toISOString() ?? null,
+        'last used': key.lastUsedAt?.toISOString() ?? null,
+      })),
+      json ? { json } : {},
+    )
+  })
+
+adminKeyCommand
+  .command('revoke')
+  .description('Revoke an operator key. It is refused from the next request.')
+  .argument('<key>', 'the key’s id, opk_…')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('admin key revoke opk_…'))
+  .action(async (keyId: string, options: { json?: boolean }) => {
+    const now = systemClock()
+    // Skips the mode check: a leaked key must be revocable whatever OPENWAGE_MODE says.
+    const revoked = await withDatabase(db =>
+      db.transaction().execute(tx => revokeOperatorKey(tx, { keyId, revokedBy: operatorName(), now })),
+    )
+    if (revoked === undefined) throw new Error(`There is no operator key ${keyId}; admin key list shows their ids`)
+    const { revokedAt, isRepeated } = revoked
+    printResult(options, {
+      value: { id: keyId, revoked: revokedAt, hasChanged: !isRepeated },
+      text: () => (isRepeated ? `${keyId} was already revoked on ${revokedAt.toISOString()}.` : `Revoked ${keyId}.`),
+    })
+  })
+
+function stateOf({ revokedAt, expiresAt }: OperatorKey, now: Date): string {
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt !== null && expiresAt <= now ? 'expired' : 'valid'
+}

@@ -1,0 +1,85 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { CallOptions } from '../../packages/sdk/src/call.ts'
+import { ApiError, ConnectionError } from '../../packages/sdk/src/errors.ts'
+import type { Event, EventId, Events, EventType } from '../../packages/sdk/src/generated/schemas.ts'
+import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+
+const limits = {
+  // Between two reads of the feed. Events show within this time.
+  pollMs: 500,
+  eventsPerRead: 100,
+  // Wait before another attempt while the service is away; doubles.
+  reconnectMs: { first: 250, longest: 5_000 },
+}
+
+type Following = {
+  types?: EventType[] | undefined
+  /** The event to read on from; null for the beginning. */
+  after: EventId | null
+  /** Called when the service no longer answers, and when it does again. */
+  onConnection?: (isConnected: boolean) => void
+  signal?: AbortSignal
+}
+
+/** Where the feed ends now. */
+export async function endOfFeed(openwage: Openwage): Promise<EventId | null> {
+  return (await openwage.events.list({ from: 'now' })).lastEventId
+}
+
+/** The events of the feed after one, without an end and without gaps: after a loss of the connection it reads on from the last one. */
+export async function* follow(
+  openwage: Openwage,
+  { types, after, onConnection = () => undefined, signal }: Following,
+): AsyncGenerator<Event> {
+  let lastEventId = after
+  let failures = 0
+  while (!signal?.aborted) {
+    try {
+      // The loop does the retrying.
+      const options = { signal, retriesMax: 0 }
+      const page = await readAfter(openwage, { after: lastEventId, types, take: limits.eventsPerRead, options })
+      if (failures > 0) onConnection(true)
+      failures = 0
+      for (const event of page.events) {
+        yield event
+        lastEventId = event.id
+      }
+      // With filtered types, the position can be further than the last event that was printed.
+      lastEventId = page.lastEventId
+      if (!page.hasMore) await pause(limits.pollMs, undefined, { signal })
+    } catch (error) {
+      if (signal?.aborted) return
+      if (!isPassing(error)) throw error
+      if (failures === 0) onConnection(false)
+      const { first, longest } = limits.reconnectMs
+      await pause(Math.min(longest, first * 2 ** failures), undefined, { signal }).catch(() => undefined)
+      failures += 1
+    }
+  }
+}
+
+type Reading = {
+  after: EventId | null
+  types?: EventType[] | undefined
+  take: number
+  options?: CallOptions
+}
+
+/** Reads the feed after an event; from its beginning if a reset or a move of the clock has taken that event out of the feed. */
+export async function readAfter(openwage: Openwage, { after, types, take, options }: Reading): Promise<Events> {
+  const read = async (position: EventId | null) =>
+    await openwage.events.list({ types, take, ...(position === null ? {} : { after: position }) }, options)
+  if (after === null) return await read(null)
+  try {
+    return await read(after)
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 404)) throw error
+    return await read(null)
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  return (
+    error instanceof ConnectionError || (error instanceof ApiError && (error.status >= 500 || error.status === 429))
+  )
+}

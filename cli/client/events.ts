@@ -1,0 +1,57 @@
+import { Command } from 'commander'
+import type { Event, EventId, EventType } from '../../packages/sdk/src/generated/schemas.ts'
+import { examples } from '../help.ts'
+import { writeErrorLine } from '../terminal.ts'
+import { idOf } from './arguments.ts'
+import { type Address, addConnectionOptions, connect } from './connection.ts'
+import { endOfFeed, follow } from './event-feed.ts'
+import { typesOption } from './event-type.ts'
+import { printStream } from './output.ts'
+
+export const eventsCommand = new Command('events')
+
+type Tail = Address & { types?: EventType[]; after?: EventId; fromStart?: boolean; json?: boolean }
+
+addConnectionOptions(eventsCommand.command('tail'))
+  .description('Print each event as it happens. After a loss of the connection it goes on where it was.')
+  .addOption(typesOption())
+  .option('--after <event>', 'begin after this event, for example the last one of an earlier run', idOf('evt'))
+  .option('--from-start', 'begin with the oldest event that the feed has, up to 30 days old')
+  .option('--json', 'print each event as a line of JSON')
+  .addHelpText(
+    'after',
+    examples(
+      'events tail',
+      'events tail --types withdrawal.paid withdrawal.failed --json',
+      'events tail --after evt_…',
+    ),
+  )
+  .action(async (options: Tail) => {
+    const { types, after, fromStart, json } = options
+    const openwage = await connect(options)
+    // An event that the feed does not have is refused here, and not mistaken for the end.
+    if (after !== undefined) await openwage.events.list({ after, take: 1 })
+    const start = after ?? (fromStart ? null : await endOfFeed(openwage))
+    writeErrorLine('Following the events. Press Ctrl-C to stop.')
+    const stop = new AbortController()
+    const events = follow(openwage, { types, after: start, onConnection: reportConnection, signal: stop.signal })
+    try {
+      await printStream(linesOf(events, { json }))
+    } finally {
+      stop.abort()
+    }
+  })
+
+/** A line for people, or of JSON. */
+export function lineOf(event: Event, { json }: { json?: boolean | undefined }): string {
+  const { timestamp, type, id, data } = event
+  return json ? JSON.stringify(event) : `${timestamp}  ${type}  ${id}  ${JSON.stringify(data)}`
+}
+
+export function reportConnection(isConnected: boolean): void {
+  writeErrorLine(isConnected ? 'Connected again.' : 'The connection is lost; trying again until it is back.')
+}
+
+async function* linesOf(events: AsyncIterable<Event>, options: { json?: boolean | undefined }): AsyncGenerator<string> {
+  for await (const event of events) yield `${lineOf(event, options)}\n`
+}

@@ -1,0 +1,62 @@
+import { ApiError, ConnectionError, OpenwageError } from '../../packages/sdk/src/errors.ts'
+import { setExitCode, writeErrorLine } from '../terminal.ts'
+
+/** The exit codes of the commands that call the API. Documented in docs/reference/cli.md. */
+export const exitCodes = { refused: 1, wrongUsage: 2, unavailable: 4, unknownOutcome: 5 } as const
+
+/** Settings or arguments are wrong; nothing was sent. */
+export class WrongUsage extends Error {}
+
+/** The service cannot be reached, or no longer answers. Nothing that the command was asked to change is in doubt. */
+export class Unavailable extends OpenwageError {}
+
+/** The answer to a change was lost: it may or may not have taken effect. The message says how to find out. */
+export class UnknownOutcome extends Error {}
+
+/** Explains an error of a command that calls the API in sentences, without a stack or a key, and sets the exit code. */
+export function reportFailure(error: unknown): void {
+  const { code, lines } = explain(error)
+  setExitCode(code)
+  const [first = '', ...more] = lines
+  writeErrorLine(`openwage: ${first}`)
+  for (const line of more) writeErrorLine(`  ${line}`)
+}
+
+// More would scroll the first ones off the screen.
+const issuesShownMax = 20
+
+function explain(error: unknown): { code: number; lines: string[] } {
+  if (error instanceof ApiError) return explainRefusal(error)
+  if (error instanceof WrongUsage) return { code: exitCodes.wrongUsage, lines: [error.message] }
+  if (error instanceof UnknownOutcome) return { code: exitCodes.unknownOutcome, lines: [error.message] }
+  if (error instanceof Unavailable) return { code: exitCodes.unavailable, lines: [error.message] }
+  if (error instanceof ConnectionError) {
+    const { idempotencyKey } = error
+    if (idempotencyKey === undefined) return { code: exitCodes.unavailable, lines: [error.message] }
+    const hint = `It may have taken effect. Its idempotency key is ${idempotencyKey}.`
+    return { code: exitCodes.unknownOutcome, lines: [error.message, hint] }
+  }
+  return { code: exitCodes.refused, lines: [reasonOf(error)] }
+}
+
+function explainRefusal({ issues, status, requestId, code }: ApiError): { code: number; lines: string[] } {
+  const exitCode = status >= 500 ? exitCodes.unavailable : exitCodes.refused
+  const details = `HTTP ${status}, request ${requestId}`
+  if (issues.length === 0)
+    return { code: exitCode, lines: ['The answer is not from Openwage; check the address', details] }
+  const [first, ...more] = issues.slice(0, issuesShownMax).map(({ message }) => message)
+  const rest = issues.length > issuesShownMax ? [`and ${issues.length - issuesShownMax} more`] : []
+  return { code: exitCode, lines: [`${first}${hintFor(status)}`, ...more, ...rest, `${code}, ${details}`] }
+}
+
+function hintFor(status: number): string {
+  return status === 401 ? '; run openwage login, or set the key with OPENWAGE_API_KEY or --key' : ''
+}
+
+/** The message of an error; of a connection to a name with several addresses, that of the first. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0])
+  if (!(error instanceof Error)) return String(error)
+  // What fetch says of a body that broke off.
+  return error.message === 'terminated' ? 'The connection broke before the whole answer had arrived' : error.message
+}

@@ -1,0 +1,142 @@
+import { text } from 'node:stream/consumers'
+import { Command } from 'commander'
+import { ApiError } from '../../packages/sdk/src/errors.ts'
+import { Openwage } from '../../packages/sdk/src/openwage.ts'
+import { askFor, askForSecret } from '../ask.ts'
+import { examples } from '../help.ts'
+import { printResult } from '../print.ts'
+import { terminal, writeErrorLine } from '../terminal.ts'
+import {
+  type Address,
+  addConnectionOptions,
+  checkedKey,
+  clientSettings,
+  defaultUrl,
+  type Resolved,
+  requireAddress,
+  resolveAddress,
+  serverAddress,
+} from './connection.ts'
+import { WrongUsage } from './failure.ts'
+import { defaultProfile, listProfiles, profileName, removeProfile, writeProfile } from './profiles.ts'
+
+export const loginCommand = new Command('login')
+  .option('--url <url>', `address of the service (default: OPENWAGE_URL, or ${defaultUrl})`, serverAddress)
+  .option('--profile <name>', 'a name for this login, to have several', profileName, defaultProfile)
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    `${examples('login', 'login --url https://pay.example.com --profile live < key-file')}
+
+On a terminal it asks for the address and the key. Otherwise the key is read from standard input. It is checked by a request,
+and stored in a file that only you can read.`,
+  )
+  .action(async ({ url, profile, json }: Required<Pick<Address, 'profile'>> & Address & { json?: boolean }) => {
+    const login = await readLogin(url)
+    const { note } = await checkKey(login)
+    const file = await writeProfile(profile, login)
+    for (const warning of warningsOf(login)) writeErrorLine(warning)
+    printResult(
+      { json },
+      {
+        value: { profile, url: login.url, key: hintOf(login.key), file, note },
+        text: () =>
+          [
+            `Logged in to ${login.url} as ${hintOf(login.key)}, profile ${profile}.`,
+            ...(note === null ? [] : [note]),
+          ].join('\n'),
+      },
+    )
+  })
+
+export const logoutCommand = new Command('logout')
+  .option('--profile <name>', 'the login to remove', profileName, defaultProfile)
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    `${examples('logout', 'logout --profile live')}
+
+The key stays valid: revoke it with openwage key revoke if others may have seen it.`,
+  )
+  .action(async ({ profile, json }: { profile: string; json?: boolean }) => {
+    const wasThere = await removeProfile(profile)
+    printResult(
+      { json },
+      {
+        value: { profile, removed: wasThere },
+        text: () => (wasThere ? `Removed the profile ${profile}.` : `There is no profile ${profile}.`),
+      },
+    )
+  })
+
+export const whoamiCommand = addConnectionOptions(new Command('whoami'))
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('whoami', 'whoami --profile live'))
+  .action(async (options: Address & { json?: boolean }) => {
+    const found = await resolveAddress(options)
+    const { note } = await checkKey(found)
+    const { url, key, source } = found
+    const mode = modeOf(key)
+    const profiles = await listProfiles()
+    printResult(options, {
+      value: { url, key: hintOf(key), mode, source, profiles, note },
+      text: () =>
+        [`${url} as ${hintOf(key)} (${mode}), by ${source}.`, ...(note === null ? [] : [note])].join('\n') +
+        (profiles.length === 0 ? '' : `\nLogins: ${profiles.join(', ')}`),
+    })
+  })
+
+function warningsOf({ url }: { url: string }): string[] {
+  const { protocol, hostname } = new URL(url)
+  const isOpen = protocol === 'http:' && !/^(localhost|127\..*|\[::1\])$/.test(hostname)
+  return [
+    ...(isOpen ? ['The address is not encrypted (http), so others on the network can read the key.'] : []),
+    ...(terminal().env.OPENWAGE_API_KEY
+      ? ['OPENWAGE_API_KEY is set, and wins over this login until it is unset.']
+      : []),
+  ]
+}
+
+async function readLogin(url: string | undefined): Promise<{ url: string; key: string }> {
+  const { stdin, env } = terminal()
+  const suggested = url ?? (env.OPENWAGE_URL ? requireAddress('OPENWAGE_URL', env.OPENWAGE_URL) : defaultUrl)
+  if (!stdin.isTTY) {
+    const key = (await text(stdin)).trim()
+    if (key === '')
+      throw new WrongUsage('No key on standard input; run openwage login on a terminal, or pipe the key in')
+    return { url: suggested, key: checkedKey(key) }
+  }
+  const chosen = url ?? ((await askFor(`Address of the service [${suggested}]: `)).trim() || suggested)
+  const key = (await askForSecret('API key (not shown): ')).trim()
+  if (key === '') throw new WrongUsage('No key was entered; nothing was stored')
+  return { url: requireAddress('The address', chosen), key: checkedKey(key) }
+}
+
+/**
+ * Sends a request that every key may send.
+ * @returns what the owner of a valid key should know
+ * @throws ApiError if the service does not know the key
+ */
+async function checkKey(login: Pick<Resolved, 'url' | 'key'>): Promise<{ note: string | null }> {
+  const openwage = new Openwage(clientSettings(login))
+  try {
+    await openwage.idempotencyKeys.get('openwage-login')
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    // There is no such idempotency key, but the API key is accepted.
+    if (error.code === 'NotFound') return { note: null }
+    if (error.status !== 403) throw error
+    return { note: error.issues.map(({ message }) => message).join('; ') }
+  }
+  return { note: null }
+}
+
+/** Enough to tell keys apart, as openwage key list shows them. */
+function hintOf(key: string): string {
+  return `${key.slice(0, 12)}…`
+}
+
+function modeOf(key: string): 'sandbox' | 'live' | 'unknown' {
+  if (key.startsWith('ow_test_')) return 'sandbox'
+  return key.startsWith('ow_live_') ? 'live' : 'unknown'
+}

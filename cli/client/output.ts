@@ -1,0 +1,76 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { List } from '../../packages/sdk/src/call.ts'
+import { type Row, table, widthsOf } from '../print.ts'
+import { terminal, writeLine } from '../terminal.ts'
+
+type ListOptions = { json?: boolean; all?: boolean }
+
+/**
+ * Prints a list: a table of its first page, or with `--all` of every page. With `--json` the answer of the API as it is, and
+ * with `--all --json` one entry per line.
+ */
+export async function printList<Page extends object, Entry>(
+  list: List<Page, Entry>,
+  { json = false, all = false }: ListOptions,
+  { entriesOf, rowOf }: { entriesOf: (page: Page) => Entry[]; rowOf: (entry: Entry) => Row },
+): Promise<void> {
+  if (all) {
+    if (json) await printLines(list)
+    else await printStream(tableOf(list, { entriesOf, rowOf }))
+    return
+  }
+  const page = await list
+  if (json) return printJson(page)
+  writeLine(table(entriesOf(page).map(rowOf)))
+  if (hasMore(page, entriesOf(page).length)) writeLine('\nThere are more: add --all, or raise --take.')
+}
+
+/** Prints each entry of a list on a line, as JSON. */
+export async function printLines(entries: AsyncIterable<unknown>): Promise<void> {
+  await printStream(linesOf(entries))
+}
+
+/** Prints an answer of the API as JSON. */
+export function printJson(answer: unknown): void {
+  writeLine(JSON.stringify(answer, null, 2))
+}
+
+/** Writes to standard output at the pace of its reader. A reader that has seen enough, such as `head`, ends it quietly. */
+export async function printStream(chunks: AsyncIterable<string | Uint8Array>): Promise<void> {
+  const { stdout } = terminal()
+  try {
+    await pipeline(Readable.from(chunks), stdout, { end: false })
+  } catch (error) {
+    if (!isClosedPipe(error)) throw error
+  }
+}
+
+function isClosedPipe(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'EPIPE'
+}
+
+async function* linesOf(entries: AsyncIterable<unknown>): AsyncGenerator<string> {
+  for await (const entry of entries) yield `${JSON.stringify(entry)}\n`
+}
+
+/** A table whose columns are as wide as the first page needs. A longer value of a later page is shown whole and moves its row. */
+async function* tableOf<Page, Entry>(
+  list: List<Page, Entry>,
+  { entriesOf, rowOf }: { entriesOf: (page: Page) => Entry[]; rowOf: (entry: Entry) => Row },
+): AsyncGenerator<string> {
+  let widths: number[] | undefined
+  for await (const page of list.pages()) {
+    const rows = entriesOf(page).map(rowOf)
+    const isFirst = widths === undefined
+    if (rows.length === 0 && !isFirst) return
+    widths ??= widthsOf(rows)
+    yield `${table(rows, { widths, hasHeader: isFirst })}\n`
+  }
+}
+
+/** Lists with a cursor say whether there is more, the others have a total. */
+function hasMore(page: object, shown: number): boolean {
+  const { hasMore, total, skip } = page as { hasMore?: boolean; total?: number; skip?: number }
+  return hasMore ?? (total !== undefined && total > (skip ?? 0) + shown)
+}

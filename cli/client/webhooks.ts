@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Command, InvalidArgumentError } from 'commander'
+import type { Event, EventType } from '../../packages/sdk/src/generated/schemas.ts'
+import { webhookTestHeaders } from '../../packages/sdk/src/webhooks.ts'
+import { examples } from '../help.ts'
+import { writeErrorLine, writeLine } from '../terminal.ts'
+import { type Address, addConnectionOptions, connect } from './connection.ts'
+import { endOfFeed, follow, readAfter } from './event-feed.ts'
+import { oneEventType, typesOption } from './event-type.ts'
+import { lineOf, reportConnection } from './events.ts'
+import { type Trigger, triggers } from './webhook-triggers.ts'
+
+const limits = {
+  pollMs: 500,
+  // As for deliveries of the service.
+  attemptMsMax: 15_000,
+  // How long to wait for an event that the worker makes happen. It takes a second, the simulated bank a few.
+  triggerMsMax: 15_000,
+}
+
+export const webhooksCommand = new Command('webhooks')
+
+type Listen = Address & { forward?: string; types?: EventType[]; secret?: string; json?: boolean }
+
+addConnectionOptions(webhooksCommand.command('listen'))
+  .description('Print each event as it happens and, with --forward, send it to a URL, signed like a delivery.')
+  .option('--forward <url>', 'where to send each event, for example http://127.0.0.1:3000/hook', receiverAddress)
+  .addOption(typesOption())
+  .option('--secret <secret>', 'the secret that signs, whsec_… (default: a new one, which is printed)', secretOf)
+  .option('--json', 'print each event as a line of JSON')
+  .addHelpText('after', examples('webhooks listen', 'webhooks listen --forward http://127.0.0.1:3000/hook'))
+  .action(async ({ forward, types, secret = newSecret(), json, ...address }: Listen) => {
+    const openwage = await connect(address)
+    const after = await endOfFeed(openwage)
+    const forwarding = forward === undefined ? '' : ` Forwarding to ${forward}, signed with ${secret}.`
+    writeErrorLine(`Listening.${forwarding} Press Ctrl-C to stop.`)
+    for await (const event of follow(openwage, { types, after, onConnection: reportConnection })) {
+      writeLine(lineOf(event, { json }))
+      if (forward === undefined) continue
+      const outcome = await send(event, { url: forward, secret })
+      writeErrorLine(`  → ${outcome}`)
+    }
+  })
+
+addConnectionOptions(webhooksCommand.command('trigger'))
+  .description('Make something happen in a sandbox, so that an event of this type follows.')
+  .argument('<type>', 'a type of docs/reference/events.md, for example withdrawal.paid', triggerable)
+  .option('--json', 'print each event as a line of JSON')
+  .addHelpText('after', examples('webhooks trigger withdrawal.paid', 'webhooks trigger pay_cycle.closed'))
+  .action(async ({ type, act }: Triggerable, { json, ...address }: Address & { json?: boolean }) => {
+    const openwage = await connect(address)
+    const after = await endOfFeed(openwage)
+    await act(openwage)
+    const readNew = async () => (await readAfter(openwage, { after, take: 1_000 })).events
+    const happened = (events: Event[]) => events.some(event => event.type === type)
+    const deadlineMs = performance.now() + limits.triggerMsMax
+    let events = await readNew()
+    while (!happened(events) && performance.now() < deadlineMs) {
+      await pause(limits.pollMs)
+      events = await readNew()
+    }
+    for (const event of events) writeLine(json ? JSON.stringify(event) : `${event.type}  ${event.id}`)
+    if (!happened(events))
+      writeErrorLine(`${type} follows when the worker and the simulated bank get to it, within a few minutes`)
+  })
+
+async function send(event: Event, { url, secret }: { url: string; secret: string }): Promise<string> {
+  const { createdAt: _, ...delivered } = event
+  const body = JSON.stringify(delivered)
+  try {
+    const answer = await fetch(url, {
+      method: 'POST',
+      redirect: 'manual',
+      signal: AbortSignal.timeout(limits.attemptMsMax),
+      headers: await webhookTestHeaders(body, secret, { id: event.id }),
+      body,
+    })
+    await answer.body?.cancel()
+    return String(answer.status)
+  } catch (error) {
+    const cause = error instanceof Error ? (error.cause ?? error) : error
+    return cause instanceof Error ? cause.message : String(cause)
+  }
+}
+
+function receiverAddress(text: string): string {
+  if (!/^https?:\/\/[^\s#]+$/.test(text) || !URL.canParse(text))
+    throw new InvalidArgumentError('Use a URL, for example http://127.0.0.1:3000/hook.')
+  return text
+}
+
+type Triggerable = { type: EventType; act: Trigger }
+
+function triggerable(text: string): Triggerable {
+  const type = oneEventType(text)
+  const act = triggers[type]
+  if (typeof act !== 'function') throw new InvalidArgumentError(`It cannot be triggered. ${act.reason}`)
+  return { type, act }
+}
+
+function secretOf(text: string): string {
+  if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(text)) throw new InvalidArgumentError('Use a secret such as whsec_….')
+  return text
+}
+
+function newSecret(): string {
+  return `whsec_${randomBytes(24).toString('base64')}`
+}

@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto'
+import { Command, InvalidArgumentError } from 'commander'
+import { ApiError, ConnectionError } from '../../packages/sdk/src/errors.ts'
+import type {
+  WithdrawalDetails,
+  WithdrawalIntent,
+  WithdrawalIntentId,
+} from '../../packages/sdk/src/generated/schemas.ts'
+import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import { ask, isInteractive } from '../ask.ts'
+import { examples } from '../help.ts'
+import { sheet } from '../print.ts'
+import { writeErrorLine, writeLine } from '../terminal.ts'
+import { accountOf, amountArgument, amountOf, inWords, memberArgument, memberOf } from './arguments.ts'
+import { type Address, addConnectionOptions, connect } from './connection.ts'
+import { UnknownOutcome, WrongUsage } from './failure.ts'
+import { printJson } from './output.ts'
+
+type Options = Address & { yes?: boolean; idempotencyKey?: string; json?: boolean }
+
+export const withdrawCommand = addConnectionOptions(new Command('withdraw'))
+  .argument('<member>', 'the id, mem_…, or the e-mail', memberArgument)
+  .argument(
+    '<amount>',
+    'what leaves the member’s pay, with all decimals of their currency, such as 50.00',
+    amountArgument,
+  )
+  .option('--yes', 'skip the confirmation')
+  .option('--idempotency-key <key>', 'repeat an interrupted run with the key that it printed', idempotencyKey)
+  .option('--json', 'print the answer of the API')
+  .addHelpText(
+    'after',
+    `${examples('withdraw sam.okafor@example.com 50.00', 'withdraw mem_… 50.00 --yes --json')}
+
+Each run has one idempotency key, which is printed first. If the run is interrupted, repeat it with the same member, amount and
+key, for up to seven days: it shows what happened, or goes on, and never pays twice. A run without a key is a new withdrawal.`,
+  )
+  .action(async (given: string, amount: string, options: Options) => {
+    if (!options.yes && !isInteractive())
+      throw new WrongUsage('Confirmation needs a terminal; nothing was withdrawn. Add --yes to withdraw without it')
+    const openwage = await connect(options)
+    const { withdrawal, isReplayed } = await withdraw(openwage, { given, amount, options })
+    if (options.json) return printJson(withdrawal)
+    if (isReplayed) writeErrorLine('The withdrawal was made by an earlier run with this key; nothing was paid again.')
+    writeLine(sheet(resultOf(withdrawal)))
+  })
+
+async function withdraw(
+  openwage: Openwage,
+  { given, amount: text, options }: { given: string; amount: string; options: Options },
+): Promise<{ withdrawal: WithdrawalDetails; isReplayed: boolean }> {
+  const memberId = await memberOf(openwage, given)
+  const { available } = await openwage.members.getBalance(memberId)
+  const amount = amountOf(text, available.currency)
+  const key = options.idempotencyKey ?? `openwage-withdraw-${randomUUID()}`
+  writeErrorLine(`Idempotency key: ${key}`)
+  // A quote moves no money, so a lost answer to it leaves nothing in doubt.
+  const quoted = await openwage.withdrawals
+    .createIntent({ memberId, amount }, { idempotencyKey: `${key} quote` })
+    .withResponse()
+  // The stored answer shows the intent as it was.
+  const intent = quoted.isReplayed ? await openwage.withdrawals.getIntent(quoted.body.withdrawalIntentId) : quoted.body
+  const { withdrawalIntentId } = intent
+  if (intent.status !== 'completed') await confirm(intent, options)
+  return await complete(openwage, { withdrawalIntentId, key })
+}
+
+/** @throws Error if the quote cannot be completed, or is declined */
+async function confirm(intent: WithdrawalIntent, { yes }: Options): Promise<void> {
+  if (intent.status !== 'pending')
+    throw new Error(`The quote of this key is ${intent.status}; nothing was withdrawn. Run the command without the key`)
+  writeErrorLine(sheet(quoteOf(intent)))
+  if (!yes && !(await ask('Withdraw it?'))) throw new Error('Nothing was withdrawn')
+}
+
+async function complete(
+  openwage: Openwage,
+  { withdrawalIntentId, key }: { withdrawalIntentId: WithdrawalIntentId; key: string },
+): Promise<{ withdrawal: WithdrawalDetails; isReplayed: boolean }> {
+  try {
+    const { body, isReplayed } = await openwage.withdrawals
+      .complete({ withdrawalIntentId }, { idempotencyKey: `${key} complete` })
+      .withResponse()
+    return { withdrawal: body, isReplayed }
+  } catch (error) {
+    const isLost = error instanceof ConnectionError || (error instanceof ApiError && error.status >= 500)
+    if (!isLost) throw error
+    throw new UnknownOutcome(
+      `${error.message}. The withdrawal may or may not have been made: run the same command with --idempotency-key '${key}', which never pays twice`,
+      { cause: error },
+    )
+  }
+}
+
+function quoteOf({ memberId, amount, fee, netAmount, accountDetails, tier, expiresAt }: WithdrawalIntent) {
+  return {
+    member: memberId,
+    amount: inWords(amount),
+    fee: `${inWords(fee)} (tier ${tier})`,
+    arrives: inWords(netAmount),
+    'to account': `${accountOf(accountDetails)} of ${accountDetails.accountHolder}`,
+    'valid until': expiresAt,
+  }
+}
+
+function resultOf({ id, status, amount, fee, netAmount, balanceAfter, bankAccount, expectedAt }: WithdrawalDetails) {
+  return {
+    withdrawal: id,
+    status,
+    amount: inWords(amount),
+    fee: inWords(fee),
+    arrives: `${inWords(netAmount)} to …${bankAccount.lastFour}`,
+    'expected by': expectedAt,
+    'still available': inWords(balanceAfter),
+  }
+}
+
+// The API takes 1,024 characters, of which the command needs a few to tell the quote from its completion.
+function idempotencyKey(text: string): string {
+  if (!/^[\x21-\x7e]{1,1000}$/.test(text))
+    throw new InvalidArgumentError('Use up to 1,000 printable characters without spaces.')
+  return text
+}

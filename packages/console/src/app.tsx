@@ -1,0 +1,99 @@
+import { useEffect } from 'preact/hooks'
+import { ErrorBoundary, LocationProvider, lazy, Route, Router, useLocation } from 'preact-iso'
+import { partnerId, sessionEnded } from './api.ts'
+import { Page } from './components/layout.tsx'
+import { Empty, Skeleton } from './components/states.tsx'
+import { Toasts } from './components/toast.tsx'
+import { SignIn } from './pages/sign-in.tsx'
+import { loadSession, session } from './session.ts'
+import { Shell } from './shell.tsx'
+
+const Overview = lazy(() => import('./pages/overview.tsx'))
+const Withdrawals = lazy(() => import('./pages/withdrawals.tsx'))
+const Withdrawal = lazy(() => import('./pages/withdrawal.tsx'))
+const Intent = lazy(() => import('./pages/intent.tsx'))
+const Members = lazy(() => import('./pages/members.tsx'))
+const Member = lazy(() => import('./pages/member.tsx'))
+const Lists = lazy(() => import('./pages/lists.tsx'))
+const List = lazy(() => import('./pages/list.tsx'))
+const PayRuns = lazy(() => import('./pages/pay-runs.tsx'))
+const PayRun = lazy(() => import('./pages/pay-run.tsx'))
+const Cycles = lazy(() => import('./pages/cycles.tsx'))
+const Cycle = lazy(() => import('./pages/cycle.tsx'))
+const Webhooks = lazy(() => import('./pages/webhooks.tsx'))
+const Webhook = lazy(() => import('./pages/webhook.tsx'))
+const Requests = lazy(() => import('./pages/requests.tsx'))
+const Request = lazy(() => import('./pages/request.tsx'))
+const Events = lazy(() => import('./pages/events.tsx'))
+
+export function App() {
+  return (
+    <LocationProvider scope="/console">
+      <Gate />
+      <Toasts />
+    </LocationProvider>
+  )
+}
+
+/** Shows the pages to a reader who is signed in, and the sign-in page to another one. */
+function Gate() {
+  useEffect(() => void loadSession(), [])
+  const { path } = useLocation()
+  if (session.value === undefined) return <Skeleton lines={4} />
+  if (session.value === null || sessionEnded.value || path.startsWith('/console/sign-in')) return <SignIn />
+  return <Pages />
+}
+
+function Pages() {
+  const { path, route } = useLocation()
+  const named = /^\/console\/(par_[0-9a-z]+)(?:\/|$)/.exec(path)?.[1]
+  const first = session.value?.partners[0]?.id
+  const isAtStart = path === '/console'
+  useEffect(() => {
+    if (isAtStart && first !== undefined) route(`/console/${first}`, true)
+  }, [isAtStart, first, route])
+  // Before the pages are drawn: their requests name the partner.
+  if (named !== undefined && partnerId.peek() !== named) partnerId.value = named
+  if (isAtStart && first !== undefined) return null
+  if (named !== undefined && !session.value?.partners.some(({ id }) => id === named)) partnerId.value = first
+  return (
+    <Shell>
+      <ErrorBoundary>
+        {named !== undefined && partnerId.value !== named ? (
+          <NotFound />
+        ) : (
+          <Router>
+            <Route path="/console/:partner" component={Overview} />
+            <Route path="/console/:partner/withdrawals" component={Withdrawals} />
+            <Route path="/console/:partner/withdrawals/:id" component={Withdrawal} />
+            <Route path="/console/:partner/intents/:id" component={Intent} />
+            <Route path="/console/:partner/members" component={Members} />
+            <Route path="/console/:partner/members/:id" component={Member} />
+            <Route path="/console/:partner/lists" component={Lists} />
+            <Route path="/console/:partner/lists/:id" component={List} />
+            <Route path="/console/:partner/pay-runs" component={PayRuns} />
+            <Route path="/console/:partner/pay-runs/:id" component={PayRun} />
+            <Route path="/console/:partner/cycles" component={Cycles} />
+            <Route path="/console/:partner/cycles/:id" component={Cycle} />
+            <Route path="/console/:partner/webhooks" component={Webhooks} />
+            <Route path="/console/:partner/webhooks/:id" component={Webhook} />
+            <Route path="/console/:partner/requests" component={Requests} />
+            <Route path="/console/:partner/requests/:id" component={Request} />
+            <Route path="/console/:partner/events" component={Events} />
+            <Route default component={NotFound} />
+          </Router>
+        )}
+      </ErrorBoundary>
+    </Shell>
+  )
+}
+
+function NotFound() {
+  return (
+    <Page title="Not found">
+      <Empty title="There is no such page">
+        The address is incomplete, or what it names belongs to another partner.
+      </Empty>
+    </Page>
+  )
+}

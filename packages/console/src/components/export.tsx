@@ -1,0 +1,61 @@
+import { useState } from 'preact/hooks'
+import { Icon } from './icon.tsx'
+import { messageOf } from './states.tsx'
+import { toast } from './toast.tsx'
+
+/** More than a spreadsheet opens with ease, and than a browser should keep in memory. */
+const rowsMax = 100_000
+
+/** Downloads every row of a list as it is filtered, over all its pages. */
+export function ExportButton<Row>({
+  name,
+  columns,
+  rows,
+}: {
+  name: string
+  columns: [string, (row: Row) => string | number | boolean | null][]
+  rows: () => AsyncIterable<Row>
+}) {
+  const [count, setCount] = useState<number | null>(null)
+  const start = async () => {
+    const lines = [columns.map(([title]) => title).join(',')]
+    setCount(0)
+    try {
+      for await (const row of rows()) {
+        lines.push(columns.map(([, value]) => cellOf(value(row))).join(','))
+        if (lines.length % 1_000 === 0) setCount(lines.length)
+        if (lines.length > rowsMax) {
+          toast(`The file ends after ${rowsMax} rows; narrow the filters for the rest`, { kind: 'bad' })
+          break
+        }
+      }
+      download(`${name}.csv`, new Blob([`${lines.join('\r\n')}\r\n`], { type: 'text/csv' }))
+    } catch (error) {
+      toast(messageOf(error), { kind: 'bad' })
+    }
+    setCount(null)
+  }
+  return (
+    <button type="button" class="button" disabled={count !== null} onClick={() => void start()}>
+      <Icon name="download" />
+      {count === null ? 'Export CSV' : `Exporting… ${count || ''}`}
+    </button>
+  )
+}
+
+/** Quoted where needed; a text that a spreadsheet would take for a formula gets an apostrophe. */
+export function cellOf(value: string | number | boolean | null): string {
+  if (value === null) return ''
+  const isNumber = typeof value !== 'string' || /^-?\d+(\.\d+)?$/.test(value)
+  const text = isNumber || !/^[=+\-@\t\r]/.test(String(value)) ? String(value) : `'${value}`
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+export function download(name: string, content: Blob): void {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(content)
+  link.download = name
+  link.click()
+  // The browser has read it by then.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+}

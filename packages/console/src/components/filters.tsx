@@ -1,0 +1,86 @@
+import type { ComponentChildren } from 'preact'
+import { useLocation } from 'preact-iso'
+import { inWords } from '../format.ts'
+
+/** The filters of a list. They are the query of the page's address, so that a link shows the same list. */
+export function useFilters() {
+  const { url, path, route } = useLocation()
+  const query = new URL(url, location.origin).searchParams
+  return {
+    get: (name: string) => query.get(name) ?? '',
+    all: (name: string) => query.getAll(name),
+    /** The query as it stands in the address. */
+    text: query.toString(),
+    set(name: string, ...values: string[]) {
+      const changed = new URLSearchParams(query)
+      changed.delete(name)
+      for (const value of values) if (value !== '') changed.append(name, value)
+      route(changed.size === 0 ? path : `${path}?${changed}`, true)
+    },
+    clear: () => route(path, true),
+  }
+}
+
+export function FilterBar({ children }: { children: ComponentChildren }) {
+  return <search class="filters">{children}</search>
+}
+
+/** Several of a few values. None chosen is all. */
+export function ChoiceFilter({
+  label,
+  values,
+  chosen,
+  onChange,
+}: {
+  label: string
+  values: readonly string[]
+  chosen: readonly string[]
+  onChange: (chosen: string[]) => void
+}) {
+  return (
+    <fieldset class="chips">
+      <legend class="hidden-label">{label}</legend>
+      {values.map(value => {
+        const isChosen = chosen.includes(value)
+        return (
+          <button
+            key={value}
+            type="button"
+            class="chip"
+            aria-pressed={isChosen}
+            onClick={() => onChange(isChosen ? chosen.filter(each => each !== value) : [...chosen, value])}
+          >
+            {inWords(value)}
+          </button>
+        )
+      })}
+    </fieldset>
+  )
+}
+
+type FieldProps = { label: string; value: string; onChange: (value: string) => void }
+
+/** @param props.isSearch whether `/` goes to this field */
+export function TextFilter({ label, value, onChange, isSearch = false }: FieldProps & { isSearch?: boolean }) {
+  return (
+    <label class="filter-field">
+      <span class="hidden-label">{label}</span>
+      <input
+        type="search"
+        value={value}
+        placeholder={label}
+        data-search={isSearch ? '' : undefined}
+        onChange={event => onChange(event.currentTarget.value.trim())}
+      />
+    </label>
+  )
+}
+
+export function DayFilter({ label, value, onChange }: FieldProps) {
+  return (
+    <label class="filter-field">
+      <span>{label}</span>
+      <input type="date" value={value} onChange={event => onChange(event.currentTarget.value)} />
+    </label>
+  )
+}

@@ -1,0 +1,136 @@
+import { ApiError } from '@openwage/sdk'
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { messageOf } from './states.tsx'
+
+type Fields = Record<string, string>
+
+/**
+ * A form whose refusals stand at the fields that they name. An issue without a field stands above.
+ * @param props.onSubmit gets the trimmed text of each field
+ */
+export function Form({
+  submit,
+  onSubmit,
+  children,
+}: {
+  submit: string
+  onSubmit: (fields: Fields) => PromiseLike<unknown>
+  children: (problemOf: (name: string) => string | undefined) => ComponentChildren
+}) {
+  const [problems, setProblems] = useState<Map<string, string>>(new Map())
+  const [isBusy, setIsBusy] = useState(false)
+  const send = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const form = event.currentTarget as HTMLFormElement
+    const fields = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]))
+    setIsBusy(true)
+    setProblems(new Map())
+    try {
+      await onSubmit(fields)
+    } catch (error) {
+      setProblems(problemsOf(error, Object.keys(fields)))
+    }
+    setIsBusy(false)
+  }
+  const shown = new Set<string>()
+  const content = children(name => {
+    shown.add(name)
+    return problems.get(name)
+  })
+  const others = [...problems].filter(([name]) => !shown.has(name)).map(([, message]) => message)
+  return (
+    <form class="form" onSubmit={send} noValidate>
+      {others.length > 0 && (
+        <p class="problem" role="alert">
+          {others.join('; ')}
+        </p>
+      )}
+      {content}
+      <div>
+        <button type="submit" class="button button-main" disabled={isBusy}>
+          {submit}
+        </button>
+      </div>
+    </form>
+  )
+}
+
+function problemsOf(error: unknown, names: string[]): Map<string, string> {
+  if (!(error instanceof ApiError) || error.issues.length === 0) return new Map([['', messageOf(error)]])
+  return new Map(
+    error.issues.map((issue, index) => {
+      const path = 'path' in issue ? String(issue.path) : ''
+      const name = names.find(each => path === each || path.endsWith(`.${each}`) || path.startsWith(`${each}.`))
+      return [name ?? `other ${index}`, issue.message]
+    }),
+  )
+}
+
+export function Field({
+  label,
+  name,
+  value,
+  problem,
+  note,
+  type = 'text',
+  isRequired = false,
+}: {
+  label: string
+  name: string
+  value?: string | null
+  problem?: string | undefined
+  note?: string
+  type?: 'text' | 'email' | 'url' | 'tel' | 'password'
+  isRequired?: boolean
+}) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        // The types of inputs want one literal; all of these take the same attributes.
+        type={type as 'text'}
+        name={name}
+        defaultValue={value ?? ''}
+        required={isRequired}
+        aria-invalid={problem !== undefined}
+        aria-describedby={problem === undefined ? undefined : `problem-${name}`}
+        autocomplete="off"
+      />
+      {problem !== undefined && (
+        <span class="field-problem" id={`problem-${name}`}>
+          {problem}
+        </span>
+      )}
+      {note && <span class="field-note">{note}</span>}
+    </label>
+  )
+}
+
+export function Choice({
+  label,
+  name,
+  value,
+  choices,
+}: {
+  label: string
+  name: string
+  value?: string
+  choices: readonly (string | [string, string])[]
+}) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <select name={name} defaultValue={value}>
+        {choices.map(choice => {
+          const [key, title] = typeof choice === 'string' ? [choice, choice] : choice
+          return (
+            <option key={key} value={key} selected={key === value}>
+              {title}
+            </option>
+          )
+        })}
+      </select>
+    </label>
+  )
+}

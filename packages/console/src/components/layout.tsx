@@ -1,0 +1,165 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { Icon } from './icon.tsx'
+
+/** A page: its title, what can be done, and the content. */
+export function Page({
+  title,
+  back,
+  actions,
+  children,
+}: {
+  title: string
+  /** The list that the record belongs to. */
+  back?: { href: string; title: string }
+  actions?: ComponentChildren
+  children: ComponentChildren
+}) {
+  useEffect(() => {
+    document.title = `${title} · Openwage`
+  }, [title])
+  return (
+    <div class="page">
+      <header class="page-head">
+        <div>
+          {back && (
+            <a class="back" href={back.href}>
+              {back.title}
+            </a>
+          )}
+          <h1>{title}</h1>
+        </div>
+        <div class="actions">{actions}</div>
+      </header>
+      {children}
+    </div>
+  )
+}
+
+export function Panel({
+  title,
+  aside,
+  isFlush = false,
+  children,
+}: {
+  title?: string
+  aside?: ComponentChildren
+  /** Without padding, for tables. */
+  isFlush?: boolean
+  children: ComponentChildren
+}) {
+  return (
+    <section class={`panel${isFlush ? ' panel-flush' : ''}`}>
+      {title && (
+        <header class="panel-head">
+          <h2>{title}</h2>
+          {aside}
+        </header>
+      )}
+      {children}
+    </section>
+  )
+}
+
+export function KeyValues({ entries }: { entries: [string, ComponentChildren][] }) {
+  return (
+    <dl class="key-values">
+      {entries.map(([key, value]) => (
+        <div key={key}>
+          <dt>{key}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** A figure with its name: what a person looks at first. */
+export function Figure({
+  title,
+  children,
+  note,
+}: {
+  title: string
+  children: ComponentChildren
+  note?: ComponentChildren
+}) {
+  return (
+    <div class="figure-card">
+      <span class="figure-title">{title}</span>
+      <span class="figure-value">{children}</span>
+      {note && <span class="figure-note">{note}</span>}
+    </div>
+  )
+}
+
+export type Step = {
+  key: string
+  at: string | null
+  tone: 'good' | 'wait' | 'bad' | 'flow' | 'calm'
+  title: ComponentChildren
+  children?: ComponentChildren
+}
+
+/** What happened to one thing, in order, from top to bottom. */
+export function Timeline({ steps, timeOf }: { steps: Step[]; timeOf: (at: string) => ComponentChildren }) {
+  return (
+    <ol class="timeline">
+      {steps.map(({ key, at, tone, title, children }) => (
+        <li key={key} class={`step step-${tone}`}>
+          <span class="step-dot" aria-hidden="true" />
+          <div class="step-head">
+            <span class="step-title">{title}</span>
+            {at && <span class="step-time">{timeOf(at)}</span>}
+          </div>
+          {children && <div class="step-body">{children}</div>}
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+/** A panel at the side of the page, over it on a narrow screen. Escape closes it. */
+export function Drawer({
+  title,
+  isOpen,
+  onClose,
+  children,
+}: {
+  title: string
+  isOpen: boolean
+  onClose: () => void
+  children: ComponentChildren
+}) {
+  const ref = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const dialog = ref.current
+    if (dialog === null) return
+    if (isOpen && !dialog.open) dialog.showModal()
+    if (!isOpen && dialog.open) dialog.close()
+  }, [isOpen])
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog closes by Escape without a handler.
+    <dialog
+      ref={ref}
+      class="drawer"
+      aria-label={title}
+      onClose={onClose}
+      onClick={event => {
+        if (event.target === ref.current) onClose()
+      }}
+    >
+      {isOpen && (
+        <div class="drawer-box">
+          <header class="drawer-head">
+            <h2>{title}</h2>
+            <button type="button" class="icon-button" aria-label="Close" onClick={onClose}>
+              <Icon name="close" />
+            </button>
+          </header>
+          <div class="drawer-body">{children}</div>
+        </div>
+      )}
+    </dialog>
+  )
+}

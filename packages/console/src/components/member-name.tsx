@@ -1,0 +1,50 @@
+import type { Member } from '@openwage/sdk'
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { api } from '../api.ts'
+import { at } from '../places.ts'
+import { may } from '../session.ts'
+import { Id } from './values.tsx'
+
+type MemberId = Member['memberId']
+
+const names = signal<ReadonlyMap<string, string>>(new Map())
+const wanted = new Set<MemberId>()
+const asked = new Set<MemberId>()
+// As many ids as an address can hold.
+const idsMax = 100
+
+/** Asks for the names of all members on the page in one request. */
+function want(id: MemberId): void {
+  if (asked.has(id)) return
+  asked.add(id)
+  if (wanted.size === 0) setTimeout(askForNames, 0)
+  wanted.add(id)
+}
+
+async function askForNames(): Promise<void> {
+  const memberIds = [...wanted]
+  wanted.clear()
+  for (let start = 0; start < memberIds.length; start += idsMax) {
+    const some = memberIds.slice(start, start + idsMax)
+    const { members } = await api.members.list({ memberIds: some, take: idsMax }).catch(() => ({ members: [] }))
+    const known = new Map(names.value)
+    for (const { memberId, firstName, lastName } of members) known.set(memberId, `${firstName} ${lastName}`)
+    names.value = known
+  }
+}
+
+/** A member by name where the reader may see names, otherwise by id. Links to the member's page. */
+export function MemberName({ id }: { id: MemberId }) {
+  const maySee = may('payroll', 'support', 'viewer')
+  useEffect(() => {
+    if (maySee) want(id)
+  }, [id, maySee])
+  const name = names.value.get(id)
+  if (name === undefined) return <Id id={id} isLink={maySee} />
+  return (
+    <a class="link" href={at(`members/${id}`)} title={id}>
+      {name}
+    </a>
+  )
+}

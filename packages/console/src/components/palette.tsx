@@ -1,0 +1,203 @@
+import { signal } from '@preact/signals'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import { api } from '../api.ts'
+import { at, groups, hrefOfId, idPattern } from '../places.ts'
+import { Icon, type IconName } from './icon.tsx'
+import { Drawer } from './layout.tsx'
+
+export const paletteIsOpen = signal(false)
+export const helpIsOpen = signal(false)
+
+type Entry = { key: string; title: string; note: string; icon: IconName; href: string }
+
+/** Goes to a page by its name, or to a record by its id, e-mail address or worker id. */
+export function Palette() {
+  const { route } = useLocation()
+  const dialog = useRef<HTMLDialogElement>(null)
+  const input = useRef<HTMLInputElement>(null)
+  const [text, setText] = useState('')
+  const [chosen, setChosen] = useState(0)
+  const records = useRecords(text)
+  const isOpen = paletteIsOpen.value
+  // Before the next key arrives, which belongs into the field.
+  useLayoutEffect(() => {
+    if (isOpen && dialog.current?.open === false) {
+      dialog.current.showModal()
+      setText('')
+      setChosen(0)
+      input.current?.focus()
+    }
+    if (!isOpen && dialog.current?.open) dialog.current.close()
+  }, [isOpen])
+  const found = [...records, ...pagesFor(text)].slice(0, 12)
+  const open = (entry: Entry | undefined) => {
+    if (entry === undefined) return
+    paletteIsOpen.value = false
+    route(entry.href)
+  }
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog closes by Escape without a handler.
+    <dialog
+      ref={dialog}
+      class="palette"
+      aria-label="Search"
+      onClose={() => {
+        paletteIsOpen.value = false
+      }}
+      onClick={event => {
+        if (event.target === dialog.current) paletteIsOpen.value = false
+      }}
+    >
+      <div class="palette-box">
+        <label class="palette-field">
+          <Icon name="search" />
+          <span class="hidden-label">Search for a page or a record</span>
+          <input
+            ref={input}
+            value={text}
+            placeholder="A page, an id, an e-mail address or a worker id"
+            role="combobox"
+            aria-expanded={found.length > 0}
+            aria-controls="palette-list"
+            aria-activedescendant={found.length > 0 ? `palette-${chosen}` : undefined}
+            onInput={event => {
+              setText(event.currentTarget.value)
+              setChosen(0)
+            }}
+            onPaste={event => {
+              // A pasted id needs no second step.
+              const pasted = event.clipboardData?.getData('text').trim() ?? ''
+              const href = hrefOfId(pasted)
+              if (href === undefined) return
+              event.preventDefault()
+              paletteIsOpen.value = false
+              route(href)
+            }}
+            onKeyDown={event => {
+              const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+              if (step !== undefined) {
+                event.preventDefault()
+                setChosen((chosen + step + found.length) % Math.max(found.length, 1))
+              }
+              if (event.key === 'Enter') open(found[chosen])
+            }}
+          />
+        </label>
+        <div class="palette-list" id="palette-list" role="listbox" aria-label="Found">
+          {found.map((entry, index) => (
+            // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the field opens the chosen entry.
+            <div
+              key={entry.key}
+              id={`palette-${index}`}
+              class="palette-entry"
+              role="option"
+              tabIndex={-1}
+              aria-selected={index === chosen}
+              onClick={() => open(entry)}
+              onMouseMove={() => setChosen(index)}
+            >
+              <Icon name={entry.icon} />
+              <span>{entry.title}</span>
+              <span class="quiet">{entry.note}</span>
+            </div>
+          ))}
+        </div>
+        {found.length === 0 && <p class="palette-none quiet">Nothing found. Records are found by their whole id.</p>}
+      </div>
+    </dialog>
+  )
+}
+
+function pagesFor(text: string): Entry[] {
+  const wanted = text.trim().toLowerCase()
+  return groups().flatMap(group =>
+    group.places
+      .filter(({ title, words = '' }) => `${title} ${words}`.toLowerCase().includes(wanted))
+      .map(({ title, path, icon }) => ({ key: path, title, note: group.title, icon, href: at(path) })),
+  )
+}
+
+/** Records by the whole of an id, an e-mail address or a worker id. */
+function useRecords(text: string): Entry[] {
+  const [found, setFound] = useState<Entry[]>([])
+  useEffect(() => {
+    const wanted = text.trim()
+    const href = hrefOfId(wanted)
+    if (href !== undefined) {
+      setFound([
+        { key: wanted, title: wanted, note: kinds[idPattern.exec(wanted)?.[1] ?? ''] ?? '', icon: 'search', href },
+      ])
+      return
+    }
+    setFound([])
+    if (wanted.length < 2) return
+    let isCurrent = true
+    // Waits until the reader pauses.
+    const timer = setTimeout(async () => {
+      const query = wanted.includes('@') ? { emails: [wanted] } : { workerIds: [wanted] }
+      const { members } = await api.members.list({ ...query, take: 5 }).catch(() => ({ members: [] }))
+      if (!isCurrent) return
+      setFound(
+        members.map(({ memberId, firstName, lastName, email }) => ({
+          ...{ key: memberId, title: `${firstName} ${lastName}`, note: email, icon: 'members' as const },
+          href: at(`members/${memberId}`),
+        })),
+      )
+    }, 150)
+    return () => {
+      isCurrent = false
+      clearTimeout(timer)
+    }
+  }, [text])
+  return found
+}
+
+const kinds: Record<string, string> = {
+  ...{ w: 'Withdrawal', wi: 'Intent', mem: 'Member', pr: 'Pay run', pc: 'Pay cycle', maj: 'List', we: 'Webhook' },
+  req: 'Request',
+}
+
+const keys: [string, string][] = [
+  ['⌘K or Ctrl K', 'Search pages and records'],
+  ['/', 'Search in this list'],
+  ['J and K, or ↓ and ↑', 'Next and previous row'],
+  ['Enter', 'Open the row'],
+  ['G then O', 'Overview'],
+  ['G then W', 'Withdrawals'],
+  ['G then M', 'Members'],
+  ['G then L', 'Lists of members'],
+  ['G then P', 'Pay runs'],
+  ['G then C', 'Pay cycles'],
+  ['G then H', 'Webhooks'],
+  ['G then R', 'Requests'],
+  ['G then E', 'Events'],
+  ['Esc', 'Close what is open'],
+]
+
+export function Help() {
+  return (
+    <Drawer
+      title="Help"
+      isOpen={helpIsOpen.value}
+      onClose={() => {
+        helpIsOpen.value = false
+      }}
+    >
+      <dl class="keys">
+        {keys.map(([key, what]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <p>
+        Everything here uses the API that your own server can use. It is described in{' '}
+        <a href="/docs">the documentation</a>.
+      </p>
+    </Drawer>
+  )
+}

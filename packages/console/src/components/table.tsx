@@ -1,0 +1,111 @@
+import type { ComponentChildren } from 'preact'
+import { useLocation } from 'preact-iso'
+import { Empty, Failure, Skeleton } from './states.tsx'
+
+export type Column<Row> = {
+  title: string
+  cell: (row: Row) => ComponentChildren
+  /** Amounts and counts stand at the right, with their figures in columns. */
+  isFigure?: boolean
+  /** Left out of the rows on a narrow page. */
+  isMinor?: boolean
+  sort?: { isDescending: boolean; toggle: () => void }
+}
+
+type TableProps<Row> = {
+  label: string
+  columns: Column<Row>[]
+  rows: Row[] | undefined
+  keyOf: (row: Row) => string
+  hrefOf?: (row: Row) => string | undefined
+  error?: unknown
+  onRetry?: () => void
+  empty?: ComponentChildren
+  hasMore?: boolean
+  onMore?: () => void
+}
+
+/** Rows of a list. Enter opens a row; J and K, or the arrows, go from row to row. */
+export function Table<Row>(props: TableProps<Row>) {
+  const { label, columns, rows, keyOf, hrefOf, error, onRetry, empty, hasMore, onMore } = props
+  const { route } = useLocation()
+  if (error !== undefined) return <Failure error={error} onRetry={onRetry} />
+  if (rows === undefined) return <Skeleton lines={10} />
+  if (rows.length === 0) return <>{empty ?? <Empty title="Nothing here" />}</>
+  return (
+    // On a narrow page it scrolls sideways; rows that can be opened take the focus themselves.
+    <section class="table-frame" tabIndex={hrefOf === undefined ? 0 : undefined} aria-label={label}>
+      <table class="table" aria-label={label}>
+        <thead>
+          <tr>
+            {columns.map(({ title, isFigure, isMinor, sort }) => (
+              <th
+                key={title}
+                scope="col"
+                class={classOf({ isFigure, isMinor })}
+                aria-sort={sort && (sort.isDescending ? 'descending' : 'ascending')}
+              >
+                {sort ? (
+                  <button type="button" class="sort" onClick={sort.toggle}>
+                    {title} <span aria-hidden="true">{sort.isDescending ? '↓' : '↑'}</span>
+                  </button>
+                ) : (
+                  title
+                )}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody onKeyDown={moveByKey}>
+          {rows.map(row => {
+            const href = hrefOf?.(row)
+            return (
+              <tr
+                key={keyOf(row)}
+                class={href ? 'row-link' : undefined}
+                tabIndex={href ? 0 : undefined}
+                onClick={event => {
+                  if (href && !isInteractive(event.target)) route(href)
+                }}
+                onKeyDown={event => {
+                  if (href && event.key === 'Enter' && event.target === event.currentTarget) route(href)
+                }}
+              >
+                {columns.map(({ title, cell, isFigure, isMinor }) => (
+                  <td key={title} class={classOf({ isFigure, isMinor })} data-title={title}>
+                    {cell(row)}
+                  </td>
+                ))}
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+      {hasMore && (
+        <div class="table-more">
+          <button type="button" class="button" onClick={onMore}>
+            Show more
+          </button>
+        </div>
+      )}
+    </section>
+  )
+}
+
+function classOf({ isFigure, isMinor }: { isFigure?: boolean; isMinor?: boolean }): string | undefined {
+  return [isFigure && 'figure', isMinor && 'minor'].filter(Boolean).join(' ') || undefined
+}
+
+function isInteractive(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('a, button, input, select') !== null
+}
+
+function moveByKey(event: KeyboardEvent): void {
+  const direction = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key]
+  if (direction === undefined || !(event.target instanceof HTMLElement)) return
+  const row = event.target.closest('tr')
+  const next = direction === 1 ? row?.nextElementSibling : row?.previousElementSibling
+  if (!(next instanceof HTMLElement)) return
+  event.preventDefault()
+  next.focus()
+}

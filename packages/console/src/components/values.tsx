@@ -1,0 +1,103 @@
+import type { Money } from '@openwage/sdk'
+import { formatDay, formatMoment, formatMoney, formatShortDay, formatWhole, inWords } from '../format.ts'
+import { hrefOfId } from '../places.ts'
+import { Icon } from './icon.tsx'
+import { toast } from './toast.tsx'
+
+/** An amount with quieter decimals, so that the eye compares whole pounds first. */
+export function Amount({ money, signed = false }: { money: Money | null | undefined; signed?: boolean }) {
+  if (money == null) return <span class="quiet">–</span>
+  const text = formatMoney(money)
+  // The decimals and what follows them, such as a currency that is written behind.
+  const [minor = ''] = /[.,]\d{2,4}(?!.*\d).*$/.exec(text) ?? []
+  return (
+    <span class="amount">
+      {signed && money.amount > 0 ? '+' : ''}
+      {text.slice(0, text.length - minor.length)}
+      <span class="amount-minor">{minor}</span>
+    </span>
+  )
+}
+
+/** An instant in the reader's zone; the whole date with its zone on hover. */
+export function Time({ at }: { at: string | null | undefined }) {
+  if (at == null) return <span class="quiet">–</span>
+  return (
+    <time dateTime={at} title={formatWhole(at)}>
+      {formatMoment(at)}
+    </time>
+  )
+}
+
+export function Day({ day, short = false }: { day: string; short?: boolean }) {
+  return <time dateTime={day}>{short ? formatShortDay(day) : formatDay(day)}</time>
+}
+
+export async function copy(text: string, what = 'Copied'): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text)
+    toast(what)
+  } catch {
+    toast('The browser does not allow copying here', { kind: 'bad' })
+  }
+}
+
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  return (
+    <button
+      type="button"
+      class="icon-button copy"
+      aria-label={label}
+      title={label}
+      onClick={event => {
+        event.stopPropagation()
+        void copy(text)
+      }}
+    >
+      <Icon name="copy" />
+    </button>
+  )
+}
+
+/** An id: its prefix and its last characters, the whole on hover and in the clipboard. Links to its page if it has one. */
+export function Id({ id, isLink = true, isWhole = false }: { id: string; isLink?: boolean; isWhole?: boolean }) {
+  const href = isLink ? hrefOfId(id) : undefined
+  const [prefix = '', rest = ''] = id.split('_')
+  const short = isWhole || rest.length < 10 ? id : `${prefix}_…${rest.slice(-6)}`
+  return (
+    <span class="id">
+      {href === undefined ? (
+        <code title={id}>{short}</code>
+      ) : (
+        <a class="link" href={href} title={id}>
+          <code>{short}</code>
+        </a>
+      )}
+      <CopyButton text={id} label={`Copy ${id}`} />
+    </span>
+  )
+}
+
+const tones: Record<string, 'good' | 'wait' | 'bad' | 'flow' | 'calm'> = {
+  ...{ paid: 'good', active: 'good', Available: 'good', Completed: 'good', delivered: 'good', completed: 'good' },
+  ...{ matched: 'good', Done: 'good', settled: 'good', ok: 'good', pass: 'good' },
+  ...{ held: 'wait', pending: 'wait', Scheduled: 'wait', AwaitingReview: 'wait', invited: 'wait', short: 'wait' },
+  ...{ failing: 'wait', warning: 'wait', building: 'wait', awaiting_approval: 'wait', open: 'wait' },
+  ...{ submitted: 'flow', Processing: 'flow', Open: 'flow', sent: 'flow', acknowledged: 'flow', approved: 'flow' },
+  ...{ failed: 'bad', returned: 'bad', Failed: 'bad', disabled: 'bad', over: 'bad', unknown: 'bad', rejected: 'bad' },
+}
+
+/** The state of something, in words and a colour that says the same. */
+export function State({ state, title }: { state: string; title?: string }) {
+  return (
+    <span class={`state state-${tones[state] ?? 'calm'}`} title={title}>
+      {inWords(state)}
+    </span>
+  )
+}
+
+/** The status of an HTTP answer. */
+export function HttpStatus({ status }: { status: number | null }) {
+  const tone = status === null || status >= 500 ? 'bad' : status >= 400 ? 'wait' : 'good'
+  return <span class={`state state-${tone}`}>{status ?? 'No answer'}</span>
+}

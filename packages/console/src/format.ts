@@ -1,0 +1,48 @@
+import { format, type Money } from '@openwage/sdk'
+
+const locale = navigator.languages as string[]
+
+export function formatMoney(money: Money): string {
+  return format(money, locale)
+}
+
+const formats = {
+  day: new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' }),
+  shortDay: new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', timeZone: 'UTC' }),
+  moment: new Intl.DateTimeFormat(locale, {
+    ...{ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' },
+  }),
+  momentWithYear: new Intl.DateTimeFormat(locale, {
+    ...{ day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit' },
+  }),
+  whole: new Intl.DateTimeFormat(locale, { dateStyle: 'full', timeStyle: 'long' }),
+  time: new Intl.DateTimeFormat(locale, { timeStyle: 'medium' }),
+  number: new Intl.NumberFormat(locale),
+}
+
+/** A calendar day such as '2026-03-31', which has no zone. */
+export const formatDay = (day: string): string => formats.day.format(new Date(`${day}T00:00:00Z`))
+export const formatShortDay = (day: string): string => formats.shortDay.format(new Date(`${day}T00:00:00Z`))
+export const formatTime = (instant: string): string => formats.time.format(new Date(instant))
+export const formatWhole = (instant: string): string => formats.whole.format(new Date(instant))
+export const formatNumber = (count: number): string => formats.number.format(count)
+
+/** In the reader's zone; the year only if it is another one. */
+export function formatMoment(instant: string): string {
+  const date = new Date(instant)
+  const { moment, momentWithYear } = formats
+  return (date.getFullYear() === new Date().getFullYear() ? moment : momentWithYear).format(date)
+}
+
+/** `held` is "Held", `AwaitingReview` "Awaiting review". */
+export function inWords(state: string): string {
+  const words = state
+    .replaceAll(/[_.]/g, ' ')
+    .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatNumber(count)} ${count === 1 ? one : many}`
+}

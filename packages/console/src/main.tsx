@@ -1,0 +1,11 @@
+import { render } from 'preact'
+import { App } from './app.tsx'
+import { reportErrors } from './report.ts'
+import './styles/tokens.css'
+import './styles/base.css'
+import './styles/shell.css'
+import './styles/components.css'
+
+reportErrors()
+const root = document.getElementById('app')
+if (root !== null) render(<App />, root)

@@ -1,0 +1,65 @@
+import type { Event } from '@openwage/sdk'
+import { api } from '../api.ts'
+import { FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
+import { Page, Panel } from '../components/layout.tsx'
+import { Empty } from '../components/states.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { Id, Time } from '../components/values.tsx'
+import { useList } from '../query.ts'
+
+export default function Events() {
+  const filters = useFilters()
+  const resourceId = filters.get('resource') || undefined
+  const type = (filters.get('type') || undefined) as Event['type'] | undefined
+  const { rows, error, hasMore, more, reload } = useList(
+    `events?${filters.text}`,
+    () => api.events.list({ resourceId, ...(type === undefined ? {} : { types: [type] }), take: 100 }),
+    page => page.events,
+  )
+  return (
+    <Page title="Events">
+      <FilterBar>
+        <TextFilter label="Type of event" value={type ?? ''} onChange={text => filters.set('type', text)} />
+        <TextFilter
+          label="Id of a record"
+          value={resourceId ?? ''}
+          isSearch
+          onChange={text => filters.set('resource', text)}
+        />
+        <span class="quiet">The last 30 days, oldest first, as your server reads them</span>
+      </FilterBar>
+      <Panel isFlush>
+        <Table
+          label="Events"
+          columns={columns}
+          rows={rows}
+          keyOf={({ id }) => id}
+          error={error}
+          onRetry={reload}
+          hasMore={hasMore}
+          onMore={more}
+          empty={
+            <Empty title="No events" curl={`curl ${location.origin}/v1/events -H "x-api-key: $OPENWAGE_API_KEY"`}>
+              Every change of state emits one event, which your server reads here or receives by webhook.
+            </Empty>
+          }
+        />
+      </Panel>
+    </Page>
+  )
+}
+
+const columns: Column<Event>[] = [
+  { title: 'When', cell: ({ timestamp }) => <Time at={timestamp} /> },
+  { title: 'Type', cell: ({ type }) => <code>{type}</code> },
+  { title: 'Event', cell: ({ id }) => <Id id={id} isLink={false} />, isMinor: true },
+  {
+    title: 'About',
+    cell: ({ data }) =>
+      Object.entries(data)
+        .filter(([name, value]) => name.endsWith('Id') && typeof value === 'string')
+        .slice(0, 2)
+        .map(([name, value]) => <Id key={name} id={String(value)} />),
+  },
+  { title: 'Sequence', cell: ({ sequence }) => sequence, isFigure: true, isMinor: true },
+]

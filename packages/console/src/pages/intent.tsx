@@ -1,0 +1,54 @@
+import type { WithdrawalIntent } from '@openwage/sdk'
+import { useRoute } from 'preact-iso'
+import { api } from '../api.ts'
+import { KeyValues, Page, Panel } from '../components/layout.tsx'
+import { MemberName } from '../components/member-name.tsx'
+import { Failure, Skeleton } from '../components/states.tsx'
+import { Amount, Id, State, Time } from '../components/values.tsx'
+import { at } from '../places.ts'
+import { useLoaded } from '../query.ts'
+import { Rules } from './withdrawal.tsx'
+
+const back = () => ({ href: at('withdrawals'), title: 'Withdrawals' })
+
+export default function IntentPage() {
+  const { id } = useRoute().params as { id: WithdrawalIntent['withdrawalIntentId'] }
+  const { value, error, reload } = useLoaded(`intent ${id}`, () => api.withdrawals.getIntent(id))
+  const explanation = useLoaded(`intent-explanation ${id}`, () => api.withdrawals.explainIntent(id)).value
+  if (value === undefined)
+    return (
+      <Page title="Intent" back={back()}>
+        {error === undefined ? <Skeleton /> : <Failure error={error} onRetry={reload} />}
+      </Page>
+    )
+  return (
+    <Page title="Intent" back={back()}>
+      <div class="record-head">
+        <span class="record-amount">
+          <Amount money={value.netAmount} />
+        </span>
+        <State state={value.status} />
+        <span class="record-to">
+          quoted <Time at={value.createdAt} />
+        </span>
+      </div>
+      <div class="columns">
+        <Panel title={`Decided by tier ${value.tier}, version ${value.tierVersion}`}>
+          {explanation ? <Rules explanation={explanation} /> : <Skeleton lines={4} />}
+        </Panel>
+        <Panel title="Details">
+          <KeyValues
+            entries={[
+              ['Intent', <Id key="id" id={id} isLink={false} />],
+              ['Member', <MemberName key="member" id={value.memberId} />],
+              ['Amount', <Amount key="amount" money={value.amount} />],
+              ['Fee', <Amount key="fee" money={value.fee} />],
+              ['Expires', <Time key="expires" at={value.expiresAt} />],
+              ['Withdrawal', value.withdrawalId === null ? '–' : <Id key="withdrawal" id={value.withdrawalId} />],
+            ]}
+          />
+        </Panel>
+      </div>
+    </Page>
+  )
+}

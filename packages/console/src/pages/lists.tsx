@@ -1,0 +1,162 @@
+import type { MemberJob, MemberJobPreview } from '@openwage/sdk'
+import { useState } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import { api } from '../api.ts'
+import { DropZone, SheetProblems } from '../components/drop-zone.tsx'
+import { Figure, Page, Panel } from '../components/layout.tsx'
+import { MemberName } from '../components/member-name.tsx'
+import { Empty, messageOf, Skeleton } from '../components/states.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { toast } from '../components/toast.tsx'
+import { Id, State, Time } from '../components/values.tsx'
+import { formatNumber, plural } from '../format.ts'
+import { at, hrefOfId } from '../places.ts'
+import { useList } from '../query.ts'
+import { may } from '../session.ts'
+
+export default function Lists() {
+  const { rows, error, hasMore, more, reload } = useList(
+    'lists',
+    () => api.memberJobs.list({ take: 50 }),
+    page => page.jobs,
+  )
+  return (
+    <Page title="Lists of members">
+      <div class="stack">
+        {may('payroll') && <Upload />}
+        <Panel isFlush title="Earlier lists and jobs">
+          <Table
+            label="Lists and jobs"
+            columns={columns}
+            rows={rows}
+            keyOf={({ id }) => id}
+            hrefOf={({ id }) => hrefOfId(id)}
+            error={error}
+            onRetry={reload}
+            hasMore={hasMore}
+            onMore={more}
+            empty={
+              <Empty title="No list was sent yet" curl={firstRequest()}>
+                A list is the whole list of members: who is missing from it is offboarded.
+              </Empty>
+            }
+          />
+        </Panel>
+      </div>
+    </Page>
+  )
+}
+
+const columns: Column<MemberJob>[] = [
+  { title: 'Sent', cell: ({ createdAt }) => <Time at={createdAt} /> },
+  { title: 'State', cell: ({ progress }) => <State state={progress.type} /> },
+  { title: 'List', cell: ({ id }) => <Id id={id} />, isMinor: true },
+  { title: 'Done', cell: ({ progress }) => formatNumber(progress.totalComplete), isFigure: true, isMinor: true },
+  { title: 'Changes', cell: ({ progress }) => formatNumber(progress.totalActions), isFigure: true },
+]
+
+type Checked = { file: File; preview?: MemberJobPreview; problem?: unknown }
+
+/** Checks a dropped list without changing anything, shows what it would do, and sends it when the reader says so. */
+function Upload() {
+  const { route } = useLocation()
+  const [checked, setChecked] = useState<Checked>()
+  const [isSending, setIsSending] = useState(false)
+  const check = async (file: File) => {
+    setChecked({ file })
+    try {
+      setChecked({ file, preview: await api.memberJobs.createFromFileV2(file, { dryRun: true }) })
+    } catch (problem) {
+      setChecked({ file, problem })
+    }
+  }
+  const send = async () => {
+    if (checked === undefined) return
+    setIsSending(true)
+    try {
+      const { jobId } = await api.memberJobs.createFromFileV2(checked.file)
+      route(at(`lists/${jobId}`))
+    } catch (problem) {
+      toast(messageOf(problem), { kind: 'bad' })
+    }
+    setIsSending(false)
+  }
+  return (
+    <Panel>
+      <div class="stack">
+        <DropZone label="Drop the whole list of members here" onFile={file => void check(file)} />
+        <p class="quiet">
+          The file is first checked: nothing changes until you apply it. Start from{' '}
+          <a href="/members-template.xlsx" download>
+            the Excel template
+          </a>{' '}
+          or from an export of the members.
+        </p>
+        {checked?.problem !== undefined && <SheetProblems file={checked.file} error={checked.problem} />}
+        {checked !== undefined && checked.problem === undefined && (
+          <section class="stack" aria-label="What the list would do">
+            <h2>{checked.file.name}</h2>
+            {checked.preview === undefined ? (
+              <Skeleton lines={2} />
+            ) : (
+              <Plan preview={checked.preview} onApply={() => void send()} isSending={isSending} />
+            )}
+          </section>
+        )}
+      </div>
+    </Panel>
+  )
+}
+
+function Plan({ preview, onApply, isSending }: { preview: MemberJobPreview; onApply: () => void; isSending: boolean }) {
+  const { plan, needsReview, offboard } = preview
+  const changes = plan.invite + plan.update + plan.bringBack + plan.offboard
+  return (
+    <>
+      <PlanFigures plan={plan} />
+      {offboard.length > 0 && (
+        <details open={offboard.length <= 20}>
+          <summary>{plural(plan.offboard, 'member')} would be offboarded, because the list does not have them</summary>
+          <ul class="names">
+            {offboard.slice(0, 200).map(id => (
+              <li key={id}>
+                <MemberName id={id} />
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {needsReview && (
+        <p class="notice">This offboards many members, so the list waits for approval after it is sent.</p>
+      )}
+      <div>
+        <button type="button" class="button button-main" disabled={isSending || changes === 0} onClick={onApply}>
+          {changes === 0
+            ? 'Nothing to change'
+            : needsReview
+              ? 'Send for approval'
+              : `Apply ${plural(changes, 'change')}`}
+        </button>
+      </div>
+    </>
+  )
+}
+
+export function PlanFigures({ plan }: { plan: MemberJobPreview['plan'] }) {
+  return (
+    <div class="figures">
+      <Figure title="Invited">{formatNumber(plan.invite)}</Figure>
+      <Figure title="Changed">{formatNumber(plan.update)}</Figure>
+      <Figure title="Reinstated">{formatNumber(plan.bringBack)}</Figure>
+      <Figure title="Offboarded">{formatNumber(plan.offboard)}</Figure>
+      <Figure title="Unchanged">{formatNumber(plan.unchanged)}</Figure>
+    </div>
+  )
+}
+
+function firstRequest(): string {
+  return `curl -X PUT '${location.origin}/v2/members/jobs/csv?dryRun=true' \\
+  -H "x-api-key: $OPENWAGE_API_KEY" \\
+  -H 'content-type: text/csv' \\
+  --data-binary @members.csv`
+}

@@ -1,0 +1,297 @@
+import type {
+  BankAccountEU,
+  BankAccountUK,
+  Event,
+  Member,
+  MemberStatementLine,
+  WithdrawalWithStatus,
+} from '@openwage/sdk'
+import { useState } from 'preact/hooks'
+import { useRoute } from 'preact-iso'
+import { api } from '../api.ts'
+import { act } from '../components/act.ts'
+import { ExportButton } from '../components/export.tsx'
+import { DayFilter, useFilters } from '../components/filters.tsx'
+import { Drawer, Figure, KeyValues, Page, Panel } from '../components/layout.tsx'
+import { MemberForm } from '../components/member-form.tsx'
+import { Empty, Failure, messageOf, Skeleton } from '../components/states.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { doUnlessUndone, toast } from '../components/toast.tsx'
+import { Amount, Day, Id, State, Time } from '../components/values.tsx'
+import { inWords } from '../format.ts'
+import { at, hrefOfId } from '../places.ts'
+import { reload, useList, useLoaded } from '../query.ts'
+import { isSandbox, may } from '../session.ts'
+
+type MemberId = Member['memberId']
+
+const back = () => ({ href: at('members'), title: 'Members' })
+
+export default function MemberPage() {
+  const { id } = useRoute().params as { id: MemberId }
+  const { value, error, reload: retry } = useLoaded(`member ${id}`, () => api.members.get(id))
+  if (value === undefined)
+    return (
+      <Page title="Member" back={back()}>
+        {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={retry} />}
+      </Page>
+    )
+  return <Shown key={id} member={value} />
+}
+
+function Shown({ member }: { member: Member }) {
+  const { memberId, firstName, lastName, status } = member
+  const [isChanging, setIsChanging] = useState(false)
+  const balance = useLoaded(`member-balance ${memberId}`, () => api.members.getBalance(memberId))
+  return (
+    <Page
+      title={`${firstName} ${lastName}`}
+      back={back()}
+      actions={<Actions member={member} onChange={() => setIsChanging(true)} />}
+    >
+      <div class="record-head">
+        <State state={status} />
+        <span class="record-to">{member.email}</span>
+      </div>
+      {balance.value && (
+        <div class="figures">
+          <Figure
+            title="Available now"
+            note={balance.value.isTemporarilyUnavailable ? 'Withdrawals are refused for now' : undefined}
+          >
+            <Amount money={balance.value.available} />
+          </Figure>
+          <Figure title="Smallest withdrawal">
+            <Amount money={balance.value.lowerLimit} />
+          </Figure>
+          <Figure title="Largest withdrawal">
+            <Amount money={balance.value.upperLimit} />
+          </Figure>
+          <Figure title="Pay cycle ends">
+            <Day day={balance.value.payCycle.endDate} short />
+          </Figure>
+        </div>
+      )}
+      <div class="columns">
+        <div class="stack">
+          <Statement memberId={memberId} />
+          <Withdrawals memberId={memberId} />
+          {may('support', 'developer') && <Events memberId={memberId} />}
+        </div>
+        <Panel title="Details">
+          <KeyValues
+            entries={[
+              ['Member', <Id key="id" id={memberId} isLink={false} />],
+              ['Worker id', member.workerId === null ? '–' : <Id key="worker" id={member.workerId} isWhole />],
+              ['Tier', member.tier],
+              ['Phone', member.phone ?? '–'],
+              ['Account', <Account key="account" account={member.accountDetails} />],
+              ['Born', member.dob === null ? '–' : <Day key="dob" day={member.dob} />],
+              ['Deducted by payroll', member.enablePayroll ? 'Yes' : 'No'],
+            ]}
+          />
+        </Panel>
+      </div>
+      <Drawer title="Change the member" isOpen={isChanging} onClose={() => setIsChanging(false)}>
+        <MemberForm
+          member={member}
+          submit="Save"
+          onSubmit={async ({ email, ...changes }) => {
+            await api.members.update(memberId, { ...changes, ...(email === member.email ? {} : { email }) })
+            toast('Saved')
+            reload('member')
+            setIsChanging(false)
+          }}
+        />
+      </Drawer>
+    </Page>
+  )
+}
+
+function Actions({ member: { memberId, firstName, status }, onChange }: { member: Member; onChange: () => void }) {
+  const [isGoing, setIsGoing] = useState(false)
+  const offboard = () => {
+    setIsGoing(true)
+    doUnlessUndone(
+      `${firstName} is offboarded and can no longer withdraw.`,
+      () =>
+        void api.members
+          .offboard(memberId)
+          .catch(error => toast(messageOf(error), { kind: 'bad' }))
+          .finally(() => {
+            setIsGoing(false)
+            reload('member')
+          }),
+      () => setIsGoing(false),
+    )
+  }
+  const pay = { amount: { amount: 10_000, currency: 'GBP' as const } }
+  return (
+    <>
+      {isSandbox.value && may('developer') && status === 'active' && (
+        <button
+          type="button"
+          class="button"
+          onClick={() => void act(() => api.sandbox.members.fund(memberId, pay), 'Paid in', 'member')}
+        >
+          Add £100 of pay
+        </button>
+      )}
+      {status === 'invited' && may('payroll') && (
+        <button
+          type="button"
+          class="button"
+          onClick={() => void act(() => api.members.activate(memberId), `${firstName} is active`, 'member')}
+        >
+          Activate
+        </button>
+      )}
+      {may('payroll') && (
+        <>
+          <button type="button" class="button" onClick={onChange}>
+            Change
+          </button>
+          {status !== 'inactive' && (
+            <button type="button" class="button" disabled={isGoing} onClick={offboard}>
+              Offboard
+            </button>
+          )}
+        </>
+      )}
+    </>
+  )
+}
+
+function Account({ account }: { account: BankAccountUK | BankAccountEU | null }) {
+  const [isShown, setIsShown] = useState(false)
+  if (account === null) return <>None</>
+  const number = 'iban' in account ? account.iban : `${account.sortCode} ${account.accountNumber}`
+  return (
+    <span class="account">
+      <span>{account.accountHolder}</span>
+      <code>{isShown ? number : `•••• ${number.slice(-4)}`}</code>
+      {may('payroll') && (
+        <button type="button" class="text-button" onClick={() => setIsShown(!isShown)}>
+          {isShown ? 'Hide' : 'Show'}
+        </button>
+      )}
+    </span>
+  )
+}
+
+const statementColumns: Column<MemberStatementLine>[] = [
+  { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} /> },
+  { title: 'What', cell: ({ reason }) => inWords(reason) },
+  { title: 'Belongs to', cell: ({ movementId }) => <Id id={movementId} />, isMinor: true },
+  { title: 'Change', cell: ({ change }) => <Amount money={change.available} signed />, isFigure: true },
+  { title: 'Available', cell: ({ balanceAfter }) => <Amount money={balanceAfter.available} />, isFigure: true },
+]
+
+/** How the balance came about, line by line, as of any day. */
+function Statement({ memberId }: { memberId: MemberId }) {
+  const filters = useFilters()
+  const day = filters.get('asOf')
+  // The whole of the day, in the reader's zone.
+  const asOf = day === '' ? {} : { asOf: new Date(`${day}T23:59:59.999`).toISOString() }
+  const { rows, first, error, hasMore, more } = useList(
+    `member-statement ${memberId} ${day}`,
+    () => api.members.listStatementLines(memberId, { ...asOf, take: 20 }),
+    page => page.lines,
+  )
+  return (
+    <Panel
+      isFlush
+      title="Statement"
+      aside={
+        <div class="actions">
+          <DayFilter label="As of" value={day} onChange={value => filters.set('asOf', value)} />
+          <ExportButton
+            name={`statement-${memberId}`}
+            columns={[
+              ['created_at', (line: MemberStatementLine) => line.createdAt],
+              ['reason', line => line.reason],
+              ['movement_id', line => line.movementId],
+              ['change_minor_units', line => line.change.available.amount],
+              ['available_minor_units', line => line.balanceAfter.available.amount],
+              ['currency', line => line.change.available.currency],
+            ]}
+            rows={() => api.members.listStatementLines(memberId, { ...asOf, take: 1_000 })}
+          />
+        </div>
+      }
+    >
+      {first !== undefined && first.closing.owed.amount > 0 && (
+        <p class="panel-note">
+          Owes <Amount money={first.closing.owed} />, which the next pay run repays first.
+        </p>
+      )}
+      <Table
+        label="Statement"
+        columns={statementColumns}
+        rows={rows}
+        keyOf={({ id }) => id}
+        error={error}
+        hasMore={hasMore}
+        onMore={more}
+        empty={<Empty title="No pay and no withdrawals yet" />}
+      />
+    </Panel>
+  )
+}
+
+const withdrawalColumns: Column<WithdrawalWithStatus>[] = [
+  { title: 'Requested', cell: ({ createdAt }) => <Time at={createdAt} /> },
+  { title: 'State', cell: ({ status }) => <State state={status} /> },
+  { title: 'Withdrawal', cell: ({ id }) => <Id id={id} />, isMinor: true },
+  { title: 'Paid out', cell: ({ netAmount }) => <Amount money={netAmount} />, isFigure: true },
+]
+
+function Withdrawals({ memberId }: { memberId: MemberId }) {
+  const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
+  const { rows, error, hasMore, more } = useList(
+    `member-withdrawals ${memberId}`,
+    () => api.withdrawals.list({ memberId, statuses: [...statuses], take: 10 }),
+    page => page.withdrawals,
+  )
+  return (
+    <Panel isFlush title="Withdrawals">
+      <Table
+        label="Withdrawals"
+        columns={withdrawalColumns}
+        rows={rows}
+        keyOf={({ id }) => id}
+        hrefOf={({ id }) => hrefOfId(id)}
+        error={error}
+        hasMore={hasMore}
+        onMore={more}
+        empty={<Empty title="No withdrawals yet" />}
+      />
+    </Panel>
+  )
+}
+
+const eventColumns: Column<Event>[] = [
+  { title: 'When', cell: ({ timestamp }) => <Time at={timestamp} /> },
+  { title: 'Event', cell: ({ type }) => <code>{type}</code> },
+  { title: 'What', cell: ({ data }) => ('changed' in data ? data.changed.join(', ') : '') },
+]
+
+function Events({ memberId }: { memberId: MemberId }) {
+  const { rows, error } = useList(
+    `member-events ${memberId}`,
+    () => api.events.list({ resourceId: memberId, take: 100 }),
+    page => page.events,
+  )
+  return (
+    <Panel isFlush title="Events of the last 30 days">
+      <Table
+        label="Events"
+        columns={eventColumns}
+        rows={rows}
+        keyOf={({ id }) => id}
+        error={error}
+        empty={<Empty title="Nothing changed in the last 30 days" />}
+      />
+    </Panel>
+  )
+}

@@ -1,0 +1,135 @@
+import type { Member, MemberStatus } from '@openwage/sdk'
+import { useState } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import { api } from '../api.ts'
+import { download } from '../components/export.tsx'
+import { ChoiceFilter, FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
+import { Icon } from '../components/icon.tsx'
+import { Drawer, Page, Panel } from '../components/layout.tsx'
+import { MemberForm } from '../components/member-form.tsx'
+import { Empty, messageOf } from '../components/states.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { toast } from '../components/toast.tsx'
+import { State } from '../components/values.tsx'
+import { formatNumber } from '../format.ts'
+import { at, hrefOfId } from '../places.ts'
+import { reload as reloadKey, useList } from '../query.ts'
+import { may } from '../session.ts'
+
+const statuses = ['active', 'invited', 'inactive'] as const
+
+export default function Members() {
+  const filters = useFilters()
+  const { route } = useLocation()
+  const [isInviting, setIsInviting] = useState(false)
+  const chosen = filters.all('status') as MemberStatus[]
+  const search = filters.get('search')
+  const query = {
+    ...(chosen.length > 0 ? { statuses: chosen } : {}),
+    ...queryOf(search),
+  }
+  const { rows, first, error, hasMore, more, reload } = useList(
+    `members?${filters.text}`,
+    () => api.members.list({ ...query, take: 50 }),
+    page => page.members,
+  )
+  return (
+    <Page
+      title="Members"
+      actions={
+        <>
+          <button
+            type="button"
+            class="button"
+            onClick={() =>
+              void api.members
+                .export(query)
+                .then(async file => download('members.csv', await file.blob()))
+                .catch(problem => toast(messageOf(problem), { kind: 'bad' }))
+            }
+          >
+            <Icon name="download" />
+            Export CSV
+          </button>
+          {may('payroll') && (
+            <button type="button" class="button button-main" onClick={() => setIsInviting(true)}>
+              <Icon name="plus" />
+              Invite a member
+            </button>
+          )}
+        </>
+      }
+    >
+      <FilterBar>
+        <ChoiceFilter
+          label="State"
+          values={statuses}
+          chosen={chosen}
+          onChange={values => filters.set('status', ...values)}
+        />
+        <TextFilter
+          label="E-mail, worker id or id"
+          value={search}
+          isSearch
+          onChange={value => filters.set('search', value)}
+        />
+        {first !== undefined && <span class="quiet">{formatNumber(first.total)} found</span>}
+      </FilterBar>
+      <Panel isFlush>
+        <Table
+          label="Members"
+          columns={columns}
+          rows={rows}
+          keyOf={({ memberId }) => memberId}
+          hrefOf={({ memberId }) => hrefOfId(memberId)}
+          error={error}
+          onRetry={reload}
+          hasMore={hasMore}
+          onMore={more}
+          empty={
+            filters.text === '' ? (
+              <Empty title="No members yet" curl={firstRequest()}>
+                Invite the first one here, drop a list of all of them on the page of lists, or let your server do it.
+              </Empty>
+            ) : (
+              <Empty title="No member matches">A member is found by the whole e-mail address, worker id or id.</Empty>
+            )
+          }
+        />
+      </Panel>
+      <Drawer title="Invite a member" isOpen={isInviting} onClose={() => setIsInviting(false)}>
+        <MemberForm
+          submit="Invite"
+          onSubmit={async body => {
+            const { memberId, firstName } = await api.members.invite(body)
+            toast(`${firstName} is invited`)
+            reloadKey('members')
+            setIsInviting(false)
+            route(at(`members/${memberId}`))
+          }}
+        />
+      </Drawer>
+    </Page>
+  )
+}
+
+function queryOf(search: string) {
+  if (search === '') return {}
+  if (search.startsWith('mem_')) return { memberIds: [search as Member['memberId']] }
+  return search.includes('@') ? { emails: [search] } : { workerIds: [search] }
+}
+
+const columns: Column<Member>[] = [
+  { title: 'Name', cell: ({ firstName, lastName }) => <b>{`${firstName} ${lastName}`}</b> },
+  { title: 'State', cell: ({ status }) => <State state={status} /> },
+  { title: 'E-mail', cell: ({ email }) => email, isMinor: true },
+  { title: 'Worker id', cell: ({ workerId }) => workerId ?? <span class="quiet">–</span>, isMinor: true },
+  { title: 'Tier', cell: ({ tier }) => tier },
+]
+
+function firstRequest(): string {
+  return `curl ${location.origin}/v1/members \\
+  -H "x-api-key: $OPENWAGE_API_KEY" \\
+  -H 'content-type: application/json' \\
+  -d '{"email":"sam@example.com","firstName":"Sam","lastName":"Okafor","tier":"Bronze"}'`
+}

@@ -1,0 +1,76 @@
+import type { PayRunDetails } from '@openwage/sdk'
+import { useState } from 'preact/hooks'
+import { useRoute } from 'preact-iso'
+import { api } from '../api.ts'
+import { Figure, KeyValues, Page, Panel } from '../components/layout.tsx'
+import { Failure, messageOf, Skeleton } from '../components/states.tsx'
+import { doUnlessUndone, toast } from '../components/toast.tsx'
+import { Amount, Id, State, Time } from '../components/values.tsx'
+import { formatNumber } from '../format.ts'
+import { at } from '../places.ts'
+import { reload, useLoaded } from '../query.ts'
+import { may } from '../session.ts'
+
+const back = () => ({ href: at('pay-runs'), title: 'Pay runs' })
+
+export default function PayRunPage() {
+  const { id } = useRoute().params as { id: PayRunDetails['id'] }
+  const { value, error, reload: retry } = useLoaded(`pay-run ${id}`, () => api.payRuns.get(id))
+  if (value === undefined)
+    return (
+      <Page title="Pay run" back={back()}>
+        {error === undefined ? <Skeleton /> : <Failure error={error} onRetry={retry} />}
+      </Page>
+    )
+  return (
+    <Page title="Pay run" back={back()} actions={<Revert payRun={value} />}>
+      <div class="record-head">
+        <State state={value.status} />
+      </div>
+      <div class="figures">
+        <Figure title="Lines">{formatNumber(value.lineCount)}</Figure>
+        {value.totals.map(total => (
+          <Figure key={total.currency} title={`Total in ${total.currency}`}>
+            <Amount money={total} />
+          </Figure>
+        ))}
+      </div>
+      <Panel title="Details">
+        <KeyValues
+          entries={[
+            ['Pay run', <Id key="id" id={id} isLink={false} />],
+            ['Pay cycle', <Id key="cycle" id={value.payCycleId} />],
+            ['Uploaded', <Time key="created" at={value.createdAt} />],
+            ['Available from', <Time key="scheduled" at={value.availableAt ?? value.scheduledFor} />],
+            ['Reverted', <Time key="reverted" at={value.revertedAt} />],
+          ]}
+        />
+      </Panel>
+    </Page>
+  )
+}
+
+function Revert({ payRun: { id, status } }: { payRun: PayRunDetails }) {
+  const [isGoing, setIsGoing] = useState(false)
+  if (status === 'Reverted' || !may('payroll')) return null
+  const revert = () => {
+    setIsGoing(true)
+    doUnlessUndone(
+      'Reverted. The opposite of the pay run is booked.',
+      () =>
+        void api.payRuns
+          .revert(id)
+          .catch(error => toast(messageOf(error), { kind: 'bad' }))
+          .finally(() => {
+            setIsGoing(false)
+            reload('pay-run', 'member')
+          }),
+      () => setIsGoing(false),
+    )
+  }
+  return (
+    <button type="button" class="button" disabled={isGoing} onClick={revert}>
+      Revert
+    </button>
+  )
+}

@@ -1,0 +1,84 @@
+import type { LoggedRequest } from '@openwage/sdk'
+import { useRoute } from 'preact-iso'
+import { api } from '../api.ts'
+import { KeyValues, Page, Panel } from '../components/layout.tsx'
+import { Code, Failure, Skeleton } from '../components/states.tsx'
+import { HttpStatus, Id, Time } from '../components/values.tsx'
+import { formatNumber } from '../format.ts'
+import { at } from '../places.ts'
+import { useLoaded } from '../query.ts'
+
+const back = () => ({ href: at('requests'), title: 'Requests' })
+
+export default function RequestPage() {
+  const { id } = useRoute().params as { id: LoggedRequest['id'] }
+  const { value, error, reload } = useLoaded(`request ${id}`, () => api.requests.get(id))
+  const codes = useLoaded('errors', () => api.service.getErrors()).value ?? []
+  if (value === undefined)
+    return (
+      <Page title="Request" back={back()}>
+        {error === undefined ? <Skeleton /> : <Failure error={error} onRetry={reload} />}
+      </Page>
+    )
+  return (
+    <Page title={`${value.method} ${value.route ?? value.path}`} back={back()}>
+      <div class="record-head">
+        <HttpStatus status={value.status} />
+        <span class="record-to">
+          <Time at={value.createdAt} />, took {formatNumber(value.durationMs)} ms
+        </span>
+        {value.replayed && <span class="state state-calm">Replayed</span>}
+      </div>
+      <div class="columns">
+        <div class="stack">
+          {value.errorCodes.map(code => (
+            <Panel key={code} title={code}>
+              <p>{codes.find(row => row.code === code)?.when ?? 'See the reference of errors.'}</p>
+            </Panel>
+          ))}
+          <Panel title="The same request as curl">
+            <div class="stack-s">
+              <Code text={curlOf(value)} label="Copy the request" />
+              <p class="quiet">Bodies and queries are not kept, because they can be personal: fill them in.</p>
+            </div>
+          </Panel>
+        </div>
+        <Panel title="Details">
+          <KeyValues
+            entries={[
+              ['Request', <Id key="id" id={value.id} isLink={false} />],
+              [
+                'Id in the answer',
+                <Id key="request" id={value.requestId} isLink={false} isWhole={value.requestId.length < 40} />,
+              ],
+              ['API key', <Id key="key" id={value.keyId} />],
+              [
+                'Idempotency key',
+                value.idempotencyKey === null ? (
+                  '–'
+                ) : (
+                  <a key="idempotency" href={`${at('requests')}?key=${encodeURIComponent(value.idempotencyKey)}`}>
+                    {value.idempotencyKey}
+                  </a>
+                ),
+              ],
+              ['Record', value.resourceId === null ? '–' : <Id key="resource" id={value.resourceId} />],
+            ]}
+          />
+        </Panel>
+      </div>
+    </Page>
+  )
+}
+
+/** The request as a command. The key comes from the environment, so that it is not pasted into a shell's history. */
+function curlOf({ method, path, idempotencyKey }: LoggedRequest): string {
+  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+  const lines = [
+    `curl ${method === 'GET' ? '' : `-X ${method} `}${quoted(location.origin + path)}`,
+    `-H "x-api-key: $OPENWAGE_API_KEY"`,
+    ...(idempotencyKey === null ? [] : [`-H ${quoted(`x-idempotency-key: ${idempotencyKey}`)}`]),
+    ...(/^(POST|PUT|PATCH)$/.test(method) ? [`-H 'content-type: application/json'`, `-d '{ … }'`] : []),
+  ]
+  return lines.join(' \\\n  ')
+}

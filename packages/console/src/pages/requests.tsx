@@ -1,0 +1,160 @@
+import type { KnownApiError, LoggedRequest } from '@openwage/sdk'
+import { useLocation } from 'preact-iso'
+import { api } from '../api.ts'
+import { ExportButton } from '../components/export.tsx'
+import { DayFilter, FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
+import { KeyValues, Page, Panel } from '../components/layout.tsx'
+import { Empty, Failure } from '../components/states.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { HttpStatus, Id, Time } from '../components/values.tsx'
+import { formatNumber } from '../format.ts'
+import { hrefOfId } from '../places.ts'
+import { useList, useLoaded } from '../query.ts'
+
+type ErrorCode = KnownApiError['code'] | undefined
+
+export default function Requests() {
+  const filters = useFilters()
+  const value = (name: string) => filters.get(name) || undefined
+  const query = {
+    status: value('status'),
+    errorCode: value('code') as ErrorCode,
+    idempotencyKey: value('key'),
+    resourceId: value('resource'),
+    fromDate: value('from'),
+    toDate: value('to'),
+  }
+  const { rows, error, hasMore, more, reload } = useList(
+    `requests?${filters.text}`,
+    () => api.requests.list({ ...query, take: 50 }),
+    page => page.requests,
+  )
+  return (
+    <Page
+      title="Requests"
+      actions={
+        <ExportButton name="requests" columns={csvColumns} rows={() => api.requests.list({ ...query, take: 1_000 })} />
+      }
+    >
+      <FilterBar>
+        <TextFilter label="Status" value={filters.get('status')} onChange={text => filters.set('status', text)} />
+        <TextFilter label="Error code" value={filters.get('code')} onChange={text => filters.set('code', text)} />
+        <TextFilter
+          label="Idempotency key"
+          value={filters.get('key')}
+          isSearch
+          onChange={text => filters.set('key', text)}
+        />
+        <TextFilter
+          label="Id of a record"
+          value={filters.get('resource')}
+          onChange={text => filters.set('resource', text)}
+        />
+        <DayFilter label="From" value={filters.get('from')} onChange={text => filters.set('from', text)} />
+        <DayFilter label="Before" value={filters.get('to')} onChange={text => filters.set('to', text)} />
+      </FilterBar>
+      {filters.get('key') !== '' && <KeyInspector idempotencyKey={filters.get('key')} />}
+      <ErrorsByCode rows={rows} />
+      <Panel isFlush>
+        <Table
+          label="Requests"
+          columns={columns}
+          rows={rows}
+          keyOf={({ id }) => id}
+          hrefOf={({ id }) => hrefOfId(id)}
+          error={error}
+          onRetry={reload}
+          hasMore={hasMore}
+          onMore={more}
+          empty={
+            filters.text === '' ? (
+              <Empty
+                title="No requests yet"
+                curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $OPENWAGE_API_KEY"`}
+              >
+                Requests of the last seven days are listed here, without their bodies.
+              </Empty>
+            ) : (
+              <Empty title="No request matches these filters" />
+            )
+          }
+        />
+      </Panel>
+    </Page>
+  )
+}
+
+const columns: Column<LoggedRequest>[] = [
+  { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} /> },
+  { title: 'Status', cell: ({ status }) => <HttpStatus status={status} /> },
+  {
+    title: 'Request',
+    cell: ({ method, route, path }) => (
+      <code class="route">
+        {method} {route ?? path}
+      </code>
+    ),
+  },
+  { title: 'Errors', cell: ({ errorCodes }) => errorCodes.join(', '), isMinor: true },
+  { title: 'Record', cell: ({ resourceId }) => resourceId && <Id id={resourceId} />, isMinor: true },
+  { title: 'Took', cell: ({ durationMs }) => `${formatNumber(durationMs)} ms`, isFigure: true, isMinor: true },
+]
+
+const csvColumns: [string, (row: LoggedRequest) => string | number | boolean | null][] = [
+  ['id', row => row.id],
+  ['request_id', row => row.requestId],
+  ['created_at', row => row.createdAt],
+  ['method', row => row.method],
+  ['path', row => row.path],
+  ['status', row => row.status],
+  ['duration_ms', row => row.durationMs],
+  ['key_id', row => row.keyId],
+  ['idempotency_key', row => row.idempotencyKey],
+  ['replayed', row => row.replayed],
+  ['error_codes', row => row.errorCodes.join(' ')],
+  ['resource_id', row => row.resourceId],
+]
+
+/** The codes of the errors among the requests shown; a click shows the requests of one code. */
+function ErrorsByCode({ rows = [] }: { rows?: LoggedRequest[] }) {
+  const { path, route } = useLocation()
+  const counts = new Map<string, number>()
+  for (const code of rows.flatMap(({ errorCodes }) => errorCodes)) counts.set(code, (counts.get(code) ?? 0) + 1)
+  if (counts.size === 0) return null
+  return (
+    <ul class="counts" aria-label="Errors by code, in the requests shown">
+      {[...counts]
+        .sort(([, one], [, other]) => other - one)
+        .map(([code, count]) => (
+          <li key={code}>
+            <button type="button" class="chip" onClick={() => route(`${path}?code=${code}`)}>
+              {code} <b>{formatNumber(count)}</b>
+            </button>
+          </li>
+        ))}
+    </ul>
+  )
+}
+
+/** What became of an idempotency key: the operation, the answer, and how long a repeat is still replayed. */
+function KeyInspector({ idempotencyKey }: { idempotencyKey: string }) {
+  const { value, error } = useLoaded(`idempotency-key ${idempotencyKey}`, () => api.idempotencyKeys.get(idempotencyKey))
+  if (error !== undefined) return <Failure error={error} />
+  if (value === undefined) return null
+  return (
+    <div class="aside-panel">
+      <Panel title="Idempotency key">
+        <KeyValues
+          entries={[
+            ['Key', <Id key="key" id={value.key} isWhole isLink={false} />],
+            ['Operation', <code key="operation">{value.operation}</code>],
+            ['Answer', <HttpStatus key="status" status={value.status} />],
+            ['Record', value.resourceId === null ? '–' : <Id key="resource" id={value.resourceId} />],
+            ['First used', <Time key="created" at={value.createdAt} />],
+            ['Replayed until', <Time key="expires" at={value.expiresAt} />],
+          ]}
+        />
+      </Panel>
+    </div>
+  )
+}

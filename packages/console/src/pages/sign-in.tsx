@@ -1,0 +1,102 @@
+import { ApiError } from '@openwage/sdk'
+import { useEffect, useState } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import { send } from '../api.ts'
+import { messageOf } from '../components/states.tsx'
+import { begin, type Session } from '../session.ts'
+import { Mark } from '../shell.tsx'
+
+/** Signs a reader in by password and, if set up, a second factor; or by a link whose token is in the fragment. */
+export function SignIn() {
+  const { path, url, route } = useLocation()
+  const [problem, setProblem] = useState('')
+  const [needsTotp, setNeedsTotp] = useState(false)
+  const [isBusy, setIsBusy] = useState(false)
+
+  const enter = (session: Session) => {
+    begin(session)
+    // A page that asked for a new session goes on where it was.
+    route(path.startsWith('/console/sign-in') ? '/console' : url, true)
+  }
+
+  useEffect(() => {
+    document.title = 'Sign in · Openwage'
+    const token = location.hash.slice(1)
+    if (token === '') return
+    // A token must not stay in the address, where it would be bookmarked or shared.
+    history.replaceState(null, '', location.pathname)
+    setIsBusy(true)
+    send<Session>('POST', '/console/v1/sign-in/link', { body: { token } })
+      .then(enter)
+      .catch(error => {
+        setIsBusy(false)
+        const isRefused = error instanceof ApiError && error.status < 500
+        setProblem(isRefused ? 'This link was used already, or has expired. Ask for a new one.' : messageOf(error))
+      })
+  }, [])
+
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const fields = new FormData(event.currentTarget as HTMLFormElement)
+    const totp = String(fields.get('totp') ?? '').replaceAll(' ', '')
+    const body = { email: fields.get('email'), password: fields.get('password'), ...(totp === '' ? {} : { totp }) }
+    setIsBusy(true)
+    setProblem('')
+    try {
+      enter(await send<Session>('POST', '/console/v1/sign-in', { body }))
+    } catch (error) {
+      if (
+        error instanceof ApiError &&
+        error.issues.some(({ code, message }) => /totp|second factor/i.test(`${code} ${message}`))
+      )
+        setNeedsTotp(true)
+      setProblem(refusal(error, needsTotp))
+    }
+    setIsBusy(false)
+  }
+
+  return (
+    <main class="sign-in">
+      <form class="sign-in-box" onSubmit={submit}>
+        <h1>
+          <Mark /> Sign in to Openwage
+        </h1>
+        {problem !== '' && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        <label class="field">
+          <span>E-mail address</span>
+          <input name="email" type="email" autocomplete="username" required />
+        </label>
+        <label class="field">
+          <span>Password</span>
+          <input name="password" type="password" autocomplete="current-password" required />
+        </label>
+        {needsTotp && (
+          <label class="field">
+            <span>Code of your authenticator</span>
+            <input name="totp" inputMode="numeric" autocomplete="one-time-code" maxLength={7} required />
+          </label>
+        )}
+        <button type="submit" class="button button-main" disabled={isBusy}>
+          Sign in
+        </button>
+        <p class="quiet">On a sandbox, the command that started it printed a link that signs you in.</p>
+      </form>
+    </main>
+  )
+}
+
+function refusal(error: unknown, hadTotp: boolean): string {
+  if (!(error instanceof ApiError) || error.status >= 500) return messageOf(error)
+  if (error.status === 429) {
+    const seconds = Number(error.headers.get('retry-after') ?? 60)
+    return `Too many attempts. Try again in ${seconds < 90 ? `${seconds} seconds` : `${Math.ceil(seconds / 60)} minutes`}.`
+  }
+  if (/totp/i.test(error.code))
+    return hadTotp ? 'The code is wrong or was used already.' : 'Enter the code of your authenticator.'
+  if (error.status === 401) return 'The e-mail address or the password is wrong.'
+  return error.issues.map(({ message }) => message).join('; ')
+}

@@ -1,0 +1,229 @@
+import type { Webhook, WebhookDelivery, WebhookDeliveryState } from '@openwage/sdk'
+import { useState } from 'preact/hooks'
+import { useLocation, useRoute } from 'preact-iso'
+import { api } from '../api.ts'
+import { act } from '../components/act.ts'
+import { ChoiceFilter, FilterBar, useFilters } from '../components/filters.tsx'
+import { Drawer, KeyValues, Page, Panel } from '../components/layout.tsx'
+import { Code, Empty, Failure, messageOf, Skeleton } from '../components/states.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { doUnlessUndone, toast } from '../components/toast.tsx'
+import { HttpStatus, Id, State, Time } from '../components/values.tsx'
+import { formatNumber, inWords, plural } from '../format.ts'
+import { at } from '../places.ts'
+import { reload, useList, useLoaded } from '../query.ts'
+
+type WebhookId = Webhook['id']
+
+const back = () => ({ href: at('webhooks'), title: 'Webhooks' })
+const states = ['pending', 'delivered', 'failed', 'skipped'] as const
+
+export default function WebhookPage() {
+  const { id } = useRoute().params as { id: WebhookId }
+  const { value, error, reload: retry } = useLoaded(`webhook ${id}`, () => api.webhooks.get(id))
+  if (value === undefined)
+    return (
+      <Page title="Webhook" back={back()}>
+        {error === undefined ? <Skeleton /> : <Failure error={error} onRetry={retry} />}
+      </Page>
+    )
+  return (
+    <Page title={new URL(value.url).host} back={back()} actions={<Actions webhook={value} />}>
+      <div class="record-head">
+        <State state={value.status} />
+        <span class="record-to address">{value.url}</span>
+      </div>
+      <div class="columns">
+        <Deliveries webhook={value} />
+        <Panel title="Details">
+          <KeyValues
+            entries={[
+              ['Webhook', <Id key="id" id={id} isLink={false} />],
+              ['Events', <code key="types">{value.types.join(', ')}</code>],
+              ['Description', value.description ?? '–'],
+              ['Created', <Time key="created" at={value.createdAt} />],
+              ['Failing since', <Time key="failing" at={value.failingSince} />],
+              ['Disabled', value.disabledReason === null ? '–' : inWords(value.disabledReason)],
+            ]}
+          />
+        </Panel>
+      </div>
+    </Page>
+  )
+}
+
+function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
+  const { route } = useLocation()
+  const [secret, setSecret] = useState<string>()
+  return (
+    <>
+      <button
+        type="button"
+        class="button"
+        onClick={() =>
+          void act(() => api.webhooks.test(id, { type: 'withdrawal.paid' }), 'A sample is on its way', 'webhook')
+        }
+      >
+        Send a sample
+      </button>
+      <button
+        type="button"
+        class="button"
+        onClick={() =>
+          void act(
+            // As far back as events are kept.
+            () => api.webhooks.replay(id, { failedSince: new Date(Date.now() - 29 * 86_400_000).toISOString() }),
+            ({ count }) => (count === 0 ? 'Nothing has failed' : `${plural(count, 'event')} replayed`),
+            'webhook',
+          )
+        }
+      >
+        Replay what failed
+      </button>
+      <button
+        type="button"
+        class="button"
+        onClick={() =>
+          void act(
+            () => api.webhooks.rotateSecret(id, {}),
+            ({ secret: shown }) => {
+              setSecret(shown)
+              return 'The previous secret still signs for a day'
+            },
+          )
+        }
+      >
+        Rotate the secret
+      </button>
+      <button
+        type="button"
+        class="button"
+        onClick={() =>
+          void act(() => api.webhooks.update(id, { enabled: !enabled }), enabled ? 'Disabled' : 'Enabled', 'webhook')
+        }
+      >
+        {enabled ? 'Disable' : 'Enable'}
+      </button>
+      <button
+        type="button"
+        class="button"
+        onClick={() => {
+          doUnlessUndone(
+            'The webhook is deleted.',
+            () =>
+              void api.webhooks
+                .delete(id)
+                .then(() => reload('webhooks'))
+                .catch(error => toast(messageOf(error), { kind: 'bad' })),
+            () => route(at(`webhooks/${id}`)),
+          )
+          route(at('webhooks'))
+        }}
+      >
+        Delete
+      </button>
+      <Drawer title="The new secret" isOpen={secret !== undefined} onClose={() => setSecret(undefined)}>
+        <p>Store it now: it is not shown again.</p>
+        <Code text={secret ?? ''} label="Copy the secret" />
+      </Drawer>
+    </>
+  )
+}
+
+function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
+  const filters = useFilters()
+  const [opened, setOpened] = useState<WebhookDelivery>()
+  const chosen = filters.all('state') as WebhookDeliveryState[]
+  const { rows, error, hasMore, more } = useList(
+    `webhook-deliveries ${id} ${filters.text}`,
+    () => api.webhooks.listDeliveries(id, { ...(chosen.length > 0 ? { states: chosen } : {}), take: 50 }),
+    page => page.deliveries,
+  )
+  const columns: Column<WebhookDelivery>[] = [
+    { title: 'Event', cell: ({ type }) => <code>{type}</code> },
+    { title: 'State', cell: ({ state }) => <State state={state} /> },
+    { title: 'Happened', cell: ({ createdAt }) => <Time at={createdAt} />, isMinor: true },
+    { title: 'Attempts', cell: ({ attemptCount }) => formatNumber(attemptCount), isFigure: true, isMinor: true },
+    {
+      title: 'Details',
+      cell: delivery => (
+        <button type="button" class="text-button" onClick={() => setOpened(delivery)}>
+          Attempts
+        </button>
+      ),
+    },
+  ]
+  return (
+    <div class="stack-s">
+      <FilterBar>
+        <ChoiceFilter
+          label="State"
+          values={states}
+          chosen={chosen}
+          onChange={values => filters.set('state', ...values)}
+        />
+      </FilterBar>
+      <Panel isFlush title="Deliveries">
+        <Table
+          label="Deliveries"
+          columns={columns}
+          rows={rows}
+          keyOf={delivery => delivery.id}
+          error={error}
+          hasMore={hasMore}
+          onMore={more}
+          empty={<Empty title="No deliveries yet">Send a sample to see one.</Empty>}
+        />
+      </Panel>
+      <Drawer title={opened?.type ?? ''} isOpen={opened !== undefined} onClose={() => setOpened(undefined)}>
+        {opened && <Attempts webhookId={id} delivery={opened} />}
+      </Drawer>
+    </div>
+  )
+}
+
+function Attempts({ webhookId, delivery }: { webhookId: WebhookId; delivery: WebhookDelivery }) {
+  const { value, error } = useLoaded(`webhook-attempts ${webhookId} ${delivery.id}`, () =>
+    api.webhooks.getDelivery(webhookId, delivery.id),
+  )
+  if (error !== undefined) return <Failure error={error} />
+  if (value === undefined) return <Skeleton lines={3} />
+  return (
+    <>
+      <KeyValues
+        entries={[
+          ['Event', <Id key="id" id={value.id} isLink={false} />],
+          ['Next attempt', <Time key="next" at={value.nextAttemptAt} />],
+        ]}
+      />
+      {!value.isTest && (
+        <div>
+          <button
+            type="button"
+            class="button"
+            onClick={() => void act(() => api.webhooks.replay(webhookId, { eventId: value.id }), 'Replayed', 'webhook')}
+          >
+            Replay this event
+          </button>
+        </div>
+      )}
+      <ol class="stack">
+        {value.attempts.toReversed().map(attempt => (
+          <li key={attempt.number} class="stack-s">
+            <p class="facts">
+              <HttpStatus status={attempt.status} />
+              <Time at={attempt.at} />
+              <span class="quiet">
+                {formatNumber(attempt.durationMs)} ms
+                {attempt.error !== null && `, ${inWords(attempt.error).toLowerCase()}`}
+              </span>
+            </p>
+            {attempt.response !== null && attempt.response !== '' && (
+              <Code text={attempt.response.slice(0, 2_000)} label="Copy the answer" />
+            )}
+          </li>
+        ))}
+      </ol>
+    </>
+  )
+}

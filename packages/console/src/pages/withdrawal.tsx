@@ -1,0 +1,394 @@
+import type {
+  Event,
+  LoggedRequest,
+  MemberStatementLine,
+  WebhookDelivery,
+  WithdrawalDetails,
+  WithdrawalIntentExplanation,
+  WithdrawalStatus,
+} from '@openwage/sdk'
+import { signal } from '@preact/signals'
+import { useRoute } from 'preact-iso'
+import { api } from '../api.ts'
+import { KeyValues, Page, Panel, type Step, Timeline } from '../components/layout.tsx'
+import { Failure, messageOf, Skeleton } from '../components/states.tsx'
+import { doUnlessUndone, toast } from '../components/toast.tsx'
+import { Amount, Id, State, Time } from '../components/values.tsx'
+import { inWords } from '../format.ts'
+import { at } from '../places.ts'
+import { reload, useLoaded } from '../query.ts'
+import { isSandbox, may } from '../session.ts'
+
+type WithdrawalId = WithdrawalDetails['id']
+type Delivered = { webhookId: string; url: string; delivery: WebhookDelivery }
+
+export default function Withdrawal() {
+  const { id } = useRoute().params as { id: WithdrawalId }
+  const { value, error, reload: retry } = useLoaded(`withdrawal ${id}`, () => api.withdrawals.get(id))
+  if (error !== undefined)
+    return (
+      <Page title="Withdrawal" back={{ href: at('withdrawals'), title: 'Withdrawals' }}>
+        <Failure error={error} onRetry={retry} />
+      </Page>
+    )
+  if (value === undefined)
+    return (
+      <Page title="Withdrawal" back={{ href: at('withdrawals'), title: 'Withdrawals' }}>
+        <Skeleton lines={8} />
+      </Page>
+    )
+  return <Shown withdrawal={value} />
+}
+
+function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
+  const { id, status, amount, netAmount, fee, memberId, payCycleId, bankAccount } = withdrawal
+  const member = useLoaded(`member ${memberId}`, () => api.members.get(memberId)).value
+  const isUndoable = cancelling.value.has(id)
+  return (
+    <Page
+      title="Withdrawal"
+      back={{ href: at('withdrawals'), title: 'Withdrawals' }}
+      actions={<Actions withdrawal={withdrawal} />}
+    >
+      <div class="record">
+        <div class="record-head">
+          <span class="record-amount">
+            <Amount money={netAmount} />
+          </span>
+          <State state={isUndoable ? 'cancelled' : status} />
+          <span class="record-to">
+            to{' '}
+            {member ? (
+              <a class="link" href={at(`members/${memberId}`)}>{`${member.firstName} ${member.lastName}`}</a>
+            ) : (
+              <Id id={memberId} />
+            )}
+            , account ending in {bankAccount.lastFour}
+          </span>
+        </div>
+        <div class="columns">
+          <Panel title="Timeline">
+            <WholeTimeline withdrawal={withdrawal} />
+          </Panel>
+          <div class="stack">
+            <Panel title="Amounts">
+              <KeyValues
+                entries={[
+                  ['Taken from pay', <Amount key="amount" money={amount} />],
+                  ['Fee', <Amount key="fee" money={fee} />],
+                  ['Paid out', <Amount key="net" money={netAmount} />],
+                  ['Available after', <Amount key="after" money={withdrawal.balanceAfter} />],
+                ]}
+              />
+            </Panel>
+            <Panel title="Details">
+              <KeyValues
+                entries={[
+                  ['Withdrawal', <Id key="id" id={id} isLink={false} />],
+                  ['Intent', <Id key="intent" id={withdrawal.withdrawalIntentId} />],
+                  ['Member', <Id key="member" id={memberId} />],
+                  ['Pay cycle', <Id key="cycle" id={payCycleId} />],
+                  [
+                    'Reference at the bank',
+                    withdrawal.paymentReference === null ? (
+                      '–'
+                    ) : (
+                      <Id key="reference" id={withdrawal.paymentReference} isWhole />
+                    ),
+                  ],
+                  ['Expected', <Time key="expected" at={withdrawal.expectedAt} />],
+                ]}
+              />
+            </Panel>
+          </div>
+        </div>
+      </div>
+    </Page>
+  )
+}
+
+/** Withdrawals whose cancellation can still be undone. */
+const cancelling = signal<ReadonlySet<string>>(new Set())
+
+function Actions({ withdrawal: { id, status } }: { withdrawal: WithdrawalDetails }) {
+  const isCancelling = cancelling.value.has(id)
+  const mark = (isOn: boolean) => {
+    const changed = new Set(cancelling.value)
+    if (isOn) changed.add(id)
+    else changed.delete(id)
+    cancelling.value = changed
+  }
+  const cancel = () => {
+    mark(true)
+    doUnlessUndone(
+      'Cancelled. The member gets the money back.',
+      () =>
+        void api.withdrawals
+          .cancel(id)
+          .catch(error => toast(messageOf(error), { kind: 'bad' }))
+          .finally(() => {
+            mark(false)
+            reload('withdrawal')
+          }),
+      () => mark(false),
+    )
+  }
+  return (
+    <>
+      {isSandbox.value && may('developer') && <BankButtons id={id} status={status} />}
+      {status === 'held' && may('support', 'payroll') && (
+        <button type="button" class="button" disabled={isCancelling} onClick={cancel}>
+          Cancel withdrawal
+        </button>
+      )}
+    </>
+  )
+}
+
+/** Plays the bank of a sandbox. */
+function BankButtons({ id, status }: { id: WithdrawalId; status: WithdrawalDetails['status'] }) {
+  const acts = (
+    [
+      { title: 'Pay', from: ['held', 'submitted'], act: () => api.sandbox.withdrawals.pay(id, {}) },
+      { title: 'Fail', from: ['held', 'submitted'], act: () => api.sandbox.withdrawals.fail(id, {}) },
+      { title: 'Return', from: ['held', 'submitted', 'paid'], act: () => api.sandbox.withdrawals.return(id, {}) },
+    ] as const
+  ).filter(({ from }) => (from as readonly string[]).includes(status))
+  if (acts.length === 0) return null
+  return (
+    <fieldset class="button-group">
+      <legend class="hidden-label">As the bank of the sandbox</legend>
+      {acts.map(({ title, act }) => (
+        <button
+          key={title}
+          type="button"
+          class="button"
+          onClick={() =>
+            void act()
+              .then(() => reload('withdrawal', 'member'))
+              .catch(error => toast(messageOf(error), { kind: 'bad' }))
+          }
+        >
+          {title}
+        </button>
+      ))}
+    </fieldset>
+  )
+}
+
+/** Everything that is known about one withdrawal, from the first request to the last webhook, in one line of time. */
+function WholeTimeline({ withdrawal }: { withdrawal: WithdrawalDetails }) {
+  const { id, withdrawalIntentId, status } = withdrawal
+  const explanation = useLoaded(`withdrawal-explanation ${id}`, () => api.withdrawals.explainIntent(withdrawalIntentId))
+  const bookings = useLoaded(`withdrawal-bookings ${id} ${status}`, () => bookingsOf(withdrawal))
+  const requests = useLoaded(`withdrawal-requests ${id} ${status}`, async () => {
+    const [ofIntent, own] = await Promise.all([
+      api.requests.list({ resourceId: withdrawalIntentId, take: 20 }),
+      api.requests.list({ resourceId: id, take: 50 }),
+    ])
+    return [...ofIntent.requests, ...own.requests].filter(({ method }) => method !== 'GET')
+  })
+  const deliveries = useLoaded(`withdrawal-deliveries ${id} ${status}`, () => deliveriesOf(withdrawal))
+  const steps = stepsOf(withdrawal, {
+    explanation: explanation.value,
+    bookings: bookings.value ?? [],
+    requests: requests.value ?? [],
+    deliveries: deliveries.value ?? [],
+  })
+  const isPartial = [explanation, bookings, requests, deliveries].some(
+    each => each.isLoading && each.value === undefined,
+  )
+  return (
+    <>
+      <Timeline steps={steps} timeOf={instant => <Time at={instant} />} />
+      {isPartial && <Skeleton lines={2} />}
+    </>
+  )
+}
+
+async function bookingsOf({ id, memberId }: WithdrawalDetails): Promise<MemberStatementLine[]> {
+  const found: MemberStatementLine[] = []
+  let pages = 0
+  // The lines are the newest first; those of an old withdrawal may be some pages back.
+  for await (const page of api.members.listStatementLines(memberId, { take: 200 }).pages()) {
+    found.push(...page.lines.filter(({ movementId }) => movementId === id))
+    pages++
+    if (pages === 5) break
+  }
+  return found.reverse()
+}
+
+async function deliveriesOf({ id, withdrawalIntentId }: WithdrawalDetails): Promise<Delivered[]> {
+  const { webhooks } = await api.webhooks.list({ take: 20 })
+  if (webhooks.length === 0) return []
+  const { events } = await eventsOf(id)
+  const ofIntent = await eventsOf(withdrawalIntentId)
+  const ids = [...ofIntent.events, ...events].map(event => event.id)
+  const found = await Promise.all(
+    webhooks.flatMap(webhook =>
+      ids.map(async eventId => {
+        const { deliveries } = await api.webhooks.listDeliveries(webhook.id, { eventId, take: 5 })
+        return deliveries.map(delivery => ({ webhookId: webhook.id, url: webhook.url, delivery }))
+      }),
+    ),
+  )
+  return found.flat()
+}
+
+async function eventsOf(resourceId: string): Promise<{ events: Event[] }> {
+  return await api.events.list({ resourceId, take: 50 })
+}
+
+type Known = {
+  explanation: WithdrawalIntentExplanation | undefined
+  bookings: MemberStatementLine[]
+  requests: LoggedRequest[]
+  deliveries: Delivered[]
+}
+
+const tones: Record<WithdrawalStatus, Step['tone']> = {
+  ...{ held: 'wait', submitted: 'flow', paid: 'good', failed: 'bad', returned: 'bad', cancelled: 'calm' },
+}
+
+const meanings = {
+  held: 'Held: the money has left the member’s pay',
+  submitted: 'Submitted to the bank',
+  paid: 'Paid: the bank confirmed it',
+  failed: 'Failed: the member has the money back',
+  returned: 'Returned by the receiving bank: the member has the money back',
+  cancelled: 'Cancelled: the member has the money back',
+} as const
+
+function stepsOf(withdrawal: WithdrawalDetails, { explanation, bookings, requests, deliveries }: Known): Step[] {
+  const steps: Step[] = []
+  for (const request of requests)
+    steps.push({
+      key: request.id,
+      at: request.createdAt,
+      tone: request.status < 400 ? 'calm' : 'bad',
+      title: (
+        <>
+          <code>
+            {request.method} {request.route ?? request.path}
+          </code>{' '}
+          answered {request.status}
+        </>
+      ),
+      children: <RequestFacts request={request} />,
+    })
+  if (explanation !== undefined)
+    steps.push({
+      key: 'decision',
+      at: explanation.inputs.createdAt,
+      tone: 'calm',
+      title: `Decided by tier ${explanation.tier.name}, version ${explanation.tier.version}`,
+      children: <Decision explanation={explanation} />,
+    })
+  for (const [index, entry] of withdrawal.timeline.entries()) {
+    const lines = bookings.filter(({ reason }) => reason === `withdrawal.${entry.status}`)
+    steps.push({
+      key: `${entry.status} ${index}`,
+      at: entry.at,
+      tone: tones[entry.status],
+      title: meanings[entry.status],
+      children: (
+        <>
+          {entry.reason && <p>{entry.reason}</p>}
+          {entry.status === 'submitted' && withdrawal.paymentReference && (
+            <p>
+              Reference <Id id={withdrawal.paymentReference} isWhole />
+            </p>
+          )}
+          {lines.length > 0 && <Bookings lines={lines} withdrawal={withdrawal} />}
+        </>
+      ),
+    })
+  }
+  for (const { webhookId, url, delivery } of deliveries)
+    steps.push({
+      key: `${webhookId} ${delivery.id}`,
+      at: delivery.lastAttemptAt ?? delivery.createdAt,
+      tone: delivery.state === 'delivered' ? 'good' : delivery.state === 'failed' ? 'bad' : 'wait',
+      title: (
+        <>
+          Webhook <code>{delivery.type}</code>{' '}
+          {delivery.state === 'pending' ? 'waits' : inWords(delivery.state).toLowerCase()}
+        </>
+      ),
+      children: (
+        <p>
+          <a href={at(`webhooks/${webhookId}`)}>{new URL(url).host}</a>, {delivery.attemptCount}{' '}
+          {delivery.attemptCount === 1 ? 'attempt' : 'attempts'}
+        </p>
+      ),
+    })
+  // Equal instants stay in the order of cause and effect.
+  return steps.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''))
+}
+
+function RequestFacts({ request }: { request: LoggedRequest }) {
+  return (
+    <p class="facts">
+      <Id id={request.id} />
+      <span>
+        Key <Id id={request.keyId} />
+      </span>
+      {request.idempotencyKey && (
+        <span>
+          Idempotency key <code>{request.idempotencyKey}</code>
+        </span>
+      )}
+      {request.replayed && <span>Replayed</span>}
+    </p>
+  )
+}
+
+function Decision({ explanation }: { explanation: WithdrawalIntentExplanation }) {
+  return (
+    <details>
+      <summary>
+        {explanation.rules.length} rules gave a fee of <Amount money={explanation.result.fee} />
+      </summary>
+      <Rules explanation={explanation} />
+    </details>
+  )
+}
+
+/** The rules of a decision in their order, each with what it gave. */
+export function Rules({ explanation }: { explanation: WithdrawalIntentExplanation }) {
+  return (
+    <ol class="rules">
+      {explanation.rules.map(({ rule, because, amount }) => (
+        <li key={rule}>
+          <span>{inWords(rule)}</span>
+          <span class="quiet">{because}</span>
+          <Amount money={amount} />
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+function Bookings({
+  lines,
+  withdrawal: { netAmount, fee },
+}: {
+  lines: MemberStatementLine[]
+  withdrawal: WithdrawalDetails
+}) {
+  const whatOf = ({ amount }: { amount: number }) =>
+    Math.abs(amount) === netAmount.amount ? 'Payout' : Math.abs(amount) === fee.amount ? 'Fee' : 'Available pay'
+  return (
+    <ul class="bookings">
+      {lines.map(line => (
+        <li key={line.id}>
+          <span>{whatOf(line.change.available)}</span>
+          <Amount money={line.change.available} signed />
+          <span class="quiet">
+            leaves <Amount money={line.balanceAfter.available} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  )
+}

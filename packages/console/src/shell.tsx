@@ -1,0 +1,197 @@
+import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import { partnerId } from './api.ts'
+import { Icon } from './components/icon.tsx'
+import { Help, helpIsOpen, Palette, paletteIsOpen } from './components/palette.tsx'
+import { at, groups } from './places.ts'
+import { forget } from './query.ts'
+import { SandboxBand } from './sandbox.tsx'
+import { isSandbox, session, signOut } from './session.ts'
+import { nextTheme } from './theme.ts'
+
+const menuIsOpen = signal(false)
+
+/** What surrounds every page: where one can go, and as whom and for which partner one acts. */
+export function Shell({ children }: { children: ComponentChildren }) {
+  const { path } = useLocation()
+  useKeys()
+  useEffect(() => {
+    menuIsOpen.value = false
+  }, [path])
+  return (
+    <div class={`shell${menuIsOpen.value ? ' shell-menu' : ''}`}>
+      <a class="skip-link" href="#content">
+        Skip to the content
+      </a>
+      <aside class="side">
+        <div class="side-head">
+          <a class="brand" href={at('')}>
+            <Mark />
+            Openwage
+          </a>
+          <button
+            type="button"
+            class="icon-button menu-button"
+            aria-label="Menu"
+            aria-expanded={menuIsOpen.value}
+            onClick={() => {
+              menuIsOpen.value = !menuIsOpen.value
+            }}
+          >
+            <Icon name={menuIsOpen.value ? 'close' : 'menu'} />
+          </button>
+        </div>
+        <div class="side-body">
+          <PartnerSwitcher />
+          <button
+            type="button"
+            class="search-button"
+            onClick={() => {
+              paletteIsOpen.value = true
+            }}
+          >
+            <Icon name="search" />
+            <span>Search or go to</span>
+            <kbd>⌘K</kbd>
+          </button>
+          <nav aria-label="Pages">
+            {groups().map(group => (
+              <section key={group.title}>
+                <h2>{group.title}</h2>
+                <ul>
+                  {group.places.map(place => {
+                    const href = at(place.path)
+                    const isHere = place.path === '' ? path === href : path === href || path.startsWith(`${href}/`)
+                    return (
+                      <li key={place.path}>
+                        <a href={href} aria-current={isHere ? 'page' : undefined}>
+                          <Icon name={place.icon} />
+                          {place.title}
+                        </a>
+                      </li>
+                    )
+                  })}
+                </ul>
+              </section>
+            ))}
+          </nav>
+          <Reader />
+        </div>
+      </aside>
+      <div class="stage">
+        {isSandbox.value && <SandboxBand />}
+        <main id="content" tabIndex={-1}>
+          {children}
+        </main>
+      </div>
+      <Palette />
+      <Help />
+    </div>
+  )
+}
+
+export function Mark() {
+  return (
+    <svg class="mark" viewBox="0 0 24 24" aria-hidden="true">
+      <rect width="24" height="24" rx="6" />
+      <path d="M6 15.5h12M6 11.5h8M6 7.5h4" />
+    </svg>
+  )
+}
+
+function PartnerSwitcher() {
+  const { route } = useLocation()
+  const partners = session.value?.partners ?? []
+  const [only] = partners
+  if (partners.length === 1) return <p class="partner-name">{only?.name}</p>
+  if (partners.length === 0) return null
+  return (
+    <label class="partner-switch">
+      <span class="hidden-label">Partner</span>
+      <select
+        value={partnerId.value}
+        onChange={event => {
+          forget()
+          route(`/console/${event.currentTarget.value}`)
+        }}
+      >
+        {partners.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+function Reader() {
+  const user = session.value?.user
+  return (
+    <div class="reader">
+      <div class="reader-name">
+        <span>{user?.name}</span>
+        <span class="quiet">{user?.email}</span>
+      </div>
+      <div class="reader-actions">
+        <button type="button" class="icon-button" aria-label="Dark or light" title="Dark or light" onClick={nextTheme}>
+          <Icon name="sun" />
+        </button>
+        <button
+          type="button"
+          class="icon-button"
+          aria-label="Help"
+          title="Help (?)"
+          onClick={() => {
+            helpIsOpen.value = true
+          }}
+        >
+          <Icon name="help" />
+        </button>
+        <button type="button" class="text-button" onClick={() => void signOut().then(forget)}>
+          Sign out
+        </button>
+      </div>
+    </div>
+  )
+}
+
+/** Keys that work on every page, unless the reader is typing. */
+function useKeys(): void {
+  const { route } = useLocation()
+  useEffect(() => {
+    let isGoing = false
+    const onKey = (event: KeyboardEvent) => {
+      if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
+        event.preventDefault()
+        paletteIsOpen.value = !paletteIsOpen.value
+        return
+      }
+      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
+      const going = isGoing ? goKeys[event.key] : undefined
+      isGoing = event.key === 'g'
+      if (going !== undefined) route(at(going))
+      else if (event.key === '?') helpIsOpen.value = true
+      else if (event.key === '/') {
+        event.preventDefault()
+        const search = document.querySelector<HTMLElement>('[data-search]')
+        if (search === null) paletteIsOpen.value = true
+        else search.focus()
+      }
+    }
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [route])
+}
+
+/** After `g`, the letter of a page. */
+const goKeys: Record<string, string> = {
+  ...{ o: '', w: 'withdrawals', m: 'members', l: 'lists', p: 'pay-runs', c: 'cycles', h: 'webhooks', r: 'requests' },
+  e: 'events',
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest('input, textarea, select, dialog[open]') !== null
+}

@@ -1,0 +1,27 @@
+import type { FastifyRequest } from 'fastify'
+import * as auditLog from '../audit-log/audit-log.ts'
+import type { Reader, Tx } from '../database/database.ts'
+import { readOffsetMs } from '../partners/clocks.ts'
+import type { Operator } from '../partners/operator-keys.ts'
+
+/** The operator of a request to a route that is for operators. */
+export function operatorOf({ operator }: FastifyRequest): Operator {
+  if (operator === undefined) throw new Error('The route is not for operators')
+  return operator
+}
+
+/** The time by the partner's clock, which a partner of a sandbox can have moved ahead of real time. */
+export async function partnerNow(db: Reader, request: FastifyRequest, partnerId: string): Promise<Date> {
+  return new Date(request.receivedAt.getTime() + (await readOffsetMs(db, partnerId)))
+}
+
+/** Writes an operator's change of a partner to the audit log, in the same transaction. */
+export async function recordOperatorChange(
+  tx: Tx,
+  request: FastifyRequest,
+  { partnerId, change, now }: { partnerId: string; change: auditLog.Change; now: Date },
+): Promise<void> {
+  const { id, kind } = operatorOf(request)
+  const actor: auditLog.Actor = { kind, name: id, address: request.ip, requestId: request.id }
+  await auditLog.record(tx, { partnerId, actor, change, now })
+}

@@ -1,0 +1,95 @@
+import { Type } from 'typebox'
+import type * as float from '../float/float.ts'
+import { Id } from '../ids.ts'
+import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
+import type { AccountDay } from '../payouts/rails/file/balances.ts'
+import * as dues from '../settlements/dues.ts'
+import { Instant } from '../time.ts'
+
+const strict = { additionalProperties: false }
+const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
+
+const signed = (description: string) => Type.Unsafe<object>({ ...SignedMoney, description })
+
+export const Float = Type.Object(
+  {
+    currency: CurrencyCode,
+    float: signed('Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.'),
+    pending: signed('On its way to members.'),
+    free: signed('The float less what is pending.'),
+    floor: Type.Union([WireMoney, Type.Null()], {
+      description: 'While less than this is free, members cannot withdraw. Null disables the floor.',
+    }),
+    lowSince: Type.Union([Instant, Type.Null()]),
+  },
+  { title: 'Float', ...strict },
+)
+
+const SettlementDue = Type.Object(
+  {
+    payCycleId: Id('payCycle'),
+    reference: Type.String({ description: 'What the transfer must bear.', examples: ['OWS4R8V2M6T0X9Y3B'] }),
+    amount: signed('Negative if the employer is owed money.'),
+    due: signed('What has not arrived.'),
+    settledAt: Instant,
+  },
+  { title: 'SettlementDue', ...strict },
+)
+
+export const AccountDays = Type.Array(
+  Type.Object(
+    {
+      rail: Type.String({ examples: ['sepa'] }),
+      account: Type.String({ description: 'As the bank names it.' }),
+      debtors: Type.Array(Type.String(), {
+        description: 'Whose floats are on it: partners’ ids, and `default` for all partners without an own account.',
+      }),
+      day: Day,
+      bank: signed('What the bank states for the end of the day.'),
+      book: signed('What the floats on the account add up to.'),
+      difference: signed('What the bank states, less the book.'),
+    },
+    { title: 'AccountDay', ...strict },
+  ),
+  { description: 'By account, newest day first.' },
+)
+
+export const Floats = Type.Object(
+  {
+    floats: Type.Array(Float),
+    settlements: Type.Array(SettlementDue, { description: 'Those whose money has not arrived, oldest first.' }),
+    accountDays: AccountDays,
+  },
+  { title: 'Floats', ...strict },
+)
+
+/** A float with its amounts as Money objects. */
+export function floatOnWire({ currency, float: there, pending, free, floor, lowSince }: float.Float) {
+  const money = (amount: bigint) => toWire({ amount, currency })
+  return {
+    currency,
+    float: money(there),
+    pending: money(pending),
+    free: money(free),
+    floor: floor === null ? null : money(floor),
+    lowSince: lowSince?.toISOString() ?? null,
+  }
+}
+
+/** A settlement whose money has not arrived, with its amounts as Money objects. */
+export function dueOnWire({ payCycleId, currency, amount, received, settledAt }: dues.Due) {
+  const money = (units: bigint) => toWire({ amount: units, currency })
+  return {
+    payCycleId,
+    reference: dues.referenceOf(payCycleId),
+    amount: money(amount),
+    due: money(amount - received),
+    settledAt: settledAt.toISOString(),
+  }
+}
+
+/** A balance with its amounts as Money objects. */
+export function accountDayOnWire({ bank, book, currency, ...rest }: AccountDay) {
+  const money = (amount: bigint) => toWire({ amount, currency })
+  return { ...rest, bank: money(bank), book: money(book), difference: money(bank - book) }
+}

@@ -1,0 +1,105 @@
+import { Type } from 'typebox'
+import { Id } from '../ids.ts'
+import { scopes } from '../partners/api-keys.ts'
+import { Settings, SomeSettings } from '../partners/settings.ts'
+import { visibleFormat } from '../text.ts'
+import { Instant } from '../time.ts'
+import { Float } from './float-schema.ts'
+
+const strict = { additionalProperties: false }
+const count = Type.Integer({ minimum: 0 })
+const InstantOrNull = Type.Union([Instant, Type.Null()])
+const TextOrNull = Type.Union([Type.String(), Type.Null()])
+const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
+
+/** One line of text, without leading or trailing spaces. */
+export function line(charactersMax: number, options: { description?: string; examples?: string[] } = {}) {
+  return Type.String({
+    minLength: 1,
+    maxLength: charactersMax,
+    pattern: '^(?=\\S)(?!.*\\s$)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+$',
+    format: visibleFormat,
+    ...options,
+  })
+}
+
+export const PartnerState = Type.Enum(['open', 'paused', 'suspended'], {
+  title: 'PartnerState',
+  type: 'string',
+  description:
+    '`paused`: members cannot withdraw. `suspended`: every request of the partner is refused, whether it is paused or not.',
+})
+
+const Stop = Type.Object(
+  {
+    since: InstantOrNull,
+    by: Type.Union([Type.String(), Type.Null()], { description: 'As in the audit log.' }),
+    reason: TextOrNull,
+  },
+  { title: 'PartnerStop', description: 'Null where the audit log has no record.', ...strict },
+)
+
+const summary = {
+  id: Id('partner'),
+  name: Type.String({ examples: ['Acme Couriers'] }),
+  state: PartnerState,
+  createdAt: Instant,
+}
+
+export const Partners = Type.Object(
+  {
+    partners: Type.Array(Type.Object(summary, { title: 'PartnerSummary', ...strict })),
+    total: Type.Integer({ minimum: 0 }),
+    skip: count,
+    take: count,
+  },
+  { title: 'Partners', ...strict },
+)
+
+export const Partner = Type.Object(
+  {
+    ...summary,
+    paused: Type.Union([Stop, Type.Null()]),
+    suspended: Type.Union([Stop, Type.Null()]),
+    settings: Settings,
+    openCycle: Type.Union([
+      Type.Object({ id: Id('payCycle'), startDate: Day, endDate: Day }, { title: 'OpenPayCycle', ...strict }),
+      Type.Null(),
+    ]),
+    floats: Type.Array(Float),
+    keys: Type.Object({ valid: count, expired: count, revoked: count }, { title: 'KeyCounts', ...strict }),
+    members: Type.Object({ active: count, invited: count, inactive: count }, { title: 'MemberCounts', ...strict }),
+  },
+  { title: 'Partner', ...strict },
+)
+
+export const NewPartner = Type.Object(
+  {
+    name: line(140, { examples: ['Acme Couriers'] }),
+    settings: Type.Optional(SomeSettings),
+  },
+  { title: 'NewPartner', ...strict },
+)
+
+export const ReasonGiven = Type.Object(
+  {
+    reason: Type.Optional(
+      line(200, { description: 'For the audit log. Must not contain personal data.', examples: ['bank outage'] }),
+    ),
+  },
+  { title: 'ReasonGiven', ...strict },
+)
+
+export const ApiKey = Type.Object(
+  {
+    id: Id('apiKey'),
+    hint: Type.String({ description: 'The first characters of the key.', examples: ['ow_test_2a4B…'] }),
+    state: Type.Enum(['valid', 'expired', 'revoked'], { type: 'string' }),
+    scopes: Type.Array(Type.Enum([...scopes], { title: 'Scope', type: 'string' })),
+    createdAt: Instant,
+    expiresAt: InstantOrNull,
+    revokedAt: InstantOrNull,
+    lastUsedAt: Type.Union([Instant, Type.Null()], { description: 'To the minute.' }),
+  },
+  { title: 'ApiKey', ...strict },
+)

@@ -1,0 +1,213 @@
+import { createHash } from 'node:crypto'
+import pino from 'pino'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { euroRail } from '../../test/file-bank.ts'
+import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import { list } from '../audit-log/audit-log.ts'
+import { fileRail } from '../payouts/rails/file/file-rail.ts'
+import { payoutTasks } from '../payouts/tasks.ts'
+
+// No batch is approved automatically, and the files are carried by hand.
+const rail = euroRail({ automatic: null })
+
+let harness: Harness
+let operator: Awaited<ReturnType<Harness['addOperator']>>
+let colleague: Awaited<ReturnType<Harness['addOperator']>>
+beforeAll(async () => {
+  harness = await startHarness({
+    fileRails: [rail],
+    bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
+  })
+  operator = await harness.addOperator()
+  colleague = await harness.addOperator('Colleague')
+})
+afterAll(() => harness.stop())
+beforeEach(async () => {
+  const { rows } = await harness.pool.query(`select max(created_at) as latest from withdrawals`)
+  // 11:00 in Berlin, on the next Tuesday, so that each test has its own batch.
+  const next =
+    rows[0].latest === null
+      ? '2026-03-10'
+      : new Date(rows[0].latest.getTime() + 7 * 86_400_000).toISOString().slice(0, 10)
+  harness.clock.set(new Date(`${next}T10:00:00.000Z`))
+})
+
+const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
+const actionsOn = async (resourceId: string) =>
+  (await list(harness.db, { filter: { resourceId }, take: 100 }))
+    .map(({ action, actor }) => [action, actor])
+    .toReversed()
+const run = (task: keyof ReturnType<typeof payoutTasks>) => {
+  const { db, clock } = harness
+  const rails = [fileRail({ db, now: clock.now, settings: rail })]
+  return payoutTasks(rails)[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
+}
+const post = (path: string, body?: object) => operator.call('POST', path, body === undefined ? {} : { body })
+
+/** A batch after its cut-off with a payment of each net amount. */
+async function batchOf(...nets: number[]) {
+  const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
+  for (const net of nets) {
+    const memberId = await harness.addMember({ available: 20_000, account, tier: 'Silver EU', currency: 'EUR' })
+    const intent = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
+    const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body: intent })).body
+    await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  }
+  harness.clock.advance({ seconds: 30 })
+  await run('submit-withdrawals')
+  harness.clock.advance({ minutes: 5 * 60 })
+  await run('send-payout-batches')
+  const { batches } = (await operator.call('GET', '/payout-batches?rail=euro-files&statuses=building&take=1')).body
+  expect(batches).toMatchObject([{ status: 'building', needsApproval: true, paymentCount: nets.length }])
+  const { payments } = (await operator.call('GET', `/payout-batches/${batches[0].id}/payments`)).body
+  return { id: batches[0].id as string, payments: payments as { reference: string; withdrawalId: string }[] }
+}
+
+const approved = async (...nets: number[]) => {
+  const batch = await batchOf(...nets)
+  for (const { call } of [operator, colleague]) await call('POST', `/payout-batches/${batch.id}/approve`)
+  return batch
+}
+
+test('a batch needs the approvals of two operators; one operator counts once', async () => {
+  const { id } = await batchOf(5_000, 6_000)
+  const approve = (call = operator.call) => call('POST', `/payout-batches/${id}/approve`)
+  expect((await approve()).body).toMatchObject({ status: 'building', approvals: [{ person: operator.id }] })
+  expect((await approve()).body).toMatchObject({ status: 'building', approvals: [{ person: operator.id }] })
+  expect((await approve(colleague.call)).body).toMatchObject({ status: 'approved', approvalsNeeded: 2 })
+  expect(problemOf(await approve())).toEqual([409, 'Conflict', undefined])
+  expect((await operator.call('GET', `/payout-batches/${id}`)).body.approvals).toMatchObject([
+    { person: operator.id },
+    { person: colleague.id },
+  ])
+  expect(await actionsOn(id)).toEqual([
+    ['payout_batch.approve', operator.id],
+    ['payout_batch.approve', operator.id],
+    ['payout_batch.approve', colleague.id],
+  ])
+})
+
+test('the file of an approved batch is exported once and downloaded as often as needed, each time with the same bytes', async () => {
+  const { id, payments } = await approved(5_000, 6_000)
+  const at = `/payout-batches/${id}`
+  expect(problemOf(await operator.call('GET', `${at}/file`))).toEqual([409, 'Conflict', undefined])
+  const exported = await post(`${at}/export`)
+  expect(exported.status, exported.text).toBe(200)
+  expect((await post(`${at}/export`)).body).toEqual(exported.body)
+  const files = [await operator.call('GET', `${at}/file`), await operator.call('GET', `${at}/file`)]
+  for (const { text, headers } of files) {
+    expect(createHash('sha256').update(text).digest('hex')).toBe(exported.body.sha256)
+    expect(headers['content-disposition']).toBe(`attachment; filename="${exported.body.name}"`)
+    for (const { reference } of payments) expect(text).toContain(reference)
+  }
+  expect((await operator.call('GET', at)).body).toMatchObject({ status: 'sent', fileSha256: exported.body.sha256 })
+  expect((await actionsOn(id)).map(([action]) => action).slice(2)).toEqual([
+    'payout_batch.export',
+    'payout_batch.download',
+    'payout_batch.download',
+  ])
+})
+
+test('a held batch is not exported until it is released', async () => {
+  const { id } = await approved(5_000)
+  const at = `/payout-batches/${id}`
+  expect((await post(`${at}/hold`)).body.held).toBe(true)
+  expect((await post(`${at}/hold`)).body.held).toBe(true)
+  expect(problemOf(await post(`${at}/export`))).toEqual([409, 'Conflict', undefined])
+  expect((await post(`${at}/release`)).body.held).toBe(false)
+  expect((await post(`${at}/export`)).status).toBe(200)
+  expect(problemOf(await post(`${at}/hold`))).toEqual([409, 'Conflict', undefined])
+  expect((await actionsOn(id)).map(([action]) => action).slice(2)).toEqual([
+    'payout_batch.hold',
+    'payout_batch.release',
+    'payout_batch.export',
+  ])
+})
+
+test('a payment that is taken out of an unsent batch fails, and the others stay', async () => {
+  const { id, payments } = await batchOf(5_000, 6_000)
+  const [first] = payments
+  const remove = () => post(`/payouts/${first?.reference}/remove`, { reason: 'The member asked for it' })
+  expect((await remove()).body).toEqual({
+    partnerId: harness.partner.id,
+    withdrawalId: first?.withdrawalId,
+    batchId: id,
+  })
+  expect(problemOf(await remove())).toEqual([409, 'Conflict', undefined])
+  await run('read-rail-reports')
+  expect((await harness.call('GET', `/v1/pay/withdrawals/${first?.withdrawalId}`)).body.status).toBe('failed')
+  expect((await operator.call('GET', `/payout-batches/${id}`)).body.paymentCount).toBe(1)
+  expect(problemOf(await post('/payouts/OWAAAAAAAAAAAAAA/remove', { reason: 'x' }))[0]).toBe(404)
+})
+
+test('a file of the bank is streamed and imported once; a broken one is refused whole', async () => {
+  const { id, payments } = await approved(5_000)
+  await post(`/payout-batches/${id}/export`)
+  const upload = (raw: string, name = 'answer.txt', to = 'euro-files') =>
+    operator.call('POST', `/rails/${to}/files?name=${name}`, {
+      raw,
+      headers: { 'content-type': 'application/octet-stream' },
+    })
+  const broken = await upload(`head;M1\npaid;${payments[0]?.reference}\nnonsense\n`, 'broken.txt')
+  expect([problemOf(broken).slice(0, 2), broken.body.issues[0].row]).toEqual([[400, 'FileContent'], '3'])
+  const answer = `head;M1\npaid;${payments[0]?.reference}\nend\n`
+  const imported = await upload(answer)
+  expect(imported.body).toMatchObject({ result: 'imported', records: 1 })
+  expect((await upload(answer)).body).toEqual({ ...imported.body, result: 'repeated' })
+  await run('read-rail-reports')
+  expect((await harness.call('GET', `/v1/pay/withdrawals/${payments[0]?.withdrawalId}`)).body.status).toBe('paid')
+  expect(problemOf(await upload(answer, 'x', 'other'))[0]).toBe(404)
+  const json = await operator.call('POST', '/rails/euro-files/files?name=x', { body: {} })
+  expect(problemOf(json)).toEqual([400, 'BodyValidation', 'body'])
+})
+
+test('an exception is listed, shown and closed by a decision with its fields, and no others', async () => {
+  const upload = await operator.call('POST', '/rails/euro-files/files?name=unknown.txt', {
+    raw: 'head;M9\nentry;2500EUR;;E9\nend\n',
+    headers: { 'content-type': 'application/octet-stream' },
+  })
+  expect(upload.status, upload.text).toBe(200)
+  const [found] = (await operator.call('GET', '/payout-exceptions')).body.exceptions
+  expect(found).toMatchObject({ kind: 'money_in', amount: { amount: 2_500, currency: 'EUR' }, fileName: 'unknown.txt' })
+  const at = `/payout-exceptions/${found.id}`
+  expect((await operator.call('GET', at)).body).toEqual(found)
+  const close = (body: object) => post(`${at}/close`, { note: 'opening transfer', ...body })
+  expect(problemOf(await close({ decision: 'book' }))).toEqual([400, 'BodyValidation', 'partnerId'])
+  expect(problemOf(await close({ decision: 'ignore', reference: 'x' }))).toEqual([400, 'BodyValidation', 'reference'])
+  expect(problemOf(await close({ decision: 'attach' }))).toEqual([400, 'BodyValidation', 'reference'])
+  expect(problemOf(await close({ decision: 'give_back' }))).toEqual([409, 'Conflict', undefined])
+  const closed = await close({ decision: 'book', partnerId: harness.partner.id })
+  expect(closed.body).toMatchObject({ closedBy: operator.id, decision: 'book', note: 'opening transfer' })
+  expect(problemOf(await close({ decision: 'ignore' }))).toEqual([409, 'Conflict', undefined])
+  expect((await operator.call('GET', '/payout-exceptions')).body.exceptions).toEqual([])
+  expect((await operator.call('GET', '/payout-exceptions?state=all')).body.exceptions[0].id).toBe(found.id)
+  expect(await actionsOn(found.id)).toEqual([['payout_exception.close', operator.id]])
+})
+
+test('lists have pages, and rails are listed', async () => {
+  const all = (await operator.call('GET', '/payout-batches')).body.batches
+  const first = (await operator.call('GET', '/payout-batches?take=1')).body
+  expect(first).toEqual({ batches: [all[0]], hasMore: true })
+  const rest = (await operator.call('GET', `/payout-batches?after=${all[0].id}`)).body
+  expect(rest).toEqual({ batches: all.slice(1), hasMore: false })
+  const withTwo = all.find(({ paymentCount }: { paymentCount: number }) => paymentCount === 2)
+  const at = `/payout-batches/${withTwo.id}/payments`
+  const { payments } = (await operator.call('GET', at)).body
+  const second = (await operator.call('GET', `${at}?after=${payments[0].reference}`)).body
+  expect(second).toEqual({ payments: payments.slice(1), hasMore: false })
+  const { rails } = (await operator.call('GET', '/rails')).body
+  expect(rails).toEqual([{ name: 'euro-files', currency: 'EUR', kind: 'files', isByHand: true }])
+})
+
+test('an unknown batch and an unknown exception are not found', async () => {
+  for (const [method, path] of [
+    ['GET', '/payout-batches/bat_123'],
+    ['GET', '/payout-batches/bat_123/payments'],
+    ['GET', '/payout-batches/bat_123/file'],
+    ['POST', '/payout-batches/bat_123/approve'],
+    ['POST', '/payout-batches/bat_123/hold'],
+    ['POST', '/payout-batches/bat_123/export'],
+    ['GET', '/payout-exceptions/pex_123'],
+  ] as const)
+    expect(problemOf(await operator.call(method, path))[0], path).toBe(404)
+})

@@ -1,0 +1,314 @@
+import { type Static, Type } from 'typebox'
+import { differences } from '../audit-log/audit-log.ts'
+import type { Reader } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { operation } from '../http/operation.ts'
+import { partnerNow, recordOperatorChange } from '../http/operator-change.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
+import { Id } from '../ids.ts'
+import * as members from '../members/members.ts'
+import { type Currency, CurrencyCode, fromWire, toWire, WireMoney } from '../money.ts'
+import { findState } from '../partners/partners.ts'
+import { type Tier, type TierTerms, termsFault, termsToWire } from '../tiers/rules.ts'
+import { termFields } from '../tiers/schema.ts'
+import { findTier, listTerms, listVersions, setTier } from '../tiers/tiers.ts'
+import { Instant } from '../time.ts'
+import * as intents from '../withdrawals/intents.ts'
+import { line } from './partner-schema.ts'
+import { effectOf, type TierEffect } from './tier-effect.ts'
+
+const tag = 'Tiers'
+const strict = { additionalProperties: false }
+const config = { isForOperators: true } as const
+const count = Type.Integer({ minimum: 0 })
+const ofPartner = Type.Object({ partnerId: Id('partner') })
+const params = Type.Object({ partnerId: Id('partner'), tier: line(60, { examples: ['Bronze'] }) })
+
+const Version = {
+  version: Type.Integer({ minimum: 1 }),
+  since: Type.Unsafe<string>({ ...Instant, description: 'When this version took effect.' }),
+  ...termFields,
+}
+const Members = Type.Object({ active: count, invited: count }, { title: 'TierMembers', ...strict })
+
+const OperatorTier = Type.Object(
+  { name: Type.String({ examples: ['Bronze'] }), currency: CurrencyCode, members: Members, ...Version },
+  { title: 'OperatorTier', ...strict },
+)
+
+const TierHistory = Type.Object(
+  {
+    name: Type.String(),
+    currency: CurrencyCode,
+    members: Members,
+    openIntents: Type.Integer({
+      minimum: 0,
+      description: 'Intents that keep their quoted fee; the limits of new terms apply when they are completed.',
+    }),
+    versions: Type.Array(
+      Type.Object(
+        {
+          ...Version,
+          until: Type.Union([Instant, Type.Null()], { description: 'Null for the version in force.' }),
+        },
+        { title: 'TierVersion', ...strict },
+      ),
+      { description: 'Newest first.' },
+    ),
+  },
+  { title: 'TierHistory', ...strict },
+)
+
+const NewTerms = Type.Object(
+  {
+    currency: CurrencyCode,
+    version: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
+      description:
+        'The version that the new terms follow, so that no change of another operator is lost. Null creates the tier.',
+    }),
+    ...termFields,
+  },
+  { title: 'NewTierTerms', ...strict },
+)
+
+const Affected = Type.Object({ members: count, total: WireMoney }, { title: 'AffectedMembers', ...strict })
+const TierPreview = Type.Object(
+  {
+    hasChanged: Type.Boolean({ description: 'Whether the terms differ from those in force.' }),
+    members: Members,
+    openIntents: count,
+    gain: Type.Unsafe<Static<typeof Affected>>({
+      ...Affected,
+      description: 'Members who could receive more, and how much more together.',
+    }),
+    lose: Type.Unsafe<Static<typeof Affected>>({
+      ...Affected,
+      description: 'Members who could receive less, and how much less together.',
+    }),
+    unchanged: count,
+    most: Type.Array(
+      Type.Object(
+        { memberId: Id('member'), before: WireMoney, after: WireMoney },
+        { title: 'MemberEffect', ...strict },
+      ),
+      { description: 'The members with the largest differences, at most 20.' },
+    ),
+    isComplete: Type.Boolean({ description: 'False if only the first 100,000 members of the tier were compared.' }),
+  },
+  { title: 'TierPreview', ...strict },
+)
+
+export function operatorTierRoutes(app: App, { db }: ApiContext): void {
+  app.get(
+    '/admin/v1/partners/:partnerId/tiers',
+    {
+      config,
+      schema: operation({
+        id: 'listTiers',
+        tag,
+        summary: 'List the tiers of a partner',
+        description: 'With their current terms, by name.',
+        params: ofPartner,
+        success: {
+          status: 200,
+          description: 'All tiers.',
+          schema: Type.Object({ tiers: Type.Array(OperatorTier) }, { title: 'OperatorTiers', ...strict }),
+        },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partnerId } = request.params
+        await findState(reader, partnerId)
+        const counts = await members.countByTier(reader, partnerId)
+        const tiers = (await listTerms(reader, partnerId)).map(({ name, currency, ...tier }) => ({
+          name,
+          currency,
+          members: counts.get(name) ?? { active: 0, invited: 0 },
+          ...versionOf({ name, currency, ...tier }),
+        }))
+        return { status: 200, body: { tiers } }
+      }),
+  )
+
+  app.get(
+    '/admin/v1/partners/:partnerId/tiers/:tier',
+    {
+      config,
+      schema: operation({
+        id: 'getTier',
+        tag,
+        summary: 'Get a tier with all of its versions',
+        params,
+        success: { status: 200, description: 'The tier.', schema: TierHistory },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partnerId, tier } = request.params
+        const now = await partnerNow(reader, request, partnerId)
+        return { status: 200, body: await historyOf(reader, { partnerId, tier, now }) }
+      }),
+  )
+
+  app.post(
+    '/admin/v1/partners/:partnerId/tiers/:tier/preview',
+    {
+      config,
+      schema: operation({
+        id: 'previewTier',
+        tag,
+        summary: 'Preview new terms of a tier',
+        description:
+          'Compares, for each active member, what the member would receive for withdrawing as much as possible now, under the terms in force and under the new ones. Changes nothing.',
+        params,
+        body: NewTerms,
+        success: { status: 200, description: 'The effect of the new terms.', schema: TierPreview },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) => {
+      const terms = termsOf(request.body)
+      return await read(db, request, reply, async reader => {
+        const { partnerId, tier } = request.params
+        const now = await partnerNow(reader, request, partnerId)
+        const current = await requireCurrent(reader, { partnerId, tier, given: request.body })
+        const effect = await effectOf(reader, { partnerId, tier, before: current ?? terms, after: terms })
+        const affected = await affectedBy(reader, { partnerId, tier, now })
+        const hasChanged = current === undefined || changesOf(current, { ...current, ...terms }) !== null
+        return { status: 200, body: { hasChanged, ...affected, ...effectOnWire(effect, request.body.currency) } }
+      })
+    },
+  )
+
+  app.put(
+    '/admin/v1/partners/:partnerId/tiers/:tier',
+    {
+      config,
+      schema: operation({
+        id: 'saveTier',
+        tag,
+        summary: 'Create a tier, or change its terms',
+        description:
+          'New intents use the new terms at once; intents and withdrawals that exist keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.',
+        params,
+        body: NewTerms,
+        success: { status: 200, description: 'The tier.', schema: TierHistory },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) => {
+      const terms = termsOf(request.body)
+      return await withIdempotency(db, request, reply, async tx => {
+        const { partnerId, tier } = request.params
+        const now = await partnerNow(tx, request, partnerId)
+        await findState(tx, partnerId)
+        const given = request.body
+        const before = await requireCurrent(tx, { partnerId, tier, given, locks: true })
+        const after = await setTier(tx, { partnerId, name: tier, currency: given.currency, terms, now })
+        if (before === undefined && after.version !== 1) throw changedMeanwhile(tier)
+        if (after.version !== before?.version) {
+          const details = before === undefined ? { before: null, after: detailsOf(after) } : changesOf(before, after)
+          const change = { action: 'tier.set', resourceId: tier, details: details ?? {} } as const
+          await recordOperatorChange(tx, request, { partnerId, change, now })
+        }
+        return { status: 200, body: await historyOf(tx, { partnerId, tier, now }), resourceId: tier }
+      })
+    },
+  )
+}
+
+type Given = Static<typeof NewTerms>
+
+/** @throws Problem `BodyValidation` */
+function termsOf({ currency, version: _, ...given }: Given): TierTerms {
+  const amount = (name: keyof typeof given, money: { amount: number; currency: Currency }) => {
+    if (money.currency !== currency)
+      throw problem('BodyValidation', `The amount must be in ${currency}`, { path: `${name}.currency` })
+    return fromWire(money).amount
+  }
+  const { feeFixed, feeMin, feeMax, lowerLimit, upperLimit, ...rest } = given
+  const terms = {
+    ...rest,
+    feeFixed: amount('feeFixed', feeFixed),
+    feeMin: feeMin && amount('feeMin', feeMin),
+    feeMax: feeMax && amount('feeMax', feeMax),
+    lowerLimit: amount('lowerLimit', lowerLimit),
+    upperLimit: amount('upperLimit', upperLimit),
+  }
+  const fault = termsFault(terms)
+  if (fault !== undefined) throw problem('BodyValidation', fault, { path: 'body' })
+  return terms
+}
+
+/**
+ * The tier as it is now; undefined if it is to be created.
+ * @throws Problem `NotFound` if there is no such tier; `Conflict` if it is not as the caller has seen it
+ */
+async function requireCurrent(
+  db: Reader,
+  { partnerId, tier, given, locks = false }: { partnerId: string; tier: string; given: Given; locks?: boolean },
+): Promise<Tier | undefined> {
+  await findState(db, partnerId)
+  const current = await findTier(db, { partnerId, name: tier, locks })
+  if (current === undefined) {
+    if (given.version === null) return undefined
+    throw problem('NotFound', `There is no tier ${tier}`)
+  }
+  if (current.version !== given.version) throw changedMeanwhile(tier)
+  if (current.currency !== given.currency)
+    throw problem('Conflict', `The tier ${tier} is in ${current.currency}, which cannot change; create another tier`)
+  return current
+}
+
+function changedMeanwhile(tier: string) {
+  return problem('Conflict', `The tier ${tier} was changed in the meantime; read it again, then repeat your change`)
+}
+
+async function affectedBy(db: Reader, { partnerId, tier, now }: { partnerId: string; tier: string; now: Date }) {
+  const { active, invited } = await members.countByStatus(db, { partnerId, tier })
+  return { members: { active, invited }, openIntents: await intents.countOpen(db, { partnerId, tier, now }) }
+}
+
+/** @throws Problem `NotFound` */
+async function historyOf(db: Reader, { partnerId, tier, now }: { partnerId: string; tier: string; now: Date }) {
+  await findState(db, partnerId)
+  const versions = await listVersions(db, { partnerId, name: tier })
+  const [current] = versions
+  if (current === undefined) throw problem('NotFound', `There is no tier ${tier}`)
+  return {
+    name: tier,
+    currency: current.currency,
+    ...(await affectedBy(db, { partnerId, tier, now })),
+    // Newest first: each version was in force until the one listed before it.
+    versions: versions.map((each, index) => ({
+      ...versionOf(each),
+      until: versions[index - 1]?.since.toISOString() ?? null,
+    })),
+  }
+}
+
+function versionOf({ name: _, version, since, currency, ...terms }: Tier & { since: Date }) {
+  return { version, since: since.toISOString(), ...termsToWire(terms, currency) }
+}
+
+function detailsOf({ version, currency, ...terms }: Tier) {
+  return { version, currency, ...termsToWire(terms, currency) }
+}
+
+function changesOf(before: Tier, after: Tier) {
+  return differences(detailsOf(before), detailsOf(after))
+}
+
+function effectOnWire({ gain, lose, most, ...rest }: TierEffect, currency: Currency) {
+  const money = (amount: bigint) => toWire({ amount, currency })
+  return {
+    gain: { members: gain.members, total: money(gain.total) },
+    lose: { members: lose.members, total: money(lose.total) },
+    most: most.map(({ memberId, before, after }) => ({ memberId, before: money(before), after: money(after) })),
+    ...rest,
+  }
+}

@@ -1,0 +1,88 @@
+import { isSupportedCountry } from 'libphonenumber-js'
+import { type Static, Type } from 'typebox'
+import { beginsWithDay } from '../time.ts'
+import { cycleSchedules, shortfallPolicies } from './partners.ts'
+
+// What operators may set, by command and by request.
+
+/** Both bounds are inclusive. */
+export const settingBounds = {
+  graceMinutes: { min: 0, max: 10_080 },
+  intentMinutes: { min: 1, max: 1_440 },
+  holdSeconds: { min: 0, max: 86_400 },
+  requestsPerSecond: { min: 1, max: 1_000_000 },
+  requestsBurst: { min: 1, max: 1_000_000 },
+  offboardReviewPercent: { min: 0, max: 100 },
+  reviewDays: { min: 1, max: 365 },
+} as const
+
+export function isCountry(text: string): boolean {
+  return isSupportedCountry(text)
+}
+
+export function isTimeZone(text: string): boolean {
+  try {
+    // Intl.supportedValuesOf leaves out aliases, such as Asia/Kolkata.
+    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions()
+    return /^[A-Z]/.test(text) && timeZone !== ''
+  } catch {
+    return false
+  }
+}
+
+export function isDay(text: string): boolean {
+  return /^\d{4}-\d{2}-\d{2}$/.test(text) && beginsWithDay(text)
+}
+
+const bounded = (name: keyof typeof settingBounds, description: string) =>
+  Type.Integer({ minimum: settingBounds[name].min, maximum: settingBounds[name].max, description })
+
+const fields = {
+  country: Type.String({
+    pattern: '^[A-Z]{2}$',
+    description: 'Country of phone numbers without a country code.',
+    examples: ['GB'],
+  }),
+  timeZone: Type.String({
+    minLength: 1,
+    maxLength: 60,
+    description: 'IANA time zone of the partner’s calendar days.',
+    examples: ['Europe/London'],
+  }),
+  autoActivate: Type.Boolean({ description: 'Whether new members are active as soon as they are invited.' }),
+  graceMinutes: bounded('graceMinutes', 'How long a pay run can be reverted, in minutes.'),
+  intentMinutes: bounded('intentMinutes', 'How long an intent is valid, in minutes.'),
+  holdSeconds: bounded('holdSeconds', 'How long a withdrawal can be cancelled, in seconds.'),
+  requestsPerSecond: bounded('requestsPerSecond', 'Sustained rate limit.'),
+  requestsBurst: bounded('requestsBurst', 'Requests allowed in a burst.'),
+  cycleSchedule: Type.Enum([...cycleSchedules], { type: 'string', description: 'Length of a pay cycle.' }),
+  cycleAnchor: Type.String({
+    format: 'date',
+    description: 'A day on which a pay cycle starts; of a monthly cycle, from the 1st to the 28th.',
+    examples: ['2026-01-05'],
+  }),
+  shortfallPolicy: Type.Enum([...shortfallPolicies], {
+    type: 'string',
+    description: 'Whether what payroll could not deduct is carried to the next cycle or written off.',
+  }),
+  offboardReviewPercent: bounded(
+    'offboardReviewPercent',
+    'A file that would offboard more than this share of the members waits for approval.',
+  ),
+  reviewDays: bounded('reviewDays', 'Days after which a job that waits for approval is rejected.'),
+}
+
+const strict = { additionalProperties: false }
+
+export const Settings = Type.Object(fields, { title: 'PartnerSettings', ...strict })
+export const SomeSettings = Type.Partial(Type.Object(fields), { title: 'PartnerSettingsChange', ...strict })
+export type SomeSettings = Static<typeof SomeSettings>
+
+/** The first setting whose value no schema can check, and what to use instead. */
+export function faultOf({ country, timeZone }: SomeSettings): { path: string; message: string } | undefined {
+  if (country !== undefined && !isCountry(country))
+    return { path: 'country', message: 'Use a two-letter country code, for example GB' }
+  if (timeZone !== undefined && !isTimeZone(timeZone))
+    return { path: 'timeZone', message: 'Use an IANA time zone, for example Europe/London' }
+  return undefined
+}

@@ -1,0 +1,42 @@
+import { type Reader, sql, type Tx } from '../database/database.ts'
+
+// Nothing is sent through a rail that is held: no file is delivered, and no request is made or repeated. Answers are read as ever.
+
+export type RailHold = { rail: string; heldAt: Date; heldBy: string }
+
+/** Holds a rail. Idempotent. @returns whether that changed anything */
+export async function hold(
+  tx: Tx,
+  { rail, person, now }: { rail: string; person: string; now: Date },
+): Promise<boolean> {
+  const { numAffectedRows = 0n } = await sql`
+    insert into payout_rail_holds (rail, held_at, held_by) values (${rail}, ${now}, ${person})
+        on conflict (rail) where released_at is null do nothing`.execute(tx)
+  return numAffectedRows > 0n
+}
+
+/** Releases a rail. Idempotent. @returns whether that changed anything */
+export async function release(
+  tx: Tx,
+  { rail, person, now }: { rail: string; person: string; now: Date },
+): Promise<boolean> {
+  const { numAffectedRows = 0n } = await sql`
+    update payout_rail_holds set released_at = ${now}, released_by = ${person}
+     where rail = ${rail} and released_at is null`.execute(tx)
+  return numAffectedRows > 0n
+}
+
+export async function isHeld(db: Reader, rail: string): Promise<boolean> {
+  return (await list(db)).some(each => each.rail === rail)
+}
+
+/** The rails that are held, the longest first. */
+export async function list(db: Reader): Promise<RailHold[]> {
+  return await db
+    .selectFrom('payoutRailHolds')
+    .select(['rail', 'heldAt', 'heldBy'])
+    .where('releasedAt', 'is', null)
+    .orderBy('heldAt')
+    .orderBy('rail')
+    .execute()
+}

@@ -1,0 +1,115 @@
+import { sql, type Tx } from '../../../database/database.ts'
+import type { Currency } from '../../../money.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import * as exceptions from '../../exceptions.ts'
+import type { BankFileHead, BankRecord } from '../bank-files.ts'
+import { reasonOf } from '../reasons.ts'
+import { endUnanswered, keepRecord } from './bank-records.ts'
+import * as batches from './batches.ts'
+import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
+
+type BatchRow = {
+  id: string
+  status: string
+  controlTotal: bigint
+  currency: Currency
+  unpaid: bigint
+  paidCount: number
+  unansweredCount: number
+}
+
+/** Locks the batch that the bank answers by its message id; undefined if it is not ours, or was not sent. */
+export async function lockAnswered(tx: Tx, { rail, now }: Context, messageId: string): Promise<BatchRow | undefined> {
+  const { rows } = await sql<BatchRow>`
+    select b.id, b.status, b.control_total, b.currency,
+           (select coalesce(sum(amount), 0) from payouts where batch_id = b.id and outcome = 'failed' and removed_at is null)::bigint as unpaid,
+           (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count,
+           (select count(*) from payouts where batch_id = b.id and outcome is null)::integer as unanswered_count
+      from payout_batches b
+     where b.rail = ${rail.name} and b.message_id = ${messageId} and b.sending_at is not null
+       for update of b`.execute(tx)
+  await batches.recordAnswered(tx, { batchIds: rows.map(({ id }) => id), now })
+  return rows[0]
+}
+
+/** Applies what a message says about a whole batch. */
+export async function answerBatch(
+  tx: Tx,
+  context: Context,
+  { head, record }: { head: BankFileHead; record: Keyed<Extract<BankRecord, { type: 'batch' }>> },
+): Promise<void> {
+  const { rail, fileId, now } = context
+  const { messageId, state, line, reasonCode } = record
+  const openException = async (kind: exceptions.ExceptionKind, reason: string) => {
+    const fingerprint = fingerprintOf(head, record)
+    const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: messageId, reasonCode }
+    await exceptions.open(tx, [{ ...common, kind, reason }], now)
+  }
+  await keepRecord(tx, context, { head, record, reference: messageId })
+  const batch = await lockAnswered(tx, context, messageId)
+  if (batch === undefined) return await openException('unmatched', `The bank answers a batch that we did not send`)
+  if (state !== 'rejected') {
+    await markBatch(tx, { batchId: batch.id, as: 'acknowledged', now })
+    return
+  }
+  if (batch.paidCount > 0)
+    return await openException('contradiction', 'The bank rejects a batch of which it has reported payments as paid')
+  if (batch.status === 'rejected' || batch.status === 'settled') return
+  const { next } = reasonOf(reasonCode)
+  if (batch.unansweredCount > 0 && next === 'decide')
+    return await openException(
+      'duplicate',
+      'The bank takes the batch for a duplicate; find out which of the two it paid',
+    )
+  if (batch.unansweredCount > 0 && next === 'decide_once_funded')
+    return await openException('float', 'The paying account lacked the money for the batch; top it up and decide')
+  await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'failed', reasonCode })
+  await markBatch(tx, { batchId: batch.id, as: 'rejected', now })
+}
+
+/** Marks a batch that is at the bank. If its delivery is not recorded yet, because the sender was killed, it is marked then. */
+async function markBatch(
+  tx: Tx,
+  { batchId, as: status, now }: { batchId: string; as: 'acknowledged' | 'rejected'; now: Date },
+): Promise<void> {
+  const from: batches.BatchStatus[] = status === 'acknowledged' ? ['sent'] : ['sent', 'acknowledged']
+  const at = status === 'acknowledged' ? { acknowledgedAt: now } : { endedAt: now }
+  const batch = tx.updateTable('payoutBatches').where('id', '=', batchId)
+  await batch.set(at).where('status', '=', 'approved').execute()
+  await batch
+    .set({ ...at, status })
+    .where('status', 'in', from)
+    .execute()
+}
+
+/** Ends the unanswered payments of a batch by a record about all of it. */
+export async function endAll(
+  tx: Tx,
+  { rail, fileId, now }: Context,
+  {
+    head,
+    record,
+    ...ended
+  }: { head: BankFileHead; record: Keyed; batchId: string; outcome: FinalOutcome; reasonCode: string | null },
+): Promise<void> {
+  const file = { id: fileId, line: record.line }
+  const source = { rail: rail.name, messageId: head.messageId, keyPrefix: record.key, file }
+  await endUnanswered(tx, { source, ...ended, now })
+}
+
+// Results of a check of a payee's name, the best first. RVCM and RVNC are about a whole message.
+const nameChecks = ['RCVC', 'RVNA', 'RVNC', 'RVMC', 'RVCM', 'RVNM']
+
+/** A check of a name is no answer about the payment. The worst one is kept with the batch. */
+export async function checkName(
+  tx: Tx,
+  { rail }: Context,
+  { messageId, code }: Extract<BankRecord, { type: 'name-check' }>,
+): Promise<void> {
+  // A code that is not known is worse than a match only.
+  const better = nameChecks.slice(0, Math.max(1, nameChecks.indexOf(code)))
+  await sql`
+    update payout_batches set name_check = ${code.slice(0, 35)}
+     where rail = ${rail.name} and message_id = ${messageId}
+       and (name_check is null or name_check = any(${better}::text[]))`.execute(tx)
+}

@@ -1,0 +1,78 @@
+import { sql, type Tx } from '../../../database/database.ts'
+import * as exceptions from '../../exceptions.ts'
+import { type BankFileHead, BankFileProblem, type BankRecord } from '../bank-files.ts'
+import { keepRecord } from './bank-records.ts'
+import { endAll, lockAnswered } from './batch-answers.ts'
+import { debitedTwice } from './batch-debits.ts'
+import { type Booked, isIdentified, isReportedAgain, listBooked } from './bookings.ts'
+import { findMovement, settle } from './float-movements.ts'
+import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
+
+/**
+ * An entry of the account that is no single payment of ours: a batch that was booked as a whole, a movement of a float that the
+ * operator has recorded, or other money.
+ */
+export async function bookEntry(
+  tx: Tx,
+  context: Context,
+  { head, record }: { head: BankFileHead; record: Keyed<Extract<BankRecord, { type: 'entry' }>> },
+): Promise<void> {
+  const { rail, fileId, now } = context
+  const { amount, booking, remittance, line } = record
+  if (amount.currency !== rail.currency)
+    throw new BankFileProblem(`The entry is in ${amount.currency}, but the rail pays ${rail.currency}`, { line })
+  const { account, messageId } = head
+  const reference = record.reference ?? ''
+  const booked: Booked = { reference, messageId, account, ...booking, amount: amount.amount }
+  const keep = async (more: { booked: Booked; movementId?: string | undefined }) =>
+    await keepRecord(tx, context, { head, record, reference, ...more })
+  const openException = async (kind: exceptions.ExceptionKind, reason: string, partnerId?: string) => {
+    const fingerprint = fingerprintOf(head, record)
+    const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: record.reference, amount }
+    await exceptions.open(tx, [{ ...common, kind, reason, partnerId }], now)
+  }
+  const batch = reference === '' || amount.amount >= 0n ? undefined : await lockAnswered(tx, context, reference)
+  if (batch !== undefined) {
+    const earlier = (await listBooked(tx, { rail: rail.name, references: [reference] })).filter(
+      each => each.amount === booked.amount,
+    )
+    const isRepeated = isReportedAgain(booked, earlier)
+    await keep({ booked })
+    if (-amount.amount !== batch.controlTotal - batch.unpaid) {
+      // What did not fit is matched again once the bank reports payments as failed.
+      if (isRepeated) return
+      return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
+    }
+    if (earlier.length > 0 && !isRepeated) return await openException('money_out', debitedTwice)
+    return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
+  }
+  if (await isIdentified(tx, { rail: rail.name, booked })) return await keep({ booked })
+  const texts = [record.reference, remittance].filter(text => text !== null)
+  const entry = { texts, amount, account }
+  const recorded = await findMovement(tx, { rail, entry })
+  const settled = recorded === undefined ? await settle(tx, { rail, entry, booked, now }) : { movementId: recorded }
+  const isExplained = settled !== undefined && 'movementId' in settled
+  await keep({ booked, movementId: isExplained ? settled.movementId : undefined })
+  if (isExplained) return
+  const [kind, unknown] =
+    amount.amount > 0n
+      ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
+      : (['money_out', 'Money left the account without a payment of ours'] as const)
+  await openException(kind, settled?.reason ?? unknown, settled?.partnerId)
+}
+
+/** Keeps the balance that the bank states of a day. The latest file wins. */
+export async function keepBalance(
+  tx: Tx,
+  { rail, fileId }: Context,
+  { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'balance' }> },
+): Promise<void> {
+  const { amount, day, line } = record
+  if (amount.currency !== rail.currency)
+    throw new BankFileProblem(`The balance is in ${amount.currency}, but the rail pays ${rail.currency}`, { line })
+  await sql`
+    insert into bank_balances as b (rail, account, day, amount, currency, bank_file_id)
+    values (${rail.name}, ${head.account ?? ''}, ${day}::date, ${amount.amount}, ${amount.currency}, ${fileId})
+        on conflict (rail, account, day)
+        do update set amount = excluded.amount, bank_file_id = excluded.bank_file_id`.execute(tx)
+}

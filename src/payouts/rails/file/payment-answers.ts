@@ -1,0 +1,120 @@
+import { sql, type Tx } from '../../../database/database.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import * as exceptions from '../../exceptions.ts'
+import type { BankFileHead, BankRecord } from '../bank-files.ts'
+import { reasonInWords, restrictionOf } from '../reasons.ts'
+import * as batches from './batches.ts'
+import { type Booked, isBookedAnew, listBooked } from './bookings.ts'
+import { type KnownPayout, type Match, match } from './matching.ts'
+import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
+
+export type PaymentRecord = Keyed<Extract<BankRecord, { type: 'payment' }>>
+
+type PayoutRow = KnownPayout & {
+  reference: string
+  partnerId: string
+  withdrawalId: string
+  /** Its batch, if this is the first answer to it. */
+  firstAnswered: string | null
+}
+
+/** Applies what a message says about single payments. */
+export async function answerPayments(
+  tx: Tx,
+  context: Context,
+  { head, records }: { head: BankFileHead; records: PaymentRecord[] },
+): Promise<void> {
+  const { rail, fileId, now } = context
+  const { rows } = await sql<PayoutRow>`
+    select p.reference, p.partner_id, p.withdrawal_id, p.amount, p.currency, p.outcome,
+           p.removed_at is not null as is_removed,
+           coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false) as is_sent,
+           case when b.sending_at is not null and b.answered_at is null then b.id end as first_answered
+      from payouts p left join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail.name} and p.reference = any(${records.map(({ reference }) => reference)}::text[])
+     order by p.reference for update of p`.execute(tx)
+  const payouts = new Map(rows.map(row => [row.reference, row]))
+  const firstAnswered = new Set(rows.map(row => row.firstAnswered).filter(id => id !== null))
+  await batches.recordAnswered(tx, { batchIds: [...firstAnswered], now })
+  const bookings = await bookingsOf(tx, { rail: rail.name, records })
+  const kept: { record: PaymentRecord; outcome: FinalOutcome | null; reason: string | null; booked: Booked | null }[] =
+    []
+  const changed = new Map<string, { outcome: FinalOutcome; code: string | null; reason: string | null }>()
+  const opened: exceptions.NewException[] = []
+  for (const record of records) {
+    const { reference, line, amount, reasonCode } = record
+    const payout = payouts.get(reference)
+    const found = match(payout, record)
+    const booked = found.result === 'exception' || payout === undefined ? null : bookedOf(record, { head, payout })
+    const isBookedTwice = booked !== null && found.result === 'known' && isBookedAnew(booked, bookings)
+    const matched = isBookedTwice ? bookedTwice(booked) : found
+    if (booked !== null) bookings.set(reference, [...(bookings.get(reference) ?? []), booked])
+    const reason = reasonInWords(reasonCode)
+    if (matched.result === 'changed' && payout !== undefined) {
+      // The next record about the same payment is matched to what this one said.
+      payout.outcome = matched.outcome
+      changed.set(reference, { outcome: matched.outcome, code: reasonCode, reason })
+    }
+    if (matched.result === 'exception') {
+      opened.push({
+        ...{ rail: rail.name, kind: matched.kind, reason: matched.reason, reference, amount, reasonCode, payout },
+        fingerprint: fingerprintOf(head, record),
+        file: { id: fileId, line },
+        outcome: isBookedTwice || record.state === 'accepted' || record.state === 'pending' ? null : record.state,
+        ...(isBookedTwice ? { amount: { amount: booked.amount, currency: rail.currency } } : {}),
+      })
+    }
+    kept.push({ record, outcome: matched.result === 'changed' ? matched.outcome : null, reason, booked })
+  }
+  await sql`
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, account, booked_on, amount,
+                              bank_reference, created_at)
+    select ${rail.name}, ${fileId}, ${head.messageId}, entry_key, line, reference, outcome, reason,
+           case when booked_on is not null then ${head.account} end, booked_on, amount, bank_reference, ${now}
+      from unnest(${kept.map(({ record }) => record.key)}::text[], ${kept.map(({ record }) => record.line)}::integer[],
+                  ${kept.map(({ record }) => record.reference)}::text[], ${kept.map(({ outcome }) => outcome)}::text[],
+                  ${kept.map(({ reason }) => reason)}::text[], ${kept.map(({ booked }) => booked?.day ?? null)}::date[],
+                  ${kept.map(({ booked }) => booked?.amount ?? null)}::bigint[],
+                  ${kept.map(({ booked }) => booked?.bankReference ?? null)}::text[])
+             with ordinality as r (entry_key, line, reference, outcome, reason, booked_on, amount, bank_reference, place)
+     order by place`.execute(tx)
+  const changes = [...changed]
+  if (changes.length > 0) {
+    await sql`
+      update payouts p set outcome = c.outcome, reason_code = c.code, reason = c.reason, restriction = c.restriction
+        from unnest(${changes.map(([reference]) => reference)}::text[], ${changes.map(([, { outcome }]) => outcome)}::text[],
+                    ${changes.map(([, { code }]) => code)}::text[], ${changes.map(([, { reason }]) => reason)}::text[],
+                    ${changes.map(([, { outcome, code }]) => (outcome === 'paid' ? null : restrictionOf(code)))}::text[])
+          as c (reference, outcome, code, reason, restriction)
+       where p.reference = c.reference`.execute(tx)
+  }
+  await exceptions.open(tx, opened, now)
+}
+
+/** The earlier bookings of the payments that some records say are booked, by reference. */
+async function bookingsOf(
+  tx: Tx,
+  { rail, records }: { rail: string; records: PaymentRecord[] },
+): Promise<Map<string, Booked[]>> {
+  const references = records.flatMap(({ booking, reference }) => (booking === undefined ? [] : [reference]))
+  if (references.length === 0) return new Map()
+  return Map.groupBy(await listBooked(tx, { rail, references }), ({ reference }) => reference)
+}
+
+function bookedOf(
+  { reference, state, booking }: PaymentRecord,
+  { head: { messageId, account }, payout: { amount } }: { head: BankFileHead; payout: PayoutRow },
+): Booked | null {
+  if (booking === undefined) return null
+  return { reference, messageId, account, ...booking, amount: state === 'returned' ? amount : -amount }
+}
+
+function bookedTwice({ amount }: Booked): Extract<Match, { result: 'exception' }> {
+  return amount < 0n
+    ? {
+        result: 'exception',
+        kind: 'money_out',
+        reason: 'The bank debited the payment a second time; ask it to give that back',
+      }
+    : { result: 'exception', kind: 'money_in', reason: 'The bank returned the payment a second time; ask it why' }
+}

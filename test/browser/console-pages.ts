@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { expect } from 'vitest'
+import type { Role } from '../../src/users/roles.ts'
+import { createSession } from '../../src/users/sessions.ts'
+import { addRoles, createUser } from '../../src/users/users.ts'
+import { type Harness, startHarness } from '../harness.ts'
+import { launch } from './chromium.ts'
+
+const desk = { viewport: { width: 1440, height: 900 }, locale: 'en-GB', timezoneId: 'Europe/London' }
+export const phone = { viewport: { width: 360, height: 740 } }
+
+export type Reader = { roles?: readonly Role[]; isOperator?: boolean }
+export type ConsolePages = {
+  harness: Harness
+  origin: string
+  browser: Browser
+  /** Opens a page of the partner as a new reader with these roles. A path that begins with a slash is taken as it is. */
+  open(path: string, reader?: Reader, options?: BrowserContextOptions): Promise<Page>
+  /** Closes it, and expects that it neither failed, nor broke the policy, nor asked another host for anything. */
+  close(page: Page): Promise<void>
+  stop(): Promise<void>
+}
+
+/** A console on a new database, in a real Chromium. */
+export async function startConsole(): Promise<ConsolePages> {
+  const harness = await startHarness()
+  const origin = await harness.app.listen({ host: '127.0.0.1', port: 0 })
+  const browser = await launch()
+  const problems = new Map<Page, string[]>()
+  return {
+    ...{ harness, origin, browser },
+    async open(path, reader = { roles: ['admin'] }, options = {}) {
+      const context = await browser.newContext({ ...desk, ...options })
+      const token = await signIn(harness, reader)
+      await context.addCookies([
+        { name: 'openwage-console', value: token, url: origin, httpOnly: true, sameSite: 'Strict' },
+      ])
+      const page = await context.newPage()
+      const found: string[] = []
+      problems.set(page, found)
+      page.on('pageerror', error => found.push(String(error)))
+      page.on('console', message => {
+        // Chromium reports refusals by the server too.
+        if (message.type() === 'error' && !/status of 4/.test(message.text())) found.push(message.text())
+      })
+      page.on('request', request => {
+        if (!request.url().startsWith(origin) && !request.url().startsWith('blob:')) found.push(request.url())
+      })
+      await page.goto(path.startsWith('/') ? origin + path : `${origin}/console/${harness.partner.id}/${path}`)
+      return page
+    },
+    async close(page) {
+      await page.context().close()
+      expect(problems.get(page)).toEqual([])
+    },
+    async stop() {
+      await browser.close()
+      await harness.stop()
+    },
+  }
+}
+
+async function signIn(harness: Harness, { roles = [], isOperator = false }: Reader): Promise<string> {
+  const { db, mode, clock, partner } = harness
+  const now = clock.now()
+  return await db.transaction().execute(async tx => {
+    const email = `${randomBytes(4).toString('hex')}@console.example`
+    const user = await createUser(tx, { email, name: 'Dana Reyes', isOperator, now })
+    await addRoles(tx, { userId: user.id, partnerId: partner.id, roles })
+    const from = { address: '127.0.0.1', userAgent: 'Chromium' }
+    return (await createSession(tx, { userId: user.id, mode, method: 'password', ...from, now })).token
+  })
+}
+
+export async function fitsItsWidth(page: Page): Promise<boolean> {
+  return await page.evaluate<boolean>('document.documentElement.scrollWidth <= document.documentElement.clientWidth')
+}
+
+/** Makes a withdrawal over the API, as a partner's server does. */
+export async function withdraw(
+  harness: Harness,
+  { amount = 5_000, idempotencyKey = randomBytes(8).toString('hex') } = {},
+): Promise<{ id: string; memberId: string }> {
+  const memberId = await harness.addMember({ available: 20_000 })
+  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+    body: { memberId, amount: { amount, currency: 'GBP' } },
+  })
+  const { withdrawalIntentId } = intent.body
+  const headers = { prefer: 'return=representation', 'x-idempotency-key': idempotencyKey }
+  const done = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, headers })
+  expect(done.status, done.text).toBe(201)
+  return { id: done.body.id, memberId }
+}

@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createDemoLink } from '../../src/users/demo-operator.ts'
+import { executablePath, expectAccessible } from './chromium.ts'
+import { type ConsolePages, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let pages: ConsolePages
+
+describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
+  beforeAll(async () => {
+    pages = await startConsole()
+  })
+  afterAll(() => pages?.stop())
+
+  test('a link that was printed signs in once, leaves the address, and does not sign in again', async () => {
+    const { harness, browser, origin } = pages
+    const token = await createDemoLink(harness.db, harness.clock.now())
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    await page.goto(`${origin}/console/sign-in#${token}`)
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    expect(page.url()).not.toContain(token)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in to Openwage' }).waitFor()
+    await expectAccessible(page)
+    await page.goto('about:blank')
+    await page.goto(`${origin}/console/sign-in#${token}`)
+    await page.getByText('This link was used already').waitFor()
+    await context.close()
+  })
+
+  test.each([
+    ['at 1440 px, light', { colorScheme: 'light' }],
+    ['at 1440 px, dark', { colorScheme: 'dark' }],
+    ['at 360 px, light', { colorScheme: 'light', ...phone }],
+    ['at 360 px, dark', { colorScheme: 'dark', ...phone }],
+  ] as const)('every page can be read with any aid and fits its width (%s)', async (look, options) => {
+    const { harness, open, close } = pages
+    const { id, memberId } = await withdraw(harness, { idempotencyKey: look })
+    const webhook = await harness.call('POST', '/v1/webhooks', { body: { url: 'https://example.com/hook' } })
+    const runs = await harness.call('GET', '/v1/pay/runs?take=1')
+    await harness.flushRequestLog()
+    const requests = await harness.call('GET', '/v1/requests?take=1')
+    const page = await open('', { roles: ['admin'] }, options)
+    const { withdrawalIntentId } = (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
+    const content: Record<string, string> = {
+      '': 'Latest withdrawals',
+      withdrawals: 'Paid out',
+      [`withdrawals/${id}`]: 'Held: the money has left the member’s pay',
+      [`intents/${withdrawalIntentId}`]: 'Decided by tier Silver, version 1',
+      members: 'Sam Okafor',
+      [`members/${memberId}`]: 'Withdrawal held',
+      lists: 'Drop the whole list of members here',
+      'pay-runs': 'Available from',
+      [`pay-runs/${runs.body.payRuns[0].id}`]: 'Total in GBP',
+      cycles: 'Open',
+      [`cycles/${harness.payCycle.id}`]: 'Deductions so far',
+      webhooks: 'example.com',
+      [`webhooks/${webhook.body.id}`]: 'No deliveries yet',
+      requests: '/v1/pay/withdrawals/complete',
+      [`requests/${requests.body.requests[0].id}`]: 'The same request as curl',
+      events: 'withdrawal.held',
+    }
+    for (const [path, text] of Object.entries(content)) {
+      await page.goto(`${pages.origin}/console/${harness.partner.id}/${path}`)
+      await page.getByText(text).filter({ visible: true }).first().waitFor()
+      await expect.poll(() => page.locator('.skeleton').count()).toBe(0)
+      await expectAccessible(page)
+      expect(await fitsItsWidth(page), path).toBe(true)
+    }
+    await close(page)
+  })
+
+  test('a page in another language shows amounts and dates as its readers write them', async () => {
+    await withdraw(pages.harness, { amount: 123_45 })
+    const page = await pages.open('withdrawals', undefined, { locale: 'de-DE' })
+    await page.getByRole('cell', { name: '123,45' }).waitFor()
+    await page.getByRole('cell', { name: '10. März' }).first().waitFor()
+    await pages.close(page)
+  })
+
+  test('what belongs to another partner is not found, whatever the address', async () => {
+    const { harness, open, close, origin } = pages
+    const memberId = await harness.addMember({ key: harness.other.key })
+    const page = await open(`members/${memberId}`)
+    await page.getByRole('heading', { name: 'Not found' }).waitFor()
+    for (const path of ['withdrawals/w_none00', 'cycles/pc_none00', 'nothing', 'members/w_none00']) {
+      await page.goto(`${origin}/console/${harness.partner.id}/${path}`)
+      await page
+        .getByText(/Not found|That was refused/)
+        .first()
+        .waitFor()
+    }
+    await page.goto(`${origin}/console/${harness.other.partner.id}/members/${memberId}`)
+    await page.getByRole('heading', { name: 'Not found' }).waitFor()
+    expect(await page.getByText('Sam Okafor').count()).toBe(0)
+    await close(page)
+  })
+
+  test('the keyboard is enough: search, rows, pages and help', async () => {
+    const { harness, open, close } = pages
+    const { id } = await withdraw(harness, { amount: 7_777 })
+    const page = await open('')
+    await page.getByText('Latest withdrawals').waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('w')
+    await page.getByRole('row', { name: '£77.27' }).waitFor()
+    await page.getByRole('row', { name: '£77.27' }).focus()
+    await page.keyboard.press('j')
+    await page.keyboard.press('k')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+    expect(page.url()).toContain(id)
+    await page.keyboard.press('?')
+    await page.getByText('Search pages and records').waitFor()
+    await expectAccessible(page)
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('pay cyc')
+    await page.getByRole('option', { name: 'Pay cycles' }).waitFor()
+    await expectAccessible(page)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Pay cycles' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type(id)
+    await page.getByRole('option', { name: id }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+    await close(page)
+  })
+})

@@ -1,0 +1,578 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { Readable } from 'node:stream'
+import { promisify } from 'node:util'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import {
+  baseEnvironment,
+  launch,
+  newDatabase,
+  newDataDir,
+  openwage,
+  openwageHere,
+  openwageProcess,
+  type Served,
+  serve,
+  tidyUp,
+} from './program.ts'
+import { closedAddress, closeServers, serveHere, startProxy } from './proxy.ts'
+import { closeTerminals, inTerminal } from './terminal.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let service: Served
+let database: { DATABASE_URL: string }
+let settings: { OPENWAGE_URL: string; OPENWAGE_API_KEY: string }
+beforeAll(async () => {
+  database = await newDatabase({ hasDemo: true })
+  service = await serve(database)
+  settings = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+})
+afterAll(tidyUp)
+
+const children = new Set<ChildProcess>()
+afterEach(async () => {
+  closeTerminals()
+  for (const child of children) child.kill('SIGKILL')
+  children.clear()
+  await closeServers()
+})
+
+const wait = { timeout: 20_000, interval: 20 }
+
+test('a key that is typed in is not shown, is stored for its owner alone, and is used from then on until the logout', async () => {
+  const XDG_CONFIG_HOME = newFolder()
+  const terminal = inTerminal(['login'], { XDG_CONFIG_HOME })
+  await terminal.says('Address of the service')
+  terminal.type(service.address)
+  await terminal.says('API key (not shown)')
+  terminal.type(service.key)
+  expect(await terminal.ended, terminal.screen()).toBe(0)
+  expect(terminal.screen()).toContain(`Logged in to ${service.address} as ow_test_`)
+  expect(terminal.screen()).not.toContain(service.key)
+
+  const file = path.join(XDG_CONFIG_HOME, 'openwage/default.json')
+  expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
+  expect((statSync(path.dirname(file)).mode & 0o777).toString(8)).toBe('700')
+  const me = await openwage(['whoami', '--json'], { XDG_CONFIG_HOME })
+  expect(JSON.parse(me.stdout)).toMatchObject({ url: service.address, mode: 'sandbox', source: 'profile default' })
+  expect(me.stdout).not.toContain(service.key)
+  expect(await openwage(['members', 'list', '--take', '1'], { XDG_CONFIG_HOME })).toMatchObject({ code: 0 })
+
+  expect(await openwage(['logout'], { XDG_CONFIG_HOME })).toMatchObject({ code: 0 })
+  expect(existsSync(file)).toBe(false)
+  expect(await openwage(['members', 'list'], { XDG_CONFIG_HOME })).toEqual({
+    ...{ code: 2, stdout: '' },
+    stderr: 'openwage: No API key: set OPENWAGE_API_KEY, or run openwage login\n',
+  })
+})
+
+test('a login is stored only if the service accepts the key, and several logins do not touch each other', async () => {
+  const XDG_CONFIG_HOME = newFolder()
+  const login = (key: string, ...args: string[]) =>
+    openwageHere(['login', '--url', service.address, ...args], { XDG_CONFIG_HOME }, Readable.from([`${key}\n`]))
+  const wrong = await login('ow_test_wrongwrongwrongwrongwrong')
+  expect(wrong).toMatchObject({ code: 1, stdout: '' })
+  expect(wrong.stderr).not.toContain('wrongwrong')
+  expect(await login('')).toMatchObject({ code: 2 })
+  expect(await login('two words')).toMatchObject({ code: 2 })
+  expect(readdirSync(XDG_CONFIG_HOME)).toEqual([])
+
+  expect(await login(service.key, '--profile', 'first')).toMatchObject({ code: 0 })
+  expect(await login(service.key, '--profile', 'second')).toMatchObject({ code: 0 })
+  await openwage(['logout', '--profile', 'first'], { XDG_CONFIG_HOME })
+  const list = (profile: string) => openwage(['members', 'list', '--profile', profile], { XDG_CONFIG_HOME })
+  expect([(await list('first')).code, (await list('second')).code]).toEqual([2, 0])
+  // As a path it would leave the folder.
+  expect(await list('../second')).toMatchObject({ code: 2 })
+})
+
+test('a stored key that others can read is refused, and one is never sent to another address', async () => {
+  const XDG_CONFIG_HOME = newFolder()
+  await openwageHere(['login', '--url', service.address], { XDG_CONFIG_HOME }, Readable.from([service.key]))
+  let requests = 0
+  const elsewhere = await serveHere((_, response) => {
+    requests += 1
+    response.end()
+  })
+  for (const [args, more] of [
+    [['--url', elsewhere], {}],
+    [[], { OPENWAGE_URL: elsewhere }],
+  ] as const) {
+    const { code, stderr } = await openwage(['members', 'list', ...args], { XDG_CONFIG_HOME, ...more })
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining(`The key of the profile default is for ${service.address}`),
+    })
+  }
+  expect(requests).toBe(0)
+  // Which of two keys pays is never guessed.
+  const both = await openwage(['whoami', '--profile', 'default'], { XDG_CONFIG_HOME, ...settings })
+  expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('OPENWAGE_API_KEY is set') })
+
+  const file = path.join(XDG_CONFIG_HOME, 'openwage/default.json')
+  for (const mode of [0o640, 0o604, 0o666]) {
+    chmodSync(file, mode)
+    const { code, stdout, stderr } = await openwage(['whoami'], { XDG_CONFIG_HOME })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain(`Run chmod 600 ${file}`)
+    expect(stderr).not.toContain(service.key)
+  }
+  // A new login replaces the file, and with it the mode.
+  await openwageHere(['login', '--url', service.address], { XDG_CONFIG_HOME }, Readable.from([service.key]))
+  expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
+  writeFileSync(file, `{"url": "${service.address}", "key": "${service.key}`)
+  const damaged = await openwage(['whoami'], { XDG_CONFIG_HOME })
+  expect(damaged).toMatchObject({ code: 2, stderr: expect.stringContaining('is damaged; run openwage login again') })
+  expect(damaged.stderr).not.toContain(service.key)
+})
+
+test('withdraw shows fee, arrival and account, and pays only after a yes', async () => {
+  const member = 'grace.adeyemi@example.com'
+  const before = await withdrawalsOf(member)
+  const refused = await openwage(['withdraw', member, '20.00'], settings)
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Add --yes') })
+
+  const no = inTerminal(['withdraw', member, '20.00'], settings)
+  await no.says('Type yes to continue')
+  expect(no.screen()).toMatch(/^Idempotency key: \S+\r?$/m)
+  expect(no.screen()).toMatch(/^amount +20\.00 GBP\r?\nfee +\d\.\d\d GBP \(tier \w+\)\r?\narrives +\d\d\.\d\d GBP/m)
+  no.type('y')
+  expect(await no.ended).toBe(1)
+  expect(await withdrawalsOf(member)).toEqual(before)
+
+  const yes = inTerminal(['withdraw', member, '20.00'], settings)
+  await yes.says('Type yes to continue')
+  yes.type('yes')
+  expect(await yes.ended).toBe(0)
+  expect(yes.screen()).toMatch(/withdrawal +w_\w+\r?\nstatus +held/)
+  expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
+})
+
+test('an amount without its decimals is refused before anything is sent, since 5000 may mean 50.00', async () => {
+  for (const amount of ['5000', '50', '50.0', '50.000', '-1.00', '1e3', '0x10', '']) {
+    const { code, stdout, stderr } = await openwage(['withdraw', 'sam.okafor@example.com', amount, '--yes'], settings)
+    expect({ amount, code, stdout }).toEqual({ amount, code: 2, stdout: '' })
+    expect(stderr).toContain('50.00')
+  }
+})
+
+test.each(['the quote', 'the withdrawal'])(
+  'withdraw killed while it waits for the answer to %s pays once when it is repeated with its key',
+  async waitsFor => {
+    const member = 'sam.okafor@example.com'
+    const before = await withdrawalsOf(member)
+    let arrived = 0
+    const isWithheld = (url = '') => url.endsWith(waitsFor === 'the quote' ? '/intent' : '/complete')
+    const OPENWAGE_URL = await startProxy(service.address, (incoming, outgoing, answer) => {
+      // The service has done it; the answer never arrives.
+      if (isWithheld(incoming.url)) arrived += 1
+      else answer.pipe(outgoing)
+    })
+    const child = launch(['withdraw', member, '30.00', '--yes'], { ...settings, OPENWAGE_URL })
+    children.add(child)
+    const said = collect(child.stderr)
+    await vi.waitFor(() => expect(arrived).toBe(1), wait)
+    child.kill('SIGINT')
+    const [, signal] = await once(child, 'exit')
+    expect(signal).toBe('SIGINT')
+    expect(await withdrawalsOf(member)).toHaveLength(before.length + (waitsFor === 'the quote' ? 0 : 1))
+
+    const [, key = ''] = /^Idempotency key: (\S+)$/m.exec(said()) ?? []
+    const again = () => openwage(['withdraw', member, '30.00', '--yes', '--json', '--idempotency-key', key], settings)
+    const first = await again()
+    const second = await again()
+    expect([first.code, second.code], first.stderr).toEqual([0, 0])
+    expect(JSON.parse(first.stdout).id).toBe(JSON.parse(second.stdout).id)
+    expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
+    // The key stands for this withdrawal, not for another.
+    const other = await openwage(['withdraw', member, '31.00', '--yes', '--idempotency-key', key], settings)
+    expect(other).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('HeaderValidation, HTTP 422'),
+    })
+  },
+)
+
+test('two runs at once with the same key make one withdrawal, and both succeed', async () => {
+  const member = 'sophie.clarke@example.com'
+  const before = await withdrawalsOf(member)
+  const args = ['withdraw', member, '15.00', '--yes', '--json', '--idempotency-key', 'both']
+  const [one, other] = await Promise.all([openwage(args, settings), openwage(args, settings)])
+  expect([one.code, other.code], one.stderr + other.stderr).toEqual([0, 0])
+  expect(JSON.parse(one.stdout)).toEqual(JSON.parse(other.stdout))
+  expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
+})
+
+test('when the answer to a withdrawal is lost, the exit code is 5 and the message has the command that cannot pay twice', async () => {
+  const member = 'sophie.clarke@example.com'
+  const before = await withdrawalsOf(member)
+  const OPENWAGE_URL = await serveHere((incoming, outgoing) => {
+    // A gateway that gives up, after the service has got the request.
+    const isLost = incoming.url?.endsWith('/complete')
+    const { method, url, headers } = incoming
+    const body = method === 'GET' ? {} : { body: Readable.toWeb(incoming), duplex: 'half' as const }
+    const { connection: _, host: __, 'transfer-encoding': ___, ...more } = headers
+    void fetch(`${service.address}${url}`, {
+      method: method ?? '',
+      headers: more as Record<string, string>,
+      ...body,
+    }).then(async answer => {
+      const text = await answer.text()
+      const status = isLost ? 504 : answer.status
+      const json = { 'content-type': 'application/json' }
+      outgoing.writeHead(status, isLost ? { 'x-should-retry': 'false' } : json).end(isLost ? 'Gateway timeout' : text)
+    })
+  })
+  const { code, stdout, stderr } = await openwage(['withdraw', member, '16.00', '--yes'], { ...settings, OPENWAGE_URL })
+  expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
+  const [, key = ''] = /run the same command with --idempotency-key '(\S+)'/.exec(stderr) ?? []
+  const again = await openwage(['withdraw', member, '16.00', '--yes', '--idempotency-key', key], settings)
+  expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid again') })
+  expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
+})
+
+test('a refusal names its code and request, what another partner has does not exist, and no output has the key or a stack', async () => {
+  const theirs = await newPartner()
+  await openwage(['sandbox', 'seed', 'mid_cycle'], theirs)
+  const [{ memberId }] = JSON.parse(
+    (await openwage(['members', 'list', '--take', '1', '--json'], theirs)).stdout,
+  ).members
+  const [{ id }] = JSON.parse((await openwage(['withdrawals', 'list', '--json'], theirs)).stdout).withdrawals
+  const closed = await closedAddress()
+  const wrongKey = `${service.key}x`
+  const cases: [string[], number, RegExp][] = [
+    [['members', 'show', memberId], 1, /^openwage: .+\n {2}MemberNotFound, HTTP 404, request \S+\n$/],
+    [['withdraw', memberId, '10.00', '--yes'], 1, /MemberNotFound, HTTP 404/],
+    [['withdrawals', 'show', id], 1, /NotFound, HTTP 404/],
+    [['sandbox', 'pay', id], 1, /NotFound, HTTP 404/],
+    [['withdraw', 'sam.okafor@example.com', '9999.00', '--yes'], 1, /AmountAboveUpperLimit, HTTP 422/],
+    [['members', 'show', 'none@example.com'], 1, /There is no member with the e-mail/],
+    [['members', 'invite', 'a@example.com'], 1, /BodyValidation, HTTP 400/],
+    [['members', 'list', '--key', wrongKey], 1, /run openwage login.*\n {2}HeaderValidation, HTTP 401/],
+    [['members', 'list', '--key', 'a b'], 2, /spaces or invalid characters/],
+    [['members', 'show', 'mem_x'], 2, /Use an id such as/],
+    [['withdrawals', 'list', '--status', 'gone'], 2, /Allowed choices are held/],
+    [['sandbox', 'clock', '--by', 'P1D', '--to', 'x'], 2, /Give only one of/],
+    [['api', 'members.lst'], 2, /unknown command/],
+    [['api', 'members.invite', '--body', '{'], 2, /--body is not JSON/],
+    [['api', 'members.invite', '--body', '@/nowhere'], 2, /Cannot read \/nowhere/],
+    [['members', 'list', '--url', closed], 4, /Cannot reach Openwage at http/],
+    [['withdraw', 'sam.okafor@example.com', '10.00', '--yes', '--url', closed], 4, /connection refused/],
+  ]
+  for (const [args, code, message] of cases) {
+    const outcome = await openwage(args, settings)
+    expect({ args, ...outcome }).toMatchObject({ args, code, stdout: '', stderr: expect.stringMatching(message) })
+    expect(outcome.stderr).not.toContain(service.key)
+    expect(outcome.stderr).not.toMatch(/^ +at /m)
+  }
+})
+
+test('--json prints the answer of the API as it is, and with --all one entry per line', async () => {
+  const read = async (url: string) =>
+    await (await fetch(service.address + url, { headers: { 'x-api-key': service.key } })).json()
+  const printed = async (...args: string[]) => JSON.parse((await openwage([...args, '--json'], settings)).stdout)
+  expect(await printed('members', 'list', '--take', '3', '--skip', '1')).toEqual(
+    await read('/v1/members?take=3&skip=1'),
+  )
+  expect(await printed('cycles', 'list')).toEqual(await read('/v1/pay/cycles?take=50'))
+  const { members } = (await read('/v1/members?take=1')) as { members: { memberId: string }[] }
+  const memberId = members[0]?.memberId ?? ''
+  expect(await printed('members', 'show', memberId)).toEqual(await read(`/v1/members/${memberId}`))
+  expect(await printed('api', 'members.get', memberId)).toEqual(await read(`/v1/members/${memberId}`))
+
+  const all = (await read('/v1/members?take=1000')) as { members: object[] }
+  for (const command of [
+    ['members', 'list', '--take', '7', '--all', '--json'],
+    ['api', 'members.list', '--take', '7', '--all'],
+  ]) {
+    const { stdout } = await openwage(command, settings)
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map(line => JSON.parse(line)),
+    ).toEqual(all.members)
+  }
+  const table = await openwage(['members', 'list', '--take', '7'], settings)
+  expect(table.stdout).toContain('There are more: add --all')
+  const whole = await openwage(['members', 'list', '--take', '7', '--all'], settings)
+  expect(whole.stdout.match(/mem_/g)).toHaveLength(all.members.length)
+  expect(whole.stdout.match(/^member /gm)).toHaveLength(1)
+})
+
+test('withdrawals show tells the whole life: the requests, the rules, the bank, and the webhooks', async () => {
+  const hook = await serveHere((_, response) => response.end())
+  const created = await openwage(['api', 'webhooks.create', '--body', JSON.stringify({ url: hook })], settings)
+  const { id: webhookId } = JSON.parse(created.stdout)
+  const withdrawn = await openwage(['withdraw', 'sophie.clarke@example.com', '17.00', '--yes', '--json'], settings)
+  const { id } = JSON.parse(withdrawn.stdout)
+  expect(await openwage(['sandbox', 'return', id, '--reason', 'AC04'], settings)).toMatchObject({ code: 0 })
+  const show = async () => JSON.parse((await openwage(['withdrawals', 'show', id, '--json'], settings)).stdout)
+  await expect
+    .poll(
+      async () =>
+        (await show()).deliveries.map(({ type, state }: { type: string; state: string }) => `${type} ${state}`),
+      wait,
+    )
+    .toEqual(['held', 'submitted', 'paid', 'returned'].map(status => `withdrawal.${status} delivered`))
+  await expect.poll(async () => (await show()).requests.length, wait).toBeGreaterThanOrEqual(3)
+  const life = await show()
+  expect(life.withdrawal.timeline.map(({ status }: { status: string }) => status)).toEqual([
+    'held',
+    'submitted',
+    'paid',
+    'returned',
+  ])
+  expect(life.explanation.rules.length).toBeGreaterThan(0)
+  const { stdout } = await openwage(['withdrawals', 'show', id], settings)
+  for (const part of ['Requests', 'Decision', 'Bank', 'Webhooks', 'AC04', '/v1/pay/withdrawals/complete'])
+    expect(stdout).toContain(part)
+  await openwage(['api', 'webhooks.delete', webhookId], settings)
+})
+
+test('events tail goes on where it was when the service comes back, with nothing missed or repeated', async () => {
+  let isAway = false
+  let refused = 0
+  const OPENWAGE_URL = await startProxy(service.address, (_, outgoing, answer) => answer.pipe(outgoing), {
+    admits: incoming => {
+      if (!isAway) return true
+      refused += 1
+      incoming.destroy()
+      return false
+    },
+  })
+  const child = launch(['events', 'tail', '--json', '--types', 'member.invited'], { ...settings, OPENWAGE_URL })
+  children.add(child)
+  const [printed, said] = [collect(child.stdout), collect(child.stderr)]
+  await expect.poll(said, wait).toContain('Following')
+  const invite = async (name: string) =>
+    await openwage(
+      ['members', 'invite', `${name}@example.com`, '--first-name', 'T', '--last-name', 'T', '--tier', 'Silver'],
+      settings,
+    )
+  expect(await invite('tail-1')).toMatchObject({ code: 0 })
+  await expect.poll(printed, wait).toContain('member.invited')
+  isAway = true
+  await vi.waitFor(() => expect(refused).toBeGreaterThan(1), wait)
+  await invite('tail-2')
+  await invite('tail-3')
+  isAway = false
+  await expect.poll(() => printed().trimEnd().split('\n').length, wait).toBe(3)
+  const ids = printed()
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line).id)
+  expect(new Set(ids).size).toBe(3)
+  expect(said()).toContain('The connection is lost; trying again until it is back.\nConnected again.\n')
+
+  // A later run begins after the event that it is given.
+  const later = launch(['events', 'tail', '--json', '--types', 'member.invited', '--after', ids[0]], settings)
+  children.add(later)
+  const printedLater = collect(later.stdout)
+  await expect.poll(() => printedLater().trimEnd().split('\n').length, wait).toBe(2)
+  child.kill('SIGINT')
+  expect((await once(child, 'exit'))[1]).toBe('SIGINT')
+  const unknown = await openwage(['events', 'tail', '--after', 'evt_01kah4pzc5e4r8v2m6t0x9y3bd'], settings)
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('NotFound, HTTP 404') })
+})
+
+test('an export whose reader has seen enough ends quietly without reading the rest of a million rows', async () => {
+  let sent = 0
+  const row = `${'x'.repeat(200)}\n`
+  const block = row.repeat(1_000)
+  const OPENWAGE_URL = await serveHere((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/csv' })
+    response.on('close', () => response.destroy())
+    const write = () => {
+      while (sent < 1_000 && !response.destroyed) {
+        sent += 1
+        if (!response.write(block)) {
+          response.once('drain', write)
+          return
+        }
+      }
+      response.end()
+    }
+    write()
+  })
+  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, 'members', 'export']
+  const env = { ...baseEnvironment, ...settings, OPENWAGE_URL }
+  const script = '"$@" | head -2; echo "${PIPESTATUS[0]}"'
+  const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', script, 'bash', ...command], { env })
+  expect({ last: stdout.trimEnd().split('\n').at(-1), stderr }).toEqual({ last: '0', stderr: '' })
+  expect(sent).toBeLessThan(1_000)
+})
+
+test('events tail ends when the reader of its output has gone', async () => {
+  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname]
+  const { stdout } = await promisify(execFile)(
+    'bash',
+    ['--norc', '-c', '"$@" events tail --from-start --json | head -1', 'bash', ...command],
+    { env: { ...baseEnvironment, ...settings }, timeout: 30_000 },
+  )
+  expect(JSON.parse(stdout)).toHaveProperty('type')
+})
+
+test('a body comes from the command line, a file, or standard input, and a repeated key gets the stored answer', async () => {
+  const folder = newFolder()
+  const member = (name: string) =>
+    JSON.stringify({ email: `${name}@example.com`, firstName: 'B', lastName: 'B', tier: 'Silver' })
+  const file = path.join(folder, 'member.json')
+  writeFileSync(file, member('body-2'))
+  const invite = (body: string, input = '') =>
+    openwageHere(
+      ['api', 'members.invite', '--body', body, '--idempotency-key', `invite ${body}`],
+      settings,
+      Readable.from([input]),
+    )
+  expect((await invite(member('body-1'))).code).toBe(0)
+  const first = await invite(`@${file}`)
+  const again = await invite(`@${file}`)
+  expect(again.stdout).toBe(first.stdout)
+  expect([first.stderr, again.stderr]).toEqual(['', expect.stringContaining('stored answer')])
+  expect((await invite('-', member('body-3'))).code).toBe(0)
+
+  const list = path.join(folder, 'list.csv')
+  await openwage(['api', 'members.export', '--statuses', 'active', '--statuses', 'invited', '--output', list], settings)
+  expect((statSync(list).mode & 0o777).toString(8)).toBe('600')
+  for (const [body, input] of [
+    [`@${list}`, ''],
+    ['-', readFileSync(list, 'utf8')],
+  ] as const) {
+    const args = ['api', 'memberJobs.createFromFileV2', '--dryRun', 'true', '--body', body]
+    const { stdout } = await openwageHere(args, settings, Readable.from([input]))
+    expect(JSON.parse(stdout).plan).toMatchObject({ invite: 0, update: 0, offboard: 0 })
+  }
+  expect(await openwage(['api', 'members.export', '--output', list], settings)).toMatchObject({ code: 1 })
+})
+
+test('cycles deductions writes the CSV of the API', async () => {
+  const { payCycles } = JSON.parse(
+    (await openwage(['cycles', 'list', '--status', 'Closed', '--json'], settings)).stdout,
+  )
+  const [{ id }] = payCycles
+  const { stdout } = await openwage(['cycles', 'deductions', id], settings)
+  const answer = await fetch(`${service.address}/v1/pay/cycles/${id}/deductions`, {
+    headers: { 'x-api-key': service.key, accept: 'text/csv' },
+  })
+  expect(stdout).toBe(await answer.text())
+  const file = path.join(newFolder(), 'deductions.csv')
+  expect(await openwage(['cycles', 'deductions', id, file], settings)).toMatchObject({ code: 0, stdout: '' })
+  expect(readFileSync(file, 'utf8')).toBe(stdout)
+})
+
+test('the commands for a sandbox move the clock and instruct the bank', async () => {
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await openwage(['sandbox', ...args, '--json'], settings)
+    expect(code, stderr).toBe(0)
+    return JSON.parse(stdout)
+  }
+  expect(await run('seed', 'mid_cycle')).toEqual({ scenario: 'mid_cycle', members: 25 })
+  const withdrawal = async () =>
+    JSON.parse((await openwage(['withdraw', 'sam.okafor@example.com', '10.00', '--yes', '--json'], settings)).stdout).id
+  await run('fund', 'sam.okafor@example.com', '500.00')
+  for (const [verb, status] of [
+    ['submit', 'submitted'],
+    ['pay', 'paid'],
+    ['fail', 'failed'],
+    ['return', 'returned'],
+  ] as const)
+    expect(await run(verb, await withdrawal())).toMatchObject({ status })
+  await run('hold', await withdrawal())
+  await run('fault', 'timeout', '--count', '2')
+  expect(await run('float', '100.00', 'GBP')).toHaveProperty('free')
+  expect([await run('pause'), await run('resume')]).toEqual([{ paused: true }, { paused: false }])
+  const { aheadSeconds } = await run('clock', '--by', 'P1D')
+  expect(aheadSeconds).toBe(86_400)
+  expect(await run('clock')).toMatchObject({ status: 'Still', aheadSeconds })
+  await run('reset')
+  expect(await run('clock')).toMatchObject({ aheadSeconds: 0 })
+})
+
+/** The script of a shell, with the command as a function of this test. */
+async function complete(shell: 'bash', words: string[], cwd = newFolder()): Promise<string[]> {
+  const main = new URL('../../cli/openwage.ts', import.meta.url).pathname
+  const { stdout: script } = await openwage(['completion', shell], settings)
+  const bash = `
+openwage() { '${process.execPath}' '${main}' "$@"; }
+${script}
+COMP_WORDS=(openwage "$@") COMP_CWORD=$#
+_openwage
+printf '%s\\n' "\${COMPREPLY[@]}"
+complete -p openwage >&2`
+  const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', bash, 'bash', ...words], {
+    cwd,
+    env: { ...baseEnvironment, ...settings },
+  })
+  expect(stderr).toContain('-F _openwage openwage')
+  return stdout.split('\n').filter(line => line !== '')
+}
+
+test('bash completes commands, options, their values, and the names of operations', async () => {
+  expect(await complete('bash', ['with'])).toEqual(['withdraw', 'withdrawals', 'withdrawal'])
+  expect(await complete('bash', ['withdrawals', ''])).toEqual(expect.arrayContaining(['list', 'show']))
+  expect(await complete('bash', ['members', 'list', '--sta'])).toEqual(['--status'])
+  expect(await complete('bash', ['members', 'list', '--status', 'in'])).toEqual(['invited', 'inactive'])
+  expect(await complete('bash', ['api', 'withdrawals.co'])).toEqual(['withdrawals.complete'])
+  expect(await complete('bash', ['api', 'members.list', '--work'])).toEqual(['--workerIds'])
+  expect(await complete('bash', ['sandbox', 'seed', 'm'])).toEqual(['mid_cycle'])
+  expect(await complete('bash', ['events', 'tail', '--types', 'float.'])).toEqual(['float.low'])
+  // The shell completes files.
+  expect(await complete('bash', ['members', 'import', ''])).toEqual([])
+})
+
+for (const shell of ['bash', 'zsh', 'fish']) {
+  if (!existsSync(`/usr/bin/${shell}`)) continue
+  test(`${shell} accepts its completion script`, async () => {
+    const { stdout } = await openwage(['completion', shell], settings)
+    const child = spawn(shell, ['-n'], { stdio: ['pipe', 'ignore', 'pipe'] })
+    const said = collect(child.stderr)
+    child.stdin.end(stdout)
+    expect([(await once(child, 'close'))[0], said()]).toEqual([0, ''])
+  })
+}
+
+test('a command that calls the API starts without the program: its process loads in a fraction of the time', async () => {
+  const { code, stderr } = await openwageProcess(['members', 'list', '--take', '1'], {
+    ...settings,
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
+      "import{registerHooks}from'node:module';let n=0;registerHooks({load(u,c,next){n++;return next(u,c)}});process.on('exit',()=>console.error('modules',n))",
+    )}`,
+  })
+  const [, modules = ''] = /modules (\d+)/.exec(stderr) ?? []
+  expect(code, stderr).toBe(0)
+  // The program has more than a thousand.
+  expect(Number(modules)).toBeLessThan(80)
+})
+
+/** Creates another partner of the same service. @returns the settings of its commands */
+async function newPartner(): Promise<typeof settings> {
+  const created = async (...args: string[]) => JSON.parse((await openwage([...args, '--json'], database)).stdout)
+  const { id } = await created('partner', 'create', 'Another')
+  const limits = ['--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000']
+  await created('tier', 'set', id, 'Silver', ...limits)
+  return { ...settings, OPENWAGE_API_KEY: (await created('key', 'create', id)).key }
+}
+
+async function withdrawalsOf(member: string): Promise<string[]> {
+  const { stdout } = await openwage(['withdrawals', 'list', '--member', member, '--json'], settings)
+  return JSON.parse(stdout).withdrawals.map(({ id }: { id: string }) => id)
+}
+
+function collect(stream: Readable | null): () => string {
+  let text = ''
+  stream?.setEncoding('utf8').on('data', chunk => {
+    text += chunk
+  })
+  return () => text
+}
+
+function newFolder(): string {
+  const folder = newDataDir()
+  mkdirSync(folder)
+  return folder
+}

@@ -1,0 +1,57 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+type Pass = (incoming: IncomingMessage, outgoing: ServerResponse, answer: IncomingMessage) => void
+
+const servers = new Set<Server>()
+
+/**
+ * Starts a proxy before a service.
+ * @param pass gets the answer of the service, with its headers written already
+ * @param admits whether a request goes on to the service; one that does not is never answered
+ */
+export async function startProxy(
+  target: string,
+  pass: Pass,
+  { admits = () => true }: { admits?: (incoming: IncomingMessage) => boolean } = {},
+): Promise<string> {
+  return await serveHere((incoming, outgoing) => {
+    if (!admits(incoming)) return
+    const { method, url, headers } = incoming
+    const onward = request(`${target}${url}`, { method, headers }, answer => {
+      outgoing.writeHead(answer.statusCode ?? 0, answer.headers)
+      pass(incoming, outgoing, answer)
+    })
+    onward.on('error', () => outgoing.destroy())
+    incoming.pipe(onward)
+  })
+}
+
+/** @returns the address of a server on this machine */
+export async function serveHere(
+  handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void,
+): Promise<string> {
+  const server = createServer(handle).listen(0, '127.0.0.1')
+  servers.add(server)
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** An address on which no process listens. */
+export async function closedAddress(): Promise<string> {
+  const address = await serveHere(() => undefined)
+  await closeServers()
+  return address
+}
+
+/** Stops all that were started. */
+export async function closeServers(): Promise<void> {
+  for (const server of servers) {
+    servers.delete(server)
+    const closed = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await closed
+  }
+}

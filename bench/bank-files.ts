@@ -5,19 +5,31 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
+import pino from 'pino'
+import { connect } from '../src/database/connect.ts'
 import type { Answer, AnswersToWrite } from '../src/payouts/rails/answers.ts'
 import type { BatchToWrite, PaymentOrder } from '../src/payouts/rails/bank-files.ts'
+import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
+import { importBankFile } from '../src/payouts/rails/file/import.ts'
+import { sepaFormat } from '../src/payouts/rails/sepa/format.ts'
 import { readBankFile } from '../src/payouts/rails/sepa/read-bank-file.ts'
 import { writeNotification, writeStatusReport } from '../src/payouts/rails/sepa/write-answers.ts'
 import { writeSepaCreditTransfer } from '../src/payouts/rails/sepa/write-credit-transfer.ts'
 import { type Server, withClient } from './postgres.ts'
 import { peakRssMbOf, resetPeakRss, rssMbOf } from './processes.ts'
 import { findProgram } from './programs.ts'
+import { operate } from './service.ts'
 
 /** One file written or read, and PostgreSQL copying the same payments to or from a CSV file. */
 export type BankFileFigures = {
   round: number
-  step: 'pain.001 written' | 'pain.002 read' | 'camt.054 read'
+  step:
+    | 'pain.001 written'
+    | 'pain.002 read'
+    | 'camt.054 read'
+    | 'pain.002 applied'
+    | 'camt.054 applied'
+    | 'batch rejected'
   payments: number
   fileMb: number
   ms: number
@@ -32,12 +44,17 @@ const valueDate = '2026-03-03'
 const iban = 'DE89370400440532013000'
 const account = { accountHolder: 'Bakery', iban: 'DE75512108001245126199' }
 
-/** Writes a batch and reads the answers to it, without a database; compared with `psql \copy` of the same payments. */
+/**
+ * Writes a batch and reads the answers to it, without a database, then applies the answers to a database that has the batch.
+ * Compared with `psql \copy` of the same payments.
+ */
 export async function measureBankFiles(
   server: Server,
-  { folder, payments, rounds }: { folder: string; payments: number; rounds: number },
+  { folder, productDir, payments, rounds }: { folder: string; productDir: string; payments: number; rounds: number },
 ): Promise<BankFileFigures[]> {
   const databaseUrl = await server.create(database)
+  await operate(['migrate'], { databaseUrl, productDir })
+  const { db, close } = connect(databaseUrl, { log: pino({ level: 'silent' }) })
   await withClient(databaseUrl, client =>
     client.query('create table payments (reference text, amount bigint, account_holder text, iban text)'),
   )
@@ -46,11 +63,11 @@ export async function measureBankFiles(
   const report = { ...bankMessage, answers: answersOf(payments, 'failed') }
   await save(file('pain.002'), writeStatusReport(report))
   await save(file('camt.054'), writeNotification({ ...report, answers: answersOf(payments, 'paid') }))
+  await save(file('rejected'), rejection())
   const figures: BankFileFigures[] = []
   for (let round = 1; round <= rounds; round++) {
     const copyInMs = await copy(databaseUrl, `\\copy payments from '${file('payments.csv')}' csv`)
     const copyOutMs = await copy(databaseUrl, `\\copy payments to '${file('copied.csv')}' csv`)
-    await withClient(databaseUrl, client => client.query('truncate payments'))
     const measure = async (step: BankFileFigures['step'], name: string, copyMs: number, work: () => Promise<void>) => {
       const used = await measured(work)
       figures.push({ round, step, payments, fileMb: (await stat(file(name))).size / 1e6, ...used, copyMs })
@@ -60,9 +77,71 @@ export async function measureBankFiles(
     )
     await measure('pain.002 read', 'pain.002', copyInMs, () => readAll(file('pain.002'), payments))
     await measure('camt.054 read', 'camt.054', copyInMs, () => readAll(file('camt.054'), payments))
+    for (const [step, name, outcome] of [
+      ['pain.002 applied', 'pain.002', 'failed'],
+      ['camt.054 applied', 'camt.054', 'paid'],
+      ['batch rejected', 'rejected', 'failed'],
+    ] as const) {
+      await seedBatch(databaseUrl)
+      const { size } = await stat(file(name))
+      await measure(step, name, copyInMs, async () => {
+        const bytes = () => createReadStream(file(name))
+        const imported = await importBankFile(db, { rail, name, size, bytes, now: bankMessage.createdAt })
+        if (imported.result !== 'imported') throw new Error(`${name} was ${imported.result}`)
+      })
+      await requireOutcomes(databaseUrl, { outcome, payments })
+    }
+    await withClient(databaseUrl, client => client.query('truncate payments'))
   }
+  await close()
   await server.drop(database)
   return figures
+}
+
+/** A rail that pays from the account that the answers are about. */
+const rail: FileRailSettings = {
+  ...{ name: 'sepa', currency: 'EUR', format: sepaFormat(), debtors: { default: { name: 'Bakery', account } } },
+  ...{ isInstant: false, canBeInstant: true, timeZone: 'Europe/Berlin', calendar: null, automatic: null },
+  ...{ countsAsPaid: null, delivery: null },
+  schedule() {
+    throw new Error('No batch is planned here')
+  },
+}
+
+/** Replaces what there is by a batch of all payments that the bank has not answered. Withdrawals play no part in answers. */
+async function seedBatch(databaseUrl: string): Promise<void> {
+  await withClient(databaseUrl, async client => {
+    await client.query(`
+      set session_replication_role = replica;
+      truncate bank_records, bank_balances, payout_exceptions, bank_files, payouts, payout_batches cascade;
+      insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
+                                  payment_count, control_total, created_at, closed_at, sending_at, sent_at)
+      select 'bat_1', '${bankMessage.batchMessageId}', 'sepa', 'EUR', 'default', '${valueDate}', false, now(), 'sent',
+             count(*), sum(amount), now(), now(), now(), now() from payments;
+      insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at, batch_id)
+      select 'par_1', 'w_' || reference, reference, 'sepa', amount, 'EUR', now(), 'bat_1' from payments`)
+    await client.query('vacuum analyze payouts')
+  })
+}
+
+async function requireOutcomes(
+  databaseUrl: string,
+  { outcome, payments }: { outcome: string; payments: number },
+): Promise<void> {
+  const { rows } = await withClient(databaseUrl, client =>
+    client.query<{ count: number }>(
+      `select count(*)::integer as count from bank_records r join payouts p on p.reference = r.reference
+        where p.outcome = '${outcome}' and r.outcome = p.outcome`,
+    ),
+  )
+  if (rows[0]?.count !== payments) throw new Error(`${rows[0]?.count} of ${payments} payments are ${outcome}`)
+}
+
+async function* rejection(): AsyncGenerator<string> {
+  const { batchMessageId } = bankMessage
+  yield '<Document><CstmrPmtStsRpt><GrpHdr><MsgId>BANK000002</MsgId></GrpHdr><OrgnlGrpInfAndSts>'
+  yield `<OrgnlMsgId>${batchMessageId}</OrgnlMsgId><GrpSts>RJCT</GrpSts><StsRsnInf><Rsn><Cd>FF01</Cd></Rsn></StsRsnInf>`
+  yield '</OrgnlGrpInfAndSts></CstmrPmtStsRpt></Document>'
 }
 
 async function measured(work: () => Promise<void>): Promise<{ ms: number; cpuMs: number; grownMb: number }> {

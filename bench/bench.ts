@@ -95,7 +95,7 @@ async function bench(options: Options): Promise<void> {
   if (parts.has('webhooks')) results.webhooks = await measureWebhooks(server, where, options)
   if (parts.has('bank-files')) {
     const payments = isQuick ? 10_000 : 100_000
-    results.bankFiles = await measureBankFiles(server, { folder, payments, rounds: options.rounds })
+    results.bankFiles = await measureBankFiles(server, { folder, productDir, payments, rounds: options.rounds })
   }
   if (parts.has('growth')) {
     results.grown = await measureGrowth(server, where, options)

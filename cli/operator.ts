@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
+import { Option } from 'commander'
 import * as auditLog from '../src/audit-log/audit-log.ts'
 import type { Tx } from '../src/database/database.ts'
+import { name } from './arguments.ts'
 import { terminal } from './terminal.ts'
 
 /** Writes an operator's change to the audit log, in the same transaction. @param partnerId null if it concerns no partner */
@@ -59,3 +61,13 @@ function userName(): string {
     return `uid ${process.getuid?.() ?? 'unknown'}`
   }
 }
+
+/** Says who decides, where the user of the operating system is shared. */
+export const asOption = () =>
+  new Option('--as <person>', 'who decides; by default the user of the operating system').argParser(
+    name({ lengthMax: 100 }),
+  )
+
+/** Who decides: a record, not proof of identity. */
+export const personOf = (as: string | undefined) =>
+  as === undefined ? operatorName() : `${as} (${operatorName()})`.slice(0, 200)

@@ -7,9 +7,8 @@ import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
 import { isIdOf } from '../src/ids.ts'
 import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
-import { type Currency, inWords, toWire } from '../src/money.ts'
+import { inWords, toWire } from '../src/money.ts'
 import { accountDayOnWire } from '../src/operators/float-schema.ts'
-import * as exceptions from '../src/payouts/exceptions.ts'
 import * as railHolds from '../src/payouts/rail-holds.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
@@ -21,21 +20,13 @@ import { name, whole } from './arguments.ts'
 import { inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
-import { loginOf, operatorName, recordChange } from './operator.ts'
+import { asOption, loginOf, personOf, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
+import { payoutExceptionsCommand } from './payout-exceptions.ts'
 import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const payoutsCommand = new Command('payouts')
-
-const asOption = () =>
-  new Option('--as <person>', 'who decides; by default the user of the operating system').argParser(
-    name({ lengthMax: 100 }),
-  )
-
-/** Who decides: a record, not proof of identity. */
-const personOf = (as: string | undefined) =>
-  as === undefined ? operatorName() : `${as} (${operatorName()})`.slice(0, 200)
 
 addPaging(
   payoutsCommand
@@ -308,138 +299,7 @@ payoutsCommand
     )
   })
 
-const exceptionsCommand = payoutsCommand
-  .command('exceptions')
-  .description('Bank answers that did not fit: list them, and close each by a decision.')
-
-addPaging(
-  exceptionsCommand
-    .command('list')
-    .description('List open exceptions, newest first.')
-    .option('--all', 'closed ones too'),
-  'payoutException',
-)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts exceptions list', 'payouts exceptions list --all --json'))
-  .action(async ({ json, all, ...paging }: Paging & { json?: boolean; all?: boolean }) => {
-    const asked = { isOpen: all !== true, before: paging.before, take: paging.take + 1 }
-    const found = await withDatabase(async db => await exceptions.list(db, asked))
-    const { shown, hasMore, more } = pageOf(found, paging)
-    printResult(
-      { json },
-      {
-        value: { exceptions: shown.map(exceptionOnWire), hasMore },
-        text: () =>
-          table(
-            shown.map(({ id, rail, kind, reference, reason, openedAt, decision }) => ({
-              ...{ id, rail, kind, reference, opened: openedAt.toISOString(), decision, reason },
-            })),
-          ) + more,
-      },
-    )
-  })
-
-exceptionsCommand
-  .command('show')
-  .description('Show an exception, with its file and line.')
-  .argument('<exception>', 'the exception’s id, pex_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts exceptions show pex_…'))
-  .action(async (id: string, options) => {
-    const [found] = await withDatabase(async db => await exceptions.list(db, { id, take: 1 }))
-    if (found === undefined) throw new Error(`There is no exception ${id}; payouts exceptions list shows their ids`)
-    const { amount, currency, openedAt, closedAt, ...rest } = found
-    printResult(options, {
-      value: exceptionOnWire(found),
-      text: () =>
-        sheet({
-          ...rest,
-          amount: amount === null || currency === null ? null : inWords({ amount, currency }),
-          opened: openedAt.toISOString(),
-          closed: closedAt?.toISOString() ?? null,
-        }),
-    })
-  })
-
-exceptionsCommand
-  .command('close')
-  .description(
-    'Close an exception. "ignore": nothing follows. "attach": the answer is about the payment of --reference. "give-back": the payment, or each unanswered payment of the batch, was not made; the members can withdraw again. "book": the money that arrived or left is a movement of the float of --partner.',
-  )
-  .argument('<exception>', 'the exception’s id, pex_…')
-  .addOption(
-    new Option('--decision <decision>', 'what follows')
-      .choices(['ignore', 'attach', 'give-back', 'book'] as const)
-      .makeOptionMandatory(),
-  )
-  .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
-  .option(
-    '--reference <reference>',
-    'with attach: the payment reference OW…, or the withdrawal’s id w_…; with book: that of the movement, by default the one recorded for the entry',
-    name({ lengthMax: 140 }),
-  )
-  .option('--partner <partner>', 'with book: the partner’s id, par_…')
-  .option('--cycle <payCycle>', 'with book: the pay cycle whose settlement the money pays, pc_…')
-  .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText(
-    'after',
-    examples(
-      'payouts exceptions close pex_… --decision ignore --note "bank charges"',
-      'payouts exceptions close pex_… --decision attach --reference OWK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
-      'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
-      'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
-      'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
-    ),
-  )
-  .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
-    const now = systemClock()
-    const decided = decisionOf(given)
-    await withTransaction(async tx => {
-      const person = personOf(as)
-      const { partnerId } = await decisions.closeException(tx, { exceptionId, person, note, now, ...decided })
-      // An answer that names no payment belongs to no partner; its row says who closed it.
-      if (partnerId === null) return
-      const details = { person, decision: decided.decision, note, reference: given.reference ?? null }
-      await recordChange(tx, {
-        partnerId,
-        change: { action: 'payout_exception.close', resourceId: exceptionId, details },
-        now,
-      })
-    })
-    printResult(
-      { json },
-      { value: { id: exceptionId, decision: decided.decision }, text: () => `${exceptionId} is closed.` },
-    )
-  })
-
-type CloseOptions = {
-  decision: 'ignore' | 'attach' | 'give-back' | 'book'
-  note: string
-  reference?: string
-  partner?: string
-  cycle?: string
-  as?: string
-  json?: boolean
-}
-
-function decisionOf({
-  decision,
-  reference,
-  partner,
-  cycle,
-}: Pick<CloseOptions, 'decision' | 'reference' | 'partner' | 'cycle'>): decisions.Decision {
-  if (decision === 'give-back') return { decision: 'give_back' }
-  if (decision === 'ignore') return { decision }
-  if (decision === 'book') {
-    if (partner === undefined) throw new Error('To book the money, name the partner with --partner')
-    if (cycle !== undefined && reference !== undefined)
-      throw new Error('Money of a settlement has the reference of its pay cycle; leave --reference out')
-    return { decision, partnerId: partner, reference, payCycleId: cycle }
-  }
-  if (reference === undefined) throw new Error('To attach an answer, name the payment with --reference')
-  return { decision, reference }
-}
+payoutsCommand.addCommand(payoutExceptionsCommand)
 
 /** Records a change of a batch for each partner that has payments in it. */
 async function recordOnBatch(
@@ -469,13 +329,4 @@ function stateInWords({ status, held, closedAt }: batches.Batch): string {
 
 function onWire({ controlTotal, currency, ...batch }: batches.Batch) {
   return { ...batch, currency, controlTotal: toWire({ amount: controlTotal, currency }) }
-}
-
-function exceptionOnWire({ amount, currency, ...exception }: exceptions.Exception) {
-  return { ...exception, amount: signed(amount, currency) }
-}
-
-// Money that left the account is negative, which `toWire` refuses.
-function signed(amount: bigint | null, currency: Currency | null) {
-  return amount === null || currency === null ? null : { amount, currency }
 }

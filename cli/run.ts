@@ -127,6 +127,12 @@ const commands: Entry[] = [
     load: async () => (await import('./key.ts')).keyCommand,
   },
   {
+    name: 'admin',
+    audience: 'operator',
+    description: 'Manage the people who sign in to the console, and operator keys. See docs/operations/users.md.',
+    load: async () => (await import('./admin.ts')).adminCommand,
+  },
+  {
     name: 'tier',
     audience: 'operator',
     description: 'Manage tiers: the fees and limits of withdrawals.',
@@ -167,13 +173,6 @@ const commands: Entry[] = [
     audience: 'operator',
     description: 'Show who changed what, by command or API request, newest first. See docs/operations/audit.md.',
     load: async () => (await import('./audit.ts')).auditCommand,
-  },
-  {
-    name: 'admin',
-    audience: 'operator',
-    description:
-      'Manage the people who sign in to the console, and the keys of operators. See docs/operations/users.md.',
-    load: async () => (await import('./admin.ts')).adminCommand,
   },
   {
     name: 'ledger',

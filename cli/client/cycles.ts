@@ -2,7 +2,7 @@ import { Command, Option } from 'commander'
 import type { PayCycle, PayCycleId, PayCycleStatus } from '../../packages/sdk/src/generated/schemas.ts'
 import { examples } from '../help.ts'
 import { type Row, sheet } from '../print.ts'
-import { writeErrorLine, writeLine } from '../terminal.ts'
+import { writeLine } from '../terminal.ts'
 import { whole } from '../whole.ts'
 import { idOf } from './arguments.ts'
 import { type Address, addConnectionOptions, connect } from './connection.ts'
@@ -48,7 +48,7 @@ addConnectionOptions(cyclesCommand.command('deductions'))
     const { payCycles } = await connect(options)
     if (options.json) return await printLines(payCycles.listDeductions(payCycleId, { take: 1_000 }))
     await saveAnswer(() => payCycles.exportDeductions(payCycleId), { file })
-    if (file !== undefined) writeErrorLine(`Wrote ${file}.`)
+    if (file !== undefined) writeLine(`Wrote ${file}.`)
   })
 
 function cycleRow({ id, status, startDate, endDate, ...rest }: PayCycle): Row {

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import type { Event, EventId, EventType } from '../../packages/sdk/src/generated/schemas.ts'
+import type { Openwage } from '../../packages/sdk/src/openwage.ts'
 import { examples } from '../help.ts'
 import { writeErrorLine } from '../terminal.ts'
 import { idOf } from './arguments.ts'
@@ -33,14 +34,23 @@ addConnectionOptions(eventsCommand.command('tail'))
     if (after !== undefined) await openwage.events.list({ after, take: 1 })
     const start = after ?? (fromStart ? null : await endOfFeed(openwage))
     writeErrorLine('Following the events. Press Ctrl-C to stop.')
-    const stop = new AbortController()
-    const events = follow(openwage, { types, after: start, onConnection: reportConnection, signal: stop.signal })
-    try {
-      await printStream(linesOf(events, { json }))
-    } finally {
-      stop.abort()
-    }
+    const following = { types, after: start }
+    await printFeed(openwage, following, events => linesOf(events, { json }))
   })
+
+/** Prints lines about the events that happen, until the reader of the output has gone. */
+export async function printFeed(
+  openwage: Openwage,
+  following: { types: EventType[] | undefined; after: EventId | null },
+  linesOf: (events: AsyncIterable<Event>) => AsyncIterable<string>,
+): Promise<void> {
+  const stop = new AbortController()
+  try {
+    await printStream(linesOf(follow(openwage, { ...following, onConnection: reportConnection, signal: stop.signal })))
+  } finally {
+    stop.abort()
+  }
+}
 
 /** A line for people, or of JSON. */
 export function lineOf(event: Event, { json }: { json?: boolean | undefined }): string {
@@ -48,7 +58,7 @@ export function lineOf(event: Event, { json }: { json?: boolean | undefined }): 
   return json ? JSON.stringify(event) : `${timestamp}  ${type}  ${id}  ${JSON.stringify(data)}`
 }
 
-export function reportConnection(isConnected: boolean): void {
+function reportConnection(isConnected: boolean): void {
   writeErrorLine(isConnected ? 'Connected again.' : 'The connection is lost; trying again until it is back.')
 }
 

@@ -36,6 +36,9 @@ function explain(error: unknown): { code: number; lines: string[] } {
     const hint = `It may have taken effect. Its idempotency key is ${idempotencyKey}.`
     return { code: exitCodes.unknownOutcome, lines: [error.message, hint] }
   }
+  // What fetch says of the body of a file that broke off. Files are only read.
+  if (error instanceof TypeError && error.message === 'terminated')
+    return { code: exitCodes.unavailable, lines: ['The connection broke before the whole file had arrived'] }
   return { code: exitCodes.refused, lines: [reasonOf(error)] }
 }
 
@@ -56,7 +59,5 @@ function hintFor(status: number): string {
 /** The message of an error; of a connection to a name with several addresses, that of the first. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0])
-  if (!(error instanceof Error)) return String(error)
-  // What fetch says of a body that broke off.
-  return error.message === 'terminated' ? 'The connection broke before the whole answer had arrived' : error.message
+  return error instanceof Error ? error.message : String(error)
 }

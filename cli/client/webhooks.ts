@@ -6,9 +6,9 @@ import { webhookTestHeaders } from '../../packages/sdk/src/webhooks.ts'
 import { examples } from '../help.ts'
 import { writeErrorLine, writeLine } from '../terminal.ts'
 import { type Address, addConnectionOptions, connect } from './connection.ts'
-import { endOfFeed, follow, readAfter } from './event-feed.ts'
+import { endOfFeed, readAfter } from './event-feed.ts'
 import { oneEventType, typesOption } from './event-type.ts'
-import { lineOf, reportConnection } from './events.ts'
+import { lineOf, printFeed } from './events.ts'
 import { type Trigger, triggers } from './webhook-triggers.ts'
 
 const limits = {
@@ -35,12 +35,8 @@ addConnectionOptions(webhooksCommand.command('listen'))
     const after = await endOfFeed(openwage)
     const forwarding = forward === undefined ? '' : ` Forwarding to ${forward}, signed with ${secret}.`
     writeErrorLine(`Listening.${forwarding} Press Ctrl-C to stop.`)
-    for await (const event of follow(openwage, { types, after, onConnection: reportConnection })) {
-      writeLine(lineOf(event, { json }))
-      if (forward === undefined) continue
-      const outcome = await send(event, { url: forward, secret })
-      writeErrorLine(`  → ${outcome}`)
-    }
+    const receiver = forward === undefined ? undefined : { url: forward, secret }
+    await printFeed(openwage, { types, after }, events => forwarded(events, { receiver, json }))
   })
 
 addConnectionOptions(webhooksCommand.command('trigger'))
@@ -65,7 +61,20 @@ addConnectionOptions(webhooksCommand.command('trigger'))
       writeErrorLine(`${type} follows when the worker and the simulated bank get to it, within a few minutes`)
   })
 
-async function send(event: Event, { url, secret }: { url: string; secret: string }): Promise<string> {
+type Receiver = { url: string; secret: string }
+
+/** The line of each event; the event is forwarded once its line is printed. */
+async function* forwarded(
+  events: AsyncIterable<Event>,
+  { receiver, json }: { receiver: Receiver | undefined; json: boolean | undefined },
+): AsyncGenerator<string> {
+  for await (const event of events) {
+    yield `${lineOf(event, { json })}\n`
+    if (receiver !== undefined) writeErrorLine(`  → ${await send(event, receiver)}`)
+  }
+}
+
+async function send(event: Event, { url, secret }: Receiver): Promise<string> {
   const { createdAt: _, ...delivered } = event
   const body = JSON.stringify(delivered)
   try {

@@ -118,11 +118,8 @@ export function createServer(
 
   const { admit, forgetKeys } = admission({ db, mode, now })
   const admitSession = sessionAdmission({ db, mode, now, publicUrl })
-  const { admitUser, admitUserTo, admitUserAsOperator, admitStranger, hasUserSession } = userAdmission({
-    db,
-    mode,
-    publicUrl,
-  })
+  const users = userAdmission({ db, mode, publicUrl })
+  const { admitUser, admitUserTo, admitUserAsOperator, admitStranger, hasUserSession } = users
   const admitOperator = operatorAdmission({ db, now })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
@@ -195,11 +192,11 @@ export function createServer(
     if (app.isDraining) reply.header('connection', 'close')
     if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     // Read once: Fastify builds the object on each access.
-    const { deprecated, scope, session, console: users, isForOperators } = request.routeOptions.config
+    const { deprecated, scope, session, console: who, isForOperators } = request.routeOptions.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
     if (session !== undefined) await admitSession(request, reply, session)
-    else if (users === 'stranger' || users === 'founder') await admitStranger(request, users)
-    else if (users !== undefined) await admitUser(request, reply, users)
+    else if (who === 'stranger' || who === 'founder') await admitStranger(request, who)
+    else if (who !== undefined) await admitUser(request, reply, who)
     else if (isForOperators || (request.is404 && isOperatorPath(request.url))) {
       if (hasUserSession(request)) await admitUserAsOperator(request, reply)
       else await admitOperator(request, reply)

@@ -32,13 +32,13 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
    * @throws also Problem `NotFound` if the user has no role with that partner
    */
   admitUserTo(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void>
+  /** Admits the request of a user who is an operator to the operators' API. @throws like `admitUser` */
+  admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /**
    * Admits a request to sign in, or with a one-time link.
    * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
    */
   admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void>
-  /** Admits the request of a user who is an operator to the operators' API. @throws like `admitUser` */
-  admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /** Whether the request was made with the cookie of a user instead of an API key. */
   hasUserSession(request: FastifyRequest): boolean
 } {
@@ -47,8 +47,8 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   return {
     admitUser,
     admitUserTo,
-    admitStranger,
     admitUserAsOperator,
+    admitStranger,
     hasUserSession: request => request.headers['x-api-key'] === undefined && tokenOf(request, publicUrl) !== undefined,
   }
 
@@ -70,6 +70,13 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     request.user = found
   }
 
+  async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await admitUser(request, reply, 'operator')
+    const { user } = request
+    if (user === undefined) throw refused()
+    request.operator = { kind: 'user', id: user.user.id, person: user.user.id }
+  }
+
   async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void> {
     requireOwnPage(request, publicUrl)
     const network = `strangers of ${networkOf(request.ip)}`
@@ -85,13 +92,6 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
         'ServiceUnavailable',
         'The console has no operator yet: open the set-up link in the log of the service, or run openwage admin create',
       )
-  }
-
-  async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    await admitUser(request, reply, 'operator')
-    const { user } = request
-    if (user === undefined) throw refused()
-    request.operator = { kind: 'user', id: user.user.id, person: user.user.id }
   }
 
   async function admitUserTo(

@@ -115,6 +115,7 @@ export const ImportedFile = Type.Object(
 const exceptionKinds = [
   ...(['unmatched', 'amount', 'contradiction', 'duplicate', 'refused', 'money_in', 'money_out', 'float'] as const),
   'blocked',
+  'unreadable',
 ] as const satisfies exceptions.ExceptionKind[]
 
 export const Exception = Type.Object(

@@ -401,20 +401,31 @@ test('an export whose reader has seen enough ends quietly without reading the re
   })
   const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, 'members', 'export']
   const env = { ...baseEnvironment, ...settings, OPENWAGE_URL }
-  const script = '"$@" | head -2; echo "${PIPESTATUS[0]}"'
+  const script = `"$@" | head -2; echo "\${PIPESTATUS[0]}"`
   const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', script, 'bash', ...command], { env })
   expect({ last: stdout.trimEnd().split('\n').at(-1), stderr }).toEqual({ last: '0', stderr: '' })
   expect(sent).toBeLessThan(1_000)
 })
 
-test('events tail ends when the reader of its output has gone', async () => {
-  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname]
-  const { stdout } = await promisify(execFile)(
-    'bash',
-    ['--norc', '-c', '"$@" events tail --from-start --json | head -1', 'bash', ...command],
-    { env: { ...baseEnvironment, ...settings }, timeout: 30_000 },
-  )
-  expect(JSON.parse(stdout)).toHaveProperty('type')
+test.each([
+  ['events tail', ['events', 'tail', '--from-start', '--json']],
+  ['webhooks listen', ['webhooks', 'listen', '--json']],
+] as const)('%s ends when the reader of its output has gone', async (name, args) => {
+  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, ...args]
+  const env = { ...baseEnvironment, ...settings }
+  let hasEnded = false
+  const reading = promisify(execFile)('bash', ['--norc', '-c', '"$@" | head -1', 'bash', ...command], { env })
+  const ended = reading.finally(() => {
+    hasEnded = true
+  })
+  if (reading.child.pid !== undefined) children.add(reading.child)
+  // The first event is for the reader. Another one shows that it has gone.
+  const member = ['--first-name', 'T', '--last-name', 'T', '--tier', 'Silver']
+  for (let count = 0; !hasEnded; count++) {
+    const email = `${name.replace(' ', '-')}-${count}@example.com`
+    expect((await openwage(['members', 'invite', email, ...member], settings)).code).toBe(0)
+  }
+  expect(JSON.parse((await ended).stdout)).toHaveProperty('type')
 })
 
 test('a body comes from the command line, a file, or standard input, and a repeated key gets the stored answer', async () => {
@@ -461,7 +472,10 @@ test('cycles deductions writes the CSV of the API', async () => {
   })
   expect(stdout).toBe(await answer.text())
   const file = path.join(newFolder(), 'deductions.csv')
-  expect(await openwage(['cycles', 'deductions', id, file], settings)).toMatchObject({ code: 0, stdout: '' })
+  expect(await openwage(['cycles', 'deductions', id, file], settings)).toMatchObject({
+    code: 0,
+    stdout: `Wrote ${file}.\n`,
+  })
   expect(readFileSync(file, 'utf8')).toBe(stdout)
 })
 

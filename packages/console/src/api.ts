@@ -30,19 +30,15 @@ export const api = new Openwage({
  * Calls an operation of `/console/v1` or `/admin/v1`, which the SDK does not have.
  * @throws ApiError as the SDK does
  */
-export async function send<T>(
-  method: string,
-  path: string,
-  { body, idempotencyKey }: { body?: unknown; idempotencyKey?: string } = {},
-): Promise<T> {
+export async function send<T>(method: string, path: string, { body }: { body?: unknown } = {}): Promise<T> {
   const response = await fetch(path, {
     method,
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...(idempotencyKey === undefined ? {} : { 'x-idempotency-key': idempotencyKey }),
-      ...(partnerId.value === undefined ? {} : { 'openwage-partner': partnerId.value }),
+      ...(method === 'GET' || !path.startsWith('/admin/') ? {} : { 'x-idempotency-key': crypto.randomUUID() }),
+      ...(partnerId.value === undefined || path.startsWith('/admin/') ? {} : { 'openwage-partner': partnerId.value }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })

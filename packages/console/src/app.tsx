@@ -26,6 +26,13 @@ const Requests = lazy(() => import('./pages/requests.tsx'))
 const Request = lazy(() => import('./pages/request.tsx'))
 const Events = lazy(() => import('./pages/events.tsx'))
 
+const OperatorPartners = lazy(() => import('./pages/operator/partners.tsx'))
+const OperatorPartner = lazy(() => import('./pages/operator/partner.tsx'))
+const Batches = lazy(() => import('./pages/operator/batches.tsx'))
+const Batch = lazy(() => import('./pages/operator/batch.tsx'))
+const Exceptions = lazy(() => import('./pages/operator/exceptions.tsx'))
+const Exception = lazy(() => import('./pages/operator/exception.tsx'))
+
 export function App() {
   return (
     <LocationProvider scope="/console">
@@ -48,6 +55,7 @@ function Pages() {
   const { path, route } = useLocation()
   const named = /^\/console\/(par_[0-9a-z]+)(?:\/|$)/.exec(path)?.[1]
   const first = session.value?.partners[0]?.id
+  const isOfOperator = path.startsWith('/console/operator/')
   const isAtStart = path === '/console'
   useEffect(() => {
     if (isAtStart && first !== undefined) route(`/console/${first}`, true)
@@ -55,11 +63,12 @@ function Pages() {
   // Before the pages are drawn: their requests name the partner.
   if (named !== undefined && partnerId.peek() !== named) partnerId.value = named
   if (isAtStart && first !== undefined) return null
-  if (named !== undefined && !session.value?.partners.some(({ id }) => id === named)) partnerId.value = first
+  const isUnknown = !session.value?.partners.some(({ id }) => id === partnerId.peek())
+  if (isUnknown && partnerId.peek() !== first) partnerId.value = first
   return (
     <Shell>
       <ErrorBoundary>
-        {named !== undefined && partnerId.value !== named ? (
+        {(named !== undefined && partnerId.value !== named) || (isOfOperator && !session.value?.isOperator) ? (
           <NotFound />
         ) : (
           <Router>
@@ -80,6 +89,12 @@ function Pages() {
             <Route path="/console/:partner/requests" component={Requests} />
             <Route path="/console/:partner/requests/:id" component={Request} />
             <Route path="/console/:partner/events" component={Events} />
+            <Route path="/console/operator/partners" component={OperatorPartners} />
+            <Route path="/console/operator/partners/:id" component={OperatorPartner} />
+            <Route path="/console/operator/batches" component={Batches} />
+            <Route path="/console/operator/batches/:id" component={Batch} />
+            <Route path="/console/operator/exceptions" component={Exceptions} />
+            <Route path="/console/operator/exceptions/:id" component={Exception} />
             <Route default component={NotFound} />
           </Router>
         )}

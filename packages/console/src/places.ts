@@ -7,8 +7,6 @@ export function at(path: string): string {
   return `/console/${partnerId.value ?? ''}${path === '' ? '' : `/${path}`}`
 }
 
-export const ofOperator = (path: string): string => `/console/operator/${path}`
-
 /** Which page shows the record of an id, by the id's prefix. */
 const pagesByPrefix: Record<string, string> = {
   w: 'withdrawals',
@@ -23,9 +21,15 @@ const pagesByPrefix: Record<string, string> = {
 
 export const idPattern = /^([a-z]+)_[0-9a-z]{6,}$/
 
+/** The pages of records that belong to the operator. */
+const operatorPagesByPrefix: Record<string, string> = { par: 'partners', bat: 'batches', pex: 'exceptions' }
+
 export function hrefOfId(id: string): string | undefined {
-  const page = pagesByPrefix[idPattern.exec(id)?.[1] ?? '']
-  return page === undefined ? undefined : at(`${page}/${id}`)
+  const prefix = idPattern.exec(id)?.[1] ?? ''
+  const page = pagesByPrefix[prefix]
+  if (page !== undefined) return at(`${page}/${id}`)
+  const ofOperator = operatorPagesByPrefix[prefix]
+  return ofOperator === undefined || !session.value?.isOperator ? undefined : `/console/operator/${ofOperator}/${id}`
 }
 
 export type Place = { title: string; path: string; icon: IconName; roles: Role[]; isSandbox?: boolean; words?: string }
@@ -67,9 +71,25 @@ const ofPartner: Group[] = [
   },
 ]
 
+const ofOperators: Group = {
+  title: 'Operator',
+  places: [
+    { title: 'Partners', path: 'operator/partners', icon: 'partners', roles: [], words: 'tiers float pause' },
+    { title: 'Payouts', path: 'operator/batches', icon: 'payouts', roles: [], words: 'batches approve files' },
+    { title: 'Exceptions', path: 'operator/exceptions', icon: 'audit', roles: [], words: 'bank answers decide' },
+  ],
+}
+
+/** The address of a place in the menu. */
+export function hrefOf({ path }: Place): string {
+  return path.startsWith('operator/') ? `/console/${path}` : at(path)
+}
+
 export function groups(): Group[] {
-  if (session.value == null || partnerId.value === undefined) return []
-  return ofPartner
+  if (session.value == null) return []
+  const operators = session.value.isOperator ? [ofOperators] : []
+  if (partnerId.value === undefined) return operators
+  return [...ofPartner, ...operators]
     .map(({ title, places }) => ({
       title,
       places: places.filter(place => may(...place.roles) && (!place.isSandbox || isSandbox.value)),

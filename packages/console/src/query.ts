@@ -1,4 +1,3 @@
-import type { List } from '@openwage/sdk'
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { partnerId } from './api.ts'
@@ -77,9 +76,9 @@ export type Listed<Page, Row> = {
 type Pages<Page, Row> = { rows: Row[]; first: Page; next: AsyncGenerator<Page, void, undefined>; hasMore: boolean }
 
 /** Loads the first page of a list, and the next ones when asked to. */
-export function useList<Page extends { take: number }, Row>(
+export function useList<Page extends PageEnd, Row>(
   key: string | null,
-  list: () => List<Page, Row>,
+  list: () => { pages(): AsyncGenerator<Page, void, undefined> },
   rowsOf: (page: Page) => Row[],
 ): Listed<Page, Row> {
   const loaded = useLoaded<Pages<Page, Row>>(key, async () => {
@@ -108,6 +107,9 @@ export function useList<Page extends { take: number }, Row>(
   }
 }
 
-function hasMoreAfter(page: { take: number; hasMore?: boolean }, count: number): boolean {
+/** A page says whether there are more, or how many entries it would have if there were. */
+type PageEnd = { take?: number; hasMore?: boolean }
+
+function hasMoreAfter(page: PageEnd, count: number): boolean {
   return page.hasMore ?? count === page.take
 }

@@ -5,7 +5,7 @@ import { useLocation } from 'preact-iso'
 import { partnerId } from './api.ts'
 import { Icon } from './components/icon.tsx'
 import { Help, helpIsOpen, Palette, paletteIsOpen } from './components/palette.tsx'
-import { at, groups } from './places.ts'
+import { at, groups, hrefOf } from './places.ts'
 import { forget } from './query.ts'
 import { SandboxBand } from './sandbox.tsx'
 import { isSandbox, session, signOut } from './session.ts'
@@ -62,7 +62,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
                 <h2>{group.title}</h2>
                 <ul>
                   {group.places.map(place => {
-                    const href = at(place.path)
+                    const href = hrefOf(place)
                     const isHere = place.path === '' ? path === href : path === href || path.startsWith(`${href}/`)
                     return (
                       <li key={place.path}>

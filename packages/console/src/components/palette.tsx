@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
-import { at, groups, hrefOfId, idPattern } from '../places.ts'
+import { at, groups, hrefOf, hrefOfId, idPattern } from '../places.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { Drawer } from './layout.tsx'
 
@@ -114,7 +114,13 @@ function pagesFor(text: string): Entry[] {
   return groups().flatMap(group =>
     group.places
       .filter(({ title, words = '' }) => `${title} ${words}`.toLowerCase().includes(wanted))
-      .map(({ title, path, icon }) => ({ key: path, title, note: group.title, icon, href: at(path) })),
+      .map(place => ({
+        key: place.path,
+        title: place.title,
+        note: group.title,
+        icon: place.icon,
+        href: hrefOf(place),
+      })),
   )
 }
 
@@ -155,7 +161,7 @@ function useRecords(text: string): Entry[] {
 
 const kinds: Record<string, string> = {
   ...{ w: 'Withdrawal', wi: 'Intent', mem: 'Member', pr: 'Pay run', pc: 'Pay cycle', maj: 'List', we: 'Webhook' },
-  req: 'Request',
+  ...{ req: 'Request', par: 'Partner', bat: 'Batch', pex: 'Exception' },
 }
 
 const keys: [string, string][] = [

@@ -78,7 +78,9 @@ export function Id({ id, isLink = true, isWhole = false }: { id: string; isLink?
   )
 }
 
-const tones: Record<string, 'good' | 'wait' | 'bad' | 'flow' | 'calm'> = {
+type Tone = 'good' | 'wait' | 'bad' | 'flow' | 'calm'
+
+const tones: Record<string, Tone> = {
   ...{ paid: 'good', active: 'good', Available: 'good', Completed: 'good', delivered: 'good', completed: 'good' },
   ...{ matched: 'good', Done: 'good', settled: 'good', ok: 'good', pass: 'good' },
   ...{ held: 'wait', pending: 'wait', Scheduled: 'wait', AwaitingReview: 'wait', invited: 'wait', short: 'wait' },
@@ -88,9 +90,9 @@ const tones: Record<string, 'good' | 'wait' | 'bad' | 'flow' | 'calm'> = {
 }
 
 /** The state of something, in words and a colour that says the same. */
-export function State({ state, title }: { state: string; title?: string }) {
+export function State({ state, title, tone = tones[state] ?? 'calm' }: { state: string; title?: string; tone?: Tone }) {
   return (
-    <span class={`state state-${tones[state] ?? 'calm'}`} title={title}>
+    <span class={`state state-${tone}`} title={title}>
       {inWords(state)}
     </span>
   )

@@ -1,9 +1,10 @@
 import { ApiError } from '@openwage/sdk'
 import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
-import { send } from '../api.ts'
+import { send, sessionEnded } from '../api.ts'
 import { messageOf } from '../components/states.tsx'
-import { begin, type Session } from '../session.ts'
+import { forget } from '../query.ts'
+import { begin, type Session, session } from '../session.ts'
 import { Mark } from '../shell.tsx'
 
 /** Signs a reader in by password and, if set up, a second factor; or by a link whose token is in the fragment. */
@@ -13,8 +14,10 @@ export function SignIn() {
   const [needsTotp, setNeedsTotp] = useState(false)
   const [isBusy, setIsBusy] = useState(false)
 
-  const enter = (session: Session) => {
-    begin(session)
+  const enter = (started: Session) => {
+    // What the previous reader saw is not shown to the next one.
+    if (session.peek()?.user.id !== started.user.id) forget()
+    begin(started)
     // A page that asked for a new session goes on where it was.
     route(path.startsWith('/console/sign-in') ? '/console' : url, true)
   }
@@ -61,6 +64,11 @@ export function SignIn() {
         <h1>
           <Mark /> Sign in to Openwage
         </h1>
+        {problem === '' && sessionEnded.value && session.value != null && (
+          <p class="notice" role="status">
+            Your session has ended. Sign in to go on where you were.
+          </p>
+        )}
         {problem !== '' && (
           <p class="problem" role="alert">
             {problem}

@@ -130,7 +130,7 @@ async function create(context: Context, payment: Payment, signal: AbortSignal): 
   const request = await openRequest(db, { rail: settings.name, reference, now: now() })
   if (request === undefined) return
   try {
-    const key = request.refusedCount === 0 ? reference : `${reference}-${request.refusedCount}`
+    const key = request.refusedCount === 0 ? reference : `${reference}R${request.refusedCount}`
     const transfer = await client.create(info, { key, signal })
     // The answer to a request is about its payment, whatever reference it bears.
     const transfers = [{ ...transfer, reference, isPayout: true, sequence: 0 }]

@@ -8,6 +8,9 @@ import type { Context, Keyed } from './record-keys.ts'
 // The records of a rail of files are its feed: it reports those that have an outcome. Their writers hold the lock of the rail
 // for records.
 
+// A batch of 100,000 payments takes about ten seconds beside other work, which is the limit of ordinary statements.
+const statementTimeout = '10min'
+
 /**
  * Ends every payment of a batch that has not been answered one by one, and adds each to what the rail reports. The reason is
  * about the batch, so nothing follows from it for the members.
@@ -30,6 +33,7 @@ export async function endUnanswered(
   },
 ): Promise<void> {
   const reason = reasonInWords(reasonCode)
+  await sql`select set_config('statement_timeout', ${statementTimeout}, true)`.execute(tx)
   await sql`
     with ended as (
       update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}

@@ -1,0 +1,153 @@
+import { Command, Option } from 'commander'
+import { systemClock } from '../src/main.ts'
+import { type Currency, inWords } from '../src/money.ts'
+import * as exceptions from '../src/payouts/exceptions.ts'
+import * as decisions from '../src/payouts/rails/file/decisions.ts'
+import { name } from './arguments.ts'
+import { examples } from './help.ts'
+import { asOption, personOf, recordChange } from './operator.ts'
+import { addPaging, type Paging, pageOf } from './paging.ts'
+import { printResult, sheet, table } from './print.ts'
+import { withDatabase, withTransaction } from './with-database.ts'
+
+export const payoutExceptionsCommand = new Command('exceptions').description(
+  'Bank answers that did not fit: list them, and close each by a decision.',
+)
+
+addPaging(
+  payoutExceptionsCommand
+    .command('list')
+    .description('List open exceptions, newest first.')
+    .option('--all', 'closed ones too'),
+  'payoutException',
+)
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts exceptions list', 'payouts exceptions list --all --json'))
+  .action(async ({ json, all, ...paging }: Paging & { json?: boolean; all?: boolean }) => {
+    const asked = { isOpen: all !== true, before: paging.before, take: paging.take + 1 }
+    const found = await withDatabase(async db => await exceptions.list(db, asked))
+    const { shown, hasMore, more } = pageOf(found, paging)
+    printResult(
+      { json },
+      {
+        value: { exceptions: shown.map(exceptionOnWire), hasMore },
+        text: () =>
+          table(
+            shown.map(({ id, rail, kind, reference, reason, openedAt, decision }) => ({
+              ...{ id, rail, kind, reference, opened: openedAt.toISOString(), decision, reason },
+            })),
+          ) + more,
+      },
+    )
+  })
+
+payoutExceptionsCommand
+  .command('show')
+  .description('Show an exception, with its file and line.')
+  .argument('<exception>', 'the exception’s id, pex_…')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts exceptions show pex_…'))
+  .action(async (id: string, options) => {
+    const [found] = await withDatabase(async db => await exceptions.list(db, { id, take: 1 }))
+    if (found === undefined) throw new Error(`There is no exception ${id}; payouts exceptions list shows their ids`)
+    const { amount, currency, openedAt, closedAt, ...rest } = found
+    printResult(options, {
+      value: exceptionOnWire(found),
+      text: () =>
+        sheet({
+          ...rest,
+          amount: amount === null || currency === null ? null : inWords({ amount, currency }),
+          opened: openedAt.toISOString(),
+          closed: closedAt?.toISOString() ?? null,
+        }),
+    })
+  })
+
+payoutExceptionsCommand
+  .command('close')
+  .description(
+    'Close an exception. "ignore": nothing follows. "attach": the answer is about the payment of --reference. "give-back": the payment, or each unanswered payment of the batch, was not made; the members can withdraw again. "book": the money that arrived or left is a movement of the float of --partner.',
+  )
+  .argument('<exception>', 'the exception’s id, pex_…')
+  .addOption(
+    new Option('--decision <decision>', 'what follows')
+      .choices(['ignore', 'attach', 'give-back', 'book'] as const)
+      .makeOptionMandatory(),
+  )
+  .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
+  .option(
+    '--reference <reference>',
+    'with attach: the payment reference OW…, or the withdrawal’s id w_…; with book: that of the movement, by default the one recorded for the entry',
+    name({ lengthMax: 140 }),
+  )
+  .option('--partner <partner>', 'with book: the partner’s id, par_…')
+  .option('--cycle <payCycle>', 'with book: the pay cycle whose settlement the money pays, pc_…')
+  .addOption(asOption())
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    examples(
+      'payouts exceptions close pex_… --decision ignore --note "bank charges"',
+      'payouts exceptions close pex_… --decision attach --reference OWK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
+      'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
+      'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
+      'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
+    ),
+  )
+  .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
+    const now = systemClock()
+    const decided = decisionOf(given)
+    await withTransaction(async tx => {
+      const person = personOf(as)
+      const { partnerId } = await decisions.closeException(tx, { exceptionId, person, note, now, ...decided })
+      // An answer that names no payment belongs to no partner; its row says who closed it.
+      if (partnerId === null) return
+      const details = { person, decision: decided.decision, note, reference: given.reference ?? null }
+      await recordChange(tx, {
+        partnerId,
+        change: { action: 'payout_exception.close', resourceId: exceptionId, details },
+        now,
+      })
+    })
+    printResult(
+      { json },
+      { value: { id: exceptionId, decision: decided.decision }, text: () => `${exceptionId} is closed.` },
+    )
+  })
+
+type CloseOptions = {
+  decision: 'ignore' | 'attach' | 'give-back' | 'book'
+  note: string
+  reference?: string
+  partner?: string
+  cycle?: string
+  as?: string
+  json?: boolean
+}
+
+function decisionOf({
+  decision,
+  reference,
+  partner,
+  cycle,
+}: Pick<CloseOptions, 'decision' | 'reference' | 'partner' | 'cycle'>): decisions.Decision {
+  if (decision === 'give-back') return { decision: 'give_back' }
+  if (decision === 'ignore') return { decision }
+  if (decision === 'book') {
+    if (partner === undefined) throw new Error('To book the money, name the partner with --partner')
+    if (cycle !== undefined && reference !== undefined)
+      throw new Error('Money of a settlement has the reference of its pay cycle; leave --reference out')
+    return { decision, partnerId: partner, reference, payCycleId: cycle }
+  }
+  if (reference === undefined) throw new Error('To attach an answer, name the payment with --reference')
+  return { decision, reference }
+}
+
+function exceptionOnWire({ amount, currency, ...exception }: exceptions.Exception) {
+  return { ...exception, amount: signed(amount, currency) }
+}
+
+// Money that left the account is negative, which `toWire` refuses.
+function signed(amount: bigint | null, currency: Currency | null) {
+  return amount === null || currency === null ? null : { amount, currency }
+}

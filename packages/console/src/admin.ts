@@ -1,0 +1,118 @@
+import type { Money } from '@openwage/sdk'
+import { send } from './api.ts'
+
+/** What the operator's API answers, as far as pages show it. The whole is in openapi-admin.json. */
+export type PartnerState = 'open' | 'paused' | 'suspended'
+export type PartnerSummary = { id: string; name: string; state: PartnerState; createdAt: string }
+export type Stop = { since: string | null; by: string | null; reason: string | null } | null
+export type FloatOf = {
+  currency: Money['currency']
+  float: Money
+  pending: Money
+  free: Money
+  floor: Money | null
+  lowSince: string | null
+}
+export type PartnerOfOperator = PartnerSummary & {
+  paused: Stop
+  suspended: Stop
+  settings: Record<string, string | number | boolean | null>
+  openCycle: { id: string; startDate: string; endDate: string } | null
+  floats: FloatOf[]
+  keys: { valid: number; expired: number; revoked: number }
+  members: { active: number; invited: number; inactive: number }
+}
+export type OperatorTier = {
+  name: string
+  currency: Money['currency']
+  members: { active: number; invited: number }
+  version: number
+  since: string
+  feeFixed: Money
+  feeBps: number
+  feePayer: 'member' | 'employer'
+  lowerLimit: Money
+  upperLimit: Money
+}
+export type Batch = {
+  id: string
+  messageId: string
+  rail: string
+  debtor: string
+  valueDate: string
+  isInstant: boolean
+  cutOffAt: string
+  status: 'building' | 'approved' | 'sent' | 'acknowledged' | 'settled' | 'rejected' | 'cancelled'
+  needsApproval: boolean
+  held: boolean
+  paymentCount: number
+  total: Money
+  fileName: string | null
+  closedAt: string | null
+  approvedAt: string | null
+  approvedAutomatically: boolean
+  sentAt: string | null
+  approvals?: { person: string; at: string }[]
+  approvalsNeeded?: number
+}
+export type BatchPayment = {
+  reference: string
+  partnerId: string
+  withdrawalId: string
+  amount: Money
+  outcome: string | null
+  reason: string | null
+  removedAt: string | null
+}
+export type Exception = {
+  id: string
+  rail: string
+  kind: string
+  reference: string | null
+  partnerId: string | null
+  withdrawalId: string | null
+  outcome: string | null
+  amount: Money | null
+  reasonCode: string | null
+  reason: string
+  fileName: string | null
+  line: number | null
+  openedAt: string
+  closedAt: string | null
+  closedBy: string | null
+  decision: string | null
+  note: string | null
+}
+
+export async function admin<T>(method: string, path: string, body?: unknown): Promise<T> {
+  return await send<T>(method, `/admin/v1/${path}`, body === undefined ? {} : { body })
+}
+
+/** A list of the operator's API, page by page: onward by `after`, or by `skip` where that is what the list takes. */
+export function adminList<Page, Row>(
+  path: string,
+  query: URLSearchParams,
+  rowsOf: (page: Page) => Row[],
+  idOf?: (row: Row) => string,
+): { pages(): AsyncGenerator<Page, void, undefined>; [Symbol.asyncIterator](): AsyncGenerator<Row, void, undefined> } {
+  async function* pages(): AsyncGenerator<Page, void, undefined> {
+    const position = new URLSearchParams(query)
+    let skip = 0
+    for (;;) {
+      const page = await admin<Page>('GET', `${path}?${position}`)
+      yield page
+      const rows = rowsOf(page)
+      const last = rows.at(-1)
+      if (last === undefined) return
+      skip += rows.length
+      if (idOf === undefined) position.set('skip', String(skip))
+      else position.set('after', idOf(last))
+    }
+  }
+  return {
+    pages,
+    async *[Symbol.asyncIterator]() {
+      for await (const page of pages()) yield* rowsOf(page)
+    },
+  }
+}

@@ -1,0 +1,90 @@
+import { adminList, type Batch } from '../../admin.ts'
+import { ExportButton } from '../../components/export.tsx'
+import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
+import { Page, Panel } from '../../components/layout.tsx'
+import { Empty } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Amount, Day, Id, State } from '../../components/values.tsx'
+import { formatNumber } from '../../format.ts'
+import { hrefOfId } from '../../places.ts'
+import { useList } from '../../query.ts'
+
+type Batches = { batches: Batch[]; hasMore: boolean }
+
+const statuses = ['building', 'approved', 'sent', 'acknowledged', 'settled', 'rejected', 'cancelled'] as const
+
+const columns: Column<Batch>[] = [
+  { title: 'Value date', cell: ({ valueDate }) => <Day day={valueDate} /> },
+  { title: 'State', cell: batch => <BatchState batch={batch} /> },
+  { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
+  { title: 'Batch', cell: ({ id }) => <Id id={id} />, isMinor: true },
+  { title: 'Payments', cell: ({ paymentCount }) => formatNumber(paymentCount), isFigure: true, isMinor: true },
+  { title: 'Total', cell: ({ total }) => <Amount money={total} />, isFigure: true },
+]
+
+export function BatchState({ batch: { status, needsApproval, held } }: { batch: Batch }) {
+  if (held) return <State state="held" />
+  return <State state={needsApproval && status === 'building' ? 'awaiting_approval' : status} />
+}
+
+export default function BatchesPage() {
+  const filters = useFilters()
+  const query = new URLSearchParams({ take: '50' })
+  for (const status of filters.all('status')) query.append('statuses', status)
+  const list = () =>
+    adminList<Batches, Batch>(
+      'payout-batches',
+      query,
+      page => page.batches,
+      batch => batch.id,
+    )
+  const { rows, error, hasMore, more, reload } = useList(`operator-batches?${filters.text}`, list, page => page.batches)
+  return (
+    <Page
+      title="Payouts"
+      actions={
+        <ExportButton
+          name="payout-batches"
+          columns={[
+            ['id', (row: Batch) => row.id],
+            ['message_id', row => row.messageId],
+            ['rail', row => row.rail],
+            ['value_date', row => row.valueDate],
+            ['status', row => row.status],
+            ['payments', row => row.paymentCount],
+            ['total_minor_units', row => row.total.amount],
+            ['currency', row => row.total.currency],
+          ]}
+          rows={list}
+        />
+      }
+    >
+      <FilterBar>
+        <ChoiceFilter
+          label="State"
+          values={statuses}
+          chosen={filters.all('status')}
+          onChange={values => filters.set('status', ...values)}
+        />
+      </FilterBar>
+      <Panel isFlush>
+        <Table
+          label="Batches"
+          columns={columns}
+          rows={rows}
+          keyOf={({ id }) => id}
+          hrefOf={({ id }) => hrefOfId(id)}
+          error={error}
+          onRetry={reload}
+          hasMore={hasMore}
+          onMore={more}
+          empty={
+            <Empty title="No batches">
+              Banks that take files are paid in batches. The simulated bank of a sandbox is paid at once, without any.
+            </Empty>
+          }
+        />
+      </Panel>
+    </Page>
+  )
+}

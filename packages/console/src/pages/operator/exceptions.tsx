@@ -1,0 +1,84 @@
+import { adminList, type Exception } from '../../admin.ts'
+import { ExportButton } from '../../components/export.tsx'
+import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
+import { Page, Panel } from '../../components/layout.tsx'
+import { Empty } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Amount, Id, State, Time } from '../../components/values.tsx'
+import { inWords } from '../../format.ts'
+import { hrefOfId } from '../../places.ts'
+import { useList } from '../../query.ts'
+
+type Exceptions = { exceptions: Exception[]; hasMore: boolean }
+
+const columns: Column<Exception>[] = [
+  { title: 'Since', cell: ({ openedAt }) => <Time at={openedAt} /> },
+  { title: 'State', cell: ({ closedAt }) => <State state={closedAt === null ? 'open' : 'closed'} /> },
+  { title: 'Kind', cell: ({ kind }) => inWords(kind) },
+  { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
+  { title: 'Exception', cell: ({ id }) => <Id id={id} />, isMinor: true },
+  { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
+]
+
+export default function ExceptionsPage() {
+  const filters = useFilters()
+  const query = new URLSearchParams({ take: '50' })
+  const [state] = filters.all('state')
+  if (state !== undefined) query.set('state', state)
+  const list = () =>
+    adminList<Exceptions, Exception>(
+      'payout-exceptions',
+      query,
+      page => page.exceptions,
+      exception => exception.id,
+    )
+  const { rows, error, hasMore, more, reload } = useList(
+    `operator-exceptions?${filters.text}`,
+    list,
+    page => page.exceptions,
+  )
+  return (
+    <Page
+      title="Exceptions"
+      actions={
+        <ExportButton
+          name="payout-exceptions"
+          columns={[
+            ['id', (row: Exception) => row.id],
+            ['opened_at', row => row.openedAt],
+            ['kind', row => row.kind],
+            ['rail', row => row.rail],
+            ['reference', row => row.reference],
+            ['reason', row => row.reason],
+            ['closed_at', row => row.closedAt],
+            ['decision', row => row.decision],
+          ]}
+          rows={list}
+        />
+      }
+    >
+      <FilterBar>
+        <ChoiceFilter
+          label="State"
+          values={['open', 'closed']}
+          chosen={filters.all('state')}
+          onChange={values => filters.set('state', ...values.slice(-1))}
+        />
+      </FilterBar>
+      <Panel isFlush>
+        <Table
+          label="Exceptions"
+          columns={columns}
+          rows={rows}
+          keyOf={({ id }) => id}
+          hrefOf={({ id }) => hrefOfId(id)}
+          error={error}
+          onRetry={reload}
+          hasMore={hasMore}
+          onMore={more}
+          empty={<Empty title="Nothing to decide">Every answer of the banks fitted the books.</Empty>}
+        />
+      </Panel>
+    </Page>
+  )
+}

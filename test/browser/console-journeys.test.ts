@@ -1,0 +1,163 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { goodAccount } from '../harness.ts'
+import { executablePath, expectAccessible } from './chromium.ts'
+import { type ConsolePages, startConsole, withdraw } from './console-pages.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let pages: ConsolePages
+
+const drop = (page: Page, name: string, text: string) =>
+  page.locator('input[type=file]').setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(text) })
+
+describe.skipIf(executablePath === undefined)('a journey through the console', () => {
+  beforeAll(async () => {
+    pages = await startConsole()
+  })
+  afterAll(() => pages?.stop())
+
+  test('of a payroll clerk: a list with an error is marked in the sheet, the corrected one is planned and applied', async () => {
+    const { harness, open, close } = pages
+    const page = await open('lists', { roles: ['payroll'] })
+    const header = 'email,first_name,last_name,phone,tier'
+    await drop(
+      page,
+      'october.csv',
+      `${header}\nada@example.com,Ada,Byron,,Silver\nbob@example.com,Bob,Stone,,Platinum\n`,
+    )
+    await page.getByText('One row has errors').waitFor()
+    expect(await page.locator('td.sheet-bad').allTextContents()).toEqual(['Platinum'])
+    await expectAccessible(page)
+
+    await drop(page, 'october.csv', `${header}\nada@example.com,Ada,Byron,,Silver\nbob@example.com,Bob,Stone,,Silver\n`)
+    await page.getByRole('button', { name: 'Apply 2 changes' }).waitFor()
+    await expectAccessible(page)
+    const emails = '/v1/members?emails=ada@example.com'
+    expect((await harness.call('GET', emails)).body.total).toBe(0)
+    await page.getByRole('button', { name: 'Apply 2 changes' }).click()
+    await page.getByRole('cell', { name: 'ada@example.com' }).waitFor()
+    await expectAccessible(page)
+    await close(page)
+  })
+
+  test('of a payroll clerk: the deductions of a cycle are downloaded, and what payroll took settles it', async () => {
+    const { harness, open, close } = pages
+    const { id } = await withdraw(harness)
+    await harness.call('POST', `/v1/sandbox/withdrawals/${id}/pay`)
+    expect((await harness.call('POST', '/v1/sandbox/clock', { body: { next: 'cycle_close' } })).status).toBe(200)
+    const page = await open(`cycles/${harness.payCycle.id}`, { roles: ['payroll'] })
+    await page.getByText('Payroll has not reported yet').waitFor()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Deductions as CSV' }).click(),
+    ])
+    expect(download.suggestedFilename()).toBe(`deductions-${harness.payCycle.id}.csv`)
+    const deductions = await harness.call('GET', `/v1/pay/cycles/${harness.payCycle.id}/deductions`, {
+      headers: { accept: 'text/csv' },
+    })
+    await drop(page, 'payroll.csv', deductions.text.replace('50.00', '45.00'))
+    await page.getByRole('cell', { name: 'Short' }).waitFor()
+    await expectAccessible(page)
+    const settlement = await harness.call('GET', `/v1/pay/cycles/${harness.payCycle.id}/settlement`)
+    expect(settlement.body.lines[0]).toMatchObject({ outcome: 'short', taken: { amount: 4_500 } })
+    await close(page)
+  })
+
+  test('of support: a withdrawal is cancelled after the time to undo, and no account number is on the page', async () => {
+    const { harness, open, close } = pages
+    const { id, memberId } = await withdraw(harness)
+    const statusOf = async () => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body.status
+    const page = await open(`withdrawals/${id}`, { roles: ['support'] })
+    await page.getByRole('button', { name: 'Cancel withdrawal' }).click()
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByRole('button', { name: 'Cancel withdrawal' }).waitFor()
+    expect(await statusOf()).toBe('held')
+    expect(await page.getByRole('button', { name: 'Pay', exact: true }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Cancel withdrawal' }).click()
+    await expectAccessible(page)
+    await page.getByText('Cancelled: the member has the money back').waitFor()
+    expect(await statusOf()).toBe('cancelled')
+    await page.getByRole('link', { name: 'Sam Okafor' }).click()
+    await page.getByText('•••• 4958').waitFor()
+    expect(await page.getByRole('button', { name: 'Show' }).count()).toBe(0)
+    expect(await page.content()).not.toContain(goodAccount.accountNumber)
+    expect(page.url()).toContain(memberId)
+    await close(page)
+  })
+
+  test('of a developer: a webhook with its secret, a request as curl, an idempotency key, and the sandbox’s bank', async () => {
+    const { harness, open, close } = pages
+    const { id } = await withdraw(harness, { idempotencyKey: 'shift-of-monday' })
+    await harness.flushRequestLog()
+    const page = await open('webhooks', { roles: ['developer'] })
+    await page.getByRole('button', { name: 'Add a webhook' }).click()
+    await page.getByRole('textbox', { name: 'Address' }).fill('not an address')
+    await page.getByRole('button', { name: 'Add', exact: true }).click()
+    await page.locator('.field-problem').first().waitFor()
+    await page.getByRole('textbox', { name: 'Address' }).fill('https://example.com/openwage')
+    await page.getByRole('button', { name: 'Add', exact: true }).click()
+    await page.getByText(/^whsec_/).waitFor()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Stored' }).click()
+    await page.getByRole('cell', { name: 'https://example.com/openwage' }).waitFor()
+
+    await page.goto(`${pages.origin}/console/${harness.partner.id}/requests?key=shift-of-monday`)
+    await page.getByRole('heading', { name: 'Idempotency key' }).waitFor()
+    await page.getByText('completeWithdrawal').waitFor()
+    await page.getByRole('row', { name: 'POST /v1/pay/withdrawals/complete' }).first().focus()
+    await page.keyboard.press('Enter')
+    await page.getByText("-H 'x-idempotency-key: shift-of-monday'").waitFor()
+    expect(await page.locator('pre').textContent()).not.toContain('ow_test_')
+
+    await page.goto(`${pages.origin}/console/${harness.partner.id}/withdrawals/${id}`)
+    await page.getByRole('button', { name: 'Pay', exact: true }).click()
+    await page.getByText('Paid: the bank confirmed it').waitFor()
+    await page.getByRole('button', { name: 'Return', exact: true }).click()
+    await page.getByText('Returned by the receiving bank').waitFor()
+    await page.getByRole('button', { name: /^Sandbox/ }).click()
+    await page.getByRole('button', { name: 'The bank does not answer' }).click()
+    await page.getByText('1 payment will meet a fault').waitFor()
+    await expectAccessible(page)
+    await close(page)
+  })
+
+  test('of an operator: a partner is paused with a reason and resumed; payouts and exceptions are there, for operators alone', async () => {
+    const { harness, open, close, origin } = pages
+    const page = await open('/console/operator/partners', { isOperator: true })
+    await page.getByRole('row', { name: harness.partner.name }).getByRole('cell').first().click()
+    await page.getByRole('heading', { name: 'Tiers' }).waitFor()
+    await page.getByRole('cell', { name: 'Bronze' }).waitFor()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByRole('textbox', { name: 'Reason' }).fill('bank outage')
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
+    await page.getByText('bank outage').waitFor()
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
+    await page.goto(`${origin}/console/operator/batches`)
+    await page.getByText('No batches').waitFor()
+    await expectAccessible(page)
+    await page.goto(`${origin}/console/operator/exceptions`)
+    await page.getByText('Nothing to decide').waitFor()
+    await expectAccessible(page)
+    await close(page)
+
+    const other = await open('/console/operator/partners', { roles: ['admin'] })
+    await other.getByRole('heading', { name: 'Not found' }).waitFor()
+    expect(await other.getByRole('link', { name: 'Exceptions' }).count()).toBe(0)
+    await close(other)
+  })
+
+  test('of a reader whose session ends: the sign-in page says so, and another reader’s data is gone', async () => {
+    const { open, close } = pages
+    const page = await open('members', { roles: ['viewer'] })
+    await page.getByRole('row', { name: 'Sam Okafor' }).first().waitFor()
+    expect(await page.getByRole('button', { name: 'Invite a member' }).count()).toBe(0)
+    await page.context().clearCookies()
+    await page.getByRole('link', { name: 'Pay runs' }).click()
+    await page.getByRole('heading', { name: 'Sign in to Openwage' }).waitFor()
+    await page.getByText('Your session has ended').waitFor()
+    await close(page)
+  })
+})

@@ -8,7 +8,7 @@ import {
 } from '../src/partners/operator-keys.ts'
 import { name, whole } from './arguments.ts'
 import { examples } from './help.ts'
-import { operatorName } from './operator.ts'
+import { operatorName, recordChange } from './operator.ts'
 import { print, printResult } from './print.ts'
 import { writeLine } from './terminal.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
@@ -27,9 +27,13 @@ adminKeyCommand
   .action(async (keyName: string, { expiresInDays, json }: { expiresInDays?: number; json?: boolean }) => {
     const now = systemClock()
     const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
-    const { key, secret } = await withTransaction(
-      async tx => await createOperatorKey(tx, { name: keyName, createdBy: operatorName(), expiresAt, now }),
-    )
+    const { key, secret } = await withTransaction(async tx => {
+      const made = await createOperatorKey(tx, { name: keyName, createdBy: operatorName(), expiresAt, now })
+      const details = { name: keyName, key: made.key.hint, expiresAt: expiresAt?.toISOString() ?? null }
+      const change = { action: 'operator_key.create', resourceId: made.key.id, details } as const
+      await recordChange(tx, { partnerId: null, change, now })
+      return made
+    })
     print({ id: key.id, key: secret, expires: key.expiresAt?.toISOString() ?? null }, json ? { json } : {})
     if (!json) writeLine('\nSave the key now. It is stored only as a hash and cannot be shown again.')
   })
@@ -68,7 +72,12 @@ adminKeyCommand
     const now = systemClock()
     // Skips the mode check: a leaked key must be revocable whatever OPENWAGE_MODE says.
     const revoked = await withDatabase(db =>
-      db.transaction().execute(tx => revokeOperatorKey(tx, { keyId, revokedBy: operatorName(), now })),
+      db.transaction().execute(async tx => {
+        const found = await revokeOperatorKey(tx, { keyId, revokedBy: operatorName(), now })
+        const change = { action: 'operator_key.revoke', resourceId: keyId, details: { key: found?.hint } } as const
+        if (found?.isRepeated === false) await recordChange(tx, { partnerId: null, change, now })
+        return found
+      }),
     )
     if (revoked === undefined) throw new Error(`There is no operator key ${keyId}; admin key list shows their ids`)
     const { revokedAt, isRepeated } = revoked

@@ -1,31 +1,25 @@
 import { Command } from 'commander'
 import { readSettings, type Settings } from '../src/config.ts'
-import type { Tx } from '../src/database/database.ts'
-import { readArchiving } from '../src/database/durability.ts'
-import { describeExcess } from '../src/database/grants.ts'
 import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
-import * as float from '../src/float/float.ts'
 import { openDatabase, readAllRails, reasonOf, systemClock } from '../src/main.ts'
-import { listValidKeys } from '../src/partners/api-keys.ts'
-import { checkMode, listStates } from '../src/partners/partners.ts'
-import * as exceptions from '../src/payouts/exceptions.ts'
-import * as railHolds from '../src/payouts/rail-holds.ts'
+import { readBooks } from '../src/operators/books.ts'
+import {
+  type DatabaseFacts,
+  type DatabaseFault,
+  diagnose,
+  type Finding,
+  type SettingsFacts,
+} from '../src/operators/findings.ts'
 import { faultsOfSecrets } from '../src/payouts/rails/adyen/secrets.ts'
-import * as batches from '../src/payouts/rails/file/batches.ts'
-import { listInstant } from '../src/tiers/tiers.ts'
-import * as webhooks from '../src/webhooks/webhooks.ts'
-import { listWorkers } from '../src/workers/heartbeats.ts'
-import { type DatabaseFacts, type DatabaseFault, diagnose, type Finding, type SettingsFacts } from './doctor-checks.ts'
+import { countOf } from '../src/text.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
-import { countOf, printResult } from './print.ts'
+import { printResult } from './print.ts'
 import { setExitCode, terminal } from './terminal.ts'
 
 const limits = {
   // The JSON has all. A screen has room for a few of each kind, and the same command is the answer to all of them.
   shownMax: 10,
-  // Newest first. A rail closes one or two batches a day, so this is more than a month in which none was settled.
-  batchesMax: 200,
 }
 
 export const doctorCommand = new Command('doctor')
@@ -84,30 +78,12 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
       .transaction()
       .setIsolationLevel('repeatable read')
       .setAccessMode('read only')
-      .execute(async tx => ({ isEmbedded: settings.DATABASE_URL === '', ...(await readBooks(tx, settings, now)) }))
+      .execute(async tx => ({
+        isEmbedded: settings.DATABASE_URL === '',
+        ...(await readBooks(tx, { mode: settings.OPENWAGE_MODE, now })),
+      }))
   } finally {
     await close()
-  }
-}
-
-async function readBooks(tx: Tx, { OPENWAGE_MODE: mode }: Settings, now: Date) {
-  await checkMode(tx, mode)
-  return {
-    excess: await describeExcess(tx),
-    archiving: await readArchiving(tx),
-    partners: await listStates(tx),
-    floats: await float.listAll(tx),
-    instantTiers: await listInstant(tx),
-    keys: await listValidKeys(tx, { mode, now }),
-    endpoints: await webhooks.listHealth(tx),
-    workersAlive: (await listWorkers(tx)).filter(({ isAlive }) => isAlive).length,
-    // Apart, so that many sent ones, as of an API, hide none that waits.
-    batches: [
-      ...(await batches.list(tx, { statuses: ['building', 'approved'], take: limits.batchesMax })),
-      ...(await batches.list(tx, { statuses: ['sent', 'acknowledged'], take: limits.batchesMax })),
-    ],
-    heldRails: await railHolds.list(tx),
-    openExceptions: await exceptions.countOpen(tx),
   }
 }
 

@@ -1,5 +1,5 @@
 import { floatOnWire } from '../src/operators/float-schema.ts'
-import type { PartnerView, Stop } from '../src/operators/partner-view.ts'
+import { type PartnerView, stopInWords } from '../src/operators/partner-view.ts'
 import { inTable } from './float.ts'
 import { sheet } from './print.ts'
 
@@ -26,13 +26,4 @@ export function partnerInWords({ state, stops, openCycle, floats, keys, members:
     '',
     inTable(floats),
   ].join('\n')
-}
-
-export function stopInWords({ since, by, reason }: Stop): string {
-  const known = [
-    ...(since === null ? [] : [`since ${since.toISOString()}`]),
-    ...(by === null ? [] : [`by ${by}`]),
-    ...(reason === null ? [] : [`(${reason})`]),
-  ]
-  return known.length === 0 ? 'since an unknown time (not in the audit log)' : known.join(' ')
 }

@@ -261,7 +261,7 @@ payoutsCommand
         ...{ rail, name: fileName, size, bytes, now },
         async record(tx, { fileId, sha256, records }) {
           const details = { person: personOf(options.as), rail: railName, file: fileName, sha256, records }
-          const change = { action: 'payout_file.import', resourceId: fileId, details } as const
+          const change = { action: 'bank_file.import', resourceId: fileId, details } as const
           // The file is about the operator's account, not about one partner.
           await recordChange(tx, { partnerId: null, change, now })
         },

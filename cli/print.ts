@@ -1,5 +1,7 @@
 import { terminal, writeLine } from './terminal.ts'
 
+export { countOf } from '../src/text.ts'
+
 export type Row = Record<string, string | number | boolean | null>
 
 /** Prints a result as text, or as JSON and nothing else with `--json`. */
@@ -58,11 +60,6 @@ export function widthsOf(rows: Row[]): number[] {
 export function sheet(fields: Row): string {
   const lines = Object.entries(fields).map(([name, value]) => [name, cell(value)])
   return columns(lines, [Math.max(...lines.map(([name = '']) => widthOf(name))), 0])
-}
-
-/** `1 member`, `2 members`. */
-export function countOf(count: number, noun: string, plural = `${noun}s`): string {
-  return `${count} ${count === 1 ? noun : plural}`
 }
 
 const gap = '  '

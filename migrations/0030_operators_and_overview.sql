@@ -36,3 +36,49 @@ alter table audit_log
 alter table installation_audit_log
   drop constraint installation_audit_log_actor_kind_check,
   add constraint installation_audit_log_actor_kind_check check (actor_kind in ('cli', 'worker', 'user', 'operator_key'));
+
+-- What a partner's members have withdrawn, per calendar day and per pay cycle: added up from the event feed, in its order.
+-- How far is kept beside the sums, in the same transaction. A reset that runs at the same time cannot leave sums without it.
+create table withdrawal_total_feeds (
+  partner_id id primary key references partners,
+  -- Of the last event that is in the sums.
+  position bigint not null check (position >= 0)
+);
+create table withdrawal_totals (
+  partner_id id not null references withdrawal_total_feeds,
+  currency currency not null,
+  kind text not null check (kind in ('day', 'cycle')),
+  -- The day in the partner's time zone, '2026-03-31', or the id of the pay cycle.
+  period text collate "C" not null,
+  withdrawals bigint not null,
+  amount bigint not null,
+  -- What members paid, as part of the amounts, and what the employer paid.
+  fees bigint not null,
+  employer_fees bigint not null,
+  -- Withdrawals that were cancelled, failed or were returned, and their gross amounts.
+  given_back bigint not null,
+  given_back_amount bigint not null,
+  primary key (partner_id, currency, kind, period)
+);
+
+-- The audit log of all partners is searched by who and by what.
+create index audit_log_of_actor on audit_log (actor, id);
+create index audit_log_of_action on audit_log (action, id);
+
+-- The books, recomputed in the background. One at a time: each reads the whole ledger.
+create table ledger_verifications (
+  id id primary key,
+  -- The operator, or user@host of a command.
+  requested_by text not null check (length(requested_by) between 1 and 200),
+  requested_at timestamptz not null,
+  started_at timestamptz,
+  ended_at timestamptz,
+  checks_done integer not null default 0 check (checks_done >= 0),
+  checks_total integer not null check (checks_total > 0),
+  -- The checks with the first row that breaks each; null until it has ended, and if it could not end.
+  checks jsonb,
+  -- Why it could not end.
+  problem text,
+  constraint ended_with_checks_or_a_problem check ((ended_at is null) = (checks is null and problem is null))
+);
+create unique index one_verification_at_a_time on ledger_verifications ((true)) where ended_at is null;

@@ -13,9 +13,12 @@ import { memberAccountRoutes } from './members/account-routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
 import { floatRoutes } from './operators/float-routes.ts'
+import { keyRoutes } from './operators/key-routes.ts'
+import { type Installation, operationRoutes } from './operators/operation-routes.ts'
 import { partnerRoutes } from './operators/partner-routes.ts'
 import { payoutRoutes, type RailsOfOperators } from './operators/payout-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
+import { overviewRoutes } from './overview/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
@@ -37,7 +40,8 @@ import { withdrawalRoutes } from './withdrawals/routes.ts'
  * @param hasDocs whether it serves the documentation pages
  * @param rails the banks that a sandbox pays through at once; by default the simulated bank
  * @param fileRails the rails of files: their banks report what arrives, and a sandbox plays their banks
- * @param apiRails the rails of banks' APIs
+ * @param adyenRails the rails of Adyen’s API
+ * @param installation what operators are told about it
  * @param notifications for the rails whose banks send them
  * @param moveMsMax how long a request waits for a move of a sandbox clock
  * @param fence which targets webhook deliveries may be sent to; by default only public ones
@@ -50,7 +54,8 @@ export async function buildApp(
     rails,
     moveMsMax,
     fileRails = [],
-    apiRails = [],
+    adyenRails = [],
+    installation = { railsFile: '', isEmbedded: false },
     notifications = [],
   }: {
     hasDocs?: boolean
@@ -58,7 +63,8 @@ export async function buildApp(
     rails?: Rail[] | undefined
     moveMsMax?: number | undefined
     fileRails?: readonly FileRailSettings[] | undefined
-    apiRails?: RailsOfOperators['apiRails'] | undefined
+    adyenRails?: RailsOfOperators['adyenRails'] | undefined
+    installation?: Installation | undefined
     notifications?: readonly NotificationReceiver[] | undefined
   } = {},
 ): Promise<App> {
@@ -88,6 +94,7 @@ export async function buildApp(
       moveMsMax,
       fileRails,
     })
+  overviewRoutes(app, context)
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
   userRoutes(app, context)
@@ -95,7 +102,9 @@ export async function buildApp(
   partnerRoutes(app, context)
   operatorTierRoutes(app, context)
   floatRoutes(app, context, { fileRails })
-  payoutRoutes(app, context, { fileRails, apiRails })
+  keyRoutes(app, context)
+  payoutRoutes(app, context, { fileRails, adyenRails })
+  operationRoutes(app, context, { fileRails, adyenRails, ...installation })
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()

@@ -15,6 +15,7 @@ const idPrefixes = {
   webhook: 'we',
   apiKey: 'key',
   operatorKey: 'opk',
+  ledgerVerification: 'lv',
   memberSession: 'ses',
   transfer: 'tr',
   floatMovement: 'fm',
@@ -88,6 +89,17 @@ export function Id(kind: IdKind, description?: string) {
     maxLength: idLengthMax,
     examples: [exampleId(kind)],
     ...(description === undefined ? {} : { description }),
+  })
+}
+
+/** The wire schema of the id of an API key or of a user of the console. */
+export function CallerId(description: string) {
+  return Type.String({
+    title: 'CallerId',
+    pattern: `^(${idPrefixes.apiKey}|${idPrefixes.user})_`,
+    maxLength: idLengthMax,
+    examples: [exampleId('apiKey')],
+    description,
   })
 }
 

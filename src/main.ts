@@ -206,7 +206,8 @@ export async function run(
             fence,
             rails,
             fileRails: configured.files,
-            apiRails: configured.adyen,
+            adyenRails: configured.adyen,
+            installation: { railsFile: settings.OPENWAGE_RAILS, isEmbedded: settings.DATABASE_URL === '' },
             notifications: await receiversOf(configured.adyen, { db, log, now }),
           },
         )

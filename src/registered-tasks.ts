@@ -4,6 +4,7 @@ import { floatTasks } from './float/tasks.ts'
 import { idempotencyTasks } from './idempotency/tasks.ts'
 import { ledgerTasks } from './ledger/tasks.ts'
 import { memberJobTasks } from './member-imports/tasks.ts'
+import { overviewTasks } from './overview/tasks.ts'
 import { partnerTasks } from './partners/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
 import { requestTasks } from './requests/tasks.ts'
@@ -12,6 +13,7 @@ import { userTasks } from './users/tasks.ts'
 import { webhookTasks } from './webhooks/tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 
+export { auditTasks as longTasks } from './audit/tasks.ts'
 export { payoutTasks } from './payouts/tasks.ts'
 
 /** The tasks that call no external system. */
@@ -28,4 +30,5 @@ export const internalTasks = {
   ...eventTasks,
   ...webhookTasks,
   ...floatTasks,
+  ...overviewTasks,
 } satisfies Partial<Tasks>

@@ -1,6 +1,7 @@
 /** What the request log keeps of one request. Nothing in it is personal: no query, no body, and of a path only words and ids. */
 export type RequestRecord = {
   partnerId: string
+  /** The API key, or the user of the console. */
   keyId: string
   /** The `x-request-id` of the answer: the caller's, or one of ours. */
   requestId: string

@@ -20,6 +20,8 @@ export type TaskName =
   | 'forget-member-sessions'
   | 'forget-user-sessions'
   | 'fold-float-changes'
+  | 'add-up-withdrawals'
+  | 'verify-ledger'
   | 'number-event-feeds'
   | 'watch-floats'
   | 'move-sandbox-clocks'

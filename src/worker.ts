@@ -6,7 +6,7 @@ import type pg from 'pg'
 import { openQueuePool } from './database/connect.ts'
 import { scopesOf } from './partners/clocks.ts'
 import type { Rail } from './payouts/rail.ts'
-import { internalTasks, payoutTasks } from './registered-tasks.ts'
+import { internalTasks, longTasks, payoutTasks } from './registered-tasks.ts'
 import type { TaskContext, TaskName, Tasks } from './tasks.ts'
 import type { Clock } from './time.ts'
 import { Delivery } from './webhooks/delivery.ts'
@@ -64,7 +64,8 @@ export async function startWorker(
     return runner
   }
   const startExternal = async () => {
-    const tasks = { ...scoped(external), ...clockTasks }
+    // Long tasks too, so that they leave the slots of internal ones free.
+    const tasks = { ...scoped(external), ...clockTasks, ...longTasks }
     const runner = await startRunner(context, queue, { tasks, concurrency: slots.external })
     // A move whose process was killed continues as soon as its lease ends, not at the next minute.
     for (const task of Object.keys(clockTasks)) await runner.addJob(task, undefined, roundOf(task))
@@ -93,6 +94,7 @@ export async function startWorker(
 // clock of one partner, the last three would delete what other partners still need.
 const unscoped: ReadonlySet<TaskName> = new Set([
   'fold-float-changes',
+  'add-up-withdrawals',
   'send-payout-batches',
   'read-bank-files',
   'number-event-feeds',

@@ -43,12 +43,15 @@ export const actions = [
   'payout_batch.release',
   'payout_batch.export',
   'payout_batch.download',
-  'payout_file.import',
+  'bank_file.import',
   'payout_exception.close',
   'webhook.create',
   'webhook.update',
   'webhook.rotate',
   'webhook.delete',
+  'operator_key.create',
+  'operator_key.revoke',
+  'ledger.verify',
   'user.create',
   'user.sign_in',
   'user.sign_in_failed',
@@ -145,7 +148,15 @@ export type Entry = {
   requestId: string | null
 }
 
-export type Filter = { partnerId?: string; resourceId?: string; actor?: string; actions?: readonly string[] }
+/** `from` is inclusive, `to` exclusive. */
+export type Filter = {
+  partnerId?: string | undefined
+  resourceId?: string | undefined
+  actor?: string | undefined
+  actions?: readonly string[] | undefined
+  from?: Date | undefined
+  to?: Date | undefined
+}
 
 /**
  * Lists entries, newest first.
@@ -155,12 +166,15 @@ export async function list(
   db: Reader,
   { filter, before, take }: { filter: Filter; before?: string | undefined; take: number },
 ): Promise<Entry[]> {
-  const { partnerId, resourceId, actor, actions: wanted } = filter
+  const { partnerId, resourceId, actor, actions: wanted, from, to } = filter
   const conditions = [
     ...(partnerId === undefined ? [] : [sql<boolean>`partner_id = ${partnerId}`]),
     ...(resourceId === undefined ? [] : [sql<boolean>`resource_id = ${resourceId}`]),
     ...(actor === undefined ? [] : [sql<boolean>`actor = ${actor}`]),
     ...(wanted === undefined ? [] : [sql<boolean>`action = any(${[...wanted]}::text[])`]),
+    // Ids ascend with time, so a range of time is a range of the index.
+    ...(from === undefined ? [] : [sql<boolean>`id >= ${firstId('auditEntry', from)}`]),
+    ...(to === undefined ? [] : [sql<boolean>`id < ${firstId('auditEntry', to)}`]),
     ...(before === undefined ? [] : [sql<boolean>`id < ${before}`]),
   ]
   const where = conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `)
@@ -185,4 +199,17 @@ export async function countSince(
       select from installation_audit_log
        where id >= ${firstId('auditEntry', since)} and action = ${action} limit ${countMax}) newest`.execute(db)
   return rows[0]?.count ?? 0
+}
+
+// Entries read per query while streaming a file.
+const entriesAtOnce = 1_000
+
+/** Lists all matching entries, newest first, in pages. */
+export async function* listAll(db: Reader, filter: Filter): AsyncGenerator<Entry[]> {
+  for (let before: string | undefined; ; ) {
+    const entries = await list(db, { filter, before, take: entriesAtOnce })
+    if (entries.length > 0) yield entries
+    before = entries.at(-1)?.id
+    if (entries.length < entriesAtOnce) return
+  }
 }

@@ -323,14 +323,21 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
 ]
 
+export const checkCount = checks.length
+
 /** Run it in a repeatable-read transaction: the rules hold only within one snapshot. */
 export async function verify(db: Reader): Promise<Check[]> {
   const results: Check[] = []
+  for await (const check of verifyEach(db)) results.push(check)
+  return results
+}
+
+/** Like `verify`, check by check. */
+export async function* verifyEach(db: Reader): AsyncGenerator<Check> {
   for (const { name, rule, broken } of checks) {
     const { rows } = await broken.execute(db)
-    results.push({ name, rule, disagreement: rows[0] ?? null })
+    yield { name, rule, disagreement: rows[0] ?? null }
   }
-  return results
 }
 
 export type AccountTotal = { partnerId: string; account: string; currency: Currency; debits: bigint; credits: bigint }

@@ -19,6 +19,8 @@ type LockSpace =
   | 'export of'
   /** One purpose of one rail of files. */
   | 'payout rail'
+  /** Verifying the books. */
+  | 'verification of'
   /** Creating the user with an e-mail address. */
   | 'user'
 

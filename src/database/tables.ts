@@ -157,6 +157,17 @@ export type DB = {
     createdAt: Date
     memberSequence: bigint | null
   }
+  ledgerVerifications: {
+    id: string
+    requestedBy: string
+    requestedAt: Date
+    startedAt: Date | null
+    endedAt: Date | null
+    checksDone: Generated<number>
+    checksTotal: number
+    checks: unknown
+    problem: string | null
+  }
   memberJobProgress: {
     partnerId: string
     jobId: string
@@ -667,6 +678,22 @@ export type DB = {
     iban: string | null
     createdAt: Date
     expiresAt: Date
+  }
+  withdrawalTotalFeeds: {
+    partnerId: string
+    position: bigint
+  }
+  withdrawalTotals: {
+    partnerId: string
+    currency: Currency
+    kind: 'cycle' | 'day'
+    period: string
+    withdrawals: bigint
+    amount: bigint
+    fees: bigint
+    employerFees: bigint
+    givenBack: bigint
+    givenBackAmount: bigint
   }
   withdrawals: {
     partnerId: string

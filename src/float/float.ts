@@ -260,7 +260,7 @@ export async function findStaleLowAlerts(
 async function lockPartner(tx: Tx, partnerId: string, { waits = true } = {}): Promise<void> {
   const { rows } = await sql`
     select 1 from partners where id = ${partnerId} for no key update ${waits ? sql`` : sql`nowait`}`.execute(tx)
-  if (rows.length === 0) throw problem('NotFound', `There is no partner ${partnerId}`)
+  if (rows.length === 0) throw problem('NotFound', `There is no partner ${partnerId}; partner list shows their ids`)
 }
 
 // Nothing is paid out in a currency without a tier, so money there would go unnoticed.

@@ -15,11 +15,11 @@ export async function partnerNow(db: Reader, request: FastifyRequest, partnerId:
   return new Date(request.receivedAt.getTime() + (await readOffsetMs(db, partnerId)))
 }
 
-/** Writes an operator's change of a partner to the audit log, in the same transaction. */
+/** Writes an operator's change to the audit log, in the same transaction. @param partnerId null if it concerns no partner */
 export async function recordOperatorChange(
   tx: Tx,
   request: FastifyRequest,
-  { partnerId, change, now }: { partnerId: string; change: auditLog.Change; now: Date },
+  { partnerId, change, now }: { partnerId: string | null; change: auditLog.Change; now: Date },
 ): Promise<void> {
   const { id, kind } = operatorOf(request)
   const actor: auditLog.Actor = { kind, name: id, address: request.ip, requestId: request.id }

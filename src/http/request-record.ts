@@ -19,19 +19,19 @@ export class RequestRecords {
   }
 
   /**
-   * Undefined if the partner is not known, because the API key was refused or not yet looked up; and for requests of the
-   * console: each page that is opened would add a dozen lines to the log of the partner's servers. What users change is in the
-   * audit log.
+   * Undefined if the partner is not known, because the API key was refused or not yet looked up; and for what users of the
+   * console only look at: each page that is opened would add a dozen lines to the log of the partner's servers.
    */
   recordOf(request: FastifyRequest, reply: FastifyReply): RequestRecord | undefined {
     // Refused requests may lack what is declared for every request.
     const { partner, refusal, idempotencyKey } = request as Partial<FastifyRequest>
-    if (partner === undefined || request.user !== undefined) return undefined
+    if (partner === undefined) return undefined
+    if (request.user !== undefined && request.method === 'GET') return undefined
     const { url } = request.routeOptions
     const route = url === undefined || request.is404 ? null : (this.#routes.get(url) ?? null)
     return {
       partnerId: partner.id,
-      keyId: request.keyId,
+      keyId: request.user?.user.id ?? request.keyId,
       requestId: request.id,
       isOwnRequestId: requestIdOf(request.headers['x-request-id']) !== undefined,
       receivedAt: request.receivedAt,

@@ -32,7 +32,11 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
    * @throws also Problem `NotFound` if the user has no role with that partner
    */
   admitUserTo(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void>
-  /** Admits the request of a user who is an operator to the operators' API. @throws like `admitUser` */
+  /**
+   * Admits the request of a user who is an operator to the operators' API, or of one whose role for the partner in the path the
+   * route allows.
+   * @throws like `admitUser`, and Problem `NotFound` if the user has no role with that partner
+   */
   admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /**
    * Admits a request to sign in, or with a one-time link.
@@ -71,10 +75,19 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   }
 
   async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    await admitUser(request, reply, 'operator')
+    const { partnerRoles = [] } = request.routeOptions.config
+    await admitUser(request, reply, partnerRoles.length === 0 ? 'operator' : 'user')
     const { user } = request
     if (user === undefined) throw refused()
-    request.operator = { kind: 'user', id: user.user.id, person: user.user.id }
+    const { id, isOperator } = user.user
+    if (!isOperator) {
+      const { partnerId } = request.params as { partnerId: string }
+      const roles = await rolesWith(db, { userId: id, partnerId })
+      if (roles.length === 0) throw noSuchPartner()
+      if (!roles.some(role => partnerRoles.includes(role)))
+        throw problem('Forbidden', 'Your roles with this partner do not allow this')
+    }
+    request.operator = { kind: 'user', id, person: id, ...(isOperator ? {} : { isOfPartner: true }) }
   }
 
   async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void> {

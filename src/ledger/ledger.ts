@@ -156,6 +156,17 @@ export function floatSums({
              on total.partner_id = ${partnerId} and total.currency = ${currency} ${onOnePartner('total', rows)}`
 }
 
+/** What all members of a partner can withdraw together. Reads one row per member and currency. */
+export async function sumAvailable(
+  db: Reader,
+  partnerId: string,
+): Promise<{ currency: Currency; available: bigint }[]> {
+  const { rows } = await sql<{ currency: Currency; available: bigint }>`
+    select currency, sum(available)::bigint as available from ledger_balances
+     where partner_id = ${partnerId} group by currency`.execute(db)
+  return rows
+}
+
 /** Some partners, or all others. */
 export type PartnerSet = { only: string[] } | { except: string[] }
 

@@ -291,6 +291,14 @@ type Review = { partnerId: string; jobId: string; now: Date }
 /** The job after its review. `isRepeated`: the same decision had been made before. */
 type Reviewed = { job: MemberJob; isRepeated: boolean }
 
+/** How many jobs of a partner wait for a review: one at most, because the others queue behind it. */
+export async function countInReview(db: Reader, partnerId: string): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from member_jobs
+     where partner_id = ${partnerId} and ended_at is null and status = 'AwaitingReview'`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
 async function review(
   tx: Tx,
   { partnerId, jobId, now, to }: Review & { to: 'Processing' | 'Rejected' },

@@ -90,16 +90,36 @@ export const ReasonGiven = Type.Object(
   { title: 'ReasonGiven', ...strict },
 )
 
-export const ApiKey = Type.Object(
+const Scope = Type.Enum([...scopes], { title: 'Scope', type: 'string' })
+
+const apiKey = {
+  id: Id('apiKey'),
+  hint: Type.String({ description: 'The first characters of the key.', examples: ['ow_test_2a4B…'] }),
+  state: Type.Enum(['valid', 'expired', 'revoked'], { type: 'string' }),
+  scopes: Type.Array(Scope),
+  createdAt: Instant,
+  expiresAt: InstantOrNull,
+  revokedAt: InstantOrNull,
+  lastUsedAt: Type.Union([Instant, Type.Null()], { description: 'To the minute.' }),
+}
+
+export const ApiKey = Type.Object(apiKey, { title: 'ApiKey', ...strict })
+
+export const ApiKeys = Type.Object({ keys: Type.Array(ApiKey) }, { title: 'ApiKeys', ...strict })
+
+export const ApiKeyWithSecret = Type.Object(
+  { ...apiKey, secret: Type.Union([Type.String(), Type.Null()], { description: 'The whole key; null in a replay.' }) },
+  { title: 'ApiKeyWithSecret', ...strict },
+)
+
+export const NewApiKey = Type.Object(
   {
-    id: Id('apiKey'),
-    hint: Type.String({ description: 'The first characters of the key.', examples: ['ow_test_2a4B…'] }),
-    state: Type.Enum(['valid', 'expired', 'revoked'], { type: 'string' }),
-    scopes: Type.Array(Type.Enum([...scopes], { title: 'Scope', type: 'string' })),
-    createdAt: Instant,
-    expiresAt: InstantOrNull,
-    revokedAt: InstantOrNull,
-    lastUsedAt: Type.Union([Instant, Type.Null()], { description: 'To the minute.' }),
+    scopes: Type.Optional(
+      Type.Array(Scope, { minItems: 1, maxItems: scopes.length, uniqueItems: true, description: 'By default all.' }),
+    ),
+    expiresInDays: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 36_500, description: 'Without it, the key is valid until it is revoked.' }),
+    ),
   },
-  { title: 'ApiKey', ...strict },
+  { title: 'NewApiKey', ...strict },
 )

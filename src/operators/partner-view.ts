@@ -48,3 +48,12 @@ export async function readPartner(db: Reader, { partnerId, now }: { partnerId: s
     members: await members.countByStatus(db, { partnerId }),
   }
 }
+
+export function stopInWords({ since, by, reason }: Stop): string {
+  const known = [
+    ...(since === null ? [] : [`since ${since.toISOString()}`]),
+    ...(by === null ? [] : [`by ${by}`]),
+    ...(reason === null ? [] : [`(${reason})`]),
+  ]
+  return known.length === 0 ? 'since an unknown time (not in the audit log)' : known.join(' ')
+}

@@ -12,8 +12,9 @@ import { acceptUploads } from '../http/upload.ts'
 import { UploadedFile } from '../http/uploaded-file.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
-import { type Currency, toWire } from '../money.ts'
+import { toWire } from '../money.ts'
 import * as exceptions from '../payouts/exceptions.ts'
+import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import * as decisions from '../payouts/rails/file/decisions.ts'
 import { fileOf, markExported } from '../payouts/rails/file/export.ts'
@@ -56,10 +57,14 @@ const take = Type.Optional(
 export type RailsOfOperators = {
   fileRails: readonly FileRailSettings[]
   /** Rails of banks' APIs. */
-  apiRails: readonly { name: string; currency: Currency }[]
+  adyenRails: readonly AdyenSettings[]
 }
 
-export function payoutRoutes(app: App, { db, log, now }: ApiContext, { fileRails, apiRails }: RailsOfOperators): void {
+export function payoutRoutes(
+  app: App,
+  { db, log, now }: ApiContext,
+  { fileRails, adyenRails }: RailsOfOperators,
+): void {
   app.get(
     '/admin/v1/rails',
     {
@@ -78,7 +83,7 @@ export function payoutRoutes(app: App, { db, log, now }: ApiContext, { fileRails
           ...{ name, currency },
           ...{ kind: 'files', isByHand: delivery === null },
         }))
-        const apis = apiRails.map(({ name, currency }) => ({ name, currency, kind: 'api', isByHand: false }))
+        const apis = adyenRails.map(({ name, currency }) => ({ name, currency, kind: 'api', isByHand: false }))
         return { status: 200, body: { rails: [...files, ...apis] } }
       }),
   )
@@ -352,11 +357,13 @@ export function payoutRoutes(app: App, { db, log, now }: ApiContext, { fileRails
         const { rail } = request.params as { rail: string }
         const { name } = request.query as { name: string }
         const imported = await importUploaded(request.body, { rail: railOf(rail), name, now: request.now })
-        return await withIdempotency(db, request, reply, async () => ({
-          status: 200,
-          body: imported,
-          resourceId: imported.fileId,
-        }))
+        return await withIdempotency(db, request, reply, async tx => {
+          const { fileId, records } = imported
+          const change = { action: 'bank_file.import', resourceId: fileId, details: { rail, name, records } } as const
+          if (imported.result === 'imported')
+            await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
+          return { status: 200, body: imported, resourceId: fileId }
+        })
       },
     )
   })

@@ -7,7 +7,13 @@ import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.t
  * Who calls an operation for operators. `person` is what an approval of payments is recorded under: one name for all keys would
  * let one person approve twice.
  */
-export type Operator = { kind: 'operator_key' | 'user'; id: string; person: string }
+export type Operator = {
+  kind: 'operator_key' | 'user'
+  id: string
+  person: string
+  /** A user with a role for the partner in the path, who is no operator. */
+  isOfPartner?: boolean
+}
 
 export type OperatorKey = {
   id: string

@@ -154,6 +154,14 @@ export async function find(
   return cycle
 }
 
+/** How many closed cycles payroll has not reported on. */
+export async function countUnsettled(db: Reader, partnerId: string): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from pay_cycles
+     where partner_id = ${partnerId} and status = 'Closed' and settled_at is null`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
 /** Lists pay cycles, newest first. */
 export async function list(
   db: Reader,

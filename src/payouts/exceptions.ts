@@ -77,9 +77,11 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
     .execute()
 }
 
-export async function countOpen(db: Reader): Promise<number> {
+/** How many exceptions are open, of one partner or of all. */
+export async function countOpen(db: Reader, { partnerId }: { partnerId?: string } = {}): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count(*)::integer as count from payout_exceptions where closed_at is null`.execute(db)
+    select count(*)::integer as count from payout_exceptions
+     where closed_at is null ${partnerId === undefined ? sql`` : sql`and partner_id = ${partnerId}`}`.execute(db)
   return rows[0]?.count ?? 0
 }
 

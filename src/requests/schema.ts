@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { partnerProblems, problems } from '../errors.ts'
 import { cursorQuery, pageFields, pageQuery } from '../http/list.ts'
-import { Id } from '../ids.ts'
+import { CallerId, Id } from '../ids.ts'
 import { GivenDayOrInstant, Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
@@ -29,7 +29,7 @@ export const LoggedRequest = Type.Object(
       minimum: 0,
       description: 'From the arrival of the request to the end of its answer, in milliseconds.',
     }),
-    keyId: Id('apiKey', 'The API key that the request was made with.'),
+    keyId: CallerId('The API key that the request was made with, or the user of the console.'),
     idempotencyKey: orNull('The `x-idempotency-key` of the request.', ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11']),
     replayed: Type.Boolean({ description: 'The answer was the stored one of an earlier request with the same key.' }),
     errorCodes: Type.Array(Type.String(), {
@@ -79,7 +79,7 @@ export const RequestQuery = Type.Object(
         examples: ['/v1/members/{memberId}'],
       }),
     ),
-    keyId: Type.Optional(Id('apiKey', 'Only requests that were made with this API key.')),
+    keyId: Type.Optional(CallerId('Only requests that were made with this API key, or by this user of the console.')),
     requestId: Type.Optional(
       Type.String({
         pattern: '^[A-Za-z0-9._:-]{1,128}$',

@@ -196,6 +196,17 @@ describe('a session', () => {
     expect(again.text).not.toContain(goodAccount.accountNumber)
   })
 
+  test('is in the request log with the user instead of a key, if it does more than look', async () => {
+    await admin.call('GET', '/v1/tiers')
+    expect((await admin.call('POST', '/v1/sandbox/pause')).status).toBe(200)
+    expect((await admin.call('POST', '/v1/sandbox/resume')).status).toBe(200)
+    await harness.flushRequestLog()
+    const { body } = await harness.call('GET', `/v1/requests?keyId=${admin.user.id}&take=2`)
+    expect(body.requests).toMatchObject([{ route: '/v1/sandbox/resume', status: 200 }, { route: '/v1/sandbox/pause' }])
+    const looks = await harness.call('GET', `/v1/requests?keyId=${admin.user.id}&route=/v1/tiers`)
+    expect(looks.body.requests).toEqual([])
+  })
+
   test('shows no account number to any role, in no answer, and reveals one to an admin or a payroll clerk for a reason', async () => {
     const { accountNumber } = goodAccount
     const amount = { amount: 2_000, currency: 'GBP' }

@@ -60,6 +60,9 @@ export const access: { readonly [operationId: string]: Access } = {
   createSettlement: payroll,
   getMemberStatement: staff,
 
+  getOverview: readers,
+  getOverviewSeries: readers,
+
   getEvents: tracing,
   getRequests: tracing,
   getRequest: tracing,

@@ -109,3 +109,9 @@ export async function giveFirstPassword(
     .where('passwordHash', 'is', null)
     .execute()
 }
+
+/** The ids of the users who have a role with a partner. */
+export async function usersOf(db: Reader, partnerId: string): Promise<ReadonlySet<string>> {
+  const rows = await db.selectFrom('userRoles').select('userId').distinct().where('partnerId', '=', partnerId).execute()
+  return new Set(rows.map(({ userId }) => userId))
+}

@@ -84,6 +84,15 @@ export async function listHealth(
     .execute()
 }
 
+/** How many endpoints of a partner fail, or were disabled because they failed. */
+export async function countFailing(db: Reader, partnerId: string): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from webhook_endpoints
+     where partner_id = ${partnerId} and deleted_at is null
+       and (failing_since is not null or disabled_reason in ('failing', 'gone'))`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
 /** @throws Problem `NotFound` */
 export async function find(
   db: Reader,

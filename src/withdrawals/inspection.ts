@@ -1,5 +1,6 @@
 import { type Reader, sql } from '../database/database.ts'
 import { Problem } from '../errors.ts'
+import type { Currency } from '../money.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import { type HasRail, readFacts } from './facts.ts'
 import { type UnfinishedStatus, unfinishedStatuses, type WithdrawalStatus } from './lifecycle.ts'
@@ -78,6 +79,18 @@ export async function countUnfinished(db: Reader, now: Date): Promise<Unfinished
     return row === undefined ? nothing : { count: row.count, oldest: row.oldest, stuck: row.stuck }
   }
   return { held: of('held'), submitted: of('submitted') }
+}
+
+/** A partner's withdrawals that wait for the bank, per currency. */
+export async function sumUnfinished(
+  db: Reader,
+  partnerId: string,
+): Promise<{ currency: Currency; count: number; netAmount: bigint }[]> {
+  const { rows } = await sql<{ currency: Currency; count: number; netAmount: bigint }>`
+    select currency, count(*)::integer as count, sum(net)::bigint as net_amount
+      from withdrawals where partner_id = ${partnerId} and ${isUnfinished}
+     group by currency`.execute(db)
+  return rows
 }
 
 /** The amount that a member could withdraw now, and the rule that prevents it. */

@@ -56,7 +56,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     const deductions = await harness.call('GET', `/v1/pay/cycles/${harness.payCycle.id}/deductions`, {
       headers: { accept: 'text/csv' },
     })
-    await drop(page, 'payroll.csv', deductions.text.replace('50.00', '45.00'))
+    await drop(page, 'payroll.csv', deductions.text.replace(',5000,GBP,50.00', ',4500,GBP,45.00'))
     await page.getByRole('cell', { name: 'Short' }).waitFor()
     await expectAccessible(page)
     const settlement = await harness.call('GET', `/v1/pay/cycles/${harness.payCycle.id}/settlement`)
@@ -147,6 +147,54 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await other.getByRole('heading', { name: 'Not found' }).waitFor()
     expect(await other.getByRole('link', { name: 'Exceptions' }).count()).toBe(0)
     await close(other)
+  })
+
+  test('of an admin and an invited person: a link, a password, roles, an account shown for a reason, a session ended', async () => {
+    const { harness, open, close, browser, origin } = pages
+    const memberId = await harness.addMember()
+    const page = await open('users', { roles: ['admin'] })
+    await page.getByRole('cell', { name: 'Dana Reyes' }).first().waitFor()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Invite a person' }).click()
+    await page.getByRole('textbox', { name: 'E-mail address' }).fill('ada@console.example')
+    await page.getByRole('checkbox', { name: /^Payroll/ }).check()
+    await page.getByRole('button', { name: 'Make the link' }).click()
+    const link = (await page.locator('pre').textContent()) ?? ''
+    expect(link).toContain('/console/invitation#')
+    await expectAccessible(page)
+
+    const context = await browser.newContext()
+    const invited = await context.newPage()
+    await invited.goto(link.replace(/^https?:\/\/[^/]+/, origin))
+    await invited.getByText(`${harness.partner.name}: Payroll, Viewer`).waitFor()
+    expect(invited.url()).toBe(`${origin}/console/invitation`)
+    await expectAccessible(invited)
+    await invited.getByRole('textbox', { name: 'Your name' }).fill('Ada Byron')
+    await invited.getByLabel('A password').fill('short')
+    await invited.getByRole('button', { name: 'Accept' }).click()
+    await invited.locator('.field-problem').waitFor()
+    await invited.getByLabel('A password').fill('a horse that counts wages')
+    await invited.getByRole('button', { name: 'Accept' }).click()
+    await invited.getByRole('heading', { name: 'Overview' }).waitFor()
+
+    await invited.goto(`${origin}/console/${harness.partner.id}/members/${memberId}`)
+    await invited.getByRole('button', { name: 'Show' }).click()
+    await invited.getByRole('textbox', { name: 'Reason' }).fill('the bank returned a payment')
+    await invited.getByRole('dialog').getByRole('button', { name: 'Show' }).click()
+    await invited.getByText(goodAccount.accountNumber).waitFor()
+
+    await invited.getByRole('button', { name: 'Sign out' }).click()
+    await invited.getByRole('textbox', { name: 'E-mail address' }).fill('ada@console.example')
+    await invited.getByLabel('Password').fill('a horse that guesses')
+    await invited.getByRole('button', { name: 'Sign in' }).click()
+    await invited.getByText('The e-mail address or the password is wrong.').waitFor()
+    await invited.getByLabel('Password').fill('a horse that counts wages')
+    await invited.getByRole('button', { name: 'Sign in' }).click()
+    await invited.getByRole('link', { name: /Ada Byron/ }).click()
+    await invited.getByRole('cell', { name: 'This one' }).waitFor()
+    await expectAccessible(invited)
+    await context.close()
+    await close(page)
   })
 
   test('of a reader whose session ends: the sign-in page says so, and another reader’s data is gone', async () => {

@@ -10,7 +10,7 @@ import { launch } from './chromium.ts'
 const desk = { viewport: { width: 1440, height: 900 }, locale: 'en-GB', timezoneId: 'Europe/London' }
 export const phone = { viewport: { width: 360, height: 740 } }
 
-export type Reader = { roles?: readonly Role[]; isOperator?: boolean }
+type Reader = { roles?: readonly Role[]; isOperator?: boolean }
 export type ConsolePages = {
   harness: Harness
   origin: string

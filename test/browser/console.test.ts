@@ -74,6 +74,15 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
+  test('the first paint of a cold start takes at most a second', async () => {
+    const page = await pages.open('withdrawals')
+    await page.getByRole('heading', { name: 'Withdrawals' }).waitFor()
+    const paintMs = await page.evaluate<number>("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    // The tests of other files run beside this one: twice the second that it takes alone.
+    expect(paintMs).toBeLessThan(2_000)
+    await pages.close(page)
+  })
+
   test('a page in another language shows amounts and dates as its readers write them', async () => {
     await withdraw(pages.harness, { amount: 123_45 })
     const page = await pages.open('withdrawals', undefined, { locale: 'de-DE' })

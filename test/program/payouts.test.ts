@@ -180,7 +180,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect((await json(['payouts', 'exceptions', 'list'])).exceptions).toEqual([])
   expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
   expect(await diagnosed('exceptions')).toBe('No payout exception is open')
-  const { entries: imports } = await json(['audit', '--action', 'payout_file.import'])
+  const { entries: imports } = await json(['audit', '--action', 'bank_file.import'])
   // The file that was imported again, and the one that was refused, changed nothing.
   expect(imports).toMatchObject([
     {

@@ -4,7 +4,7 @@ import { send } from './api.ts'
 /** What the operator's API answers, as far as pages show it. The whole is in openapi-admin.json. */
 export type PartnerState = 'open' | 'paused' | 'suspended'
 export type PartnerSummary = { id: string; name: string; state: PartnerState; createdAt: string }
-export type Stop = { since: string | null; by: string | null; reason: string | null } | null
+type Stop = { since: string | null; by: string | null; reason: string | null } | null
 export type FloatOf = {
   currency: Money['currency']
   float: Money

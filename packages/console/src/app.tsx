@@ -4,6 +4,7 @@ import { partnerId, sessionEnded } from './api.ts'
 import { Page } from './components/layout.tsx'
 import { Empty, Skeleton } from './components/states.tsx'
 import { Toasts } from './components/toast.tsx'
+import { ByLink, linkPages } from './pages/by-link.tsx'
 import { SignIn } from './pages/sign-in.tsx'
 import { loadSession, session } from './session.ts'
 import { Shell } from './shell.tsx'
@@ -28,6 +29,8 @@ const Events = lazy(() => import('./pages/events.tsx'))
 
 const OperatorPartners = lazy(() => import('./pages/operator/partners.tsx'))
 const OperatorPartner = lazy(() => import('./pages/operator/partner.tsx'))
+const Account = lazy(() => import('./pages/account.tsx'))
+const Users = lazy(() => import('./pages/users.tsx'))
 const Batches = lazy(() => import('./pages/operator/batches.tsx'))
 const Batch = lazy(() => import('./pages/operator/batch.tsx'))
 const Exceptions = lazy(() => import('./pages/operator/exceptions.tsx'))
@@ -46,6 +49,8 @@ export function App() {
 function Gate() {
   useEffect(() => void loadSession(), [])
   const { path } = useLocation()
+  const ofLink = linkPages.find(page => path === `/console/${page}`)
+  if (ofLink !== undefined) return <ByLink page={ofLink} />
   if (session.value === undefined) return <Skeleton lines={4} />
   if (session.value === null || sessionEnded.value || path.startsWith('/console/sign-in')) return <SignIn />
   return <Pages />
@@ -72,6 +77,7 @@ function Pages() {
           <NotFound />
         ) : (
           <Router>
+            <Route path="/console/account" component={Account} />
             <Route path="/console/:partner" component={Overview} />
             <Route path="/console/:partner/withdrawals" component={Withdrawals} />
             <Route path="/console/:partner/withdrawals/:id" component={Withdrawal} />
@@ -95,6 +101,7 @@ function Pages() {
             <Route path="/console/operator/batches/:id" component={Batch} />
             <Route path="/console/operator/exceptions" component={Exceptions} />
             <Route path="/console/operator/exceptions/:id" component={Exception} />
+            <Route path="/console/:partner/users" component={Users} />
             <Route default component={NotFound} />
           </Router>
         )}

@@ -16,14 +16,12 @@ const formats = {
     ...{ day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit' },
   }),
   whole: new Intl.DateTimeFormat(locale, { dateStyle: 'full', timeStyle: 'long' }),
-  time: new Intl.DateTimeFormat(locale, { timeStyle: 'medium' }),
   number: new Intl.NumberFormat(locale),
 }
 
 /** A calendar day such as '2026-03-31', which has no zone. */
 export const formatDay = (day: string): string => formats.day.format(new Date(`${day}T00:00:00Z`))
 export const formatShortDay = (day: string): string => formats.shortDay.format(new Date(`${day}T00:00:00Z`))
-export const formatTime = (instant: string): string => formats.time.format(new Date(instant))
 export const formatWhole = (instant: string): string => formats.whole.format(new Date(instant))
 export const formatNumber = (count: number): string => formats.number.format(count)
 

@@ -69,6 +69,10 @@ const ofPartner: Group[] = [
       { title: 'Events', path: 'events', icon: 'events', roles: ['support', 'developer'] },
     ],
   },
+  {
+    title: 'People',
+    places: [{ title: 'Users', path: 'users', icon: 'users', roles: ['admin'], words: 'invite roles' }],
+  },
 ]
 
 const ofOperators: Group = {

@@ -9,7 +9,7 @@ import { inWords, plural } from './format.ts'
 import { reload, useLoaded } from './query.ts'
 import { may } from './session.ts'
 
-export const sandboxIsOpen = signal(false)
+const sandboxIsOpen = signal(false)
 
 /** Says on every page that this is no real money, and what time it is in the sandbox. Opens the drawer. */
 export function SandboxBand() {

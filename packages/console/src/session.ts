@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { partnerId, send, sessionEnded } from './api.ts'
 
 export type Role = 'admin' | 'payroll' | 'support' | 'developer' | 'viewer'
-export type PartnerOfUser = { id: string; name: string; roles: Role[] }
+type PartnerOfUser = { id: string; name: string; roles: Role[] }
 export type Session = {
   user: { id: string; name: string; email: string; hasTotp: boolean }
   mode: 'sandbox' | 'live'
@@ -15,7 +15,7 @@ export type Session = {
 /** Undefined until the first answer, null if the reader is not signed in. */
 export const session = signal<Session | null | undefined>(undefined)
 
-export const partner = computed(() => session.value?.partners.find(({ id }) => id === partnerId.value))
+const partner = computed(() => session.value?.partners.find(({ id }) => id === partnerId.value))
 export const isSandbox = computed(() => session.value?.mode === 'sandbox')
 
 /** Whether the reader has one of the roles for the partner shown. The server decides; this only hides what it would refuse. */

@@ -131,10 +131,10 @@ function Reader() {
   const user = session.value?.user
   return (
     <div class="reader">
-      <div class="reader-name">
+      <a class="reader-name" href="/console/account">
         <span>{user?.name}</span>
         <span class="quiet">{user?.email}</span>
-      </div>
+      </a>
       <div class="reader-actions">
         <button type="button" class="icon-button" aria-label="Dark or light" title="Dark or light" onClick={nextTheme}>
           <Icon name="sun" />

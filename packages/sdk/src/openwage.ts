@@ -24,6 +24,7 @@ export class Openwage implements Resources {
     /** Signs a body like Openwage, for tests of your receiver. */
     testHeaders: typeof webhookTestHeaders
   }
+  readonly overview: Resources['overview']
   readonly requests: Resources['requests']
   readonly idempotencyKeys: Resources['idempotencyKeys']
   readonly service: Resources['service']
@@ -50,6 +51,7 @@ export class Openwage implements Resources {
         unwrapWebhook(body, headers, secret, { now, ...options }),
       testHeaders: webhookTestHeaders,
     }
+    this.overview = resources.overview
     this.requests = resources.requests
     this.idempotencyKeys = resources.idempotencyKeys
     this.service = resources.service

@@ -62,6 +62,9 @@ export const sdkNames: Record<string, string | { json: string; file: string }> =
   getWebhookDeliveries: 'webhooks.listDeliveries',
   getWebhookDelivery: 'webhooks.getDelivery',
 
+  getOverview: 'overview.get',
+  getOverviewSeries: 'overview.getSeries',
+
   getRequests: 'requests.list',
   getRequest: 'requests.get',
   getIdempotencyKey: 'idempotencyKeys.get',

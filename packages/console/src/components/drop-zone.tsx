@@ -70,10 +70,10 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
   const shown = [...problems].sort(([one], [other]) => one - other).slice(0, rowsMax)
   return (
     <div class="stack-s" role="alert">
-      <h3 class="bad">
+      <h2 class="bad">
         {problems.size === 1 ? 'One row has' : `${problems.size} rows have`} errors. Nothing was changed; correct the
         file and drop it again.
-      </h3>
+      </h2>
       {others.map(message => (
         <p key={message}>{message}</p>
       ))}

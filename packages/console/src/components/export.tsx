@@ -44,7 +44,7 @@ export function ExportButton<Row>({
 }
 
 /** Quoted where needed; a text that a spreadsheet would take for a formula gets an apostrophe. */
-export function cellOf(value: string | number | boolean | null): string {
+function cellOf(value: string | number | boolean | null): string {
   if (value === null) return ''
   const isNumber = typeof value !== 'string' || /^-?\d+(\.\d+)?$/.test(value)
   const text = isNumber || !/^[=+\-@\t\r]/.test(String(value)) ? String(value) : `'${value}`

@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css'
 import { formatMoney, formatShortDay } from '../format.ts'
 import { theme } from '../theme.ts'
 
-const height = 200
+const height = 220
 
 /** Amounts by day, as bars. A table with the same figures is there for those who cannot see it. */
 export default function Plot({
@@ -27,7 +27,7 @@ export default function Plot({
     const axis = { stroke: style.color, font: `11px ${style.fontFamily}`, ticks: { show: false } }
     const plot = new uPlot(
       {
-        ...{ width: element.clientWidth, height, legend: { show: false }, cursor: { y: false } },
+        ...{ width: element.clientWidth, height, legend: { show: false }, padding: [8, 8, 0, 0], cursor: { y: false } },
         scales: {
           x: { time: false, range: [-0.6, days.length - 0.4] },
           y: { range: (_, __, max) => [0, max * 1.1 || 1] },
@@ -42,7 +42,7 @@ export default function Plot({
             ...axis,
             size: 70,
             grid: { stroke: colour('--plot-line'), width: 1 },
-            values: (_, amounts) => amounts.map(amount => formatMoney({ amount: Math.round(amount), currency })),
+            values: (_, ticks) => ticks.map(tick => formatMoney({ amount: Math.trunc(tick), currency })),
           },
         ],
         series: [

@@ -33,7 +33,7 @@ export function Day({ day, short = false }: { day: string; short?: boolean }) {
   return <time dateTime={day}>{short ? formatShortDay(day) : formatDay(day)}</time>
 }
 
-export async function copy(text: string, what = 'Copied'): Promise<void> {
+async function copy(text: string, what = 'Copied'): Promise<void> {
   try {
     await navigator.clipboard.writeText(text)
     toast(what)

@@ -8,10 +8,11 @@ import type {
 } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { api } from '../api.ts'
+import { api, send } from '../api.ts'
 import { act } from '../components/act.ts'
 import { ExportButton } from '../components/export.tsx'
 import { DayFilter, useFilters } from '../components/filters.tsx'
+import { Field, Form } from '../components/form.tsx'
 import { Drawer, Figure, KeyValues, Page, Panel } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
 import { Empty, Failure, messageOf, Skeleton } from '../components/states.tsx'
@@ -85,7 +86,7 @@ function Shown({ member }: { member: Member }) {
               ['Worker id', member.workerId === null ? '–' : <Id key="worker" id={member.workerId} isWhole />],
               ['Tier', member.tier],
               ['Phone', member.phone ?? '–'],
-              ['Account', <Account key="account" account={member.accountDetails} />],
+              ['Account', <Account key="account" memberId={memberId} account={member.accountDetails} />],
               ['Born', member.dob === null ? '–' : <Day key="dob" day={member.dob} />],
               ['Deducted by payroll', member.enablePayroll ? 'Yes' : 'No'],
             ]}
@@ -162,19 +163,51 @@ function Actions({ member: { memberId, firstName, status }, onChange }: { member
   )
 }
 
-function Account({ account }: { account: BankAccountUK | BankAccountEU | null }) {
-  const [isShown, setIsShown] = useState(false)
+type AccountDetails = BankAccountUK | BankAccountEU
+
+/** Masked, until the reader gives a reason, which goes into the audit log. */
+function Account({ memberId, account }: { memberId: MemberId; account: AccountDetails | null }) {
+  const [revealed, setRevealed] = useState<AccountDetails>()
+  const [isAsking, setIsAsking] = useState(false)
   if (account === null) return <>None</>
-  const number = 'iban' in account ? account.iban : `${account.sortCode} ${account.accountNumber}`
+  const numberOf = (details: AccountDetails) =>
+    'iban' in details ? details.iban : `${details.sortCode} ${details.accountNumber}`
   return (
     <span class="account">
       <span>{account.accountHolder}</span>
-      <code>{isShown ? number : `•••• ${number.slice(-4)}`}</code>
+      <code>{revealed === undefined ? `•••• ${numberOf(account).slice(-4)}` : numberOf(revealed)}</code>
       {may('payroll') && (
-        <button type="button" class="text-button" onClick={() => setIsShown(!isShown)}>
-          {isShown ? 'Hide' : 'Show'}
+        <button
+          type="button"
+          class="text-button"
+          onClick={() => (revealed === undefined ? setIsAsking(true) : setRevealed(undefined))}
+        >
+          {revealed === undefined ? 'Show' : 'Hide'}
         </button>
       )}
+      <Drawer title="Show the account" isOpen={isAsking} onClose={() => setIsAsking(false)}>
+        <Form
+          submit="Show"
+          onSubmit={async ({ reason }) => {
+            const path = `/console/v1/members/${memberId}/account`
+            const { accountDetails } = await send<{ accountDetails: AccountDetails }>('POST', path, {
+              body: { reason },
+            })
+            setRevealed(accountDetails)
+            setIsAsking(false)
+          }}
+        >
+          {problemOf => (
+            <Field
+              label="Reason"
+              name="reason"
+              problem={problemOf('reason')}
+              note="Recorded in the audit log with your name"
+              isRequired
+            />
+          )}
+        </Form>
+      </Drawer>
     </span>
   )
 }

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { send, sessionEnded } from '../api.ts'
 import { messageOf } from '../components/states.tsx'
-import { forget } from '../query.ts'
+import { forget, useLoaded } from '../query.ts'
 import { begin, type Session, session } from '../session.ts'
 import { Mark } from '../shell.tsx'
 
@@ -13,6 +13,8 @@ export function SignIn() {
   const [problem, setProblem] = useState('')
   const [needsTotp, setNeedsTotp] = useState(false)
   const [isBusy, setIsBusy] = useState(false)
+
+  const ways = useLoaded('ways-to-sign-in', () => send<{ hasOidc: boolean }>('GET', '/console/v1/sign-in')).value
 
   const enter = (started: Session) => {
     // What the previous reader saw is not shown to the next one.
@@ -48,11 +50,7 @@ export function SignIn() {
     try {
       enter(await send<Session>('POST', '/console/v1/sign-in', { body }))
     } catch (error) {
-      if (
-        error instanceof ApiError &&
-        error.issues.some(({ code, message }) => /totp|second factor/i.test(`${code} ${message}`))
-      )
-        setNeedsTotp(true)
+      if (error instanceof ApiError && error.code === 'TotpRequired') setNeedsTotp(true)
       setProblem(refusal(error, needsTotp))
     }
     setIsBusy(false)
@@ -85,12 +83,17 @@ export function SignIn() {
         {needsTotp && (
           <label class="field">
             <span>Code of your authenticator</span>
-            <input name="totp" inputMode="numeric" autocomplete="one-time-code" maxLength={7} required />
+            <input name="totp" autocomplete="one-time-code" maxLength={40} required />
           </label>
         )}
         <button type="submit" class="button button-main" disabled={isBusy}>
           Sign in
         </button>
+        {ways?.hasOidc && (
+          <a class="button" href="/console/v1/oidc/start" target="_top">
+            Sign in with your organisation
+          </a>
+        )}
         <p class="quiet">On a sandbox, the command that started it printed a link that signs you in.</p>
       </form>
     </main>
@@ -103,7 +106,7 @@ function refusal(error: unknown, hadTotp: boolean): string {
     const seconds = Number(error.headers.get('retry-after') ?? 60)
     return `Too many attempts. Try again in ${seconds < 90 ? `${seconds} seconds` : `${Math.ceil(seconds / 60)} minutes`}.`
   }
-  if (/totp/i.test(error.code))
+  if (error.code === 'TotpRequired')
     return hadTotp ? 'The code is wrong or was used already.' : 'Enter the code of your authenticator.'
   if (error.status === 401) return 'The e-mail address or the password is wrong.'
   return error.issues.map(({ message }) => message).join('; ')

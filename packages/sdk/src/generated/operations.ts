@@ -49,6 +49,8 @@ import type {
   NewSettlement,
   NewWebhook,
   NewWithdrawalIntent,
+  Overview,
+  OverviewSeries,
   PayCycle,
   PayCycleId,
   PayCycleStatus,
@@ -163,6 +165,8 @@ export const operations: Record<string, Operation> = {
   'webhooks.replay': { method: 'POST', path: '/v1/webhooks/{webhookId}/replay', hasBody: true },
   'webhooks.listDeliveries': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries', hasQuery: true, entries: 'deliveries' },
   'webhooks.getDelivery': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries/{deliveryId}' },
+  'overview.get': { method: 'GET', path: '/v1/overview' },
+  'overview.getSeries': { method: 'GET', path: '/v1/overview/series', hasQuery: true },
   'requests.list': { method: 'GET', path: '/v1/requests', hasQuery: true, entries: 'requests', cursor: 'id' },
   'requests.get': { method: 'GET', path: '/v1/requests/{requestId}' },
   'idempotencyKeys.get': { method: 'GET', path: '/v1/idempotency-keys/{key}' },
@@ -819,6 +823,34 @@ export interface Resources {
      * `GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}` (getWebhookDelivery)
      */
     getDelivery(webhookId: WebhookId, deliveryId: EventId, options?: CallOptions): Call<WebhookDeliveryDetails>
+  }
+  overview: {
+    /**
+     * Get an overview.
+     *
+     * What members can withdraw and have withdrawn, payouts in flight, the float, and what needs a decision. Days are those of your time zone.
+     *
+     * `GET /v1/overview` (getOverview)
+     */
+    get(options?: CallOptions): Call<Overview>
+    /**
+     * Get withdrawals over time.
+     *
+     * By day, of up to 366 days (by default the last 30), or by pay cycle, of the last cycles.
+     *
+     * `GET /v1/overview/series` (getOverviewSeries)
+     */
+    getSeries(query?: {
+      /** By default the first of your tiers. */
+      currency?: Currency | undefined
+      by?: 'day' | 'cycle' | undefined
+      /** First day. Only by day. */
+      from?: string | undefined
+      /** Last day. Only by day. */
+      to?: string | undefined
+      /** How many pay cycles, with the open one. Only by cycle. */
+      cycles?: number | undefined
+    }, options?: CallOptions): Call<OverviewSeries>
   }
   requests: {
     /**

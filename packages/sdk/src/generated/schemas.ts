@@ -213,6 +213,12 @@ export type IdempotencyKey = {
   expiresAt: string
 }
 
+/** Held and submitted withdrawals. */
+export type InFlight = {
+  withdrawals: number
+  netAmount: Money
+}
+
 export type Instant = string
 
 export type IntentCancelledDelivery = {
@@ -537,6 +543,12 @@ export type MemberBalance = {
   isTemporarilyUnavailable: boolean
 }
 
+export type MemberCounts = {
+  active: number
+  invited: number
+  inactive: number
+}
+
 export type MemberEventData = {
   memberId: MemberId
   status: MemberStatus
@@ -815,6 +827,14 @@ export type Money = {
   currency: Currency
 }
 
+export type NeedsDecision = {
+  memberJobs: number
+  payoutExceptions: number
+  failingWebhooks: number
+  cyclesToSettle: number
+  lowFloats: number
+}
+
 export type NewMember = {
   email: Email
   firstName: FirstName
@@ -880,6 +900,52 @@ export type NotFoundIssue = {
 export type OffboardMember = {
   type: 'Offboard'
   memberId: MemberId
+}
+
+export type Overview = {
+  /** False if the totals lack the latest withdrawals, because there are many. */
+  isComplete: boolean
+  members: MemberCounts
+  openCycle: OverviewPayCycle | null
+  currencies: OverviewCurrency[]
+  needsDecision: NeedsDecision
+}
+
+export type OverviewCurrency = {
+  /** ISO 4217 code. */
+  currency: Currency
+  /** What all members can withdraw together. */
+  available: Money
+  today: WithdrawalTotals
+  cycle: WithdrawalTotals
+  inFlight: InFlight
+  float: SignedMoney
+  free: SignedMoney
+  floor: Money | null
+  lowSince: Instant | null
+}
+
+export type OverviewPayCycle = {
+  id: PayCycleId
+  startDate: Day
+  endDate: Day
+  /** With today. */
+  daysLeft: number
+}
+
+export type OverviewPoint = {
+  from: Day
+  to: Day
+  payCycleId: PayCycleId | null
+  totals: WithdrawalTotals
+}
+
+export type OverviewSeries = {
+  /** ISO 4217 code. */
+  currency: Currency
+  /** Oldest first. Both days are included. */
+  points: OverviewPoint[]
+  isComplete: boolean
 }
 
 export type OwnWithdrawalIntent = {
@@ -1903,6 +1969,16 @@ export type WithdrawalTimelineEntry = {
   status: WithdrawalStatus
   at: Instant
   reason: WithdrawalReason
+}
+
+/** Withdrawals and their gross amount, the fees in it that members pay, the fees that the employer pays, and what was given back: cancelled, failed and returned withdrawals, on the day when they were given back, and in the pay cycle of the withdrawal. */
+export type WithdrawalTotals = {
+  withdrawals: number
+  amount: Money
+  fees: Money
+  employerFees: Money
+  givenBack: number
+  givenBackAmount: Money
 }
 
 export type WithdrawalWithStatus = {

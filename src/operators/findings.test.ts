@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { target } from '../src/payouts/rails/calendars/target.ts'
-import { uk } from '../src/payouts/rails/calendars/uk.ts'
-import type { Batch } from '../src/payouts/rails/file/batches.ts'
-import { euroRail, FileBank } from '../test/file-bank.ts'
-import { type DatabaseFacts, diagnose, type SettingsFacts } from './doctor-checks.ts'
+import { euroRail, FileBank } from '../../test/file-bank.ts'
+import { target } from '../payouts/rails/calendars/target.ts'
+import { uk } from '../payouts/rails/calendars/uk.ts'
+import type { Batch } from '../payouts/rails/file/batches.ts'
+import { type DatabaseFacts, diagnose, type SettingsFacts } from './findings.ts'
 
 const now = new Date('2026-11-20T10:00:00Z')
 const settings: SettingsFacts = { now, mode: 'live', railsFile: '/rails.json', rails: [euroRail()], adyenRails: [] }

@@ -1,0 +1,190 @@
+import { useState } from 'preact/hooks'
+import { send } from '../api.ts'
+import { act } from '../components/act.ts'
+import { Field, Form } from '../components/form.tsx'
+import { Page, Panel } from '../components/layout.tsx'
+import { Code, Empty } from '../components/states.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { toast } from '../components/toast.tsx'
+import { Time } from '../components/values.tsx'
+import { inWords } from '../format.ts'
+import { useLoaded } from '../query.ts'
+import { loadSession, session } from '../session.ts'
+
+type OwnSession = {
+  id: string
+  method: string
+  address: string
+  userAgent: string | null
+  createdAt: string
+  lastUsedAt: string
+  isCurrent: boolean
+}
+
+/** What a reader decides about their own account: sessions, password, second factor. */
+export default function Account() {
+  return (
+    <Page title="Your account">
+      <div class="stack">
+        <Sessions />
+        <div class="halves">
+          <Password />
+          <SecondFactor />
+        </div>
+      </div>
+    </Page>
+  )
+}
+
+const columns: Column<OwnSession>[] = [
+  { title: 'Since', cell: ({ createdAt }) => <Time at={createdAt} /> },
+  { title: 'Last used', cell: ({ lastUsedAt }) => <Time at={lastUsedAt} />, isMinor: true },
+  { title: 'Browser', cell: ({ userAgent }) => browserOf(userAgent) },
+  { title: 'Address', cell: ({ address }) => address, isMinor: true },
+  { title: 'By', cell: ({ method }) => inWords(method), isMinor: true },
+  {
+    title: 'End',
+    cell: ({ id, isCurrent }) =>
+      isCurrent ? (
+        <span class="quiet">This one</span>
+      ) : (
+        <button
+          type="button"
+          class="text-button"
+          onClick={() =>
+            void act(() => send('DELETE', `/console/v1/sessions/${id}`), 'The session has ended', 'own-sessions')
+          }
+        >
+          End
+        </button>
+      ),
+  },
+]
+
+function Sessions() {
+  const { value, error, reload } = useLoaded('own-sessions', () =>
+    send<{ sessions: OwnSession[] }>('GET', '/console/v1/sessions'),
+  )
+  return (
+    <Panel isFlush title="Sessions">
+      <Table
+        label="Sessions"
+        columns={columns}
+        rows={value?.sessions}
+        keyOf={({ id }) => id}
+        error={error}
+        onRetry={reload}
+        empty={<Empty title="No sessions" />}
+      />
+    </Panel>
+  )
+}
+
+/** The browser's name, as far as it says so. */
+function browserOf(userAgent: string | null): string {
+  return /(Firefox|Edg|OPR|Chrome|Safari)\/\d+/.exec(userAgent ?? '')?.[0].replace('/', ' ') ?? 'Another program'
+}
+
+function Password() {
+  return (
+    <Panel title="Password">
+      <Form
+        submit="Change the password"
+        onSubmit={async ({ password, newPassword }) => {
+          await send('POST', '/console/v1/password', { body: { password, newPassword } })
+          toast('Changed; your other sessions have ended')
+        }}
+      >
+        {problemOf => (
+          <>
+            <Field
+              label="Present password"
+              name="password"
+              type="password"
+              problem={problemOf('password')}
+              isRequired
+            />
+            <Field
+              label="New password"
+              name="newPassword"
+              type="password"
+              problem={problemOf('newPassword')}
+              isRequired
+            />
+          </>
+        )}
+      </Form>
+    </Panel>
+  )
+}
+
+function SecondFactor() {
+  const [secret, setSecret] = useState<{ secret: string; uri: string }>()
+  const [recoveryCodes, setRecoveryCodes] = useState<string[]>()
+  const hasTotp = session.value?.user.hasTotp ?? false
+  if (recoveryCodes !== undefined)
+    return (
+      <Panel title="Second factor">
+        <div class="stack-s">
+          <p>
+            It is on. Store these recovery codes: each signs in once if you lose your device, and they are not shown
+            again.
+          </p>
+          <Code text={recoveryCodes.join('\n')} label="Copy the codes" />
+        </div>
+      </Panel>
+    )
+  return (
+    <Panel title="Second factor">
+      {hasTotp ? (
+        <Form
+          submit="Turn it off"
+          onSubmit={async ({ password }) => {
+            await send('DELETE', '/console/v1/totp', { body: { password } })
+            await loadSession()
+            toast('The second factor is off')
+          }}
+        >
+          {problemOf => (
+            <Field label="Password" name="password" type="password" problem={problemOf('password')} isRequired />
+          )}
+        </Form>
+      ) : secret === undefined ? (
+        <Form
+          submit="Set it up"
+          onSubmit={async ({ password }) => {
+            setSecret(await send<{ secret: string; uri: string }>('POST', '/console/v1/totp', { body: { password } }))
+          }}
+        >
+          {problemOf => (
+            <Field
+              label="Password"
+              name="password"
+              type="password"
+              problem={problemOf('password')}
+              note="An authenticator app then gives a code for each sign-in"
+              isRequired
+            />
+          )}
+        </Form>
+      ) : (
+        <Form
+          submit="Turn it on"
+          onSubmit={async ({ code }) => {
+            const on = await send<{ recoveryCodes: string[] }>('POST', '/console/v1/totp/confirm', { body: { code } })
+            setRecoveryCodes(on.recoveryCodes)
+            await loadSession()
+          }}
+        >
+          {problemOf => (
+            <>
+              <p>Enter this key in your authenticator app, then the code that it shows.</p>
+              <Code text={secret.secret} label="Copy the key" />
+              <Field label="Code" name="code" problem={problemOf('code')} isRequired />
+            </>
+          )}
+        </Form>
+      )}
+    </Panel>
+  )
+}

@@ -1,0 +1,196 @@
+import { useState } from 'preact/hooks'
+import { send } from '../api.ts'
+import { act } from '../components/act.ts'
+import { Field, Form } from '../components/form.tsx'
+import { Icon } from '../components/icon.tsx'
+import { Drawer, Page, Panel } from '../components/layout.tsx'
+import { Code, Empty, messageOf } from '../components/states.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { doUnlessUndone, toast } from '../components/toast.tsx'
+import { Time } from '../components/values.tsx'
+import { inWords } from '../format.ts'
+import { reload, useLoaded } from '../query.ts'
+import { type Role, session } from '../session.ts'
+
+type User = {
+  id: string
+  email: string
+  name: string
+  roles: Role[]
+  isDisabled: boolean
+  hasTotp: boolean
+  lastSignInAt: string | null
+}
+type Invitation = { id: string; email: string; roles: Role[]; expiresAt: string }
+
+const roles: [Role, string][] = [
+  ['admin', 'Everything for the partner, its users included'],
+  ['payroll', 'Members, lists, pay runs, settlements'],
+  ['support', 'Reads; cancels withdrawals; the request log'],
+  ['developer', 'Webhooks, the request log, events'],
+  ['viewer', 'Reads members, pay and withdrawals'],
+]
+
+/** The people who may use the console for the partner shown. */
+export default function Users() {
+  const [isInviting, setIsInviting] = useState(false)
+  const [changing, setChanging] = useState<User>()
+  const [link, setLink] = useState<string>()
+  const users = useLoaded('users', () => send<{ users: User[] }>('GET', '/console/v1/users?take=100'))
+  const close = () => {
+    setIsInviting(false)
+    setLink(undefined)
+  }
+  const columns: Column<User>[] = [
+    { title: 'Name', cell: ({ name }) => <b>{name}</b> },
+    { title: 'E-mail', cell: ({ email }) => email, isMinor: true },
+    { title: 'Roles', cell: user => user.roles.map(inWords).join(', ') },
+    { title: 'Second factor', cell: ({ hasTotp }) => (hasTotp ? 'Yes' : 'No'), isMinor: true },
+    { title: 'Last sign-in', cell: ({ lastSignInAt }) => <Time at={lastSignInAt} />, isMinor: true },
+    {
+      title: 'Change',
+      cell: user =>
+        user.id === session.value?.user.id ? (
+          <span class="quiet">You</span>
+        ) : (
+          <button type="button" class="text-button" onClick={() => setChanging(user)}>
+            Roles
+          </button>
+        ),
+    },
+  ]
+  return (
+    <Page
+      title="Users"
+      actions={
+        <button type="button" class="button button-main" onClick={() => setIsInviting(true)}>
+          <Icon name="plus" />
+          Invite a person
+        </button>
+      }
+    >
+      <div class="stack">
+        <Panel isFlush>
+          <Table
+            label="Users"
+            columns={columns}
+            rows={users.value?.users}
+            keyOf={({ id }) => id}
+            error={users.error}
+            onRetry={users.reload}
+            empty={<Empty title="No users yet">Invite a person, and send them the link yourself.</Empty>}
+          />
+        </Panel>
+        <Invitations />
+      </div>
+      <Drawer title="Invite a person" isOpen={isInviting} onClose={close}>
+        {link === undefined ? (
+          <Form
+            submit="Make the link"
+            onSubmit={async ({ email = '', ...chosen }) => {
+              const body = { email, roles: Object.keys(chosen) }
+              setLink((await send<{ url: string }>('POST', '/console/v1/invitations', { body })).url)
+              reload('invitations')
+            }}
+          >
+            {problemOf => (
+              <>
+                <Field label="E-mail address" name="email" type="email" problem={problemOf('email')} isRequired />
+                <RoleFields held={['viewer']} />
+              </>
+            )}
+          </Form>
+        ) : (
+          <>
+            <p>Send this link to the person. It works once, for seven days, and is not shown again.</p>
+            <Code text={link} label="Copy the link" />
+          </>
+        )}
+      </Drawer>
+      <Drawer title={changing?.name ?? ''} isOpen={changing !== undefined} onClose={() => setChanging(undefined)}>
+        {changing && <Change user={changing} onDone={() => setChanging(undefined)} />}
+      </Drawer>
+    </Page>
+  )
+}
+
+function RoleFields({ held }: { held: Role[] }) {
+  return (
+    <fieldset class="role-fields">
+      <legend>Roles</legend>
+      {roles.map(([role, meaning]) => (
+        <label key={role}>
+          <input type="checkbox" name={role} defaultChecked={held.includes(role)} />
+          <span>
+            <b>{inWords(role)}</b> <span class="quiet">{meaning}</span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+function Change({ user, onDone }: { user: User; onDone: () => void }) {
+  const remove = () => {
+    onDone()
+    doUnlessUndone(
+      `${user.name} can no longer use these pages.`,
+      () =>
+        void send('DELETE', `/console/v1/users/${user.id}`)
+          .then(() => reload('users'))
+          .catch(error => toast(messageOf(error), { kind: 'bad' })),
+      () => undefined,
+    )
+  }
+  return (
+    <>
+      <Form
+        submit="Save the roles"
+        onSubmit={async chosen => {
+          await send('PATCH', `/console/v1/users/${user.id}`, { body: { roles: Object.keys(chosen) } })
+          toast('Saved; the person signs in again')
+          reload('users')
+          onDone()
+        }}
+      >
+        {() => <RoleFields held={user.roles} />}
+      </Form>
+      <div>
+        <button type="button" class="button" onClick={remove}>
+          Remove from this partner
+        </button>
+      </div>
+    </>
+  )
+}
+
+function Invitations() {
+  const { value } = useLoaded('invitations', () =>
+    send<{ invitations: Invitation[] }>('GET', '/console/v1/invitations'),
+  )
+  const columns: Column<Invitation>[] = [
+    { title: 'E-mail', cell: ({ email }) => email },
+    { title: 'Roles', cell: invitation => invitation.roles.map(inWords).join(', '), isMinor: true },
+    { title: 'Expires', cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+    {
+      title: 'Withdraw',
+      cell: ({ id }) => (
+        <button
+          type="button"
+          class="text-button"
+          onClick={() =>
+            void act(() => send('DELETE', `/console/v1/invitations/${id}`), 'The link no longer works', 'invitations')
+          }
+        >
+          Withdraw
+        </button>
+      ),
+    },
+  ]
+  if (value === undefined || value.invitations.length === 0) return null
+  return (
+    <Panel isFlush title="Open invitations">
+      <Table label="Open invitations" columns={columns} rows={value.invitations} keyOf={({ id }) => id} />
+    </Panel>
+  )
+}

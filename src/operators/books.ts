@@ -1,0 +1,42 @@
+import type { Reader } from '../database/database.ts'
+import { readArchiving } from '../database/durability.ts'
+import { describeExcess } from '../database/grants.ts'
+import * as float from '../float/float.ts'
+import { listValidKeys } from '../partners/api-keys.ts'
+import { checkMode, listStates, type Mode } from '../partners/partners.ts'
+import * as exceptions from '../payouts/exceptions.ts'
+import * as railHolds from '../payouts/rail-holds.ts'
+import * as batches from '../payouts/rails/file/batches.ts'
+import { listInstant } from '../tiers/tiers.ts'
+import * as webhooks from '../webhooks/webhooks.ts'
+import { listWorkers } from '../workers/heartbeats.ts'
+
+const limits = {
+  // Newest first. A rail closes one or two batches a day, so this is more than a month in which none was settled.
+  batchesMax: 200,
+}
+
+/**
+ * Reads what the findings are about, in a transaction with one snapshot, so that they agree with each other.
+ * @throws Error with a message for the operator if the database belongs to the other mode
+ */
+export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Date }) {
+  await checkMode(db, mode)
+  return {
+    excess: await describeExcess(db),
+    archiving: await readArchiving(db),
+    partners: await listStates(db),
+    floats: await float.listAll(db),
+    instantTiers: await listInstant(db),
+    keys: await listValidKeys(db, { mode, now }),
+    endpoints: await webhooks.listHealth(db),
+    workersAlive: (await listWorkers(db)).filter(({ isAlive }) => isAlive).length,
+    // Apart, so that many sent ones, as of an API, hide none that waits.
+    batches: [
+      ...(await batches.list(db, { statuses: ['building', 'approved'], take: limits.batchesMax })),
+      ...(await batches.list(db, { statuses: ['sent', 'acknowledged'], take: limits.batchesMax })),
+    ],
+    heldRails: await railHolds.list(db),
+    openExceptions: await exceptions.countOpen(db),
+  }
+}

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { signIn } from '../../test/console.ts'
+import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import { list } from '../audit-log/audit-log.ts'
+import { sql } from '../database/database.ts'
+import { roles } from '../users/roles.ts'
+
+let harness: Harness
+let operator: Awaited<ReturnType<Harness['addOperator']>>
+beforeAll(async () => {
+  harness = await startHarness()
+  operator = await harness.addOperator()
+})
+afterAll(() => harness.stop())
+
+const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code]
+const statusWith = async (key: string) => (await harness.call('GET', '/v1/members', { key })).status
+
+test('a key works until it is revoked, shows its last use, and its secret is in the first answer alone', async () => {
+  const { partner } = await harness.addPartner('Keys')
+  const at = `/partners/${partner.id}/keys`
+  const headers = { 'x-idempotency-key': 'first key' }
+  const body = { scopes: ['members:read'], expiresInDays: 30 }
+  const created = await operator.call('POST', at, { body, headers })
+  expect(created.status, created.text).toBe(201)
+  const { secret, id } = created.body
+  const replayed = await operator.call('POST', at, { body, headers })
+  expect([replayed.headers['idempotency-replayed'], replayed.body]).toEqual(['true', { ...created.body, secret: null }])
+  const { rows } = await sql`select * from idempotency_keys where partner_id = ${operator.id}`.execute(harness.db)
+  expect(JSON.stringify(rows)).not.toContain(secret)
+
+  expect(await statusWith(secret)).toBe(200)
+  expect((await harness.call('GET', '/v1/pay/withdrawals', { key: secret })).status).toBe(403)
+  const [listed] = (await operator.call('GET', at)).body.keys
+  const expiresAt = new Date(harness.clock.now().getTime() + 30 * 86_400_000).toISOString()
+  expect(listed).toMatchObject({ id, state: 'valid', expiresAt, lastUsedAt: harness.clock.now().toISOString() })
+  expect(listed).not.toHaveProperty('secret')
+
+  const revoked = await operator.call('POST', `${at}/${id}/revoke`)
+  expect(revoked.body).toMatchObject({ id, state: 'revoked' })
+  expect((await operator.call('POST', `${at}/${id}/revoke`)).body).toEqual(revoked.body)
+  harness.clock.advance({ seconds: 2 })
+  expect(await statusWith(secret)).toBe(401)
+  const entries = (await list(harness.db, { filter: { resourceId: id }, take: 10 })).toReversed()
+  expect(entries.map(({ action, actor }) => [action, actor])).toEqual([
+    ['key.create', operator.id],
+    ['key.revoke', operator.id],
+  ])
+  expect(JSON.stringify(entries)).not.toContain(secret)
+})
+
+test('rotating makes a key with the same scopes and life, beside the old one', async () => {
+  const { partner } = await harness.addPartner('Rotated')
+  const at = `/partners/${partner.id}/keys`
+  const old = (await operator.call('POST', at, { body: { scopes: ['members:read'], expiresInDays: 10 } })).body
+  harness.clock.advance({ days: 5 })
+  const rotated = await operator.call('POST', `${at}/${old.id}/rotate`)
+  const expiresAt = new Date(harness.clock.now().getTime() + 10 * 86_400_000).toISOString()
+  expect(rotated.body).toMatchObject({ scopes: ['members:read'], expiresAt, state: 'valid' })
+  expect([await statusWith(old.secret), await statusWith(rotated.body.secret)]).toEqual([200, 200])
+  await operator.call('POST', `${at}/${old.id}/revoke`)
+  expect(problemOf(await operator.call('POST', `${at}/${old.id}/rotate`))).toEqual([409, 'Conflict'])
+  const [entry] = await list(harness.db, { filter: { resourceId: rotated.body.id }, take: 1 })
+  expect(entry?.details).toMatchObject({ rotates: old.id })
+})
+
+test('the keys of another partner are not found', async () => {
+  const { partner } = await harness.addPartner('Another')
+  const created = (await operator.call('POST', `/partners/${partner.id}/keys`, { body: {} })).body
+  for (const verb of ['rotate', 'revoke']) {
+    const path = `/partners/${harness.partner.id}/keys/${created.id}/${verb}`
+    expect(problemOf(await operator.call('POST', path))).toEqual([404, 'NotFound'])
+  }
+  for (const method of ['GET', 'POST'])
+    expect(
+      problemOf(await operator.call(method, '/partners/par_123/keys', method === 'GET' ? {} : { body: {} }))[0],
+    ).toBe(404)
+})
+
+test('users manage the keys of their partner with the roles admin and developer, and reach nothing else for operators', async () => {
+  const { partner } = harness
+  const allowed: string[] = []
+  for (const role of roles) {
+    const user = await signIn(harness, { roles: [role] })
+    const call = (method: string, path: string, body?: object) =>
+      user.call(method, `/admin/v1${path}`, body === undefined ? {} : { body })
+    const listed = await call('GET', `/partners/${partner.id}/keys`)
+    if (listed.status === 200) allowed.push(role)
+    else expect(problemOf(listed)).toEqual([403, 'Forbidden'])
+    const created = await call('POST', `/partners/${partner.id}/keys`, { scopes: ['pay:read'] })
+    expect(created.status).toBe(listed.status === 200 ? 201 : 403)
+    if (created.status === 201) {
+      const [entry] = await list(harness.db, { filter: { resourceId: created.body.id }, take: 1 })
+      expect(entry).toMatchObject({ actorKind: 'user', actor: user.user.id })
+    }
+    expect(problemOf(await call('GET', `/partners/${harness.other.partner.id}/keys`))).toEqual([404, 'NotFound'])
+    for (const path of [
+      '/partners',
+      `/partners/${partner.id}`,
+      `/partners/${partner.id}/float`,
+      '/status',
+      '/audit-log',
+    ])
+      expect(problemOf(await call('GET', path)), path).toEqual([403, 'Forbidden'])
+  }
+  expect(allowed).toEqual(['admin', 'developer'])
+})

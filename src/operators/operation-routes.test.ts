@@ -1,0 +1,131 @@
+import pino from 'pino'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { signIn } from '../../test/console.ts'
+import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import { auditTasks } from '../audit/tasks.ts'
+import { sql } from '../database/database.ts'
+import { lockByNameIfFree } from '../database/named-locks.ts'
+
+let harness: Harness
+let operator: Awaited<ReturnType<Harness['addOperator']>>
+beforeAll(async () => {
+  harness = await startHarness()
+  operator = await harness.addOperator()
+})
+afterAll(() => harness.stop())
+beforeEach(() => harness.clock.advance({ minutes: 1 }))
+
+const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code]
+const work = () => {
+  const { db, clock } = harness
+  return auditTasks['verify-ledger']({ db, log: pino({ level: 'silent' }), now: clock.now })
+}
+const request = () => operator.call('POST', '/ledger-verifications')
+const get = async (id: string) => (await operator.call('GET', `/ledger-verifications/${id}`)).body
+
+test('the status says what needs attention', async () => {
+  const { partner } = await harness.addPartner('Stopped')
+  await operator.call('POST', `/partners/${partner.id}/pause`, { body: { reason: 'bank outage' } })
+  const { body } = await operator.call('GET', '/status')
+  expect(body).toMatchObject({ state: 'needsAttention', mode: 'sandbox', bank: 'simulated', workers: [] })
+  expect(body.attention.join()).toMatch(/No worker is running.*Stopped.*bank outage/)
+  expect(body.stopped).toEqual([{ id: partner.id, name: 'Stopped', isPaused: true, isSuspended: false }])
+})
+
+test('the findings say what is missing before live mode can pay', async () => {
+  const { body } = await operator.call('GET', '/findings')
+  expect(body.state).toBe('notReady')
+  expect(body.findings[0]).toMatchObject({ check: 'mode', level: 'missing' })
+})
+
+test('a verification waits, runs in the background and ends with the result of every check', async () => {
+  const requested = await request()
+  expect([requested.status, requested.body.state, requested.body.checksDone]).toEqual([202, 'waiting', 0])
+  expect(problemOf(await request())).toEqual([409, 'Conflict'])
+  await Promise.all([work(), work()])
+  const ended = await get(requested.body.id)
+  expect(ended).toMatchObject({ state: 'agrees', requestedBy: operator.id, problem: null })
+  expect([ended.checksDone, ended.checks.length]).toEqual([ended.checksTotal, ended.checksTotal])
+  await work()
+  expect(await get(requested.body.id)).toEqual(ended)
+  expect((await operator.call('GET', '/ledger-verifications')).body.verifications[0]).toEqual(ended)
+})
+
+test('a verification of books that were tampered with names the first row that disagrees', async () => {
+  const memberId = await harness.addMember({ available: 9_000 })
+  await sql`update ledger_balances set available = available + 1 where member_id = ${memberId}`.execute(harness.ownerDb)
+  const { id } = (await request()).body
+  await work()
+  const { state, checks } = await get(id)
+  expect(state).toBe('disagrees')
+  const broken = checks.filter(({ disagreement }: { disagreement: unknown }) => disagreement !== null)
+  expect(broken[0]).toMatchObject({ name: 'member balances', disagreement: { subject: `${memberId} GBP` } })
+  await sql`update ledger_balances set available = available - 1 where member_id = ${memberId}`.execute(harness.ownerDb)
+})
+
+test('a verification whose process has ended is interrupted, and another can be requested', async () => {
+  const { id } = (await request()).body
+  await sql`update ledger_verifications set started_at = now() where id = ${id}`.execute(harness.db)
+  // Held: another process is verifying.
+  await harness.db.transaction().execute(async tx => {
+    await lockByNameIfFree(tx, 'verification of', 'the ledger')
+    await work()
+    expect(await get(id)).toMatchObject({ state: 'running' })
+  })
+  await work()
+  expect(await get(id)).toMatchObject({ state: 'interrupted', problem: 'The process that verified ended' })
+  const next = (await request()).body
+  await work()
+  expect((await get(next.id)).state).toBe('agrees')
+  expect(problemOf(await operator.call('GET', '/ledger-verifications/lv_123'))).toEqual([404, 'NotFound'])
+})
+
+test('the audit log is searched by partner, actor, action, resource and time, in pages and as a file', async () => {
+  const { partner, key } = await harness.addPartner('Audited')
+  const from = harness.clock.now().toISOString()
+  const memberId = await harness.addMember({ key })
+  await operator.call('PATCH', `/partners/${partner.id}`, { body: { graceMinutes: 5 } })
+  harness.clock.advance({ minutes: 1 })
+  const to = harness.clock.now().toISOString()
+  await operator.call('PATCH', `/partners/${partner.id}`, { body: { graceMinutes: 6 } })
+  const search = async (query: string) =>
+    (await operator.call('GET', `/audit-log?partnerId=${partner.id}&${query}`)).body.entries.map(
+      ({ action }: { action: string }) => action,
+    )
+  expect(await search('')).toEqual(['partner.set', 'partner.set', 'member.invite'])
+  expect(await search(`actor=${operator.id}`)).toEqual(['partner.set', 'partner.set'])
+  expect(await search('actions=member.invite&actions=member.update')).toEqual(['member.invite'])
+  expect(await search(`resourceId=${memberId}`)).toEqual(['member.invite'])
+  expect(await search(`fromDate=${from}&toDate=${to}`)).toEqual(['partner.set', 'member.invite'])
+  const { entries, hasMore } = (await operator.call('GET', `/audit-log?partnerId=${partner.id}&take=1`)).body
+  expect(hasMore).toBe(true)
+  expect(await search(`after=${entries[0].id}`)).toEqual(['partner.set', 'member.invite'])
+  const headers = { accept: 'text/csv' }
+  const file = await operator.call('GET', `/audit-log?partnerId=${partner.id}&actions=partner.set`, { headers })
+  const lines = file.text.trimEnd().split('\r\n')
+  expect(lines).toHaveLength(3)
+  expect(lines[0]).toBe('at,partnerId,actorKind,actor,action,resourceId,details,address,requestId,id')
+  expect(lines[1]).toContain(`operator_key,${operator.id},partner.set,${partner.id}`)
+  const all = (await operator.call('GET', '/audit-log?actions=ledger.verify')).body.entries
+  expect(all[0]).toMatchObject({ partnerId: null, actor: operator.id })
+})
+
+test('an admin of a partner reads its audit log, without the names and addresses of operators', async () => {
+  const { partner, key } = await harness.addPartner('Own log')
+  await harness.addMember({ key })
+  await operator.call('POST', `/partners/${partner.id}/pause`, { body: {} })
+  const admin = await signIn(harness, { roles: ['admin'], partnerId: partner.id })
+  const { body } = await admin.call('GET', `/admin/v1/partners/${partner.id}/audit-log`)
+  expect(body.entries).toMatchObject([
+    { action: 'partner.pause', actorKind: 'operator', actor: 'operator', address: null },
+    { action: 'member.invite', actorKind: 'api_key', address: '127.0.0.1' },
+  ])
+  const file = await admin.call('GET', `/admin/v1/partners/${partner.id}/audit-log`, {
+    headers: { accept: 'text/csv' },
+  })
+  expect(file.text).not.toContain(operator.id)
+  const viewer = await signIn(harness, { roles: ['viewer'], partnerId: partner.id })
+  expect(problemOf(await viewer.call('GET', `/admin/v1/partners/${partner.id}/audit-log`))).toEqual([403, 'Forbidden'])
+  const { id } = harness.partner
+  expect(problemOf(await admin.call('GET', `/admin/v1/partners/${id}/audit-log`))).toEqual([404, 'NotFound'])
+})

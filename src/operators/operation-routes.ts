@@ -1,0 +1,286 @@
+import { type Static, Type } from 'typebox'
+import * as verifications from '../audit/verifications.ts'
+import * as auditLog from '../audit-log/audit-log.ts'
+import type { Reader } from '../database/database.ts'
+import { prefersCsv, sendCsv } from '../http/csv.ts'
+import { operation } from '../http/operation.ts'
+import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
+import { Id } from '../ids.ts'
+import { findState } from '../partners/partners.ts'
+import { faultsOfSecrets } from '../payouts/rails/adyen/secrets.ts'
+import { GivenDayOrInstant, parseInstant } from '../time.ts'
+import { usersOf } from '../users/users.ts'
+import { readBooks } from './books.ts'
+import { diagnose } from './findings.ts'
+import {
+  AuditEntries,
+  auditFileOf,
+  entryOnWire,
+  Findings,
+  LedgerVerification,
+  LedgerVerifications,
+  Status,
+  statusBody,
+  verificationOnWire,
+} from './operation-schema.ts'
+import type { RailsOfOperators } from './payout-routes.ts'
+import { readStatus } from './status.ts'
+
+const tag = 'Operations'
+const strict = { additionalProperties: false }
+const config = { isForOperators: true } as const
+
+/** What the findings say about where the program runs. */
+export type Installation = {
+  /** The path in OPENWAGE_RAILS; empty if it is not set. */
+  railsFile: string
+  isEmbedded: boolean
+}
+
+const limits = { takeDefault: 50, takeMax: 1_000 }
+
+const auditFilter = {
+  actor: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'Only this actor: the id of a key or user, or user@host.',
+      examples: ['key_01kah4pzc5e4r8v2m6t0x9y3bd'],
+    }),
+  ),
+  actions: Type.Optional(
+    Type.Array(Type.Enum([...auditLog.actions], { type: 'string' }), {
+      maxItems: auditLog.actions.length,
+      description: 'Only these actions.',
+    }),
+  ),
+  resourceId: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, description: 'Only this resource: an id, or the name of a tier.' }),
+  ),
+  fromDate: Type.Optional(
+    Type.Unsafe<string>({ ...GivenDayOrInstant, description: 'Only changes at or after this instant.' }),
+  ),
+  toDate: Type.Optional(
+    Type.Unsafe<string>({ ...GivenDayOrInstant, description: 'Only changes before this instant.' }),
+  ),
+  after: Type.Optional(Id('auditEntry', 'The id of the last entry of this page, to get the next page.')),
+  take: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: limits.takeMax,
+      default: limits.takeDefault,
+      description: 'Maximum number of entries to return, 1 to 1,000.',
+    }),
+  ),
+}
+const OfPartner = Type.Object(auditFilter, strict)
+const OfAll = Type.Object(
+  { partnerId: Type.Optional(Id('partner', 'Only changes that concern this partner.')), ...auditFilter },
+  strict,
+)
+const csv = {
+  description: 'One line per entry; `details` is JSON.',
+  example: 'at,partnerId,actorKind,actor,action,resourceId,details,address,requestId,id\r\n',
+}
+const newestFirst =
+  'Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.'
+
+export function operationRoutes(
+  app: App,
+  { db, mode, now }: ApiContext,
+  { fileRails, adyenRails, railsFile, isEmbedded }: RailsOfOperators & Installation,
+): void {
+  app.get(
+    '/admin/v1/status',
+    {
+      config,
+      schema: operation({
+        id: 'getStatus',
+        tag,
+        summary: 'Get the health of the service',
+        description: 'Workers, queue, payouts, floats and partners, and what needs attention.',
+        success: { status: 200, description: 'The health.', schema: Status },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const rails = [...fileRails, ...adyenRails]
+        return { status: 200, body: statusBody(await readStatus(reader, { mode, rails, now: request.receivedAt })) }
+      }),
+  )
+
+  app.get(
+    '/admin/v1/findings',
+    {
+      config,
+      schema: operation({
+        id: 'getFindings',
+        tag,
+        summary: 'Check what is missing before this installation can pay',
+        success: {
+          status: 200,
+          description: 'Everything that is missing, might go wrong or is fine.',
+          schema: Findings,
+        },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const at = request.receivedAt
+        const faults = adyenRails.map(async rail => ({ ...rail, faults: await faultsOfSecrets(rail) }))
+        const settings = { now: at, mode, railsFile, rails: fileRails, adyenRails: await Promise.all(faults) }
+        const findings = diagnose(settings, { isEmbedded, ...(await readBooks(reader, { mode, now: at })) })
+        const state = findings.some(({ level }) => level === 'missing') ? 'notReady' : 'ready'
+        return { status: 200, body: { state, at: at.toISOString(), findings } }
+      }),
+  )
+
+  app.post(
+    '/admin/v1/ledger-verifications',
+    {
+      config,
+      schema: operation({
+        id: 'verifyLedger',
+        tag,
+        summary: 'Verify the books',
+        description:
+          'A worker recomputes every balance from its rows; read its progress. One runs at a time: `Conflict` while another waits or runs.',
+        success: { status: 202, description: 'The verification.', schema: LedgerVerification },
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const asked = { requestedBy: operatorOf(request).id, now: now() }
+        const verification = await verifications.request(tx, asked)
+        const change = { action: 'ledger.verify', resourceId: verification.id, details: {} } as const
+        await recordOperatorChange(tx, request, { partnerId: null, change, now: asked.now })
+        return { status: 202, body: verificationOnWire(verification), resourceId: verification.id }
+      }),
+  )
+
+  app.get(
+    '/admin/v1/ledger-verifications',
+    {
+      config,
+      schema: operation({
+        id: 'listLedgerVerifications',
+        tag,
+        summary: 'List verifications of the books',
+        description: 'The last 50, newest first.',
+        success: { status: 200, description: 'The verifications.', schema: LedgerVerifications },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const found = await verifications.list(reader)
+        return { status: 200, body: { verifications: found.map(verificationOnWire) } }
+      }),
+  )
+
+  app.get(
+    '/admin/v1/ledger-verifications/:verificationId',
+    {
+      config,
+      schema: operation({
+        id: 'getLedgerVerification',
+        tag,
+        summary: 'Get a verification of the books',
+        params: Type.Object({ verificationId: Id('ledgerVerification') }),
+        success: { status: 200, description: 'The verification.', schema: LedgerVerification },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => ({
+        status: 200,
+        body: verificationOnWire(await verifications.find(reader, request.params.verificationId)),
+      })),
+  )
+
+  app.get(
+    '/admin/v1/audit-log',
+    {
+      config,
+      schema: operation({
+        id: 'listAuditEntries',
+        tag,
+        summary: 'Search the audit log',
+        description: newestFirst,
+        query: OfAll,
+        success: { status: 200, description: 'One page of entries, or all as a file.', schema: AuditEntries, csv },
+      }),
+    },
+    async (request, reply) => {
+      const { partnerId, ...query } = request.query
+      const filter = { partnerId, ...filterOf(query) }
+      const who = { isForPartner: false, users: new Set<string>() }
+      reply.header('vary', 'accept')
+      if (prefersCsv(request.headers.accept)) {
+        const parts = auditFileOf(auditLog.listAll(db, filter), who)
+        return sendCsv(request, reply, { name: 'audit-log.csv', parts })
+      }
+      return await read(db, request, reply, async reader => ({
+        status: 200,
+        body: await pageOf(reader, { filter, query, who }),
+      }))
+    },
+  )
+
+  app.get(
+    '/admin/v1/partners/:partnerId/audit-log',
+    {
+      config: { ...config, partnerRoles: ['admin'] },
+      schema: operation({
+        id: 'listPartnerAuditEntries',
+        tag: 'Partners',
+        summary: 'Search the audit log of a partner',
+        description: newestFirst,
+        params: Type.Object({ partnerId: Id('partner') }),
+        query: OfPartner,
+        success: { status: 200, description: 'One page of entries, or all as a file.', schema: AuditEntries, csv },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) => {
+      const { partnerId } = request.params
+      await findState(db, partnerId)
+      const filter = { partnerId, ...filterOf(request.query) }
+      const isForPartner = operatorOf(request).isOfPartner === true
+      const who = { isForPartner, users: isForPartner ? await usersOf(db, partnerId) : new Set<string>() }
+      reply.header('vary', 'accept')
+      if (prefersCsv(request.headers.accept)) {
+        const parts = auditFileOf(auditLog.listAll(db, filter), who)
+        return sendCsv(request, reply, { name: 'audit-log.csv', parts })
+      }
+      return await read(db, request, reply, async reader => ({
+        status: 200,
+        body: await pageOf(reader, { filter, query: request.query, who }),
+      }))
+    },
+  )
+}
+
+type Query = Static<typeof OfPartner>
+
+function filterOf({ actor, actions, resourceId, fromDate, toDate }: Query): auditLog.Filter {
+  return {
+    ...{ actor, actions, resourceId },
+    from: fromDate === undefined ? undefined : parseInstant(fromDate, { decimals: 'up' }),
+    to: toDate === undefined ? undefined : parseInstant(toDate, { decimals: 'up' }),
+  }
+}
+
+async function pageOf(
+  reader: Reader,
+  {
+    filter,
+    query: { after, take = limits.takeDefault },
+    who,
+  }: { filter: auditLog.Filter; query: Query; who: Parameters<typeof entryOnWire>[1] },
+) {
+  // One more than asked for, to tell whether there is more.
+  const found = await auditLog.list(reader, { filter, before: after, take: take + 1 })
+  return { entries: found.slice(0, take).map(each => entryOnWire(each, who)), hasMore: found.length > take }
+}

@@ -1,0 +1,141 @@
+import { type Reader, sql } from '../database/database.ts'
+import * as float from '../float/float.ts'
+import { type Currency, inWords, toWire } from '../money.ts'
+import { listStates, type Mode } from '../partners/partners.ts'
+import * as exceptions from '../payouts/exceptions.ts'
+import * as batches from '../payouts/rails/file/batches.ts'
+import { readQueue } from '../task-queue.ts'
+import { countOf } from '../text.ts'
+import * as inspection from '../withdrawals/inspection.ts'
+import { listWorkers } from '../workers/heartbeats.ts'
+import { readStops, type Stop, stopInWords } from './partner-view.ts'
+
+const limits = {
+  // A running worker picks up due tasks within a second or two.
+  queueAgeMsMax: 2 * 60_000,
+}
+
+type Asked = { mode: Mode; rails: readonly { name: string; currency: Currency }[]; now: Date }
+
+/** The health of the installation, and what needs attention. */
+export type Status = Awaited<ReturnType<typeof readStatus>>
+
+export async function readStatus(db: Reader, asked: Asked) {
+  const facts = await readFacts(db, asked)
+  return { ...facts, now: asked.now, attention: attentionOf(facts, asked.now) }
+}
+
+async function readFacts(db: Reader, { mode, rails, now }: Asked) {
+  const { rows } = await sql<{ version: string }>`select current_setting('server_version') as version`.execute(db)
+  const partners = await listStates(db)
+  const stopped: { id: string; name: string; paused: Stop | null; suspended: Stop | null }[] = []
+  for (const partner of partners.filter(({ paused, suspendedAt }) => paused || suspendedAt !== null)) {
+    stopped.push({ id: partner.id, name: partner.name, ...(await readStops(db, partner)) })
+  }
+  return {
+    postgres: rows[0]?.version ?? 'unknown',
+    mode,
+    rails,
+    batchesToApprove: await batches.countWaiting(db),
+    openExceptions: await exceptions.countOpen(db),
+    workers: await listWorkers(db),
+    queue: await readQueue(db, now),
+    payouts: await inspection.countUnfinished(db, now),
+    lowFloats: await float.listLow(db),
+    partners: partners.length,
+    stopped,
+  }
+}
+
+/** Everything that needs manual action, one sentence each. */
+function attentionOf(
+  {
+    mode,
+    rails,
+    batchesToApprove,
+    openExceptions,
+    workers,
+    queue,
+    payouts,
+    lowFloats,
+    stopped,
+  }: Awaited<ReturnType<typeof readFacts>>,
+  now: Date,
+): string[] {
+  const hasNoWorker = !workers.some(({ isAlive }) => isAlive)
+  const lastBeatAt = workers[0]?.beatAt
+  const { oldestDueAt, givenUp } = queue
+  const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
+  const stuck = payouts.held.stuck + payouts.submitted.stuck
+  return [
+    ...(mode === 'sandbox' || rails.length > 0
+      ? []
+      : [`No bank is connected in ${mode} mode, so withdrawals are refused; see docs/guides/go-live.md`]),
+    ...(hasNoWorker
+      ? [
+          `No worker is running${lastBeatAt === undefined ? '' : ` (last seen ${ago(lastBeatAt, now)})`}; start one with openwage start --worker`,
+        ]
+      : []),
+    ...(isLate && !hasNoWorker
+      ? [`The oldest task is ${duration(oldestDueAt, now)} overdue; check the worker’s log`]
+      : []),
+    ...givenUp.map(
+      ({ task, count }) =>
+        `Task ${task} failed too often and will not be retried (${countOf(count, 'run')}); check the worker’s log`,
+    ),
+    ...(stuck === 0 ? [] : [`${countOf(stuck, 'stuck withdrawal')}; see openwage withdrawal list --stuck`]),
+    ...(batchesToApprove === 0
+      ? []
+      : [
+          `${countOf(batchesToApprove, 'batch', 'batches')} ${batchesToApprove === 1 ? 'waits' : 'wait'} for approval; see openwage payouts list --status building`,
+        ]),
+    ...(openExceptions === 0
+      ? []
+      : [`${countOf(openExceptions, 'open payout exception')}; see openwage payouts exceptions list`]),
+    ...lowFloats.map(
+      ({ partnerId, currency, free, floor }) =>
+        `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run openwage float fund`,
+    ),
+    ...stopped.flatMap(({ id, name, paused }) =>
+      paused === null
+        ? []
+        : [`${name} (${id}) has been paused ${stopInWords(paused)}; resume it with openwage partner resume`],
+    ),
+  ]
+}
+
+/** The status with its amounts as Money objects. */
+export function statusOnWire({ now, postgres, mode, rails, workers, queue, lowFloats, ...status }: Status) {
+  return {
+    at: now,
+    database: { postgres, schema: 'up to date' },
+    mode,
+    bank: bankOf({ mode, rails }),
+    rails: rails.map(({ name, currency }) => ({ name, currency })),
+    workers: workers.map(({ workerId: id, beatAt: lastSeenAt, ...worker }) => ({ id, ...worker, lastSeenAt })),
+    queue,
+    ...status,
+    lowFloats: lowFloats.map(({ currency, free, floor, ...each }) => ({
+      ...each,
+      free: toWire({ amount: free, currency }),
+      floor: toWire({ amount: floor, currency }),
+    })),
+  }
+}
+
+/** Rails with the simulated bank for all other currencies are a rehearsal on a sandbox. */
+export function bankOf({ mode, rails }: Pick<Status, 'mode' | 'rails'>): 'simulated' | 'connected' | null {
+  if (rails.length > 0) return 'connected'
+  return mode === 'sandbox' ? 'simulated' : null
+}
+
+export function ago(at: Date, now: Date): string {
+  return `${duration(at, now)} ago`
+}
+
+export function duration(from: Date, to: Date): string {
+  const seconds = Math.max(0, Math.round((to.getTime() - from.getTime()) / 1_000))
+  if (seconds < 120) return `${seconds} s`
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} days`
+}

@@ -1,0 +1,118 @@
+import { Type } from 'typebox'
+import type { Reader } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { operation } from '../http/operation.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read } from '../http/with-idempotency.ts'
+import { type Currency, CurrencyCode } from '../money.ts'
+import { listCurrencies } from '../tiers/tiers.ts'
+import { addDays, dayIn, daysBetween } from '../time.ts'
+import { readOverview, seriesByCycle, seriesByDay } from './overview.ts'
+import { OverviewAnswer, overviewOnWire, pointOnWire, Series } from './schema.ts'
+import { addUpLatest } from './totals.ts'
+
+const tag = 'Service'
+
+const limits = {
+  daysDefault: 30,
+  daysMax: 366,
+  // Two years of the shortest cycles.
+  cyclesMax: 104,
+  cyclesDefault: 12,
+}
+
+const GivenDay = Type.String({ format: 'date', pattern: '^(19|[2-9][0-9])', examples: ['2026-03-31'] })
+
+export function overviewRoutes(app: App, { db }: ApiContext): void {
+  app.get(
+    '/v1/overview',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getOverview',
+        tag,
+        summary: 'Get an overview',
+        description:
+          'What members can withdraw and have withdrawn, payouts in flight, the float, and what needs a decision. Days are those of your time zone.',
+        success: { status: 200, description: 'The overview.', schema: OverviewAnswer },
+      }),
+    },
+    async (request, reply) => {
+      const { partner, now } = request
+      const isComplete = await addUpLatest(db, partner.id)
+      return await read(db, request, reply, async reader => ({
+        status: 200,
+        body: overviewOnWire(await readOverview(reader, { partner, now }), isComplete),
+      }))
+    },
+  )
+
+  app.get(
+    '/v1/overview/series',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getOverviewSeries',
+        tag,
+        summary: 'Get withdrawals over time',
+        description: `By day, of up to ${limits.daysMax} days (by default the last ${limits.daysDefault}), or by pay cycle, of the last cycles.`,
+        query: Type.Object(
+          {
+            currency: Type.Optional(
+              Type.Unsafe<Currency>({ ...CurrencyCode, description: 'By default the first of your tiers.' }),
+            ),
+            by: Type.Optional(Type.Enum(['day', 'cycle'], { type: 'string', default: 'day' })),
+            from: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'First day. Only by day.' })),
+            to: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'Last day. Only by day.' })),
+            cycles: Type.Optional(
+              Type.Integer({
+                minimum: 1,
+                maximum: limits.cyclesMax,
+                default: limits.cyclesDefault,
+                description: 'How many pay cycles, with the open one. Only by cycle.',
+              }),
+            ),
+          },
+          { additionalProperties: false },
+        ),
+        success: { status: 200, description: 'The series.', schema: Series },
+      }),
+    },
+    async (request, reply) => {
+      const { partner, now, query } = request
+      const { by = 'day', cycles } = query
+      const days = by === 'day' ? daysOf(query, dayIn(partner.timeZone, now)) : undefined
+      if (days !== undefined && cycles !== undefined)
+        throw problem('QueryValidation', 'cycles is for by=cycle; leave it out', { path: 'cycles' })
+      const isComplete = await addUpLatest(db, partner.id)
+      return await read(db, request, reply, async reader => {
+        const currency = query.currency ?? (await firstCurrency(reader, partner.id))
+        const asked = { partnerId: partner.id, currency }
+        const points =
+          days === undefined
+            ? await seriesByCycle(reader, { ...asked, countMax: cycles ?? limits.cyclesDefault })
+            : await seriesByDay(reader, { ...asked, ...days })
+        return { status: 200, body: { currency, points: points.map(each => pointOnWire(each, currency)), isComplete } }
+      })
+    },
+  )
+}
+
+/** @throws Problem `QueryValidation` if the partner has no tier yet */
+async function firstCurrency(db: Reader, partnerId: string): Promise<Currency> {
+  const [currency] = [...(await listCurrencies(db, partnerId)).values()].sort()
+  if (currency === undefined)
+    throw problem('QueryValidation', 'You have no tier yet; name a currency', { path: 'currency' })
+  return currency
+}
+
+/** @throws Problem `QueryValidation` */
+function daysOf({ from, to }: { from?: string; to?: string }, today: string): { from: string; to: string } {
+  const last = to ?? today
+  const first = from ?? addDays(last, 1 - limits.daysDefault)
+  const length = daysBetween(first, last) + 1
+  if (length < 1) throw problem('QueryValidation', 'from must not be after to', { path: 'from' })
+  if (length > limits.daysMax)
+    throw problem('QueryValidation', `from and to may span up to ${limits.daysMax} days`, { path: 'from' })
+  return { from: first, to: last }
+}

@@ -1,0 +1,9 @@
+import type { Tasks } from '../tasks.ts'
+import { addUpAll } from './totals.ts'
+
+export const overviewTasks = {
+  // Safe to run twice: each event is added once, under the lock of the feed. One that is locked is skipped.
+  async 'add-up-withdrawals'({ db }) {
+    await addUpAll(db)
+  },
+} satisfies Partial<Tasks>

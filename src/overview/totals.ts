@@ -1,0 +1,171 @@
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { isReadOnly } from '../database/errors.ts'
+import * as events from '../events/events.ts'
+import type { Currency } from '../money.ts'
+import type { Day } from '../time.ts'
+
+const limits = {
+  // Some tens of milliseconds of a request. The worker does the rest within a minute.
+  eventsOfRequestMax: 1_000,
+  // Some hundred milliseconds.
+  eventsAtOnceMax: 5_000,
+}
+
+/** What was withdrawn in a period, in minor units. */
+export type Totals = {
+  withdrawals: number
+  amount: bigint
+  /** What members paid, as part of the amount. */
+  fees: bigint
+  employerFees: bigint
+  /** Withdrawals that were cancelled, failed or were returned, and their amount. */
+  givenBack: number
+  givenBackAmount: bigint
+}
+
+export const noTotals: Totals = {
+  withdrawals: 0,
+  amount: 0n,
+  fees: 0n,
+  employerFees: 0n,
+  givenBack: 0,
+  givenBackAmount: 0n,
+}
+
+/**
+ * Adds the next events of a partner's feed to its totals. A withdrawal counts on its day; what is given back counts on the day
+ * when it is given back. Both count in the pay cycle of the withdrawal.
+ *
+ * Safe to run twice: how far the feed has been added up is recorded in the same transaction, under a lock.
+ * @param waits whether to wait for another transaction that adds up the same feed
+ * @returns how many events were read
+ */
+async function addUp(
+  tx: Tx,
+  { partnerId, countMax, waits }: { partnerId: string; countMax: number; waits: boolean },
+): Promise<number> {
+  await sql`
+    insert into withdrawal_total_feeds (partner_id, position) values (${partnerId}, 0) on conflict do nothing`.execute(
+    tx,
+  )
+  // A separate statement, so that the next one sees what the previous lock holder has added.
+  const { rows: feeds } = await sql<{ position: bigint }>`
+    select position from withdrawal_total_feeds where partner_id = ${partnerId}
+       for update ${waits ? sql`` : sql`skip locked`}`.execute(tx)
+  const [feed] = feeds
+  if (feed === undefined) return 0
+  const { rows } = await sql<{ count: number }>`
+    with next as (
+      select position, type, resource_id, created_at from events
+       where partner_id = ${partnerId} and position > ${feed.position} order by position limit ${countMax}
+    ), changes as (
+      select w.currency, w.amount, w.fee, w.employer_fee, w.pay_cycle_id, e.type = 'withdrawal.held' as is_made,
+             (e.created_at at time zone p.time_zone)::date::text as day
+        from next e
+        join withdrawals w on w.partner_id = ${partnerId} and w.id = e.resource_id
+        join partners p on p.id = ${partnerId}
+       where e.type in ('withdrawal.held', 'withdrawal.cancelled', 'withdrawal.failed', 'withdrawal.returned')
+    ), added as (
+      insert into withdrawal_totals as t (partner_id, currency, kind, period, withdrawals, amount, fees, employer_fees,
+                                          given_back, given_back_amount)
+      select ${partnerId}, currency, kind, period, count(*) filter (where is_made),
+             coalesce(sum(amount) filter (where is_made), 0), coalesce(sum(fee) filter (where is_made), 0),
+             coalesce(sum(employer_fee) filter (where is_made), 0), count(*) filter (where not is_made),
+             coalesce(sum(amount) filter (where not is_made), 0)
+        from changes cross join lateral (values ('day', day), ('cycle', pay_cycle_id)) as of (kind, period)
+       group by currency, kind, period
+          on conflict (partner_id, currency, kind, period) do update
+         set withdrawals = t.withdrawals + excluded.withdrawals, amount = t.amount + excluded.amount,
+             fees = t.fees + excluded.fees, employer_fees = t.employer_fees + excluded.employer_fees,
+             given_back = t.given_back + excluded.given_back,
+             given_back_amount = t.given_back_amount + excluded.given_back_amount
+    ), moved as (
+      update withdrawal_total_feeds set position = (select max(position) from next)
+       where partner_id = ${partnerId} and exists (select from next)
+    )
+    select count(*)::integer as count from next`.execute(tx)
+  return rows[0]?.count ?? 0
+}
+
+/** The partners whose feeds are numbered further than they are added up. */
+async function partnersToAddUp(db: Reader): Promise<string[]> {
+  const { rows } = await sql<{ partnerId: string }>`
+    select n.partner_id from event_feeds n left join withdrawal_total_feeds f on f.partner_id = n.partner_id
+     where n.last_position > coalesce(f.position, 0) order by n.partner_id`.execute(db)
+  return rows.map(({ partnerId }) => partnerId)
+}
+
+/** Adds up what is in the feeds of all partners. */
+export async function addUpAll(db: Db): Promise<void> {
+  const countMax = limits.eventsAtOnceMax
+  for (const partnerId of await partnersToAddUp(db)) {
+    const addNext = () => db.transaction().execute(tx => addUp(tx, { partnerId, countMax, waits: false }))
+    while ((await addNext()) === countMax);
+  }
+}
+
+/**
+ * Adds up what has happened since the worker did, up to a thousand events, so that a partner sees its last withdrawal.
+ * @returns whether the totals are complete
+ */
+export async function addUpLatest(db: Db, partnerId: string): Promise<boolean> {
+  const countMax = limits.eventsOfRequestMax
+  const isBehind = (await events.hasUnnumbered(db, partnerId)) || (await isBehindFeed(db, partnerId))
+  if (!isBehind) return true
+  try {
+    return await db.transaction().execute(async tx => {
+      // Numbered first, so that an event of this moment is in the feed.
+      const numbered = await events.numberFeed(tx, { partnerId, countMax, waits: true })
+      return (await addUp(tx, { partnerId, countMax, waits: true })) < countMax && numbered < countMax
+    })
+  } catch (error) {
+    // A read-only database still answers with what was added up.
+    if (isReadOnly(error)) return false
+    throw error
+  }
+}
+
+async function isBehindFeed(db: Reader, partnerId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from event_feeds n left join withdrawal_total_feeds f on f.partner_id = n.partner_id
+     where n.partner_id = ${partnerId} and n.last_position > coalesce(f.position, 0)`.execute(db)
+  return rows.length > 0
+}
+
+type Row = Totals & { currency: Currency; period: string }
+
+/** The totals of some periods, in all currencies or in one. */
+export async function ofPeriods(
+  db: Reader,
+  {
+    partnerId,
+    currency,
+    kind,
+    periods,
+  }: { partnerId: string; currency?: Currency; kind: 'day' | 'cycle'; periods: string[] },
+): Promise<Row[]> {
+  return await select(
+    db,
+    sql`partner_id = ${partnerId} and kind = ${kind} and period = any(${periods}::text[])
+        ${currency === undefined ? sql`` : sql`and currency = ${currency}`}`,
+  )
+}
+
+/** The totals of the days of a range with a withdrawal, first and last included. */
+export async function ofDays(
+  db: Reader,
+  { partnerId, currency, from, to }: { partnerId: string; currency: Currency; from: Day; to: Day },
+): Promise<Row[]> {
+  return await select(
+    db,
+    sql`partner_id = ${partnerId} and currency = ${currency} and kind = 'day' and period between ${from} and ${to}`,
+  )
+}
+
+async function select(db: Reader, where: ReturnType<typeof sql>): Promise<Row[]> {
+  const { rows } = await sql<Row>`
+    select currency, period, withdrawals::float8 as withdrawals, amount, fees, employer_fees,
+           given_back::float8 as given_back, given_back_amount
+      from withdrawal_totals where ${where}`.execute(db)
+  return rows
+}

@@ -11,10 +11,9 @@ import {
   type SettingsFacts,
 } from '../src/operators/findings.ts'
 import { faultsOfSecrets } from '../src/payouts/rails/adyen/secrets.ts'
-import { countOf } from '../src/text.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
-import { printResult } from './print.ts'
+import { countOf, printResult } from './print.ts'
 import { setExitCode, terminal } from './terminal.ts'
 
 const limits = {

@@ -30,8 +30,6 @@ export type AmountBelowLowerLimitIssue = {
   lowerLimit: Money
 }
 
-export type ApiKeyId = `key_${string}`
-
 export type AvailablePayRun = {
   status: 'Available'
 }
@@ -71,6 +69,8 @@ export type BodyValidationIssue = {
   /** Name of the header or parameter, or path of the field with dots. */
   path: string
 }
+
+export type CallerId = string
 
 export type CompleteWithdrawal = {
   withdrawalIntentId: WithdrawalIntentId
@@ -467,8 +467,8 @@ export type LoggedRequest = {
   status: number
   /** From the arrival of the request to the end of its answer, in milliseconds. */
   durationMs: number
-  /** The API key that the request was made with. */
-  keyId: ApiKeyId
+  /** The API key that the request was made with, or the user of the console. */
+  keyId: CallerId
   /** The `x-idempotency-key` of the request. */
   idempotencyKey: string | null
   /** The answer was the stored one of an earlier request with the same key. */
@@ -1248,6 +1248,18 @@ export type ReplayRequested = {
   lastEventId: EventId | null
   /** There are more: repeat the request with `lastEventId` as `after`. */
   hasMore: boolean
+}
+
+export type RequestErrorCount = {
+  from: Instant
+  errorCode: string
+  count: number
+}
+
+export type RequestErrors = {
+  counts: RequestErrorCount[]
+  /** False if only the newest 100,000 errors were counted. */
+  isComplete: boolean
 }
 
 export type RequestId = `req_${string}`

@@ -164,8 +164,12 @@ for (const { verb, held, action, description } of [
         const hasChanged = await withTransaction(async (tx, settings) => {
           const { files, adyen } = await readAllRails(settings)
           findNamed([...files, ...adyen], rail)
-          const change = { rail, person: personOf(as), now }
-          return held ? await railHolds.hold(tx, change) : await railHolds.release(tx, change)
+          const person = personOf(as)
+          const isNew = await (held ? railHolds.hold : railHolds.release)(tx, { rail, person, now })
+          const change = { action: `rail.${verb}`, resourceId: rail, details: { person } } as const
+          // The rail is the installation's, not a partner's.
+          if (isNew) await recordChange(tx, { partnerId: null, change, now })
+          return isNew
         })
         printResult(
           { json },

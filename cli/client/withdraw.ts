@@ -92,13 +92,15 @@ async function complete(
   }
 }
 
-function quoteOf({ memberId, amount, fee, netAmount, accountDetails, tier, expiresAt }: WithdrawalIntent) {
+function quoteOf(intent: WithdrawalIntent) {
+  const { memberId, amount, fee, netAmount, accountDetails, payeeName, tier, expiresAt } = intent
   return {
     member: memberId,
     amount: inWords(amount),
     fee: `${inWords(fee)} (tier ${tier})`,
     arrives: inWords(netAmount),
     'to account': `${accountOf(accountDetails)} of ${accountDetails.accountHolder}`,
+    'name at the bank': payeeName,
     'valid until': expiresAt,
   }
 }

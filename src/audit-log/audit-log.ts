@@ -37,6 +37,8 @@ export const actions = [
   'pay_run.revert',
   'pay_cycle.settle',
   'withdrawal.cancel',
+  'rail.hold',
+  'rail.release',
   'payout.remove',
   'payout_batch.approve',
   'payout_batch.hold',

@@ -146,7 +146,7 @@ test('a rail of an API is missing a secret that cannot be used, and should recei
   const rail = {
     ...{ name: 'adyen', currency: 'GBP', balanceAccountId: 'BA001234', baseUrl: 'https://adyen.test' },
     ...{ environment: 'live', priorities: ['fast'], apiKeyFile: '/key', notifications: null, faults: [] },
-    ...{ automatic: null, timeZone: 'Europe/London' },
+    ...{ automatic: null, timeZone: 'Europe/London', payeeName: (accountHolder: string) => accountHolder },
   } satisfies SettingsFacts['adyenRails'][number]
   const notifications = { hmacKeyFiles: ['/hmac'], basicAuth: null }
   const untried =

@@ -216,20 +216,29 @@ payoutsCommand
   )
   .argument('<batch>', 'the batch’s id, bat_…')
   .option('--folder <folder>', 'where to write it', '.')
+  .option(
+    '--first-file-not-sent',
+    'write the file although an export that broke off may have written it: you know that the bank does not have it',
+  )
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts export bat_… --folder /secure/to-the-bank'))
-  .action(async (batchId: string, { folder, as, json }: { folder: string; as?: string; json?: boolean }) => {
+  .action(async (batchId: string, { folder, firstFileNotSent: isFirstUnsent = false, as, json }: ExportOptions) => {
     const now = systemClock()
     const written = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, (await batches.require(db, batchId)).rail)
-      const file = await exportBatch({ db, log: openLog('warn'), now: systemClock }, { rail, batchId, folder })
+      const asked = { rail, batchId, folder, isFirstUnsent }
+      const file = await exportBatch({ db, log: openLog('warn'), now: systemClock }, asked)
       if (file !== undefined) return file
+      if (await railHolds.isHeld(db, rail.name)) throw new Error(`The rail ${rail.name} is held; release it first`)
       const state = stateInWords(await batches.require(db, batchId))
       throw new Error(`The batch is ${state}; only an approved one can be exported`)
     })
     await withTransaction(async tx => {
-      const details = { person: personOf(as), sha256: written.sha256 }
+      const details = {
+        ...{ person: personOf(as), sha256: written.sha256 },
+        ...(isFirstUnsent ? { firstFileNotSent: true } : {}),
+      }
       await recordOnBatch(tx, { action: 'payout_batch.export', batchId, details, now })
     })
     printResult(
@@ -239,12 +248,15 @@ payoutsCommand
         text: () =>
           [
             written.path ?? 'The bank has answered this batch, so its file was not written again. It counts as sent.',
+            ...(written.path !== null && !written.isNew ? ['An earlier export has written this file.'] : []),
             `value date ${written.valueDate}`,
             `SHA-256 ${written.sha256}`,
           ].join('\n'),
       },
     )
   })
+
+type ExportOptions = { folder: string; firstFileNotSent?: boolean; as?: string; json?: boolean }
 
 payoutsCommand
   .command('import')

@@ -159,6 +159,7 @@ const sideDoors: Record<string, string[]> = {
   'operators/partner-view': ['cli'],
   'operators/float-schema': ['cli'],
   'operators/books': ['cli'],
+  'operators/finding': ['cli'],
   'operators/findings': ['cli'],
   'operators/status': ['cli'],
   'partners/api-keys': ['http', 'operators', 'sandbox', 'cli'],

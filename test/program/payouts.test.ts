@@ -123,7 +123,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   for (const change of ['hold', 'release']) await json(['payouts', change, id])
   expect(await json(['payouts', 'hold', 'sepa', '--as', 'Ada'])).toEqual({ rail: 'sepa', held: true, hasChanged: true })
   expect(await json(['payouts', 'hold', 'sepa', '--as', 'Bea'])).toMatchObject({ hasChanged: false })
-  expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/only an approved/)
+  expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/The rail sepa is held/)
   expect(await json(['payouts', 'release', 'sepa', '--as', 'Bea'])).toMatchObject({ hasChanged: true })
   const { entries: holds } = await json(['audit', '--resource', 'sepa'])
   expect(holds.toReversed()).toMatchObject([

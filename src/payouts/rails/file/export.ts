@@ -1,9 +1,11 @@
+import { hostname } from 'node:os'
 import path from 'node:path'
 import { type Reader, sql } from '../../../database/database.ts'
 import { lockByNameIfFree } from '../../../database/named-locks.ts'
 import { problem } from '../../../errors.ts'
 import type { TaskContext } from '../../../tasks.ts'
-import { putByHand } from '../delivery/by-hand.ts'
+import { findByHand, putByHand } from '../delivery/by-hand.ts'
+import { NotDelivered } from '../delivery/delivery.ts'
 import { measured } from '../delivery/files.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
@@ -11,47 +13,99 @@ import { type SentFile, send } from './send.ts'
 
 /**
  * Writes the file of an approved batch into a folder, for an operator who carries it to the bank. The batch then counts as sent.
- * If the bank has answered the batch, an export that was killed has left its file, and the bank has it: the batch then counts as
- * sent without being written again.
- * @returns `path` is null if the file was not written again; undefined if the batch is not approved, or is held
- * @throws Error for the operator; if it is a NotDelivered, the batch can still be changed
+ *
+ * An export that was killed may have left its file, and the file may be with the bank. If the bank has answered the batch, it
+ * is: the batch then counts as sent without being written again. Otherwise only the folder with that file is accepted, unless the
+ * operator says that the first file was not sent.
+ * @param isFirstUnsent the operator's word that no file of an earlier export was sent
+ * @returns `path` is null if the bank has answered; `isNew`: whether the file was written now; undefined if the batch is not
+ * approved, or is held
+ * @throws Error for the operator; if it is a NotDelivered, this export has written nothing
  */
 export async function exportBatch(
   { db, log, now }: TaskContext,
-  { rail, batchId, folder }: { rail: FileRailSettings; batchId: string; folder: string },
-): Promise<(SentFile & { path: string | null }) | undefined> {
+  {
+    rail,
+    batchId,
+    folder,
+    isFirstUnsent = false,
+  }: { rail: FileRailSettings; batchId: string; folder: string; isFirstUnsent?: boolean },
+): Promise<(SentFile & { path: string | null; isNew: boolean }) | undefined> {
   let written: string | null = null
+  let isNew = false
   const put = async (name: string, bytes: AsyncIterable<string>) => {
     if (await batches.isAnswered(db, batchId)) return await measured(bytes)
-    written = path.join(folder, name)
-    return await putByHand(written, bytes)
+    const file = path.join(folder, name)
+    const begun = await batches.findBegunExport(db, batchId)
+    if (begun !== null && !isFirstUnsent) {
+      const found = await findByHand(file, bytes)
+      if (found === undefined) throw new NotDelivered(maybeSent(begun))
+      written = file
+      return found
+    }
+    const record = (place: string | null) =>
+      db.transaction().execute(tx => batches.recordBegunExport(tx, { batchId, place }))
+    await record(`${hostname()}:${path.resolve(folder)}`)
+    written = file
+    isNew = true
+    try {
+      return await putByHand(file, bytes)
+    } catch (error) {
+      if (error instanceof NotDelivered) await record(begun)
+      throw error
+    }
   }
   const sent = await exportOnce({ db, log, now }, { rail, batchId, put })
-  return sent && { ...sent, path: written }
+  return sent && { ...sent, path: written, isNew }
+}
+
+function maybeSent(begun: string): string {
+  return (
+    `An export into ${begun} broke off, so the bank may have the file. If the file is there, export into that folder again. If ` +
+    'it went to the bank, import the bank’s answer first. If it was not sent, add --first-file-not-sent'
+  )
 }
 
 /**
  * Fixes the file of an approved batch, for an operator who downloads it and carries it to the bank; see `fileOf`. The batch then
  * counts as sent.
  * @returns undefined if the batch is not approved, or is held
+ * @throws Problem `Conflict` if an export into a folder may have written the file
  */
 export async function markExported(
   context: TaskContext,
   { rail, batchId }: { rail: FileRailSettings; batchId: string },
 ): Promise<SentFile | undefined> {
-  return await exportOnce(context, { rail, batchId, put: (_name, bytes) => measured(bytes) })
+  const check = async () => {
+    const begun = await batches.findBegunExport(context.db, batchId)
+    if (begun === null) return
+    const message = `An export into ${begun} broke off, so the bank may have the file; finish it with openwage payouts export`
+    throw problem('Conflict', message)
+  }
+  return await exportOnce(context, { rail, batchId, check, put: (_name, bytes) => measured(bytes) })
 }
 
 // Of two exports at once, each would make a file. The lock is held by a transaction that does nothing else.
 async function exportOnce(
   context: TaskContext,
-  { rail, batchId, put }: { rail: FileRailSettings; batchId: string; put: Parameters<typeof send>[1]['put'] },
+  {
+    rail,
+    batchId,
+    check,
+    put,
+  }: {
+    rail: FileRailSettings
+    batchId: string
+    check?: () => Promise<void>
+    put: Parameters<typeof send>[1]['put']
+  },
 ): Promise<SentFile | undefined> {
   requireByHand(rail)
   return await context.db.transaction().execute(async turn => {
     await sql`set local idle_in_transaction_session_timeout = 0`.execute(turn)
     if (!(await lockByNameIfFree(turn, 'export of', batchId)))
       throw problem('Conflict', 'Another command is exporting the batch; only its file must go to the bank')
+    await check?.()
     return await send(context, { rail, batchId, put })
   })
 }

@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
+import { isIdOf } from '../../../ids.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
@@ -18,8 +19,9 @@ export const approvalsNeeded = 2
 type OnBatch = { batchId: string; now: Date }
 
 /**
- * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person.
- * @param login of the operating system, from which a second person may approve only if `mayShareLogin`; null if there is none
+ * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person. All approvals of a
+ * batch come from users of the console, or all from logins: nothing tells whether a user and a login are the same person.
+ * @param login of the operating system, from which a second person may approve only if `mayShareLogin`; null for a user of the console
  * @returns how many people have approved it
  */
 export async function approve(
@@ -37,7 +39,15 @@ export async function approve(
   if (batch.closedAt === null) {
     throw problem('Conflict', `The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that`)
   }
-  const earlier = await listApprovals(tx, batchId)
+  const earlier = await listCounting(tx, batchId)
+  if (earlier.some(approval => (approval.login === null) !== (login === null))) {
+    throw problem(
+      'Conflict',
+      login === null
+        ? 'The batch has an approval by command, so another person must approve it by command, too'
+        : 'The batch has an approval in the console, so another person must approve it in the console, too',
+    )
+  }
   if (!earlier.some(approval => sameName(approval.person) === sameName(person))) {
     if (login !== null && !mayShareLogin && earlier.some(approval => approval.login === login)) {
       throw new Error(
@@ -48,7 +58,7 @@ export async function approve(
       insert into payout_batch_approvals (batch_id, person, login, at)
       values (${batchId}, ${person}, ${login}, ${now})`.execute(tx)
   }
-  const people = await listApprovals(tx, batchId)
+  const people = await listCounting(tx, batchId)
   if (people.length >= approvalsNeeded) {
     await sql`
       update payout_batches set status = 'approved', approved_at = ${now} where id = ${batchId}`.execute(tx)
@@ -81,6 +91,11 @@ export async function listApprovals(db: Reader, batchId: string): Promise<Approv
     .orderBy('at')
     .orderBy('person')
     .execute()
+}
+
+/** Approvals by people. Earlier versions took those of operator keys, too, of which one person can have two. */
+async function listCounting(tx: Tx, batchId: string): Promise<Approval[]> {
+  return (await listApprovals(tx, batchId)).filter(({ person }) => !isIdOf('operatorKey', person))
 }
 
 /** Holds an unsent batch, or releases it. Idempotent. @returns whether that changed anything */

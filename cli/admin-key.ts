@@ -19,7 +19,9 @@ export const adminKeyCommand = new Command('key').description(
 
 adminKeyCommand
   .command('create')
-  .description('Create an operator key. It may do everything that operators may, and is shown only once.')
+  .description(
+    'Create an operator key. It may do everything that operators may, except approve payments, and is shown only once.',
+  )
   .argument('<name>', 'what the key is for, for example "nightly reports"', name({ lengthMax: 100 }))
   .option('--expires-in-days <n>', 'expire the key after this many days', whole({ min: 1, max: 36_500 }))
   .option('--json', 'print JSON')

@@ -6,10 +6,9 @@ import { readBooks } from '../src/operators/books.ts'
 import type { DatabaseFacts, DatabaseFault, Finding, SettingsFacts } from '../src/operators/finding.ts'
 import { diagnose } from '../src/operators/findings.ts'
 import { faultsOfSecrets } from '../src/payouts/rails/adyen/secrets.ts'
-import { countOf } from '../src/text.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
-import { printResult } from './print.ts'
+import { countOf, printResult } from './print.ts'
 import { setExitCode, terminal } from './terminal.ts'
 
 const limits = {

@@ -12,10 +12,9 @@ import {
   statusOnWire,
 } from '../src/operators/status.ts'
 import { checkMode } from '../src/partners/partners.ts'
-import { countOf } from '../src/text.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
-import { printResult, sheet } from './print.ts'
+import { countOf, printResult, sheet } from './print.ts'
 import { setExitCode, terminal } from './terminal.ts'
 
 const exitCodes = { fine: 0, needsAttention: 1, cannotTell: 2 }

@@ -4,7 +4,6 @@ import type { Db } from '../src/database/database.ts'
 import * as members from '../src/members/members.ts'
 import { type Currency, inWords } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
-import { countOf } from '../src/text.ts'
 import {
   type PayoutSpeed,
   payoutSpeeds,
@@ -20,7 +19,7 @@ import { ask, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
 import { partnerNow } from './partner-clock.ts'
-import { printResult, table } from './print.ts'
+import { countOf, printResult, table } from './print.ts'
 import { writeErrorLine, writeLine } from './terminal.ts'
 import { inTransaction, withDatabase } from './with-database.ts'
 

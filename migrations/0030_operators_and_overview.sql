@@ -82,3 +82,7 @@ create table ledger_verifications (
   constraint ended_with_checks_or_a_problem check ((ended_at is null) = (checks is null and problem is null))
 );
 create unique index one_verification_at_a_time on ledger_verifications ((true)) where ended_at is null;
+
+-- A person searches members by the beginning of a name. Bytewise, so that a prefix is a range whatever the database's locale.
+create index members_by_full_name on members (partner_id, (lower(first_name || ' ' || last_name) collate "C"));
+create index members_by_last_name on members (partner_id, (lower(last_name) collate "C"));

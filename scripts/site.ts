@@ -12,16 +12,22 @@ const checkout = new URL('..', import.meta.url)
  */
 export async function writeSite(folder: string): Promise<number> {
   const openapi = await readFile(new URL('openapi.json', checkout))
-  const docs = await openDocs({ mode: 'live', document: JSON.parse(String(openapi)) })
+  const operators = await readFile(new URL('openapi-admin.json', checkout))
+  const docs = await openDocs({
+    mode: 'live',
+    document: JSON.parse(String(openapi)),
+    operators: JSON.parse(String(operators)),
+  })
   for (const address of docs.addresses) {
     const found = await docs.find(address)
     if (found === undefined) throw new Error(`${address} was listed but not found`)
     await write(path.join(folder, fileOf(address)), found.file.bytes.identity)
   }
   await write(path.join(folder, 'openapi.json'), openapi)
+  await write(path.join(folder, 'admin/openapi.json'), operators)
   await write(path.join(folder, 'members-template.csv'), Buffer.from(template))
   await cp(new URL('src/members/template.xlsx', checkout), path.join(folder, 'members-template.xlsx'))
-  return docs.addresses.length + 3
+  return docs.addresses.length + 4
 }
 
 /** A page is the index of a folder of its name, so that its address needs no ending. */

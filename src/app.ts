@@ -71,8 +71,8 @@ export async function buildApp(
 ): Promise<App> {
   const app = createServer(context)
   const openapi = await documentation(app, partnerDocument, { webhooks: webhooksSection() })
-  await documentation(app, operatorDocument)
-  if (hasDocs) docsRoutes(app, { mode: context.mode, openapi })
+  const operators = await documentation(app, operatorDocument)
+  if (hasDocs) docsRoutes(app, { mode: context.mode, openapi, operators })
   memberPageFiles(app)
   consoleFiles(app, context)
   tierRoutes(app, context)

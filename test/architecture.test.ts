@@ -146,7 +146,7 @@ const sideDoors: Record<string, string[]> = {
   'events/catalogue': ['webhooks'],
   'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
   'bank-accounts/schema': ['http', 'members', 'withdrawals'],
-  'tabular/tabular': ['member-imports', 'settlements', 'cli'],
+  'tabular/tabular': ['member-imports', 'settlements'],
   'member-imports/inspection': ['cli'],
   'members/audit': ['sandbox'],
   'members/changes': ['member-imports', 'sandbox'],

@@ -79,7 +79,7 @@ type Json = string | number | boolean | null | Json[] | { [name: string]: Json |
 export type Details = { [name: string]: Json | undefined }
 
 export const actorKinds = ['api_key', 'operator_key', 'user', 'cli', 'worker'] as const
-export type ActorKind = (typeof actorKinds)[number]
+type ActorKind = (typeof actorKinds)[number]
 
 /**
  * The author of a change. `name` is the id of the API key, operator key or user, user@host for a command, or `system` for the
@@ -191,18 +191,6 @@ export async function list(
   return rows
 }
 
-/** Counts the newest entries of an action that concerns no partner, up to a maximum. */
-export async function countSince(
-  db: Reader,
-  { action, since, countMax }: { action: Action; since: Date; countMax: number },
-): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::integer as count from (
-      select from installation_audit_log
-       where id >= ${firstId('auditEntry', since)} and action = ${action} limit ${countMax}) newest`.execute(db)
-  return rows[0]?.count ?? 0
-}
-
 // Entries read per query while streaming a file.
 const entriesAtOnce = 1_000
 
@@ -214,4 +202,16 @@ export async function* listAll(db: Reader, filter: Filter): AsyncGenerator<Entry
     before = entries.at(-1)?.id
     if (entries.length < entriesAtOnce) return
   }
+}
+
+/** Counts the newest entries of an action that concerns no partner, up to a maximum. */
+export async function countSince(
+  db: Reader,
+  { action, since, countMax }: { action: Action; since: Date; countMax: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from (
+      select from installation_audit_log
+       where id >= ${firstId('auditEntry', since)} and action = ${action} limit ${countMax}) newest`.execute(db)
+  return rows[0]?.count ?? 0
 }

@@ -134,8 +134,17 @@ export async function currencyOf(
   return currency
 }
 
-/** A member matches if every given list contains the member's value. E-mails are case-insensitive. */
-export type Filter = { memberIds?: string[]; statuses?: MemberStatus[]; emails?: string[]; workerIds?: string[] }
+/**
+ * A member matches if every given list contains the member's value. E-mails are case-insensitive. `search` is an id, an e-mail or a
+ * worker id, or how the whole name or the last name begins, in any case.
+ */
+export type Filter = {
+  memberIds?: string[]
+  statuses?: MemberStatus[]
+  emails?: string[]
+  workerIds?: string[]
+  search?: string
+}
 
 /** Newest first. */
 export async function list(
@@ -183,14 +192,32 @@ export async function count(db: Reader, { partnerId, filter }: { partnerId: stri
   return total
 }
 
-function matching(partnerId: string, { memberIds, statuses, emails, workerIds }: Filter) {
+// A person narrows the search down; a program that pages through all members with an A has another filter.
+const foundByNameMax = 1_000
+
+function matching(partnerId: string, { memberIds, statuses, emails, workerIds, search }: Filter) {
   const conditions = [
     ...(memberIds === undefined ? [] : [sql<boolean>`id = any(${memberIds}::text[])`]),
     ...(statuses === undefined ? [] : [sql<boolean>`status = any(${statuses}::text[])`]),
     ...(emails === undefined ? [] : [sql<boolean>`id = any(array(${withEmails(partnerId, emails)}))`]),
     ...(workerIds === undefined ? [] : [sql<boolean>`worker_id = any(${workerIds}::text[])`]),
+    ...(search === undefined ? [] : [sql<boolean>`id = any(array(${withText(partnerId, search)}))`]),
   ]
   return conditions.length === 0 ? sql<boolean>`true` : sql.join<boolean>(conditions, sql` and `)
+}
+
+// Each part is a short range of an index.
+function withText(partnerId: string, text: string) {
+  const beginsWith = (name: ReturnType<typeof sql>) => sql`
+    (select id from members
+      where partner_id = ${partnerId} and ${name} collate "C" >= lower(${text})
+        and ${name} collate "C" < lower(${text}) || chr(1114111)
+      limit ${foundByNameMax})`
+  return sql`
+    select id from members where partner_id = ${partnerId} and (id = ${text} or worker_id = ${text})
+     union all ${withEmails(partnerId, [text])}
+     union all ${beginsWith(sql`(lower(first_name || ' ' || last_name))`)}
+     union all ${beginsWith(sql`(lower(last_name))`)}`
 }
 
 // Inactive members have a separate index. Not `in`: the planner would expect half of all members to match, and scan the table.

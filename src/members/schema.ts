@@ -44,6 +44,14 @@ export const MemberQuery = Type.Object(
     statuses: Type.Optional(Type.Array(MemberStatus, filterValuesMax)),
     emails: Type.Optional(Type.Array(Email, { ...filterValuesMax, description: 'Case-insensitive.' })),
     workerIds: Type.Optional(Type.Array(WorkerId, filterValuesMax)),
+    search: Type.Optional(
+      Type.String({
+        minLength: 2,
+        maxLength: 254,
+        description:
+          'An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000.',
+      }),
+    ),
     ...pageQuery,
   },
   strict,

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type ConsoleUser, signIn } from '../../test/console.ts'
 import { euroRail } from '../../test/file-bank.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
+import * as decisions from '../payouts/rails/file/decisions.ts'
 import { fileRail } from '../payouts/rails/file/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
 
@@ -12,14 +14,13 @@ const rail = euroRail({ automatic: null })
 
 let harness: Harness
 let operator: Awaited<ReturnType<Harness['addOperator']>>
-let colleague: Awaited<ReturnType<Harness['addOperator']>>
+let users: ConsoleUser[]
 beforeAll(async () => {
   harness = await startHarness({
     fileRails: [rail],
     bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
   })
   operator = await harness.addOperator()
-  colleague = await harness.addOperator('Colleague')
 })
 afterAll(() => harness.stop())
 beforeEach(async () => {
@@ -44,6 +45,11 @@ const run = (task: keyof ReturnType<typeof payoutTasks>) => {
 }
 const post = (path: string, body?: object) => operator.call('POST', path, body === undefined ? {} : { body })
 
+/** Sessions expire when the clock moves on. */
+async function signInUsers() {
+  users = [await signIn(harness, { isOperator: true }), await signIn(harness, { isOperator: true })]
+}
+
 /** A batch after its cut-off with a payment of each net amount. */
 async function batchOf(...nets: number[]) {
   const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
@@ -57,34 +63,73 @@ async function batchOf(...nets: number[]) {
   await run('submit-withdrawals')
   harness.clock.advance({ minutes: 5 * 60 })
   await run('send-payout-batches')
+  await signInUsers()
   const { batches } = (await operator.call('GET', '/payout-batches?rail=euro-files&statuses=building&take=1')).body
   expect(batches).toMatchObject([{ status: 'building', needsApproval: true, paymentCount: nets.length }])
   const { payments } = (await operator.call('GET', `/payout-batches/${batches[0].id}/payments`)).body
   return { id: batches[0].id as string, payments: payments as { reference: string; withdrawalId: string }[] }
 }
 
+const approve = (id: string, user = users[0]) =>
+  user?.call('POST', `/admin/v1/payout-batches/${id}/approve`, { partner: null }) as Promise<Answer>
+const byCommand = (batchId: string, login: string) =>
+  harness.db
+    .transaction()
+    .execute(tx => decisions.approve(tx, { batchId, person: login, login, now: harness.clock.now() }))
+
 const approved = async (...nets: number[]) => {
   const batch = await batchOf(...nets)
-  for (const { call } of [operator, colleague]) await call('POST', `/payout-batches/${batch.id}/approve`)
+  for (const user of users) await approve(batch.id, user)
   return batch
 }
 
-test('a batch needs the approvals of two operators; one operator counts once', async () => {
+test('a batch needs the approvals of two users; one user counts once', async () => {
   const { id } = await batchOf(5_000, 6_000)
-  const approve = (call = operator.call) => call('POST', `/payout-batches/${id}/approve`)
-  expect((await approve()).body).toMatchObject({ status: 'building', approvals: [{ person: operator.id }] })
-  expect((await approve()).body).toMatchObject({ status: 'building', approvals: [{ person: operator.id }] })
-  expect((await approve(colleague.call)).body).toMatchObject({ status: 'approved', approvalsNeeded: 2 })
-  expect(problemOf(await approve())).toEqual([409, 'Conflict', undefined])
+  const [first, second] = users.map(({ user }) => user.id)
+  expect((await approve(id)).body).toMatchObject({ status: 'building', approvals: [{ person: first }] })
+  expect((await approve(id)).body).toMatchObject({ status: 'building', approvals: [{ person: first }] })
+  expect((await approve(id, users[1])).body).toMatchObject({ status: 'approved', approvalsNeeded: 2 })
+  expect(problemOf(await approve(id))).toEqual([409, 'Conflict', undefined])
   expect((await operator.call('GET', `/payout-batches/${id}`)).body.approvals).toMatchObject([
-    { person: operator.id },
-    { person: colleague.id },
+    { person: first },
+    { person: second },
   ])
   expect(await actionsOn(id)).toEqual([
-    ['payout_batch.approve', operator.id],
-    ['payout_batch.approve', operator.id],
-    ['payout_batch.approve', colleague.id],
+    ['payout_batch.approve', first],
+    ['payout_batch.approve', first],
+    ['payout_batch.approve', second],
   ])
+})
+
+test('an operator key cannot approve a batch, and one that did in an earlier version does not count', async () => {
+  const { id } = await batchOf(5_000)
+  const refused = await post(`/payout-batches/${id}/approve`)
+  expect(problemOf(refused)).toEqual([403, 'Forbidden', undefined])
+  expect(refused.body.issues[0].message).toBe(
+    'A person must approve the batch: in the console, or with openwage payouts approve',
+  )
+  expect(await actionsOn(id)).toEqual([])
+  const { pool, clock } = harness
+  const ofKey = [id, operator.id, clock.now()]
+  await pool.query('insert into payout_batch_approvals (batch_id, person, at) values ($1, $2, $3)', ofKey)
+  expect((await approve(id)).body.status).toBe('building')
+  expect((await approve(id, users[1])).body.status).toBe('approved')
+})
+
+test('a batch that a user approved in the console cannot be approved by command, maybe by the same person', async () => {
+  const { id } = await batchOf(5_000)
+  await approve(id)
+  await expect(byCommand(id, '1000@host')).rejects.toThrow('another person must approve it in the console, too')
+  expect((await approve(id, users[1])).body.status).toBe('approved')
+})
+
+test('a batch that was approved by command cannot be approved in the console, maybe by the same person', async () => {
+  const { id } = await batchOf(5_000)
+  expect(await byCommand(id, '1000@host')).toBe(1)
+  const refused = await approve(id)
+  expect(problemOf(refused)).toEqual([409, 'Conflict', undefined])
+  expect(refused.body.issues[0].message).toContain('another person must approve it by command, too')
+  expect(await byCommand(id, '1001@host')).toBe(2)
 })
 
 test('the file of an approved batch is exported once and downloaded as often as needed, each time with the same bytes', async () => {
@@ -237,10 +282,11 @@ test('an unknown batch and an unknown exception are not found', async () => {
     ['GET', '/payout-batches/bat_123'],
     ['GET', '/payout-batches/bat_123/payments'],
     ['GET', '/payout-batches/bat_123/file'],
-    ['POST', '/payout-batches/bat_123/approve'],
     ['POST', '/payout-batches/bat_123/hold'],
     ['POST', '/payout-batches/bat_123/export'],
     ['GET', '/payout-exceptions/pex_123'],
   ] as const)
     expect(problemOf(await operator.call(method, path))[0], path).toBe(404)
+  await signInUsers()
+  expect(problemOf(await approve('bat_123'))[0]).toBe(404)
 })

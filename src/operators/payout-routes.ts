@@ -154,7 +154,7 @@ export function payoutRoutes(
         id: 'approvePayoutBatch',
         tag,
         summary: 'Approve a batch',
-        description: `Needed above the limits for automatic approval, after the cut-off. The batch is sent once ${decisions.approvalsNeeded} people have approved it. An approval is recorded under the operator, so one operator counts once.`,
+        description: `Needed above the limits for automatic approval, after the cut-off. The batch is sent once ${decisions.approvalsNeeded} people have approved it: users of the console, or all of them by command. An operator key is refused, since one person can have several; a user counts once.`,
         params: ofBatch,
         success: { status: 200, description: 'The batch.', schema: Batch },
         problems: ['NotFound'],
@@ -163,7 +163,12 @@ export function payoutRoutes(
     async (request, reply) =>
       withIdempotency(db, request, reply, async tx => {
         const { batchId } = request.params
-        const { person } = operatorOf(request)
+        const { kind, person } = operatorOf(request)
+        if (kind === 'operator_key')
+          throw problem(
+            'Forbidden',
+            'A person must approve the batch: in the console, or with openwage payouts approve',
+          )
         await decisions.approve(tx, { batchId, person, now: request.now })
         await recordOnBatch(tx, request, { action: 'payout_batch.approve', details: { person } })
         return { status: 200, body: await view(tx, batchId), resourceId: batchId }

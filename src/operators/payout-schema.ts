@@ -10,7 +10,7 @@ const InstantOrNull = Type.Union([Instant, Type.Null()])
 const TextOrNull = Type.Union([Type.String(), Type.Null()])
 const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 
-export const hasMore = Type.Boolean({ description: 'Whether there are more after the last of these.' })
+const hasMore = Type.Boolean({ description: 'Whether there are more after the last of these.' })
 
 export const Rail = Type.Object(
   {

@@ -4,8 +4,7 @@ import { newId } from '../ids.ts'
 import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.ts'
 
 /**
- * Who calls an operation for operators. `person` is what an approval of payments is recorded under: one name for all keys would
- * let one person approve twice.
+ * Who calls an operation for operators. `person` is what a decision about payments is recorded under. Only users approve.
  */
 export type Operator = {
   kind: 'operator_key' | 'user'

@@ -64,6 +64,33 @@ export async function list(
   return newestFirst(rows, cursor)
 }
 
+// Read in some tenths of a second. More errors than this in 7 days are counted from the newest.
+const countedMax = 100_000
+
+/** How often requests were refused with a code in a period. */
+export type ErrorCount = { from: Date; errorCode: string; count: number }
+
+/** Counts the refusals of a partner's requests by code and hour or day in UTC, oldest first. */
+export async function countErrors(
+  db: Reader,
+  { partnerId, by, from, now }: { partnerId: string; by: 'hour' | 'day'; from: Date; now: Date },
+): Promise<{ counts: ErrorCount[]; isComplete: boolean }> {
+  const oldest = new Date(Math.max(from.getTime(), now.getTime() - keptMs + 1))
+  const { rows } = await sql<ErrorCount & { read: number }>`
+    with refused as (
+      select created_at, error_codes from request_log
+       where partner_id = ${partnerId} and status >= 400 and id >= ${boundAt(oldest, -clockDriftMs)}
+         and created_at >= ${oldest}
+       order by id desc limit ${countedMax}
+    )
+    select date_trunc(${by}, created_at, 'UTC') as from, error_code, count(*)::integer as count,
+           (select count(*) from refused)::integer as read
+      from refused cross join unnest(error_codes) as error_code
+     group by 1, 2 order by 1, 2`.execute(db)
+  const counts = rows.map(({ read: _, ...each }) => each)
+  return { counts, isComplete: (rows[0]?.read ?? 0) < countedMax }
+}
+
 /** @throws Problem `NotFound`, also for another partner's request */
 export async function find(
   db: Reader,

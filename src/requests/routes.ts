@@ -4,9 +4,9 @@ import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
-import { parseInstant } from '../time.ts'
+import { GivenDayOrInstant, parseInstant } from '../time.ts'
 import * as requests from './requests.ts'
-import { LoggedRequest, LoggedRequests, RequestQuery } from './schema.ts'
+import { LoggedRequest, LoggedRequests, RequestErrors, RequestQuery } from './schema.ts'
 
 const tag = 'Service'
 
@@ -41,6 +41,36 @@ export function requestRoutes(app: App, { db }: ApiContext): void {
         })
         const { rows, hasMore } = cutPage(found, { take, cursor })
         return { status: 200, body: { requests: rows.map(requestBody), hasMore, take } }
+      }),
+  )
+
+  app.get(
+    '/v1/request-errors',
+    {
+      config: { scope: 'pay:read' },
+      schema: operation({
+        id: 'getRequestErrors',
+        tag,
+        summary: 'Count the errors of your requests',
+        description: 'By code and hour or day (UTC), oldest first, of at most 7 days.',
+        query: Type.Object(
+          {
+            by: Type.Optional(Type.Enum(['hour', 'day'], { type: 'string', default: 'hour' })),
+            fromDate: Type.Optional(Type.Unsafe<string>(GivenDayOrInstant)),
+          },
+          { additionalProperties: false },
+        ),
+        success: { status: 200, description: 'The counts.', schema: RequestErrors },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { partner, query, receivedAt: now } = request
+        const { by = 'hour', fromDate } = query
+        const from = fromDate === undefined ? new Date(0) : parseInstant(fromDate, { decimals: 'up' })
+        const { counts, isComplete } = await requests.countErrors(reader, { partnerId: partner.id, by, from, now })
+        const body = { counts: counts.map(each => ({ ...each, from: each.from.toISOString() })), isComplete }
+        return { status: 200, body }
       }),
   )
 

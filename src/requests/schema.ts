@@ -53,6 +53,19 @@ export const LoggedRequests = Type.Object(
   { title: 'LoggedRequests', ...strict },
 )
 
+export const RequestErrors = Type.Object(
+  {
+    counts: Type.Array(
+      Type.Object(
+        { from: Instant, errorCode: Type.String(), count: Type.Integer({ minimum: 1 }) },
+        { title: 'RequestErrorCount', ...strict },
+      ),
+    ),
+    isComplete: Type.Boolean({ description: 'False if only the newest 100,000 errors were counted.' }),
+  },
+  { title: 'RequestErrors', ...strict },
+)
+
 const dayOrInstant = 'A date without a time means midnight UTC.'
 
 export const RequestQuery = Type.Object(

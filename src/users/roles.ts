@@ -66,6 +66,7 @@ export const access: { readonly [operationId: string]: Access } = {
   getEvents: tracing,
   getRequests: tracing,
   getRequest: tracing,
+  getRequestErrors: tracing,
   getIdempotencyKey: tracing,
 
   getWebhooks: building,

@@ -97,6 +97,12 @@ export async function rolesByPartner(db: Reader, userId: string): Promise<Map<st
   return byPartner
 }
 
+/** The ids of the users who have a role with a partner. */
+export async function usersOf(db: Reader, partnerId: string): Promise<ReadonlySet<string>> {
+  const rows = await db.selectFrom('userRoles').select('userId').distinct().where('partnerId', '=', partnerId).execute()
+  return new Set(rows.map(({ userId }) => userId))
+}
+
 /** Gives a user who has just been created a password. */
 export async function giveFirstPassword(
   tx: Tx,
@@ -108,10 +114,4 @@ export async function giveFirstPassword(
     .where('id', '=', userId)
     .where('passwordHash', 'is', null)
     .execute()
-}
-
-/** The ids of the users who have a role with a partner. */
-export async function usersOf(db: Reader, partnerId: string): Promise<ReadonlySet<string>> {
-  const rows = await db.selectFrom('userRoles').select('userId').distinct().where('partnerId', '=', partnerId).execute()
-  return new Set(rows.map(({ userId }) => userId))
 }

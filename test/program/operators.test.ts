@@ -300,7 +300,7 @@ async function leavesOf(path: string[]): Promise<{ path: string[]; help: string 
     .slice(1)
     .map(group => group.split('\n\n')[0] ?? '')
   // The operations of the command api have names with dots.
-  const names = [...listed.join('\n').matchAll(/^ {2}([a-z]+)(?![\w.])/gm)]
+  const names = [...listed.join('\n').matchAll(/^ {2}([a-z-]+)(?![\w.])/gm)]
     .map(([, name = '']) => name)
     .filter(name => name !== 'help')
   if (names.length === 0) return [{ path, help }]

@@ -7,6 +7,8 @@ import { deliveriesAddress, operationAddress, renderMethod } from './reference.t
 /** What every page shows besides its content. */
 export type Site = {
   document: Document
+  /** Where the document is served. */
+  documentAddress: string
   operations: Operation[]
   guides: Guide[]
   /** Addresses of the style sheet and the script, and of what a search loads: its engine and its entries. */
@@ -14,6 +16,9 @@ export type Site = {
   /** Whether pages may send requests. False in live mode: a live key does not belong in a browser. */
   canSend: boolean
 }
+
+/** The page about the operators' API. */
+export const operatorsAddress = '/docs/operators'
 
 /** The folders of docs/, in the order of the navigation. Partners rarely need the folded ones. */
 const guideGroups = [
@@ -65,10 +70,11 @@ const keyForm = html`<form class="key" hidden>
 <button type="submit">Use</button> <span class="key-state" role="status"></span>
 </form>`
 
-function renderNavigation({ document, operations, guides }: Site, address: string): Html {
+function renderNavigation(site: Site, address: string): Html {
+  const { document, documentAddress, operations, guides } = site
   const link = (target: string, label: Html | string) =>
     html`<li><a href="${target}"${target === address ? html` aria-current="page"` : ''}>${label}</a></li>`
-  return html`<ul>${link('/docs', 'Overview')}</ul>
+  return html`<ul>${link('/docs', 'Overview')}${link(operatorsAddress, 'For operators')}</ul>
 ${guideGroups.map(({ title, folder, isFolded }) => {
   const group = guides.filter(({ file }) => file.startsWith(folder))
   const list = html`<ul>${group.map(guide => link(guideAddress(guide.file), guide.title))}</ul>`
@@ -85,5 +91,5 @@ ${document.tags.map(
     name === 'Webhooks' ? link(deliveriesAddress, 'Webhook deliveries') : ''
   }</ul>`,
 )}
-<p><a href="/openapi.json">openapi.json</a></p>`
+<p><a href="${documentAddress}">${documentAddress.slice(1)}</a></p>`
 }

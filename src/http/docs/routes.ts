@@ -9,7 +9,10 @@ import { sendStaticFile } from './static-file.ts'
  * The documentation at /docs: the reference of all operations, rendered from the OpenAPI document, and the guides of docs/.
  * A page is rendered and compressed when it is first read, and kept; all readers share its bytes.
  */
-export function docsRoutes(app: App, { mode, openapi }: { mode: Mode; openapi: () => object }): void {
+export function docsRoutes(
+  app: App,
+  { mode, openapi, operators }: { mode: Mode; openapi: () => object; operators: () => object },
+): void {
   let opening: Promise<Docs> | undefined
   const headers = headersOf(mode)
 
@@ -34,7 +37,7 @@ export function docsRoutes(app: App, { mode, openapi }: { mode: Mode; openapi: (
   }
 
   async function find(address: string): ReturnType<Docs['find']> {
-    opening ??= openDocs({ mode, document: openapi() }).catch(error => {
+    opening ??= openDocs({ mode, document: openapi(), operators: operators() }).catch(error => {
       opening = undefined
       throw error
     })

@@ -67,6 +67,7 @@ export const sdkNames: Record<string, string | { json: string; file: string }> =
 
   getRequests: 'requests.list',
   getRequest: 'requests.get',
+  getRequestErrors: 'requests.countErrors',
   getIdempotencyKey: 'idempotencyKeys.get',
 
   getLiveness: 'service.getLiveness',

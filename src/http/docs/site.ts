@@ -4,7 +4,7 @@ import type { Mode } from '../../partners/partners.ts'
 import { withPartsInPlace } from '../shared-parts.ts'
 import { findGuides, readGuide } from './guides.ts'
 import type { Html } from './html.ts'
-import { renderPage, type Site } from './layout.ts'
+import { operatorsAddress, renderPage, type Site } from './layout.ts'
 import { llmsFull, llmsIndex } from './llms.ts'
 import { guideAddress } from './markdown.ts'
 import { type Document, operationsOf } from './openapi.ts'
@@ -23,8 +23,16 @@ const javascript = 'text/javascript; charset=utf-8'
 const text = 'text/plain; charset=utf-8'
 const entriesAddress = '/docs/search.js'
 
-/** @param options.document the OpenAPI document */
-export async function openDocs({ mode, document }: { mode: Mode; document: object }): Promise<Docs> {
+/** @param options.operators the OpenAPI document of the operators' API; `document` is that of partners */
+export async function openDocs({
+  mode,
+  document,
+  operators,
+}: {
+  mode: Mode
+  document: object
+  operators: object
+}): Promise<Docs> {
   const [style, script, engine] = await Promise.all([
     readAsset(new URL('page.css', import.meta.url), 'page.css', 'text/css; charset=utf-8'),
     readAsset(new URL('page.js', import.meta.url), 'page.js', javascript),
@@ -36,21 +44,40 @@ export async function openDocs({ mode, document }: { mode: Mode; document: objec
   const canSend = mode === 'sandbox'
   const site: Site = {
     document: openapi,
+    documentAddress: '/openapi.json',
     operations,
     guides,
     assets: { style: style.address, script: script.address, engine: engine.address, entries: entriesAddress },
     canSend,
   }
-  const page = (address: string, title: string, content: () => Html | Promise<Html>): [string, Make] => [
-    address,
-    async () => await staticFile(html, renderPage(site, { title, address, content: await content() }).text),
-  ]
+  const operatorDocument = withPartsInPlace(operators as Document)
+  const operatorSite: Site = {
+    ...site,
+    document: operatorDocument,
+    documentAddress: '/admin/openapi.json',
+    operations: operationsOf(operatorDocument),
+  }
+  const pageOf =
+    (of: Site) =>
+    (address: string, title: string, content: () => Html | Promise<Html>): [string, Make] => [
+      address,
+      async () => await staticFile(html, renderPage(of, { title, address, content: await content() }).text),
+    ]
+  const page = pageOf(site)
+  const operatorPage = pageOf(operatorSite)
   const files = new Map<string, Make>([
     page('/docs', 'API', () => renderOverview(site)),
     ...guides.map(guide => page(guideAddress(guide.file), guide.title, () => readGuide(guide, guides))),
     page(deliveriesAddress, 'Webhook deliveries', () => renderDeliveries(openapi)),
     ...operations.map(operation =>
       page(operationAddress(operation), operation.summary, () => renderOperation(operation, openapi, { canSend })),
+    ),
+    operatorPage(operatorsAddress, 'For operators', () => renderOverview(operatorSite)),
+    // Pages hold no key of an operator, so they send nothing.
+    ...operatorSite.operations.map(operation =>
+      operatorPage(operationAddress(operation), operation.summary, () =>
+        renderOperation(operation, operatorDocument, { canSend: false }),
+      ),
     ),
     [entriesAddress, async () => await staticFile(javascript, await searchEntries(site))],
     ['/llms.txt', async () => await staticFile(text, await llmsIndex(site))],

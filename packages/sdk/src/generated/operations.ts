@@ -67,6 +67,7 @@ import type {
   ReplayOfFailed,
   ReplayOfRange,
   ReplayRequested,
+  RequestErrors,
   RequestId,
   RotatedWebhook,
   SandboxBankFault,
@@ -169,6 +170,7 @@ export const operations: Record<string, Operation> = {
   'overview.getSeries': { method: 'GET', path: '/v1/overview/series', hasQuery: true },
   'requests.list': { method: 'GET', path: '/v1/requests', hasQuery: true, entries: 'requests', cursor: 'id' },
   'requests.get': { method: 'GET', path: '/v1/requests/{requestId}' },
+  'requests.countErrors': { method: 'GET', path: '/v1/request-errors', hasQuery: true },
   'idempotencyKeys.get': { method: 'GET', path: '/v1/idempotency-keys/{key}' },
   'service.getLiveness': { method: 'GET', path: '/livez' },
   'service.getReadiness': { method: 'GET', path: '/readyz' },
@@ -229,6 +231,8 @@ export interface Resources {
       /** Case-insensitive. */
       emails?: Email[] | undefined
       workerIds?: WorkerId[] | undefined
+      /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000. */
+      search?: string | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
@@ -247,6 +251,8 @@ export interface Resources {
       /** Case-insensitive. */
       emails?: Email[] | undefined
       workerIds?: WorkerId[] | undefined
+      /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000. */
+      search?: string | undefined
     }, options?: CallOptions): Call<Response>
     /**
      * Get a member.
@@ -895,6 +901,17 @@ export interface Resources {
      * `GET /v1/requests/{requestId}` (getRequest)
      */
     get(requestId: RequestId, options?: CallOptions): Call<LoggedRequest>
+    /**
+     * Count the errors of your requests.
+     *
+     * By code and hour or day (UTC), oldest first, of at most 7 days.
+     *
+     * `GET /v1/request-errors` (getRequestErrors)
+     */
+    countErrors(query?: {
+      by?: 'hour' | 'day' | undefined
+      fromDate?: DayOrInstant | undefined
+    }, options?: CallOptions): Call<RequestErrors>
   }
   idempotencyKeys: {
     /**

@@ -1250,6 +1250,18 @@ export type ReplayRequested = {
   hasMore: boolean
 }
 
+export type RequestErrorCount = {
+  from: Instant
+  errorCode: string
+  count: number
+}
+
+export type RequestErrors = {
+  counts: RequestErrorCount[]
+  /** False if only the newest 100,000 errors were counted. */
+  isComplete: boolean
+}
+
 export type RequestId = `req_${string}`
 
 export type RequestedMoney = {

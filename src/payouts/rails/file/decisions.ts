@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
+import { isIdOf } from '../../../ids.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
@@ -18,8 +19,9 @@ export const approvalsNeeded = 2
 type OnBatch = { batchId: string; now: Date }
 
 /**
- * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person.
- * @param login of the operating system, from which a second person may approve only if `mayShareLogin`; null if there is none
+ * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person. All approvals of a
+ * batch come from users of the console, or all from logins: nothing tells whether a user and a login are the same person.
+ * @param login of the operating system, from which a second person may approve only if `mayShareLogin`; null for a user of the console
  * @returns how many people have approved it
  */
 export async function approve(
@@ -37,7 +39,15 @@ export async function approve(
   if (batch.closedAt === null) {
     throw problem('Conflict', `The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that`)
   }
-  const earlier = await listApprovals(tx, batchId)
+  const earlier = await listCounting(tx, batchId)
+  if (earlier.some(approval => (approval.login === null) !== (login === null))) {
+    throw problem(
+      'Conflict',
+      login === null
+        ? 'The batch has an approval by command, so another person must approve it by command, too'
+        : 'The batch has an approval in the console, so another person must approve it in the console, too',
+    )
+  }
   if (!earlier.some(approval => sameName(approval.person) === sameName(person))) {
     if (login !== null && !mayShareLogin && earlier.some(approval => approval.login === login)) {
       throw new Error(
@@ -48,7 +58,7 @@ export async function approve(
       insert into payout_batch_approvals (batch_id, person, login, at)
       values (${batchId}, ${person}, ${login}, ${now})`.execute(tx)
   }
-  const people = await listApprovals(tx, batchId)
+  const people = await listCounting(tx, batchId)
   if (people.length >= approvalsNeeded) {
     await sql`
       update payout_batches set status = 'approved', approved_at = ${now} where id = ${batchId}`.execute(tx)
@@ -81,6 +91,11 @@ export async function listApprovals(db: Reader, batchId: string): Promise<Approv
     .orderBy('at')
     .orderBy('person')
     .execute()
+}
+
+/** Approvals by people. Earlier versions took those of operator keys, too, of which one person can have two. */
+async function listCounting(tx: Tx, batchId: string): Promise<Approval[]> {
+  return (await listApprovals(tx, batchId)).filter(({ person }) => !isIdOf('operatorKey', person))
 }
 
 /** Holds an unsent batch, or releases it. Idempotent. @returns whether that changed anything */
@@ -187,6 +202,7 @@ type Exception = Pick<
   | 'amount'
   | 'currency'
   | 'reasonCode'
+  | 'openedAt'
   | 'closedAt'
 >
 
@@ -224,7 +240,8 @@ async function lockException(tx: Tx, exceptionId: string): Promise<Exception> {
     .executeTakeFirst()
   if (unlocked !== undefined) await lockRail(tx, { rail: unlocked.rail, for: 'records' })
   const { rows } = await sql<Exception>`
-    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, closed_at
+    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, opened_at,
+           closed_at
       from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
   const [exception] = rows
   if (exception === undefined) throw problem('NotFound', `There is no exception ${exceptionId}`)
@@ -274,7 +291,7 @@ async function attach(
 }
 
 async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now: Date }): Promise<void> {
-  const { reference, reasonCode, id, rail, kind } = exception
+  const { reference, amount, reasonCode, id, rail, kind } = exception
   if (kind === 'money_in' || kind === 'money_out')
     throw problem('Conflict', 'Money that arrived or left is closed with book or ignore: no payment failed')
   if (reference === null) throw problem('Conflict', 'The exception names neither a payment nor a batch')
@@ -287,12 +304,17 @@ async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now:
   const [found] = rows
   if (found === undefined)
     throw problem('Conflict', `${reference} is neither a payment nor a batch with unanswered payments`)
+  if (found.batchId !== null && amount !== null)
+    throw problem(
+      'Conflict',
+      `The bank has debited the batch ${reference}, so it made at least some of the payments; import its report of those that failed`,
+    )
   if (found.batchId !== null) return await giveBackBatch(tx, { batchId: found.batchId, rail, key: id, reasonCode, now })
   const payout = await lockPayout(tx, reference)
   const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
   if (outcome === null) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
   if (outcome === 'failed') refuseIfPayable(payout, exception)
-  else refuseIfPaidSince(payout, exception)
+  else await refuseIfPaidSince(tx, { payout, exception })
   // What blocks a payment is not about the member.
   const restriction = kind === 'blocked' ? null : restrictionOf(reasonCode)
   await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, now })
@@ -334,10 +356,19 @@ function refuseIfPayable({ reference, rail, requestOpenAt, transferId }: Payout,
   }
 }
 
-/** Refuses to give back a payment that was made after the exception had been opened because it was not. */
-function refuseIfPaidSince({ reference }: Payout, { kind, outcome }: Exception): void {
-  const isAboutReturn = outcome === 'returned'
-  if ((kind === 'blocked' || kind === 'float' || kind === 'duplicate') && !isAboutReturn)
+/** Refuses to give back a payment that the exception says was paid, or that was paid after the exception had been opened. */
+async function refuseIfPaidSince(
+  tx: Tx,
+  { payout: { reference, rail }, exception: { kind, outcome, openedAt } }: { payout: Payout; exception: Exception },
+): Promise<void> {
+  if (outcome === 'returned') return
+  // From the end of the index, which is near: an exception is about a payment of the last days or weeks.
+  const { rows } = await sql<{ isPaidSince: boolean }>`
+    select created_at > ${openedAt} as is_paid_since from bank_records
+     where rail = ${rail} and reference = ${reference} and outcome is not null
+     order by sequence desc limit 1`.execute(tx)
+  const isAboutUnpaid = kind === 'blocked' || kind === 'float' || kind === 'duplicate'
+  if (outcome === 'paid' || isAboutUnpaid || rows[0]?.isPaidSince)
     throw problem(
       'Conflict',
       `The bank has paid ${reference}, so its money cannot be given back; close the exception with ignore`,

@@ -492,6 +492,20 @@ describe('a bank file', () => {
     expect(await statusOf(payment?.id ?? '')).toBe('paid')
   })
 
+  test('of a bank that uses a message id and an entry number again counts by its amount and day', async () => {
+    const entries = ['entry;700EUR;;1;2026-03-09', 'entry;800EUR;;1;2026-03-10', 'entry;800EUR;;1;2026-03-11']
+    for (const entry of entries) await answer('head;STATEMENT', entry)
+    // The same messages, in other bytes.
+    for (const entry of entries) await answer('head;STATEMENT', `${entry};repeated`)
+    const { rows } = await sql`
+      select kind, amount from payout_exceptions where rail = ${settings.name} order by id`.execute(harness.db)
+    expect(rows).toEqual([
+      { kind: 'money_in', amount: 700n },
+      { kind: 'money_in', amount: 800n },
+      { kind: 'money_in', amount: 800n },
+    ])
+  })
+
   test('that is cut off half way changes nothing, and counts once it is whole', async () => {
     const [first, second] = await sent(5_000, 6_000)
     const whole = ['head;M1', `paid;${first?.reference};5000EUR`, `paid;${second?.reference};6000EUR`]
@@ -916,6 +930,41 @@ describe('an exception', () => {
     })
     expect(await closing).toBe('Conflict: The exception is closed already')
     expect(await newest()).toMatchObject({ closedBy: 'system' })
+  })
+
+  test.each<[string, (reference: string) => string, boolean]>([
+    ['that the bank paid another amount', reference => `paid;${reference};4900EUR`, true],
+    ['about a payment that had not been sent', reference => `failed;${reference};5000EUR;AC04`, false],
+  ])('%s gives nothing back once the bank has paid the payment', async (_, said, isSent) => {
+    const [payment] = isSent ? await sent(5_000) : await submitted(5_000)
+    const { id = '', reference = '' } = payment ?? {}
+    await answer('head;M1', said(reference))
+    harness.clock.set(new Date('2026-03-10T14:01:00.000Z'))
+    await run('send-payout-batches')
+    await answer('head;M2', `paid;${reference};5000EUR`)
+    const exception = await newest()
+    await expect(close(exception.id, 'give_back')).rejects.toThrow(`The bank has paid ${reference}`)
+    await close(exception.id, 'ignore')
+    await run('read-rail-reports')
+    expect(await statusOf(id)).toBe('paid')
+  })
+
+  test('that contradicts a payment gives it back, even if the same file says that it was paid', async () => {
+    const [payment] = await sent(5_000)
+    const { id = '', reference = '' } = payment ?? {}
+    await answer('head;M1', `paid;${reference};5000EUR`, `failed;${reference};5000EUR;AC04`)
+    await close((await newest()).id, 'give_back')
+    await run('read-rail-reports')
+    expect(await statusOf(id)).toBe('returned')
+  })
+
+  test('about the debit of a batch gives nothing back, since the bank made some of the payments', async () => {
+    const payments = await sent(5_000, 6_000)
+    const [batch] = await batches()
+    await answer('head;M1', `entry;-5000EUR;${batch?.messageId};E1`)
+    await expect(close((await newest()).id, 'give_back')).rejects.toThrow('The bank has debited the batch')
+    await answer('head;M2', `failed;${payments[1]?.reference};6000EUR;AC04`)
+    expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'failed'])
   })
 
   test('about a batch is given back by as many statements for three payments as for one', async () => {

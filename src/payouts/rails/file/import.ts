@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Db, sql, type Tx } from '../../../database/database.ts'
 import { newId } from '../../../ids.ts'
+import type { Day } from '../../../time.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
 import { answerBatch, checkName } from './batch-answers.ts'
 import { matchDebits } from './batch-debits.ts'
@@ -191,15 +192,13 @@ async function applySome(
   context: Context,
   { head, records }: { head: BankFileHead; records: Keyed[] },
 ): Promise<void> {
-  const isNew = await keepNew(tx, context, { head, records })
   // In the order of the file, except that records about single payments are matched together.
   let payments: PaymentRecord[] = []
   const applyPayments = async () => {
     if (payments.length > 0) await answerPayments(tx, context, { head, records: payments })
     payments = []
   }
-  for (const record of records) {
-    if (!isNew(record)) continue
+  for (const record of await withoutKnown(tx, context, { head, records })) {
     if (record.type === 'payment') {
       payments.push(record)
       continue
@@ -225,19 +224,34 @@ async function applySome(
   await applyPayments()
 }
 
-async function keepNew(
+/** Those records that no file has brought before. */
+async function withoutKnown(
   tx: Tx,
   { rail }: Context,
   { head, records }: { head: BankFileHead; records: Keyed[] },
-): Promise<(record: Keyed) => boolean> {
-  const { rows } = await sql<{ entryKey: string }>`
-    select entry_key from bank_records
-     where rail = ${rail.name} and message_id = ${head.messageId}
-       and entry_key = any(${records.map(({ key }) => key)}::text[])`.execute(tx)
-  const seen = new Set(rows.map(({ entryKey }) => entryKey))
-  return ({ key }) => {
-    if (seen.has(key)) return false
+): Promise<Keyed[]> {
+  const keys = records.flatMap(record => [record.key, keyOfOther(record)])
+  const { rows } = await sql<{ entryKey: string; day: Day | null; amount: bigint | null }>`
+    select entry_key, booked_on as day, amount from bank_records
+     where rail = ${rail.name} and message_id = ${head.messageId} and entry_key = any(${keys}::text[])`.execute(tx)
+  const known = new Map(rows.map(row => [row.entryKey, row]))
+  const seen = new Set(known.keys())
+  const result: Keyed[] = []
+  for (const record of records) {
+    const earlier = known.get(record.key)
+    const isOther =
+      record.type === 'entry' &&
+      earlier !== undefined &&
+      earlier.amount !== null &&
+      (earlier.amount !== record.amount.amount || earlier.day !== record.booking.day)
+    const key = isOther ? keyOfOther(record) : record.key
+    if (!seen.has(key)) result.push({ ...record, key })
     seen.add(key)
-    return true
   }
+  return result
+}
+
+/** The key of an entry whose usual key another entry has: some banks use the id of a message and the numbers of its entries again. */
+function keyOfOther(record: Keyed): string {
+  return record.type === 'entry' ? `${record.key} ${record.amount.amount} ${record.booking.day}` : record.key
 }

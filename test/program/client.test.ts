@@ -78,6 +78,12 @@ test('a login is stored only if the service accepts the key, and several logins 
   expect(wrong.stderr).not.toContain('wrongwrong')
   expect(await login('')).toMatchObject({ code: 2 })
   expect(await login('two words')).toMatchObject({ code: 2 })
+  // An address with a path of its own would accept any key: there is no such operation, and no such idempotency key.
+  for (const folder of ['/docs', '/console', '/elsewhere'])
+    expect(await login(service.key, '--url', `${service.address}${folder}`)).toMatchObject({
+      ...{ code: 1, stdout: '' },
+      stderr: expect.stringContaining('check the address'),
+    })
   expect(readdirSync(XDG_CONFIG_HOME)).toEqual([])
 
   expect(await login(service.key, '--profile', 'first')).toMatchObject({ code: 0 })

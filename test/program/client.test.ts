@@ -241,6 +241,14 @@ test('when the answer to a withdrawal is lost, the exit code is 5 and the messag
   expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
 })
 
+test('a header cannot set the idempotency key or the API key, which have options', async () => {
+  for (const name of ['x-idempotency-key', 'X-Idempotency-Key', 'X-Api-Key']) {
+    const args = ['api', 'payRuns.list', '--header', `${name}: one`]
+    const option = name === 'X-Api-Key' ? '--key' : '--idempotency-key'
+    expect(await openwage(args, settings), name).toMatchObject({ code: 2, stderr: expect.stringContaining(option) })
+  }
+})
+
 test('a refusal names its code and request, what another partner has does not exist, and no output has the key or a stack', async () => {
   const theirs = await newPartner()
   await openwage(['sandbox', 'seed', 'mid_cycle'], theirs)

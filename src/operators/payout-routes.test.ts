@@ -199,6 +199,13 @@ test('a file of the bank is streamed and imported once; a broken one is refused 
   const imported = await upload(answer)
   expect(imported.body).toMatchObject({ result: 'imported', records: 1 })
   expect((await upload(answer)).body).toEqual({ ...imported.body, result: 'repeated' })
+  const entries = await list(harness.db, { filter: { resourceId: imported.body.fileId }, take: 100 })
+  expect(entries).toMatchObject([
+    {
+      ...{ action: 'bank_file.import', actor: operator.id, partnerId: null },
+      details: { person: operator.id, rail: 'euro-files', file: 'answer.txt', records: 1 },
+    },
+  ])
   await run('read-rail-reports')
   expect((await harness.call('GET', `/v1/pay/withdrawals/${payments[0]?.withdrawalId}`)).body.status).toBe('paid')
   expect(problemOf(await upload(answer, 'x', 'other'))[0]).toBe(404)
@@ -227,6 +234,21 @@ test('an exception is listed, shown and closed by a decision with its fields, an
   expect((await operator.call('GET', '/payout-exceptions')).body.exceptions).toEqual([])
   expect((await operator.call('GET', '/payout-exceptions?state=all')).body.exceptions[0].id).toBe(found.id)
   expect(await actionsOn(found.id)).toEqual([['payout_exception.close', operator.id]])
+})
+
+test('closing an exception that names no payment is in the log of the installation', async () => {
+  await operator.call('POST', '/rails/euro-files/files?name=charges.txt', {
+    raw: 'head;M10\nentry;-300EUR;;E10\nend\n',
+    headers: { 'content-type': 'application/octet-stream' },
+  })
+  const [{ id }] = (await operator.call('GET', '/payout-exceptions')).body.exceptions
+  await post(`/payout-exceptions/${id}/close`, { decision: 'ignore', note: 'bank charges' })
+  expect(await list(harness.db, { filter: { resourceId: id }, take: 100 })).toMatchObject([
+    {
+      ...{ action: 'payout_exception.close', actor: operator.id, partnerId: null },
+      details: { person: operator.id, decision: 'ignore', note: 'bank charges', reference: null },
+    },
+  ])
 })
 
 test('lists have pages, and rails are listed', async () => {

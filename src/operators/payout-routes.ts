@@ -19,7 +19,7 @@ import * as batches from '../payouts/rails/file/batches.ts'
 import * as decisions from '../payouts/rails/file/decisions.ts'
 import { fileOf, markExported } from '../payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
-import { limits as bankFileLimits, importBankFile } from '../payouts/rails/file/import.ts'
+import { limits as bankFileLimits, importBankFile, type RecordImport } from '../payouts/rails/file/import.ts'
 import { line } from './partner-schema.ts'
 import {
   Batch,
@@ -361,14 +361,17 @@ export function payoutRoutes(
       async (request, reply) => {
         const { rail } = request.params as { rail: string }
         const { name } = request.query as { name: string }
-        const imported = await importUploaded(request.body, { rail: railOf(rail), name, now: request.now })
-        return await withIdempotency(db, request, reply, async tx => {
-          const { fileId, records } = imported
-          const change = { action: 'bank_file.import', resourceId: fileId, details: { rail, name, records } } as const
-          if (imported.result === 'imported')
-            await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
-          return { status: 200, body: imported, resourceId: fileId }
-        })
+        const { now } = request
+        const { person } = operatorOf(request)
+        const record: RecordImport = async (tx, { fileId, sha256, records }) => {
+          const details = { person, rail, file: name, sha256, records }
+          const change = { action: 'bank_file.import', resourceId: fileId, details } as const
+          await recordOperatorChange(tx, request, { partnerId: null, change, now })
+        }
+        const imported = await importUploaded(request.body, { rail: railOf(rail), name, record, now })
+        return await withIdempotency(db, request, reply, async () => ({
+          ...{ status: 200, body: imported, resourceId: imported.fileId },
+        }))
       },
     )
   })
@@ -446,19 +449,23 @@ export function payoutRoutes(
         const { note, ...given } = request.body
         const { now } = request
         const { person } = operatorOf(request)
-        const closed = await decisions.closeException(tx, { exceptionId, person, note, now, ...decisionOf(given) })
-        // An answer that names no payment belongs to no partner; its row says who closed it.
-        if (closed.partnerId !== null) {
-          const details = { person, decision: given.decision, note, reference: given.reference ?? null }
-          const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
-          await recordOperatorChange(tx, request, { partnerId: closed.partnerId, change, now })
-        }
+        const { partnerId } = await decisions.closeException(tx, {
+          ...{ exceptionId, person, note, now },
+          ...decisionOf(given),
+        })
+        const details = { person, decision: given.decision, note, reference: given.reference ?? null }
+        const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
+        // An answer that names no payment belongs to no partner.
+        await recordOperatorChange(tx, request, { partnerId, change, now })
         const body = exceptionOnWire(await requireException(tx, exceptionId))
         return { status: 200, body, resourceId: exceptionId }
       }),
   )
 
-  async function importUploaded(body: unknown, asked: { rail: FileRailSettings; name: string; now: Date }) {
+  async function importUploaded(
+    body: unknown,
+    asked: { rail: FileRailSettings; name: string; record: RecordImport; now: Date },
+  ) {
     if (!(body instanceof UploadedFile)) throw new Error('The body is no file')
     const imported = await body.lend(fd =>
       importBankFile(db, {

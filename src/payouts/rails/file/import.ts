@@ -27,7 +27,7 @@ export type Imported =
   | { result: 'imported' | 'repeated'; fileId: string; records: number }
   | { result: 'rejected'; problem: string; line: number | null }
 
-type RecordImport = (tx: Tx, imported: { fileId: string; sha256: string; records: number }) => Promise<void>
+export type RecordImport = (tx: Tx, imported: { fileId: string; sha256: string; records: number }) => Promise<void>
 
 /**
  * Imports a file of a bank: all of it, or nothing. What it says about payments becomes reports of the rail; what does not fit

@@ -100,14 +100,10 @@ payoutExceptionsCommand
     await withTransaction(async tx => {
       const person = personOf(as)
       const { partnerId } = await decisions.closeException(tx, { exceptionId, person, note, now, ...decided })
-      // An answer that names no payment belongs to no partner; its row says who closed it.
-      if (partnerId === null) return
       const details = { person, decision: decided.decision, note, reference: given.reference ?? null }
-      await recordChange(tx, {
-        partnerId,
-        change: { action: 'payout_exception.close', resourceId: exceptionId, details },
-        now,
-      })
+      const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
+      // An answer that names no payment belongs to no partner.
+      await recordChange(tx, { partnerId, change, now })
     })
     printResult(
       { json },

@@ -236,6 +236,21 @@ test('an exception is listed, shown and closed by a decision with its fields, an
   expect(await actionsOn(found.id)).toEqual([['payout_exception.close', operator.id]])
 })
 
+test('closing an exception that names no payment is in the log of the installation', async () => {
+  await operator.call('POST', '/rails/euro-files/files?name=charges.txt', {
+    raw: 'head;M10\nentry;-300EUR;;E10\nend\n',
+    headers: { 'content-type': 'application/octet-stream' },
+  })
+  const [{ id }] = (await operator.call('GET', '/payout-exceptions')).body.exceptions
+  await post(`/payout-exceptions/${id}/close`, { decision: 'ignore', note: 'bank charges' })
+  expect(await list(harness.db, { filter: { resourceId: id }, take: 100 })).toMatchObject([
+    {
+      ...{ action: 'payout_exception.close', actor: operator.id, partnerId: null },
+      details: { person: operator.id, decision: 'ignore', note: 'bank charges', reference: null },
+    },
+  ])
+})
+
 test('lists have pages, and rails are listed', async () => {
   const all = (await operator.call('GET', '/payout-batches')).body.batches
   const first = (await operator.call('GET', '/payout-batches?take=1')).body

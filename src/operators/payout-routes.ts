@@ -421,13 +421,14 @@ export function payoutRoutes(
         const { note, ...given } = request.body
         const { now } = request
         const { person } = operatorOf(request)
-        const closed = await decisions.closeException(tx, { exceptionId, person, note, now, ...decisionOf(given) })
-        // An answer that names no payment belongs to no partner; its row says who closed it.
-        if (closed.partnerId !== null) {
-          const details = { person, decision: given.decision, note, reference: given.reference ?? null }
-          const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
-          await recordOperatorChange(tx, request, { partnerId: closed.partnerId, change, now })
-        }
+        const { partnerId } = await decisions.closeException(tx, {
+          ...{ exceptionId, person, note, now },
+          ...decisionOf(given),
+        })
+        const details = { person, decision: given.decision, note, reference: given.reference ?? null }
+        const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
+        // An answer that names no payment belongs to no partner.
+        await recordOperatorChange(tx, request, { partnerId, change, now })
         const body = exceptionOnWire(await requireException(tx, exceptionId))
         return { status: 200, body, resourceId: exceptionId }
       }),

@@ -209,10 +209,10 @@ async function approveWithinLimits(tx: Tx, { rail, now }: { rail: ApprovingRail;
 }
 
 /**
- * Ends the batches that wait for no answer any longer. If the bank confirms no payment, those whose payees have the money by now
- * are paid, and each payment becomes a report of the rail; a later return still counts. A batch that was sent too late opens an
- * exception instead. The others were answered before their
- * delivery was recorded.
+ * Settles the batches that wait for no further answer. If the bank confirms no payments, the unanswered ones of a batch count as
+ * paid once their payees must have the money, and each becomes a report of the rail; a later return still counts. A batch that
+ * was sent too late opens an exception instead. Also matches debits of whole batches, and settles batches whose last answer came
+ * before their delivery was recorded.
  */
 export async function endDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'records' })

@@ -269,7 +269,6 @@ test('lists have pages, and rails are listed', async () => {
 test('a rail that is held sends nothing until it is released; only a change is in the audit log', async () => {
   const colleague = await harness.addOperator('Colleague')
   const { id } = await approved(5_000)
-  const colleague = await harness.addOperator()
   const now = harness.clock.now().toISOString()
   const euroFiles = { name: 'euro-files', currency: 'EUR', kind: 'files', isByHand: true }
   const held = await post('/rails/euro-files/hold')

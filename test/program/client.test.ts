@@ -78,7 +78,7 @@ test('a login is stored only if the service accepts the key, and several logins 
   expect(wrong.stderr).not.toContain('wrongwrong')
   expect(await login('')).toMatchObject({ code: 2 })
   expect(await login('two words')).toMatchObject({ code: 2 })
-  // An address with a path of its own would accept any key: there is no such operation, and no such idempotency key.
+  // Below another path every key would seem valid: there is no such operation, so no such idempotency key.
   for (const folder of ['/docs', '/console', '/elsewhere'])
     expect(await login(service.key, '--url', `${service.address}${folder}`)).toMatchObject({
       ...{ code: 1, stdout: '' },
@@ -133,6 +133,31 @@ test('a stored key that others can read is refused, and one is never sent to ano
   const damaged = await openwage(['whoami'], { XDG_CONFIG_HOME })
   expect(damaged).toMatchObject({ code: 2, stderr: expect.stringContaining('is damaged; run openwage login again') })
   expect(damaged.stderr).not.toContain(service.key)
+})
+
+test('a login that cannot be stored leaves no copy of the key', async () => {
+  const XDG_CONFIG_HOME = newFolder()
+  const file = path.join(XDG_CONFIG_HOME, 'openwage/default.json')
+  mkdirSync(file, { recursive: true })
+  const login = await openwageHere(
+    ['login', '--url', service.address],
+    { XDG_CONFIG_HOME },
+    Readable.from([service.key]),
+  )
+  expect(login).toMatchObject({ code: 1, stdout: '' })
+  expect(readdirSync(path.dirname(file))).toEqual(['default.json'])
+  const me = await openwage(['whoami'], { XDG_CONFIG_HOME })
+  expect(me).toMatchObject({ code: 2, stderr: expect.stringContaining(`${file} is not a file`) })
+})
+
+test('an export touches no other file, and is readable by its owner alone', async () => {
+  const folder = newFolder()
+  const file = path.join(folder, 'staff.csv')
+  writeFileSync(`${file}.part`, 'not ours')
+  expect(await openwage(['members', 'export', file], settings)).toMatchObject({ code: 0 })
+  expect(readFileSync(`${file}.part`, 'utf8')).toBe('not ours')
+  expect(readdirSync(folder).sort()).toEqual(['staff.csv', 'staff.csv.part'])
+  expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
 })
 
 test('withdraw shows fee, arrival and account, and pays only after a yes', async () => {

@@ -219,14 +219,15 @@ payoutsCommand
     const now = systemClock()
     const written = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, (await batches.require(db, batchId)).rail)
-      const file = await exportBatch({ db, log: openLog('warn'), now: systemClock }, { rail, batchId, folder })
+      const record = async (tx: Tx, { sha256 }: { sha256: string }) => {
+        const details = { person: personOf(as), sha256 }
+        await recordOnBatch(tx, { action: 'payout_batch.export', batchId, details, now })
+      }
+      const context = { db, log: openLog('warn'), now: systemClock }
+      const file = await exportBatch(context, { rail, batchId, folder, record })
       if (file !== undefined) return file
       const state = stateInWords(await batches.require(db, batchId))
       throw new Error(`The batch is ${state}; only an approved one can be exported`)
-    })
-    await withTransaction(async tx => {
-      const details = { person: personOf(as), sha256: written.sha256 }
-      await recordOnBatch(tx, { action: 'payout_batch.export', batchId, details, now })
     })
     printResult(
       { json },

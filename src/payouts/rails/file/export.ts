@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { type Reader, sql } from '../../../database/database.ts'
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { lockByNameIfFree } from '../../../database/named-locks.ts'
 import { problem } from '../../../errors.ts'
 import type { TaskContext } from '../../../tasks.ts'
@@ -7,53 +7,59 @@ import { putByHand } from '../delivery/by-hand.ts'
 import { measured } from '../delivery/files.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
-import { type SentFile, send } from './send.ts'
+import { type RecordExport, type SentFile, send } from './send.ts'
 
 /**
  * Writes the file of an approved batch into a folder, for an operator who carries it to the bank. The batch then counts as sent.
  * If the bank has answered the batch, an export that was killed has left its file, and the bank has it: the batch then counts as
  * sent without being written again.
+ * @param record writes the audit entries, in the transaction that records the batch as sent
  * @returns `path` is null if the file was not written again; undefined if the batch is not approved, or is held
  * @throws Error for the operator; if it is a NotDelivered, the batch can still be changed
  */
 export async function exportBatch(
-  { db, log, now }: TaskContext,
-  { rail, batchId, folder }: { rail: FileRailSettings; batchId: string; folder: string },
+  context: TaskContext,
+  { rail, batchId, folder, record }: { rail: FileRailSettings; batchId: string; folder: string; record?: RecordExport },
 ): Promise<(SentFile & { path: string | null }) | undefined> {
+  requireByHand(rail)
+  const { db } = context
   let written: string | null = null
   const put = async (name: string, bytes: AsyncIterable<string>) => {
     if (await batches.isAnswered(db, batchId)) return await measured(bytes)
     written = path.join(folder, name)
     return await putByHand(written, bytes)
   }
-  const sent = await exportOnce({ db, log, now }, { rail, batchId, put })
+  // The lock is held by a transaction that does nothing else. A command exports one batch, so its second connection is free.
+  const sent = await db.transaction().execute(async turn => {
+    await sql`set local idle_in_transaction_session_timeout = 0`.execute(turn)
+    await lockExport(turn, batchId)
+    return await send(context, { rail, batchId, put, record })
+  })
   return sent && { ...sent, path: written }
 }
 
 /**
  * Fixes the file of an approved batch, for an operator who downloads it and carries it to the bank; see `fileOf`. The batch then
- * counts as sent.
+ * counts as sent. Nothing leaves, so one transaction does it all: on one connection, which others at once do not wait for.
  * @returns undefined if the batch is not approved, or is held
  */
 export async function markExported(
-  context: TaskContext,
-  { rail, batchId }: { rail: FileRailSettings; batchId: string },
-): Promise<SentFile | undefined> {
-  return await exportOnce(context, { rail, batchId, put: (_name, bytes) => measured(bytes) })
-}
-
-// Of two exports at once, each would make a file. The lock is held by a transaction that does nothing else.
-async function exportOnce(
-  context: TaskContext,
-  { rail, batchId, put }: { rail: FileRailSettings; batchId: string; put: Parameters<typeof send>[1]['put'] },
+  tx: Tx,
+  { rail, batchId, now }: { rail: FileRailSettings; batchId: string; now: Date },
 ): Promise<SentFile | undefined> {
   requireByHand(rail)
-  return await context.db.transaction().execute(async turn => {
-    await sql`set local idle_in_transaction_session_timeout = 0`.execute(turn)
-    if (!(await lockByNameIfFree(turn, 'export of', batchId)))
-      throw problem('Conflict', 'Another command is exporting the batch; only its file must go to the bank')
-    return await send(context, { rail, batchId, put })
-  })
+  await lockExport(tx, batchId)
+  const batch = await batches.claimForSending(tx, { rail, batchId, now })
+  if (batch === undefined) return undefined
+  const { sha256 } = await measured(rail.format.write(batches.toWrite(tx, { rail, batch })))
+  await batches.recordSent(tx, { batchId, sha256, now })
+  return { name: batch.fileName, sha256, valueDate: batch.valueDate }
+}
+
+/** Of two exports at once, each would make a file. */
+async function lockExport(tx: Tx, batchId: string): Promise<void> {
+  if (!(await lockByNameIfFree(tx, 'export of', batchId)))
+    throw problem('Conflict', 'Another command is exporting the batch; only its file must go to the bank')
 }
 
 /**

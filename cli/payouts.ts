@@ -227,19 +227,16 @@ payoutsCommand
     const now = systemClock()
     const written = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, (await batches.require(db, batchId)).rail)
-      const asked = { rail, batchId, folder, isFirstUnsent }
-      const file = await exportBatch({ db, log: openLog('warn'), now: systemClock }, asked)
+      const record = async (tx: Tx, { sha256 }: { sha256: string }) => {
+        const details = { person: personOf(as), sha256, ...(isFirstUnsent ? { firstFileNotSent: true } : {}) }
+        await recordOnBatch(tx, { action: 'payout_batch.export', batchId, details, now })
+      }
+      const context = { db, log: openLog('warn'), now: systemClock }
+      const file = await exportBatch(context, { rail, batchId, folder, isFirstUnsent, record })
       if (file !== undefined) return file
       if (await railHolds.isHeld(db, rail.name)) throw new Error(`The rail ${rail.name} is held; release it first`)
       const state = stateInWords(await batches.require(db, batchId))
       throw new Error(`The batch is ${state}; only an approved one can be exported`)
-    })
-    await withTransaction(async tx => {
-      const details = {
-        ...{ person: personOf(as), sha256: written.sha256 },
-        ...(isFirstUnsent ? { firstFileNotSent: true } : {}),
-      }
-      await recordOnBatch(tx, { action: 'payout_batch.export', batchId, details, now })
     })
     printResult(
       { json },

@@ -5,6 +5,7 @@ import { type ConsoleUser, signIn } from '../../test/console.ts'
 import { euroRail } from '../../test/file-bank.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
+import { sql } from '../database/database.ts'
 import * as decisions from '../payouts/rails/file/decisions.ts'
 import { fileRail } from '../payouts/rails/file/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
@@ -151,6 +152,45 @@ test('the file of an approved batch is exported once and downloaded as often as 
     'payout_batch.download',
     'payout_batch.download',
   ])
+})
+
+test('a batch whose export cannot be recorded in the audit log does not count as sent', async () => {
+  const { id } = await approved(5_000)
+  const { ownerDb } = harness
+  await sql`
+    alter table audit_log
+      add constraint no_exports check (action <> 'payout_batch.export') not valid`.execute(ownerDb)
+  try {
+    expect((await post(`/payout-batches/${id}/export`)).status).toBe(500)
+  } finally {
+    await sql`alter table audit_log drop constraint no_exports`.execute(ownerDb)
+  }
+  expect((await operator.call('GET', `/payout-batches/${id}`)).body).toMatchObject({
+    status: 'approved',
+    fileName: null,
+  })
+  expect((await post(`/payout-batches/${id}/export`)).status).toBe(200)
+  expect((await actionsOn(id)).at(-1)).toEqual(['payout_batch.export', operator.id])
+})
+
+test('an export needs one connection at a time, so many at once do not wait for each other', async () => {
+  const { id } = await approved(5_000, 6_000)
+  const { pool } = harness
+  let [inUse, inUseMost] = [0, 0]
+  const onAcquire = () => {
+    inUse += 1
+    inUseMost = Math.max(inUseMost, inUse)
+  }
+  const onRelease = () => {
+    inUse -= 1
+  }
+  pool.on('acquire', onAcquire).on('release', onRelease)
+  try {
+    expect((await post(`/payout-batches/${id}/export`)).status).toBe(200)
+  } finally {
+    pool.off('acquire', onAcquire).off('release', onRelease)
+  }
+  expect(inUseMost).toBe(1)
 })
 
 test('a held batch is not exported until it is released', async () => {

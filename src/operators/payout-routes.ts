@@ -263,16 +263,19 @@ export function payoutRoutes(
     },
     async (request, reply) => {
       const { batchId } = request.params
-      const batch = await batches.require(db, batchId)
-      const already = batch.sentAt === null ? undefined : await fileOf(db, { rail: railOf(batch.rail), batchId })
-      const exported =
-        already === undefined ? await markExported({ db, log, now }, { rail: railOf(batch.rail), batchId }) : undefined
       return await withIdempotency(db, request, reply, async tx => {
+        const before = await batches.require(tx, batchId)
+        const rail = railOf(before.rail)
+        if (before.sentAt !== null) await fileOf(tx, { rail, batchId })
+        const exported = before.sentAt === null ? await markExported(tx, { rail, batchId, now: now() }) : undefined
         const { fileName, fileSha256, valueDate, sentAt } = await batches.require(tx, batchId)
         if (sentAt === null || fileName === null || fileSha256 === null)
           throw problem('Conflict', 'Only an approved batch that is not held can be exported')
         const details = { person: operatorOf(request).person, sha256: fileSha256 }
-        if (exported !== undefined) await recordOnBatch(tx, request, { action: 'payout_batch.export', details })
+        if (exported !== undefined) {
+          await recordOnBatch(tx, request, { action: 'payout_batch.export', details })
+          log.info({ rail: rail.name, batchId, valueDate, sha256: fileSha256 }, 'a batch was exported')
+        }
         return { status: 200, body: { name: fileName, sha256: fileSha256, valueDate }, resourceId: batchId }
       })
     },

@@ -71,6 +71,7 @@ export async function startAdyen({
   let script: (info: Info) => Step[] = () => [{ status: 'authorised' }, { status: 'booked' }]
   let notifyUrl: string | undefined
   let number = 0
+  let hasNumbers = true
 
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? '', 'http://adyen.test')
@@ -213,9 +214,14 @@ export async function startAdyen({
     fail(...next: Fault[]) {
       faults.push(...next)
     },
-    /** Takes the waiting faults back. */
+    /** Answers without the number of a transfer's state, which is optional. */
+    omitNumbers() {
+      hasNumbers = false
+    },
+    /** Takes the waiting faults back, and gives numbers again. */
     recover() {
       faults.length = 0
+      hasNumbers = true
     },
     notifyAt(target: string | undefined) {
       notifyUrl = target
@@ -284,7 +290,7 @@ export async function startAdyen({
         ...(each.status === 'booked' ? { transactionId: `EVJN${id}${index}EUR` } : {}),
       })),
       reason: reason ?? (status === 'received' ? 'pending' : 'approved'),
-      sequenceNumber: history.length,
+      ...(hasNumbers ? { sequenceNumber: history.length } : {}),
       status,
     }
   }

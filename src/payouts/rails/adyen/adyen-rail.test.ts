@@ -505,6 +505,36 @@ describe('an outcome', () => {
     expect(await statusOf(id)).toBe('returned')
   })
 
+  test('without a number is its latest state, until the payment has ended; then only a return counts', async () => {
+    const { service } = setUp
+    service.notifyAt(undefined)
+    service.omitNumbers()
+    service.decide(() => [
+      { status: 'authorised' },
+      { status: 'booked' },
+      { status: 'pending' },
+      { status: 'returned', reason: 'counterpartyAccountClosed' },
+    ])
+    const { id, reference } = await submitted()
+    const transfer = service.transferOf(reference)
+    if (transfer === undefined) throw new Error('No transfer was made')
+    service.step(transfer)
+    await pollAgain()
+    expect(await statusOf(id)).toBe('submitted')
+    service.step(transfer)
+    await pollAgain()
+    expect(await statusOf(id)).toBe('paid')
+    for (const status of ['paid', 'returned']) {
+      service.step(transfer)
+      setUp.harness.clock.advance({ minutes: 6 * 60 + 1 })
+      for (const task of ['read-bank-files', 'read-rail-reports'] as const) await run(task)
+      expect(await statusOf(id)).toBe(status)
+    }
+    // The listing also has the transfers of other tests.
+    expect((await openExceptions()).filter(each => each.reference === reference)).toEqual([])
+    expect((await verify(setUp.harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+  })
+
   test('with another amount, of an unknown payment, or of a second transfer is an exception and changes nothing', async () => {
     const info = (reference: string, value: number) => ({
       amount: { value, currency: 'EUR' },

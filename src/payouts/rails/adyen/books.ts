@@ -94,8 +94,8 @@ export async function closeRequestsUntil(
 }
 
 /**
- * Records what the bank says about transfers. Idempotent, and in any order: the highest number of a transfer decides. What
- * does not fit becomes an exception.
+ * Records what the bank says about transfers. Idempotent, and in any order: the highest number of a transfer decides. One
+ * without a number is the latest state, unless the payment has ended. What does not fit becomes an exception.
  */
 export async function recordTransfers(
   tx: Tx,
@@ -165,7 +165,7 @@ async function recordTransfer(
       await openException('duplicate', 'The bank has a second transfer for the payment; find out whether it paid twice')
     return
   }
-  if (payout.transferSequence !== null && sequence <= payout.transferSequence) return
+  if (isStale(payout, { sequence, state })) return
   const matched = match(payout, { state, amount, reasonCode })
   // Only `refused` is certain to be the end of the transfer.
   const isShort = matched.result === 'exception' && matched.kind === 'float' && transfer.status === 'refused'
@@ -183,7 +183,8 @@ async function recordTransfer(
   }
   if (payout.transferId === null) await exceptions.closeBlocked(tx, { rail, reference, now })
   await sql`
-    update payouts set transfer_id = ${id}, transfer_sequence = ${sequence}, request_open_at = null
+    update payouts
+       set transfer_id = ${id}, transfer_sequence = coalesce(${sequence}::int, transfer_sequence, 0), request_open_at = null
      where reference = ${reference}`.execute(tx)
   if (matched.result !== 'changed') return
   const { outcome } = matched
@@ -191,8 +192,8 @@ async function recordTransfer(
   const records = { rail, messageId: id, reference, now }
   // The booking was missed: a bank returns only what it has paid.
   if (outcome === 'returned' && payout.outcome === null)
-    await addRecord(tx, { ...records, entryKey: `${sequence} before`, outcome: 'paid' })
-  const entryKey = `${sequence} ${transfer.status}`
+    await addRecord(tx, { ...records, entryKey: `${sequence ?? 'unnumbered'} before`, outcome: 'paid' })
+  const entryKey = `${sequence ?? 'unnumbered'} ${transfer.status}`
   const why =
     outcome === 'paid' ? {} : { reasonCode, reason: reasonInWords(reasonCode), restriction: restrictionOf(reasonCode) }
   await recordOutcome(tx, { ...records, entryKey, outcome, ...why })
@@ -217,6 +218,18 @@ async function retryLater(
            request_open_at = null, transfer_id = null, transfer_sequence = null
      where reference = ${reference}`.execute(tx)
   await exceptions.openShort(tx, { rail, reasonCode, now })
+}
+
+/**
+ * Whether a later state of the transfer is known. A look-up without a number gives the state of now; it may be late, but
+ * nothing follows the end of a payment except a return.
+ */
+function isStale(
+  { outcome, transferSequence }: Payout,
+  { sequence, state }: { sequence: number | null; state: PaymentState },
+): boolean {
+  if (sequence === null) return outcome !== null && state !== 'returned'
+  return transferSequence !== null && sequence <= transferSequence
 }
 
 /** An instant payment can be booked and then fail: the money was gone and has come back, which is a return. */

@@ -10,8 +10,8 @@ export type Transfer = {
   id: string
   /** Ours, if we made it. */
   reference: string | null
-  /** Counts the changes of a transfer from 1; 0 for the answer to its creation, which has no number. */
-  sequence: number
+  /** Counts the changes of a transfer from 1; 0 for the answer to its creation. Null if the bank gives no number. */
+  sequence: number | null
   /** The bank's word for its state. */
   status: string
   state: PaymentState
@@ -58,7 +58,7 @@ export function readTransfer(wire: unknown): Transfer {
   return {
     ...{ id, status, state },
     reference: reference ?? null,
-    sequence: sequenceNumber ?? 0,
+    sequence: sequenceNumber ?? null,
     reasonCode: state === 'failed' || state === 'returned' ? reasonCodeOf(wire) : null,
     amount: { amount: BigInt(amount.value), currency: amount.currency },
     balanceAccountId: balanceAccount?.id ?? null,

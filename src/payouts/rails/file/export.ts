@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import path from 'node:path'
-import { type Reader, sql } from '../../../database/database.ts'
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { lockByNameIfFree } from '../../../database/named-locks.ts'
 import { problem } from '../../../errors.ts'
 import type { TaskContext } from '../../../tasks.ts'
@@ -9,7 +9,7 @@ import { NotDelivered } from '../delivery/delivery.ts'
 import { measured } from '../delivery/files.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
-import { type SentFile, send } from './send.ts'
+import { type RecordExport, type SentFile, send } from './send.ts'
 
 /**
  * Writes the file of an approved batch into a folder, for an operator who carries it to the bank. The batch then counts as sent.
@@ -18,19 +18,23 @@ import { type SentFile, send } from './send.ts'
  * is: the batch then counts as sent without being written again. Otherwise only the folder with that file is accepted, unless the
  * operator says that the first file was not sent.
  * @param isFirstUnsent the operator's word that no file of an earlier export was sent
+ * @param record writes the audit entries, in the transaction that records the batch as sent
  * @returns `path` is null if the bank has answered; `isNew`: whether the file was written now; undefined if the batch is not
  * approved, or is held
  * @throws Error for the operator; if it is a NotDelivered, this export has written nothing
  */
 export async function exportBatch(
-  { db, log, now }: TaskContext,
+  context: TaskContext,
   {
     rail,
     batchId,
     folder,
     isFirstUnsent = false,
-  }: { rail: FileRailSettings; batchId: string; folder: string; isFirstUnsent?: boolean },
+    record,
+  }: { rail: FileRailSettings; batchId: string; folder: string; isFirstUnsent?: boolean; record?: RecordExport },
 ): Promise<(SentFile & { path: string | null; isNew: boolean }) | undefined> {
+  requireByHand(rail)
+  const { db } = context
   let written: string | null = null
   let isNew = false
   const put = async (name: string, bytes: AsyncIterable<string>) => {
@@ -43,19 +47,24 @@ export async function exportBatch(
       written = file
       return found
     }
-    const record = (place: string | null) =>
+    const recordBegun = (place: string | null) =>
       db.transaction().execute(tx => batches.recordBegunExport(tx, { batchId, place }))
-    await record(`${hostname()}:${path.resolve(folder)}`)
+    await recordBegun(`${hostname()}:${path.resolve(folder)}`)
     written = file
     isNew = true
     try {
       return await putByHand(file, bytes)
     } catch (error) {
-      if (error instanceof NotDelivered) await record(begun)
+      if (error instanceof NotDelivered) await recordBegun(begun)
       throw error
     }
   }
-  const sent = await exportOnce({ db, log, now }, { rail, batchId, put })
+  // The lock is held by a transaction that does nothing else. A command exports one batch, so its second connection is free.
+  const sent = await db.transaction().execute(async turn => {
+    await sql`set local idle_in_transaction_session_timeout = 0`.execute(turn)
+    await lockExport(turn, batchId)
+    return await send(context, { rail, batchId, put, record })
+  })
   return sent && { ...sent, path: written, isNew }
 }
 
@@ -68,46 +77,32 @@ function maybeSent(begun: string): string {
 
 /**
  * Fixes the file of an approved batch, for an operator who downloads it and carries it to the bank; see `fileOf`. The batch then
- * counts as sent.
+ * counts as sent. Nothing leaves, so one transaction does it all: on one connection, which others at once do not wait for.
  * @returns undefined if the batch is not approved, or is held
  * @throws Problem `Conflict` if an export into a folder may have written the file
  */
 export async function markExported(
-  context: TaskContext,
-  { rail, batchId }: { rail: FileRailSettings; batchId: string },
+  tx: Tx,
+  { rail, batchId, now }: { rail: FileRailSettings; batchId: string; now: Date },
 ): Promise<SentFile | undefined> {
-  const check = async () => {
-    const begun = await batches.findBegunExport(context.db, batchId)
-    if (begun === null) return
+  requireByHand(rail)
+  await lockExport(tx, batchId)
+  const begun = await batches.findBegunExport(tx, batchId)
+  if (begun !== null) {
     const message = `An export into ${begun} broke off, so the bank may have the file; finish it with openwage payouts export`
     throw problem('Conflict', message)
   }
-  return await exportOnce(context, { rail, batchId, check, put: (_name, bytes) => measured(bytes) })
+  const batch = await batches.claimForSending(tx, { rail, batchId, now })
+  if (batch === undefined) return undefined
+  const { sha256 } = await measured(rail.format.write(batches.toWrite(tx, { rail, batch })))
+  await batches.recordSent(tx, { batchId, sha256, now })
+  return { name: batch.fileName, sha256, valueDate: batch.valueDate }
 }
 
-// Of two exports at once, each would make a file. The lock is held by a transaction that does nothing else.
-async function exportOnce(
-  context: TaskContext,
-  {
-    rail,
-    batchId,
-    check,
-    put,
-  }: {
-    rail: FileRailSettings
-    batchId: string
-    check?: () => Promise<void>
-    put: Parameters<typeof send>[1]['put']
-  },
-): Promise<SentFile | undefined> {
-  requireByHand(rail)
-  return await context.db.transaction().execute(async turn => {
-    await sql`set local idle_in_transaction_session_timeout = 0`.execute(turn)
-    if (!(await lockByNameIfFree(turn, 'export of', batchId)))
-      throw problem('Conflict', 'Another command is exporting the batch; only its file must go to the bank')
-    await check?.()
-    return await send(context, { rail, batchId, put })
-  })
+/** Of two exports at once, each would make a file. */
+async function lockExport(tx: Tx, batchId: string): Promise<void> {
+  if (!(await lockByNameIfFree(tx, 'export of', batchId)))
+    throw problem('Conflict', 'Another command is exporting the batch; only its file must go to the bank')
 }
 
 /**

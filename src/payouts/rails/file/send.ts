@@ -1,3 +1,4 @@
+import type { Tx } from '../../../database/database.ts'
 import type { TaskContext } from '../../../tasks.ts'
 import type { Day } from '../../../time.ts'
 import { NotDelivered } from '../delivery/delivery.ts'
@@ -26,9 +27,13 @@ export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailS
 
 export type SentFile = { name: string; sha256: string; valueDate: Day }
 
+/** Writes the audit entries of a batch that an operator exports. */
+export type RecordExport = (tx: Tx, sent: { sha256: string }) => Promise<void>
+
 /**
  * Writes one approved batch and delivers it. Claim and commit, deliver, record and commit.
  * @param put delivers the file, once however often it is called with the same bytes
+ * @param record runs in the transaction that records the batch as sent
  * @returns undefined if the batch cannot be sent now
  */
 export async function send(
@@ -37,9 +42,11 @@ export async function send(
     rail,
     batchId,
     put,
+    record,
   }: {
     rail: FileRailSettings
     batchId: string
+    record?: RecordExport | undefined
     put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
   },
 ): Promise<SentFile | undefined> {
@@ -58,7 +65,10 @@ export async function send(
   }
   try {
     const { sha256 } = await put(batch.fileName, content())
-    await db.transaction().execute(tx => batches.recordSent(tx, { batchId, sha256, now: now() }))
+    await db.transaction().execute(async tx => {
+      await batches.recordSent(tx, { batchId, sha256, now: now() })
+      await record?.(tx, { sha256 })
+    })
     const { messageId, paymentCount } = batch
     log.info({ rail: rail.name, batchId, messageId, payments: paymentCount, sha256 }, 'a batch was sent')
     return { name: batch.fileName, sha256, valueDate }

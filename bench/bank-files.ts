@@ -16,7 +16,7 @@ import { readBankFile } from '../src/payouts/rails/sepa/read-bank-file.ts'
 import { writeNotification, writeStatusReport } from '../src/payouts/rails/sepa/write-answers.ts'
 import { writeSepaCreditTransfer } from '../src/payouts/rails/sepa/write-credit-transfer.ts'
 import { type Server, withClient } from './postgres.ts'
-import { peakRssMbOf, resetPeakRss, rssMbOf } from './processes.ts'
+import { ownPeakRssMb, resetOwnPeakRss } from './processes.ts'
 import { findProgram } from './programs.ts'
 import { operate } from './service.ts'
 
@@ -145,14 +145,14 @@ async function* rejection(): AsyncGenerator<string> {
 }
 
 async function measured(work: () => Promise<void>): Promise<{ ms: number; cpuMs: number; grownMb: number }> {
-  const rssBeforeMb = rssMbOf(process.pid)
-  resetPeakRss(process.pid)
+  const rssBeforeMb = process.memoryUsage.rss() / 1_048_576
+  resetOwnPeakRss()
   const cpuBefore = process.cpuUsage()
   const startedAt = performance.now()
   await work()
   const ms = performance.now() - startedAt
   const { user, system } = process.cpuUsage(cpuBefore)
-  return { ms, cpuMs: (user + system) / 1_000, grownMb: peakRssMbOf(process.pid) - rssBeforeMb }
+  return { ms, cpuMs: (user + system) / 1_000, grownMb: ownPeakRssMb() - rssBeforeMb }
 }
 
 async function copy(databaseUrl: string, command: string): Promise<number> {

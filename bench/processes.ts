@@ -31,6 +31,18 @@ export function resetPeakRss(rootPid: number): void {
   for (const { pid } of treeOf(rootPid)) writeFileSync(`/proc/${pid}/clear_refs`, '5')
 }
 
+/**
+ * The most resident memory that this process has had since `resetOwnPeakRss`. Without the processes below it: the bench starts
+ * PostgreSQL, each of whose processes counts the shared buffers that it has touched.
+ */
+export function ownPeakRssMb(): number {
+  return peakRssKbOf(process.pid) / 1_024
+}
+
+export function resetOwnPeakRss(): void {
+  writeFileSync('/proc/self/clear_refs', '5')
+}
+
 /** The parent of a process, with its name; undefined when it does not run on this machine. */
 export function parentOf(pid: number): { pid: number; name: string } | undefined {
   const stat = readStat(pid)

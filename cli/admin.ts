@@ -16,8 +16,7 @@ import { askSecret, isInteractive } from './ask.ts'
 import { linkTo } from './console-set-up.ts'
 import { examples } from './help.ts'
 import { operator } from './operator.ts'
-import { print } from './print.ts'
-import { writeLine } from './terminal.ts'
+import { countOf, print, printResult } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 const linkLifeMs = 24 * 3_600_000
@@ -33,11 +32,12 @@ adminCommand
   .argument('<email>', 'the address that the operator signs in with')
   .option('--name <name>', 'the name of the person', 'Operator')
   .option('--invite', 'print a link with which the person chooses a name and a password')
+  .option('--json', 'print JSON')
   .addHelpText(
     'after',
     examples('admin create ada@example.com --name "Ada Lovelace"', 'admin create ada@example.com --invite'),
   )
-  .action(async (email: string, { name, invite: isInvited }: { name: string; invite?: true }) => {
+  .action(async (email: string, { name, invite: isInvited, json }: { name: string; invite?: true; json?: true }) => {
     if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new Error(`${email} is no e-mail address`)
     const now = systemClock()
     if (isInvited || !isInteractive()) {
@@ -46,21 +46,23 @@ adminCommand
         const { token } = await invite(tx, { email, partnerId: null, roles: [], ...by })
         return linkTo('invitation', token, addressOf(settings))
       })
-      writeLine(`Send this link to ${email}. It works once, for 7 days:\n\n  ${url}`)
+      const text = () => `Send this link to ${email}. It works once, for 7 days:\n\n  ${url}`
+      printResult({ json }, { value: { email, url }, text })
       return
     }
     const password = await askSecret(`Password for ${email}: `)
     requireGoodPassword(password, { email, name })
     if ((await askSecret('Again: ')) !== password) throw new Error('The two passwords differ; nothing was done')
     const passwordHash = await hashPassword(password)
-    await withTransaction(async tx => {
+    const id = await withTransaction(async tx => {
       if ((await findByEmail(tx, email)) !== undefined)
         throw new Error(`${email} has a user already; an operator can make that user an operator in the console`)
       const user = await createUser(tx, { email, name, isOperator: true, now })
       await record(tx, user.id, 'user.create', { by: 'command', isOperator: true })
       await setPassword(tx, { userId: user.id, passwordHash, actor: operator(), now })
+      return user.id
     })
-    writeLine(`${email} can sign in to the console.`)
+    printResult({ json }, { value: { id, email }, text: () => `${email} can sign in to the console.` })
   })
 
 adminCommand
@@ -85,8 +87,9 @@ adminCommand
     'Print a one-time link: with an address, for a lost password; without one, to sign in to a sandbox on this machine.',
   )
   .argument('[email]', 'the address of the user')
+  .option('--json', 'print JSON')
   .addHelpText('after', examples('admin link', 'admin link ada@example.com'))
-  .action(async (email: string | undefined) => {
+  .action(async (email: string | undefined, { json }: { json?: true }) => {
     const url = await withDatabase(async (db, settings) => {
       if (email !== undefined)
         return await db.transaction().execute(async tx => {
@@ -99,49 +102,53 @@ adminCommand
         throw new Error('Only a sandbox has a link that signs in; name a user to print a link for a new password')
       return linkTo('sign-in', await createDemoLink(db, systemClock()), addressOf(settings))
     })
-    writeLine(url)
+    printResult({ json }, { value: { url }, text: () => url })
   })
 
 adminCommand
   .command('sign-out')
   .description('End all sessions of a user.')
   .argument('<email>', 'the address of the user')
+  .option('--json', 'print JSON')
   .addHelpText('after', examples('admin sign-out ada@example.com'))
-  .action(async (email: string) => {
+  .action(async (email: string, { json }: { json?: true }) => {
     const count = await withTransaction(async tx => {
       const { id: userId } = await requireByEmail(tx, email)
       await record(tx, userId, 'user.end_session', {})
       return await endSessions(tx, { userId })
     })
-    writeLine(`Ended ${count === 1 ? '1 session' : `${count} sessions`} of ${email}.`)
+    printResult({ json }, { value: { email, count }, text: () => `Ended ${countOf(count, 'session')} of ${email}.` })
   })
 
 adminCommand
   .command('remove-totp')
   .description('Remove the second factor of a user who has lost it and the recovery codes.')
   .argument('<email>', 'the address of the user')
+  .option('--json', 'print JSON')
   .addHelpText('after', examples('admin remove-totp ada@example.com'))
-  .action(async (email: string) => {
+  .action(async (email: string, { json }: { json?: true }) => {
     const wasThere = await withTransaction(async tx => {
       const { id: userId } = await requireByEmail(tx, email)
       const isRemoved = await removeTotp(tx, userId)
       if (isRemoved) await record(tx, userId, 'user.remove_totp', {})
       return isRemoved
     })
-    writeLine(wasThere ? `Removed the second factor of ${email}.` : `${email} has no second factor.`)
+    const text = () => (wasThere ? `Removed the second factor of ${email}.` : `${email} has no second factor.`)
+    printResult({ json }, { value: { email, isRemoved: wasThere }, text })
   })
 
 adminCommand
   .command('disable')
   .description('Disable a user, and end all sessions. The last operator cannot be disabled.')
   .argument('<email>', 'the address of the user')
+  .option('--json', 'print JSON')
   .addHelpText('after', examples('admin disable ada@example.com'))
-  .action(async (email: string) => {
+  .action(async (email: string, { json }: { json?: true }) => {
     await withTransaction(async tx => {
       const { id: userId } = await requireByEmail(tx, email)
       await setUser(tx, { userId, isDisabled: true, actor: operator(), now: systemClock() })
     })
-    writeLine(`Disabled ${email}.`)
+    printResult({ json }, { value: { email, state: 'disabled' }, text: () => `Disabled ${email}.` })
   })
 
 async function requireByEmail(tx: Tx, email: string): Promise<User> {

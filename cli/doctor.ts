@@ -3,13 +3,8 @@ import { readSettings, type Settings } from '../src/config.ts'
 import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
 import { openDatabase, readAllRails, reasonOf, systemClock } from '../src/main.ts'
 import { readBooks } from '../src/operators/books.ts'
-import {
-  type DatabaseFacts,
-  type DatabaseFault,
-  diagnose,
-  type Finding,
-  type SettingsFacts,
-} from '../src/operators/findings.ts'
+import type { DatabaseFacts, DatabaseFault, Finding, SettingsFacts } from '../src/operators/finding.ts'
+import { diagnose } from '../src/operators/findings.ts'
 import { faultsOfSecrets } from '../src/payouts/rails/adyen/secrets.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'

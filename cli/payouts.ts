@@ -164,8 +164,12 @@ for (const { verb, held, action, description } of [
         const hasChanged = await withTransaction(async (tx, settings) => {
           const { files, adyen } = await readAllRails(settings)
           findNamed([...files, ...adyen], rail)
-          const change = { rail, person: personOf(as), now }
-          return held ? await railHolds.hold(tx, change) : await railHolds.release(tx, change)
+          const person = personOf(as)
+          const isNew = await (held ? railHolds.hold : railHolds.release)(tx, { rail, person, now })
+          const change = { action: `rail.${verb}`, resourceId: rail, details: { person } } as const
+          // The rail is the installation's, not a partner's.
+          if (isNew) await recordChange(tx, { partnerId: null, change, now })
+          return isNew
         })
         printResult(
           { json },
@@ -212,20 +216,25 @@ payoutsCommand
   )
   .argument('<batch>', 'the batch’s id, bat_…')
   .option('--folder <folder>', 'where to write it', '.')
+  .option(
+    '--first-file-not-sent',
+    'write the file although an export that broke off may have written it: you know that the bank does not have it',
+  )
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts export bat_… --folder /secure/to-the-bank'))
-  .action(async (batchId: string, { folder, as, json }: { folder: string; as?: string; json?: boolean }) => {
+  .action(async (batchId: string, { folder, firstFileNotSent: isFirstUnsent = false, as, json }: ExportOptions) => {
     const now = systemClock()
     const written = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, (await batches.require(db, batchId)).rail)
       const record = async (tx: Tx, { sha256 }: { sha256: string }) => {
-        const details = { person: personOf(as), sha256 }
+        const details = { person: personOf(as), sha256, ...(isFirstUnsent ? { firstFileNotSent: true } : {}) }
         await recordOnBatch(tx, { action: 'payout_batch.export', batchId, details, now })
       }
       const context = { db, log: openLog('warn'), now: systemClock }
-      const file = await exportBatch(context, { rail, batchId, folder, record })
+      const file = await exportBatch(context, { rail, batchId, folder, isFirstUnsent, record })
       if (file !== undefined) return file
+      if (await railHolds.isHeld(db, rail.name)) throw new Error(`The rail ${rail.name} is held; release it first`)
       const state = stateInWords(await batches.require(db, batchId))
       throw new Error(`The batch is ${state}; only an approved one can be exported`)
     })
@@ -236,12 +245,15 @@ payoutsCommand
         text: () =>
           [
             written.path ?? 'The bank has answered this batch, so its file was not written again. It counts as sent.',
+            ...(written.path !== null && !written.isNew ? ['An earlier export has written this file.'] : []),
             `value date ${written.valueDate}`,
             `SHA-256 ${written.sha256}`,
           ].join('\n'),
       },
     )
   })
+
+type ExportOptions = { folder: string; firstFileNotSent?: boolean; as?: string; json?: boolean }
 
 payoutsCommand
   .command('import')

@@ -16,7 +16,8 @@ import { floatRoutes } from './operators/float-routes.ts'
 import { keyRoutes } from './operators/key-routes.ts'
 import { type Installation, operationRoutes } from './operators/operation-routes.ts'
 import { partnerRoutes } from './operators/partner-routes.ts'
-import { payoutRoutes, type RailsOfOperators } from './operators/payout-routes.ts'
+import { payoutRoutes } from './operators/payout-routes.ts'
+import { type RailsOfOperators, railRoutes } from './operators/rail-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
@@ -79,7 +80,15 @@ export async function buildApp(
   memberAccountRoutes(app, context)
   memberJobRoutes(app, context)
   memberSessionRoutes(app, context)
-  withdrawalRoutes(app, context)
+  const payeeNames = [
+    ...fileRails.map(({ currency, format }) => ({ currency, payeeName: format.payeeName })),
+    ...adyenRails,
+  ]
+  withdrawalRoutes(app, context, {
+    // The simulated bank takes every character.
+    payeeName: (currency, accountHolder) =>
+      payeeNames.find(rail => rail.currency === currency)?.payeeName(accountHolder) ?? accountHolder,
+  })
   payRunRoutes(app, context)
   payCycleRoutes(app, context)
   settlementRoutes(app, context, {
@@ -103,7 +112,8 @@ export async function buildApp(
   operatorTierRoutes(app, context)
   floatRoutes(app, context, { fileRails })
   keyRoutes(app, context)
-  payoutRoutes(app, context, { fileRails, adyenRails })
+  railRoutes(app, context, { fileRails, adyenRails })
+  payoutRoutes(app, context, { fileRails })
   operationRoutes(app, context, { fileRails, adyenRails, ...installation })
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)

@@ -25,6 +25,7 @@ const plainFormat: FileFormat = {
   read: readPlain,
   readsStatements: true,
   readsReturns: true,
+  payeeName: accountHolder => accountHolder,
   refusal: ({ account }) => ('iban' in account ? undefined : 'This bank pays to IBANs only'),
   paymentsMax: 10_000,
   totalMax: 99_999_999_999n,

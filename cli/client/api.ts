@@ -130,6 +130,9 @@ function queryOption({ name, description, kind, isList, choices }: QueryParamete
 function header(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [, name = '', value = ''] = /^([A-Za-z0-9-]+): *(.*)$/.exec(text) ?? []
   if (name === '') throw new InvalidArgumentError('Write it like "x-request-id: 4711".')
+  // The client sets these itself, so a header would not count: a repeated call would take effect twice.
+  const option = { 'x-idempotency-key': '--idempotency-key', 'x-api-key': '--key' }[name.toLowerCase()]
+  if (option !== undefined) throw new InvalidArgumentError(`Use the option ${option}.`)
   return { ...before, [name]: value }
 }
 

@@ -31,10 +31,8 @@ function explain(error: unknown): { code: number; lines: string[] } {
   if (error instanceof UnknownOutcome) return { code: exitCodes.unknownOutcome, lines: [error.message] }
   if (error instanceof Unavailable) return { code: exitCodes.unavailable, lines: [error.message] }
   if (error instanceof ConnectionError) {
-    const { idempotencyKey } = error
-    if (idempotencyKey === undefined) return { code: exitCodes.unavailable, lines: [error.message] }
-    const hint = `It may have taken effect. Its idempotency key is ${idempotencyKey}.`
-    return { code: exitCodes.unknownOutcome, lines: [error.message, hint] }
+    const { code, hints } = afterLostAnswer(error)
+    return { code, lines: [error.message, ...hints] }
   }
   // What fetch says of the body of a file that broke off. Files are only read.
   if (error instanceof TypeError && error.message === 'terminated')
@@ -42,14 +40,28 @@ function explain(error: unknown): { code: number; lines: string[] } {
   return { code: exitCodes.refused, lines: [reasonOf(error)] }
 }
 
-function explainRefusal({ issues, status, requestId, code }: ApiError): { code: number; lines: string[] } {
-  const exitCode = status >= 500 ? exitCodes.unavailable : exitCodes.refused
+/** Only a change has an idempotency key; without one, nothing is in doubt. */
+function afterLostAnswer({ idempotencyKey }: ApiError | ConnectionError): { code: number; hints: string[] } {
+  if (idempotencyKey === undefined) return { code: exitCodes.unavailable, hints: [] }
+  const hint = `It may have taken effect. Its idempotency key is ${idempotencyKey}.`
+  return { code: exitCodes.unknownOutcome, hints: [hint] }
+}
+
+function explainRefusal(error: ApiError): { code: number; lines: string[] } {
+  const { issues, status, requestId } = error
+  // A gateway that gives up answers 504, after the service has got the request.
+  const { code, hints } = status >= 500 ? afterLostAnswer(error) : { code: exitCodes.refused, hints: [] }
   const details = `HTTP ${status}, request ${requestId}`
-  if (issues.length === 0)
-    return { code: exitCode, lines: ['The answer is not from Openwage; check the address', details] }
+  if (issues.length === 0) return { code, lines: [reasonOfForeign(status), details, ...hints] }
   const [first, ...more] = issues.slice(0, issuesShownMax).map(({ message }) => message)
   const rest = issues.length > issuesShownMax ? [`and ${issues.length - issuesShownMax} more`] : []
-  return { code: exitCode, lines: [`${first}${hintFor(status)}`, ...more, ...rest, `${code}, ${details}`] }
+  return { code, lines: [`${first}${hintFor(status)}`, ...more, ...rest, `${error.code}, ${details}`, ...hints] }
+}
+
+function reasonOfForeign(status: number): string {
+  return status >= 500
+    ? 'The answer is not from Openwage, but from a gateway before it'
+    : 'The answer is not from Openwage; check the address'
 }
 
 function hintFor(status: number): string {

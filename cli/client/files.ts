@@ -1,5 +1,5 @@
-import { createWriteStream, openAsBlob } from 'node:fs'
-import { access, constants, rename, rm } from 'node:fs/promises'
+import { openAsBlob } from 'node:fs'
+import { access, constants, open as openFile, rename, rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
@@ -24,10 +24,12 @@ export async function saveAnswer(
 ): Promise<void> {
   if (file === undefined) return await printStream(bodyOf(await open()))
   if (await isThere(file)) throw new Error(`${file} already exists; remove it first or choose another name`)
-  const part = `${file}.part`
+  const answer = await open()
+  const part = `${file}.${process.pid}.part`
+  // A new file, readable only by its owner: it can hold bank accounts and names.
+  const handle = await openFile(part, 'wx', 0o600)
   try {
-    // Readable only by its owner: it can hold bank accounts and names.
-    await pipeline([bodyOf(await open()), ...through, createWriteStream(part, { mode: 0o600 })])
+    await pipeline([bodyOf(answer), ...through, handle.createWriteStream()])
     await rename(part, file)
   } catch (error) {
     await rm(part, { force: true })

@@ -123,12 +123,25 @@ async function checkKey(login: Pick<Resolved, 'url' | 'key'>): Promise<{ note: s
     await openwage.idempotencyKeys.get('openwage-login')
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    // There is no such idempotency key, but the API key is accepted.
-    if (error.code === 'NotFound') return { note: null }
+    if (error.code === 'NotFound') {
+      await requireApi(openwage, login.url)
+      // There is no such idempotency key, but the API key is accepted.
+      return { note: null }
+    }
     if (error.status !== 403) throw error
     return { note: error.issues.map(({ message }) => message).join('; ') }
   }
   return { note: null }
+}
+
+/** An address with a wrong path has no operations, so it answers 404 to any key. @throws Error */
+async function requireApi(openwage: Openwage, url: string): Promise<void> {
+  try {
+    await openwage.service.getErrors()
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 404)) throw error
+    throw new Error(`There is no API at ${url}; check the address, which ends before /v1`, { cause: error })
+  }
 }
 
 /** Enough to tell keys apart, as openwage key list shows them. */

@@ -1,4 +1,4 @@
-import { chmod, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import path from 'node:path'
 import { InvalidArgumentError } from 'commander'
@@ -29,8 +29,9 @@ export async function readProfile(name: string): Promise<Profile | undefined> {
   })
   if (handle === undefined) return undefined
   try {
-    const { mode } = await handle.stat()
-    if ((mode & 0o077) !== 0) {
+    const found = await handle.stat()
+    if (!found.isFile()) throw new WrongUsage(`${file} is not a file; remove it, and run openwage login again`)
+    if ((found.mode & 0o077) !== 0) {
       throw new WrongUsage(
         `Other users can read ${file}, so its key is not used. Run chmod 600 ${file}, and replace the key if they may have seen it`,
       )
@@ -48,16 +49,22 @@ export async function writeProfile(name: string, profile: Profile): Promise<stri
   // A new file: writing into an old one would keep its mode.
   const part = `${file}.${process.pid}.part`
   await rm(part, { force: true })
-  const handle = await open(part, 'wx', 0o600)
   try {
-    // Whatever the umask is.
-    await chmod(part, 0o600)
-    await handle.writeFile(`${JSON.stringify(profile)}\n`)
-    await handle.sync()
-  } finally {
-    await handle.close()
+    const handle = await open(part, 'wx', 0o600)
+    try {
+      // Whatever the umask is.
+      await handle.chmod(0o600)
+      await handle.writeFile(`${JSON.stringify(profile)}\n`)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await rename(part, file)
+  } catch (error) {
+    // A logout would not find the key in it.
+    await rm(part, { force: true })
+    throw error
   }
-  await rename(part, file)
   return file
 }
 

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
+import { ApiError } from '../../packages/sdk/src/errors.ts'
 import type { Event, EventType } from '../../packages/sdk/src/generated/schemas.ts'
+import type { Openwage } from '../../packages/sdk/src/openwage.ts'
 import { webhookTestHeaders } from '../../packages/sdk/src/webhooks.ts'
 import { examples } from '../help.ts'
 import { writeErrorLine, writeLine } from '../terminal.ts'
@@ -46,6 +48,7 @@ addConnectionOptions(webhooksCommand.command('trigger'))
   .addHelpText('after', examples('webhooks trigger withdrawal.paid', 'webhooks trigger pay_cycle.closed'))
   .action(async ({ type, act }: Triggerable, { json, ...address }: Address & { json?: boolean }) => {
     const openwage = await connect(address)
+    await requireSandbox(openwage)
     const after = await endOfFeed(openwage)
     await act(openwage)
     const readNew = async () => (await readAfter(openwage, { after, take: 1_000 })).events
@@ -60,6 +63,19 @@ addConnectionOptions(webhooksCommand.command('trigger'))
     if (!happened(events))
       writeErrorLine(`${type} follows when the worker and the simulated bank get to it, within a few minutes`)
   })
+
+/** @throws Error in live mode, where a triggered withdrawal would pay real money */
+async function requireSandbox(openwage: Openwage): Promise<void> {
+  try {
+    // Every key may read it.
+    await openwage.sandbox.clock.get()
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 404)) throw error
+    throw new Error('Only a sandbox can trigger events; nothing was done. This service is in live mode', {
+      cause: error,
+    })
+  }
+}
 
 type Receiver = { url: string; secret: string }
 

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { Command, InvalidArgumentError } from 'commander'
 import { ApiError, ConnectionError } from '../../packages/sdk/src/errors.ts'
 import type {
+  MemberId,
+  Money,
   WithdrawalDetails,
   WithdrawalIntent,
   WithdrawalIntentId,
@@ -13,7 +15,7 @@ import { sheet } from '../print.ts'
 import { writeErrorLine, writeLine } from '../terminal.ts'
 import { accountOf, amountArgument, amountOf, inWords, memberArgument, memberOf } from './arguments.ts'
 import { type Address, addConnectionOptions, connect } from './connection.ts'
-import { UnknownOutcome, WrongUsage } from './failure.ts'
+import { Unavailable, UnknownOutcome, WrongUsage } from './failure.ts'
 import { printJson } from './output.ts'
 
 type Options = Address & { yes?: boolean; idempotencyKey?: string; json?: boolean }
@@ -54,15 +56,30 @@ async function withdraw(
   const amount = amountOf(text, available.currency)
   const key = options.idempotencyKey ?? `openwage-withdraw-${randomUUID()}`
   writeErrorLine(`Idempotency key: ${key}`)
-  // A quote moves no money, so a lost answer to it leaves nothing in doubt.
-  const quoted = await openwage.withdrawals
-    .createIntent({ memberId, amount }, { idempotencyKey: `${key} quote` })
-    .withResponse()
+  const quoted = await quote(openwage, { memberId, amount, key })
   // The stored answer shows the intent as it was.
   const intent = quoted.isReplayed ? await openwage.withdrawals.getIntent(quoted.body.withdrawalIntentId) : quoted.body
   const { withdrawalIntentId } = intent
   if (intent.status !== 'completed') await confirm(intent, options)
   return await complete(openwage, { withdrawalIntentId, key })
+}
+
+/** @throws Unavailable if the answer is lost: a quote moves no money, so nothing is in doubt */
+async function quote(
+  openwage: Openwage,
+  { memberId, amount, key }: { memberId: MemberId; amount: Money; key: string },
+) {
+  try {
+    return await openwage.withdrawals
+      .createIntent({ memberId, amount }, { idempotencyKey: `${key} quote` })
+      .withResponse()
+  } catch (error) {
+    if (!isLost(error)) throw error
+    throw new Unavailable(
+      `${error.message}. This run withdrew nothing: run the same command with --idempotency-key '${key}'`,
+      { cause: error },
+    )
+  }
 }
 
 /** @throws Error if the quote cannot be completed, or is declined */
@@ -83,8 +100,7 @@ async function complete(
       .withResponse()
     return { withdrawal: body, isReplayed }
   } catch (error) {
-    const isLost = error instanceof ConnectionError || (error instanceof ApiError && error.status >= 500)
-    if (!isLost) throw error
+    if (!isLost(error)) throw error
     throw new UnknownOutcome(
       `${error.message}. The withdrawal may or may not have been made: run the same command with --idempotency-key '${key}', which never pays twice`,
       { cause: error },
@@ -92,13 +108,19 @@ async function complete(
   }
 }
 
-function quoteOf({ memberId, amount, fee, netAmount, accountDetails, tier, expiresAt }: WithdrawalIntent) {
+function isLost(error: unknown): error is ApiError | ConnectionError {
+  return error instanceof ConnectionError || (error instanceof ApiError && error.status >= 500)
+}
+
+function quoteOf(intent: WithdrawalIntent) {
+  const { memberId, amount, fee, netAmount, accountDetails, payeeName, tier, expiresAt } = intent
   return {
     member: memberId,
     amount: inWords(amount),
     fee: `${inWords(fee)} (tier ${tier})`,
     arrives: inWords(netAmount),
     'to account': `${accountOf(accountDetails)} of ${accountDetails.accountHolder}`,
+    'name at the bank': payeeName,
     'valid until': expiresAt,
   }
 }

@@ -37,6 +37,8 @@ export const actions = [
   'pay_run.revert',
   'pay_cycle.settle',
   'withdrawal.cancel',
+  'rail.hold',
+  'rail.release',
   'payout.remove',
   'payout_batch.approve',
   'payout_batch.hold',
@@ -77,7 +79,7 @@ type Json = string | number | boolean | null | Json[] | { [name: string]: Json |
 export type Details = { [name: string]: Json | undefined }
 
 export const actorKinds = ['api_key', 'operator_key', 'user', 'cli', 'worker'] as const
-export type ActorKind = (typeof actorKinds)[number]
+type ActorKind = (typeof actorKinds)[number]
 
 /**
  * The author of a change. `name` is the id of the API key, operator key or user, user@host for a command, or `system` for the

@@ -103,6 +103,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'approvedAutomatically',
       'sendingAt',
       'claims',
+      'exportedTo',
       'cutOffAt',
       'valueDate',
       'sentAt',

@@ -351,6 +351,7 @@ export type DB = {
     endedAt: Date | null
     claims: Generated<number>
     answeredAt: Date | null
+    exportedTo: string | null
   }
   payoutExceptions: {
     id: string

@@ -238,10 +238,11 @@ export function createServer(
     request.fingerprint = validated.fingerprint
   })
 
-  app.addHook('onSend', async (request, _reply, payload) => {
+  app.addHook('onSend', async (request, reply, payload) => {
     const { console: users, showsAccounts } = request.routeOptions.config
     const isMasked = request.user !== undefined && users === undefined && !showsAccounts
-    return isMasked && typeof payload === 'string' ? maskAccountsIn(payload) : payload
+    const isJson = /^application\/json/.test(String(reply.getHeader('content-type')))
+    return isMasked && isJson && typeof payload === 'string' ? maskAccountsIn(payload) : payload
   })
 
   // Never reached, since `onRequest` refuses first; without it Fastify would register its own handler.

@@ -59,8 +59,8 @@ declare module 'fastify' {
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
     scope?: Scope | 'any'
     /**
-     * The route is for pages of the console: for users by their session, for operators only, or for those who sign in; `founder` is
-     * for the first operator of an installation.
+     * The route is for pages of the console: for users by their session, for operators only, or for those who sign in; `founder`
+     * is for what may lead to the first operator of an installation.
      */
     console?: 'user' | 'operator' | 'stranger' | 'founder'
     /** Users of the console see bank accounts unmasked: those of the answer belong to no member. */

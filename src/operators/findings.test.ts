@@ -3,7 +3,8 @@ import { euroRail, FileBank } from '../../test/file-bank.ts'
 import { target } from '../payouts/rails/calendars/target.ts'
 import { uk } from '../payouts/rails/calendars/uk.ts'
 import type { Batch } from '../payouts/rails/file/batches.ts'
-import { type DatabaseFacts, diagnose, type SettingsFacts } from './findings.ts'
+import type { DatabaseFacts, SettingsFacts } from './finding.ts'
+import { diagnose } from './findings.ts'
 
 const now = new Date('2026-11-20T10:00:00Z')
 const settings: SettingsFacts = { now, mode: 'live', railsFile: '/rails.json', rails: [euroRail()], adyenRails: [] }
@@ -146,7 +147,7 @@ test('a rail of an API is missing a secret that cannot be used, and should recei
   const rail = {
     ...{ name: 'adyen', currency: 'GBP', balanceAccountId: 'BA001234', baseUrl: 'https://adyen.test' },
     ...{ environment: 'live', priorities: ['fast'], apiKeyFile: '/key', notifications: null, faults: [] },
-    ...{ automatic: null, timeZone: 'Europe/London' },
+    ...{ automatic: null, timeZone: 'Europe/London', payeeName: (accountHolder: string) => accountHolder },
   } satisfies SettingsFacts['adyenRails'][number]
   const notifications = { hmacKeyFiles: ['/hmac'], basicAuth: null }
   const untried =

@@ -25,7 +25,7 @@ import {
   statusBody,
   verificationOnWire,
 } from './operation-schema.ts'
-import type { RailsOfOperators } from './payout-routes.ts'
+import type { RailsOfOperators } from './rail-routes.ts'
 import { readStatus } from './status.ts'
 
 const tag = 'Operations'

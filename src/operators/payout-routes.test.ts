@@ -239,11 +239,11 @@ test('a file of the bank is streamed and imported once; a broken one is refused 
   const imported = await upload(answer)
   expect(imported.body).toMatchObject({ result: 'imported', records: 1 })
   expect((await upload(answer)).body).toEqual({ ...imported.body, result: 'repeated' })
-  const entries = await list(harness.db, { filter: { resourceId: imported.body.fileId }, take: 100 })
-  expect(entries).toMatchObject([
+  const sha256 = createHash('sha256').update(answer).digest('hex')
+  expect(await list(harness.db, { filter: { resourceId: imported.body.fileId }, take: 10 })).toMatchObject([
     {
-      ...{ action: 'bank_file.import', actor: operator.id, partnerId: null },
-      details: { person: operator.id, rail: 'euro-files', file: 'answer.txt', records: 1 },
+      ...{ partnerId: null, action: 'bank_file.import', actor: operator.id },
+      details: { person: operator.id, rail: 'euro-files', file: 'answer.txt', sha256, records: 1 },
     },
   ])
   await run('read-rail-reports')
@@ -303,7 +303,34 @@ test('lists have pages, and rails are listed', async () => {
   const second = (await operator.call('GET', `${at}?after=${payments[0].reference}`)).body
   expect(second).toEqual({ payments: payments.slice(1), hasMore: false })
   const { rails } = (await operator.call('GET', '/rails')).body
-  expect(rails).toEqual([{ name: 'euro-files', currency: 'EUR', kind: 'files', isByHand: true }])
+  expect(rails).toEqual([{ name: 'euro-files', currency: 'EUR', kind: 'files', isByHand: true, hold: null }])
+})
+
+test('a rail that is held sends nothing until it is released; only a change is in the audit log', async () => {
+  const colleague = await harness.addOperator('Colleague')
+  const { id } = await approved(5_000)
+  const now = harness.clock.now().toISOString()
+  const euroFiles = { name: 'euro-files', currency: 'EUR', kind: 'files', isByHand: true }
+  const held = await post('/rails/euro-files/hold')
+  expect(held.body).toEqual({ ...euroFiles, hold: { since: now, by: operator.id } })
+  expect((await colleague.call('POST', '/rails/euro-files/hold')).body).toEqual(held.body)
+  expect((await operator.call('GET', '/rails')).body.rails).toEqual([held.body])
+  expect(problemOf(await post(`/payout-batches/${id}/export`))).toEqual([409, 'Conflict', undefined])
+
+  expect((await colleague.call('POST', '/rails/euro-files/release')).body).toEqual({ ...euroFiles, hold: null })
+  expect((await post('/rails/euro-files/release')).body.hold).toBeNull()
+  expect((await post(`/payout-batches/${id}/export`)).status).toBe(200)
+  const entries = (await list(harness.db, { filter: { resourceId: 'euro-files' }, take: 10 })).toReversed()
+  expect(entries).toMatchObject([
+    { partnerId: null, action: 'rail.hold', actor: operator.id, details: { person: operator.id } },
+    { partnerId: null, action: 'rail.release', actor: colleague.id, details: { person: colleague.id } },
+  ])
+  expect(entries).toHaveLength(2)
+
+  const unknown = await post('/rails/other/hold')
+  expect(problemOf(unknown)[0]).toBe(404)
+  const { rows } = await harness.pool.query(`select from payout_rail_holds where rail = 'other'`)
+  expect(rows).toEqual([])
 })
 
 test('an unknown batch and an unknown exception are not found', async () => {

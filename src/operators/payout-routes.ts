@@ -14,7 +14,6 @@ import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
 import * as exceptions from '../payouts/exceptions.ts'
-import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import * as decisions from '../payouts/rails/file/decisions.ts'
 import { fileOf, markExported } from '../payouts/rails/file/export.ts'
@@ -32,16 +31,15 @@ import {
   exceptionOnWire,
   ImportedFile,
   Payments,
-  Rails,
   RemovedPayment,
 } from './payout-schema.ts'
+import { type RailsOfOperators, railName } from './rail-routes.ts'
 
 const tag = 'Payouts'
 const strict = { additionalProperties: false }
 const config = { isForOperators: true } as const
 const ofBatch = Type.Object({ batchId: Id('payoutBatch') })
 const ofException = Type.Object({ exceptionId: Id('payoutException') })
-const railName = Type.String({ minLength: 1, maxLength: 64, examples: ['sepa'] })
 
 const limits = { takeDefault: 50, takeMax: 1_000 }
 const take = Type.Optional(
@@ -53,41 +51,11 @@ const take = Type.Optional(
   }),
 )
 
-/** What the rails of this installation are, for operators. */
-export type RailsOfOperators = {
-  fileRails: readonly FileRailSettings[]
-  /** Rails of banks' APIs. */
-  adyenRails: readonly AdyenSettings[]
-}
-
 export function payoutRoutes(
   app: App,
   { db, log, now }: ApiContext,
-  { fileRails, adyenRails }: RailsOfOperators,
+  { fileRails }: Pick<RailsOfOperators, 'fileRails'>,
 ): void {
-  app.get(
-    '/admin/v1/rails',
-    {
-      config,
-      schema: operation({
-        id: 'listRails',
-        tag,
-        summary: 'List the rails',
-        description: 'The connected banks, as configured. A sandbox without any pays through the simulated bank.',
-        success: { status: 200, description: 'All rails.', schema: Rails },
-      }),
-    },
-    async (request, reply) =>
-      read(db, request, reply, async () => {
-        const files = fileRails.map(({ name, currency, delivery }) => ({
-          ...{ name, currency },
-          ...{ kind: 'files', isByHand: delivery === null },
-        }))
-        const apis = adyenRails.map(({ name, currency }) => ({ name, currency, kind: 'api', isByHand: false }))
-        return { status: 200, body: { rails: [...files, ...apis] } }
-      }),
-  )
-
   app.get(
     '/admin/v1/payout-batches',
     {
@@ -364,16 +332,20 @@ export function payoutRoutes(
       async (request, reply) => {
         const { rail } = request.params as { rail: string }
         const { name } = request.query as { name: string }
-        const { now } = request
         const { person } = operatorOf(request)
-        const record: RecordImport = async (tx, { fileId, sha256, records }) => {
-          const details = { person, rail, file: name, sha256, records }
-          const change = { action: 'bank_file.import', resourceId: fileId, details } as const
-          await recordOperatorChange(tx, request, { partnerId: null, change, now })
-        }
-        const imported = await importUploaded(request.body, { rail: railOf(rail), name, record, now })
+        const imported = await importUploaded(request.body, {
+          ...{ rail: railOf(rail), name, now: request.now },
+          async record(tx, { fileId, sha256, records }) {
+            const details = { person, rail, file: name, sha256, records }
+            const change = { action: 'bank_file.import', resourceId: fileId, details } as const
+            // The file is about the operator's account, not about one partner.
+            await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
+          },
+        })
         return await withIdempotency(db, request, reply, async () => ({
-          ...{ status: 200, body: imported, resourceId: imported.fileId },
+          status: 200,
+          body: imported,
+          resourceId: imported.fileId,
         }))
       },
     )

@@ -10,24 +10,28 @@ const InstantOrNull = Type.Union([Instant, Type.Null()])
 const TextOrNull = Type.Union([Type.String(), Type.Null()])
 const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 
-export const hasMore = Type.Boolean({ description: 'Whether there are more after the last of these.' })
+const hasMore = Type.Boolean({ description: 'Whether there are more after the last of these.' })
 
-export const Rails = Type.Object(
+export const Rail = Type.Object(
   {
-    rails: Type.Array(
-      Type.Object(
-        {
-          name: Type.String({ examples: ['sepa'] }),
-          currency: CurrencyCode,
-          kind: Type.Enum(['files', 'api'], { type: 'string', description: 'How payments reach the bank.' }),
-          isByHand: Type.Boolean({ description: 'Whether operators carry its files to the bank and back.' }),
-        },
-        { title: 'Rail', ...strict },
-      ),
+    name: Type.String({ examples: ['sepa'] }),
+    currency: CurrencyCode,
+    kind: Type.Enum(['files', 'api'], { type: 'string', description: 'How payments reach the bank.' }),
+    isByHand: Type.Boolean({ description: 'Whether operators carry its files to the bank and back.' }),
+    hold: Type.Union(
+      [
+        Type.Object(
+          { since: Instant, by: Type.String({ description: 'The operator who holds it.', examples: ['Ada'] }) },
+          strict,
+        ),
+        Type.Null(),
+      ],
+      { description: 'Null unless the rail is held. Nothing is sent through a rail that is held.' },
     ),
   },
-  { title: 'Rails', ...strict },
+  { title: 'Rail', ...strict },
 )
+export const Rails = Type.Object({ rails: Type.Array(Rail) }, { title: 'Rails', ...strict })
 
 export const BatchStatus = Type.Enum([...batches.batchStatuses], { title: 'PayoutBatchStatus', type: 'string' })
 

@@ -12,10 +12,10 @@ const limits = {
 }
 
 /** What a member receives for withdrawing as much as possible now, under two versions of the terms. */
-export type MemberEffect = { memberId: string; before: bigint; after: bigint }
+type MemberEffect = { memberId: string; before: bigint; after: bigint }
 
 /** Some members, and by how much they are better or worse off together. */
-export type Affected = { members: number; total: bigint }
+type Affected = { members: number; total: bigint }
 
 export type TierEffect = {
   gain: Affected

@@ -39,7 +39,14 @@ const tag = 'Withdrawals'
 const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
 const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
-export function withdrawalRoutes(app: App, context: ApiContext): void {
+/** @param payeeName writes the name of an account holder as the bank that pays the currency gets it */
+export function withdrawalRoutes(
+  app: App,
+  context: ApiContext,
+  { payeeName }: { payeeName: (currency: Currency, accountHolder: string) => string },
+): void {
+  const intentBody = (intent: Intent & { withdrawalId: string | null }, now: Date) =>
+    intentOnWire(intent, { payeeName: payeeName(intent.currency, intent.account.accountHolder), now })
   const { db, batchDb, bankOf } = context
   const hasRail = (currency: Currency) => bankOf(currency) !== null
   const batches = withdrawalBatches({ ...context, hasRail })
@@ -387,7 +394,10 @@ function explanationBody({ intent, tier, rules }: Explanation) {
   }
 }
 
-function intentBody(intent: Intent & { withdrawalId: string | null }, now: Date) {
+function intentOnWire(
+  intent: Intent & { withdrawalId: string | null },
+  { payeeName, now }: { payeeName: string; now: Date },
+) {
   const { id, memberId, payCycleId, grossAmount, netAmount, fee, currency, tier, tierVersion, account } = intent
   return {
     withdrawalIntentId: id,
@@ -400,6 +410,7 @@ function intentBody(intent: Intent & { withdrawalId: string | null }, now: Date)
     tier,
     tierVersion,
     accountDetails: account,
+    payeeName,
     createdAt: intent.createdAt.toISOString(),
     expiresAt: intent.expiresAt.toISOString(),
     withdrawalId: intent.withdrawalId,

@@ -77,6 +77,13 @@ export const WithdrawalIntent = Type.Object(
     tier: Type.String(),
     tierVersion: Type.Integer({ minimum: 1, description: 'The version of the tier that set the fee.' }),
     accountDetails: AccountDetails,
+    payeeName: Type.String({
+      minLength: 1,
+      maxLength: 140,
+      description:
+        'The account holder as the payment names them: in the characters that the bank takes, and cut to its length.',
+      examples: ['Sam Okafor'],
+    }),
     createdAt: Instant,
     expiresAt: Instant,
     withdrawalId: Type.Union([Id('withdrawal'), Type.Null()], {

@@ -74,11 +74,11 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
-  test('the first paint of a cold start takes at most a second', async () => {
+  test('the first paint of a cold start takes at most two seconds beside other tests', async () => {
     const page = await pages.open('withdrawals')
     await page.getByRole('heading', { name: 'Withdrawals' }).waitFor()
     const paintMs = await page.evaluate<number>("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    // The tests of other files run beside this one: twice the second that it takes alone.
+    // Alone it has a second.
     expect(paintMs).toBeLessThan(2_000)
     await pages.close(page)
   })
@@ -133,6 +133,10 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await expectAccessible(page)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Pay cycles' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('okaf')
+    await page.getByRole('option', { name: 'Sam Okafor' }).first().waitFor()
+    await page.keyboard.press('Escape')
     await page.keyboard.press('Control+k')
     await page.keyboard.type(id)
     await page.getByRole('option', { name: id }).waitFor()

@@ -78,6 +78,12 @@ test('a login is stored only if the service accepts the key, and several logins 
   expect(wrong.stderr).not.toContain('wrongwrong')
   expect(await login('')).toMatchObject({ code: 2 })
   expect(await login('two words')).toMatchObject({ code: 2 })
+  // Below another path every key would seem valid: there is no such operation, so no such idempotency key.
+  for (const folder of ['/docs', '/console', '/elsewhere'])
+    expect(await login(service.key, '--url', `${service.address}${folder}`)).toMatchObject({
+      ...{ code: 1, stdout: '' },
+      stderr: expect.stringContaining('check the address'),
+    })
   expect(readdirSync(XDG_CONFIG_HOME)).toEqual([])
 
   expect(await login(service.key, '--profile', 'first')).toMatchObject({ code: 0 })
@@ -127,6 +133,31 @@ test('a stored key that others can read is refused, and one is never sent to ano
   const damaged = await openwage(['whoami'], { XDG_CONFIG_HOME })
   expect(damaged).toMatchObject({ code: 2, stderr: expect.stringContaining('is damaged; run openwage login again') })
   expect(damaged.stderr).not.toContain(service.key)
+})
+
+test('a login that cannot be stored leaves no copy of the key', async () => {
+  const XDG_CONFIG_HOME = newFolder()
+  const file = path.join(XDG_CONFIG_HOME, 'openwage/default.json')
+  mkdirSync(file, { recursive: true })
+  const login = await openwageHere(
+    ['login', '--url', service.address],
+    { XDG_CONFIG_HOME },
+    Readable.from([service.key]),
+  )
+  expect(login).toMatchObject({ code: 1, stdout: '' })
+  expect(readdirSync(path.dirname(file))).toEqual(['default.json'])
+  const me = await openwage(['whoami'], { XDG_CONFIG_HOME })
+  expect(me).toMatchObject({ code: 2, stderr: expect.stringContaining(`${file} is not a file`) })
+})
+
+test('an export touches no other file, and is readable by its owner alone', async () => {
+  const folder = newFolder()
+  const file = path.join(folder, 'staff.csv')
+  writeFileSync(`${file}.part`, 'not ours')
+  expect(await openwage(['members', 'export', file], settings)).toMatchObject({ code: 0 })
+  expect(readFileSync(`${file}.part`, 'utf8')).toBe('not ours')
+  expect(readdirSync(folder).sort()).toEqual(['staff.csv', 'staff.csv.part'])
+  expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
 })
 
 test('withdraw shows fee, arrival and account, and pays only after a yes', async () => {
@@ -210,29 +241,47 @@ test('two runs at once with the same key make one withdrawal, and both succeed',
 test('when the answer to a withdrawal is lost, the exit code is 5 and the message has the command that cannot pay twice', async () => {
   const member = 'sophie.clarke@example.com'
   const before = await withdrawalsOf(member)
-  const OPENWAGE_URL = await serveHere((incoming, outgoing) => {
-    // A gateway that gives up, after the service has got the request.
-    const isLost = incoming.url?.endsWith('/complete')
-    const { method, url, headers } = incoming
-    const body = method === 'GET' ? {} : { body: Readable.toWeb(incoming), duplex: 'half' as const }
-    const { connection: _, host: __, 'transfer-encoding': ___, ...more } = headers
-    void fetch(`${service.address}${url}`, {
-      method: method ?? '',
-      headers: more as Record<string, string>,
-      ...body,
-    }).then(async answer => {
-      const text = await answer.text()
-      const status = isLost ? 504 : answer.status
-      const json = { 'content-type': 'application/json' }
-      outgoing.writeHead(status, isLost ? { 'x-should-retry': 'false' } : json).end(isLost ? 'Gateway timeout' : text)
-    })
-  })
+  const OPENWAGE_URL = await startGateway({ losing: '/complete' })
   const { code, stdout, stderr } = await openwage(['withdraw', member, '16.00', '--yes'], { ...settings, OPENWAGE_URL })
   expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
   const [, key = ''] = /run the same command with --idempotency-key '(\S+)'/.exec(stderr) ?? []
   const again = await openwage(['withdraw', member, '16.00', '--yes', '--idempotency-key', key], settings)
   expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid again') })
   expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
+})
+
+test('a change that a gateway answers with 5xx has exit code 5 and prints the key that repeats it once', async () => {
+  const OPENWAGE_URL = await startGateway({ losing: '/v1/pay/run' })
+  const runs = async () => JSON.parse((await openwage(['api', 'payRuns.list'], settings)).stdout).total
+  const [{ memberId }] = JSON.parse(
+    (await openwage(['members', 'list', '--email', 'sophie.clarke@example.com', '--json'], settings)).stdout,
+  ).members
+  const before = await runs()
+  const body = JSON.stringify({ payDetails: [{ memberId, money: { amount: 1_00, currency: 'GBP' } }] })
+  const args = ['api', 'payRuns.create', '--body', body]
+  const { code, stdout, stderr } = await openwage(args, { ...settings, OPENWAGE_URL })
+  expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
+  const [, key = ''] = /It may have taken effect\. Its idempotency key is (\S+)\.\n/.exec(stderr) ?? []
+  const again = await openwage([...args, '--idempotency-key', key], settings)
+  expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('stored answer') })
+  expect(await runs()).toBe(before + 1)
+})
+
+test('when the answer to a quote is lost, nothing is in doubt, and the message has the key of the run', async () => {
+  const OPENWAGE_URL = await startGateway({ losing: '/intent' })
+  const args = ['withdraw', 'sophie.clarke@example.com', '14.00', '--yes']
+  const { code, stdout, stderr } = await openwage(args, { ...settings, OPENWAGE_URL })
+  expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
+  const [, printed = ''] = /^Idempotency key: (\S+)$/m.exec(stderr) ?? []
+  expect(stderr).toContain(`This run withdrew nothing: run the same command with --idempotency-key '${printed}'`)
+})
+
+test('a header cannot set the idempotency key or the API key, which have options', async () => {
+  for (const name of ['x-idempotency-key', 'X-Idempotency-Key', 'X-Api-Key']) {
+    const args = ['api', 'payRuns.list', '--header', `${name}: one`]
+    const option = name === 'X-Api-Key' ? '--key' : '--idempotency-key'
+    expect(await openwage(args, settings), name).toMatchObject({ code: 2, stderr: expect.stringContaining(option) })
+  }
 })
 
 test('a refusal names its code and request, what another partner has does not exist, and no output has the key or a stack', async () => {
@@ -562,6 +611,26 @@ test('a command that calls the API starts without the program: its process loads
   // The program has more than a thousand.
   expect(Number(modules)).toBeLessThan(80)
 })
+
+/** A gateway that answers the changes of one path with 504, after the service has made them. @returns its address */
+async function startGateway({ losing }: { losing: string }): Promise<string> {
+  return await serveHere((incoming, outgoing) => {
+    const isLost = incoming.method !== 'GET' && incoming.url?.endsWith(losing)
+    const { method, url, headers } = incoming
+    const body = method === 'GET' ? {} : { body: Readable.toWeb(incoming), duplex: 'half' as const }
+    const { connection: _, host: __, 'transfer-encoding': ___, ...more } = headers
+    void fetch(`${service.address}${url}`, {
+      method: method ?? '',
+      headers: more as Record<string, string>,
+      ...body,
+    }).then(async answer => {
+      const text = await answer.text()
+      const status = isLost ? 504 : answer.status
+      const json = { 'content-type': 'application/json' }
+      outgoing.writeHead(status, isLost ? { 'x-should-retry': 'false' } : json).end(isLost ? 'Gateway timeout' : text)
+    })
+  })
+}
 
 /** Creates another partner of the same service. @returns the settings of its commands */
 async function newPartner(): Promise<typeof settings> {

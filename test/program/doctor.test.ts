@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { Finding } from '../../src/operators/findings.ts'
+import type { Finding } from '../../src/operators/finding.ts'
 import { type Environment, newDatabase, newDataDir, openwage, serve, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })

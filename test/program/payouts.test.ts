@@ -121,6 +121,15 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   // After an export that wrote nothing, the batch can still be changed.
   expect(await refusal(['payouts', 'export', id, '--folder', path.join(folder, 'missing')])).toMatch(/was not sent/)
   for (const change of ['hold', 'release']) await json(['payouts', change, id])
+  expect(await json(['payouts', 'hold', 'sepa', '--as', 'Ada'])).toEqual({ rail: 'sepa', held: true, hasChanged: true })
+  expect(await json(['payouts', 'hold', 'sepa', '--as', 'Bea'])).toMatchObject({ hasChanged: false })
+  expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/The rail sepa is held/)
+  expect(await json(['payouts', 'release', 'sepa', '--as', 'Bea'])).toMatchObject({ hasChanged: true })
+  const { entries: holds } = await json(['audit', '--resource', 'sepa'])
+  expect(holds.toReversed()).toMatchObject([
+    { partnerId: null, action: 'rail.hold', details: { person: expect.stringMatching(/^Ada /) } },
+    { partnerId: null, action: 'rail.release', details: { person: expect.stringMatching(/^Bea /) } },
+  ])
 
   await db.transaction().execute(async tx => {
     // What a concurrent export holds.

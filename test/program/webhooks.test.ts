@@ -76,6 +76,23 @@ test('trigger makes an event of every type happen before it ends, except of thos
   expect((listed as { webhooks: { url: string }[] }).webhooks.filter(({ url }) => /:\d+\/$/.test(url))).toEqual([])
 }, 180_000)
 
+test('trigger changes nothing in live mode, where the money is real', async () => {
+  const database = { ...(await newDatabase()), OPENWAGE_MODE: 'live' }
+  const { address } = await serve(database)
+  const created = async (...args: string[]) => JSON.parse((await openwage([...args, '--json'], database)).stdout)
+  const { id } = await created('partner', 'create', 'Acme', '--auto-activate')
+  await created('tier', 'set', id, 'Silver', '--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000')
+  const live = { OPENWAGE_URL: address, OPENWAGE_API_KEY: (await created('key', 'create', id)).key }
+  for (const type of eventTypes.filter(each => typeof triggers[each] === 'function')) {
+    expect(await openwage(['webhooks', 'trigger', type], live), type).toEqual({
+      ...{ code: 1, stdout: '' },
+      stderr: expect.stringContaining('Only a sandbox can trigger events; nothing was done'),
+    })
+  }
+  const { stdout } = await openwage(['api', 'members.list'], live)
+  expect(JSON.parse(stdout).total).toBe(0)
+})
+
 test('an unknown type, one that cannot be triggered, and a missing key are explained', async () => {
   const run = async (args: string[], more = settings) => await openwage(['webhooks', ...args], more)
   expect(await run(['trigger', 'withdrawal.exploded'])).toMatchObject({ code: 2 })

@@ -28,11 +28,27 @@ export type OperatorTier = {
   members: { active: number; invited: number }
   version: number
   since: string
+} & TierTerms
+export type TierTerms = {
   feeFixed: Money
   feeBps: number
+  feeMin: Money | null
+  feeMax: Money | null
   feePayer: 'member' | 'employer'
   lowerLimit: Money
   upperLimit: Money
+  withdrawalsPerDay: number | null
+  withdrawalsPerCycle: number | null
+  payoutSpeed: 'standard' | 'instant' | null
+}
+export type TierPreview = {
+  hasChanged: boolean
+  openIntents: number
+  gain: { members: number; total: Money }
+  lose: { members: number; total: Money }
+  unchanged: number
+  most: { memberId: `mem_${string}`; before: Money; after: Money }[]
+  isComplete: boolean
 }
 export type Batch = {
   id: string
@@ -84,6 +100,16 @@ export type Exception = {
   note: string | null
 }
 
+export type AccountDay = {
+  rail: string
+  account: string
+  day: string
+  bank: Money
+  book: Money
+  difference: Money
+}
+export type Rail = { name: string; currency: string; kind: string; isByHand: boolean }
+
 export async function admin<T>(method: string, path: string, body?: unknown): Promise<T> {
   return await send<T>(method, `/admin/v1/${path}`, body === undefined ? {} : { body })
 }
@@ -115,4 +141,57 @@ export function adminList<Page, Row>(
       for await (const page of pages()) yield* rowsOf(page)
     },
   }
+}
+export type Status = {
+  state: string
+  attention: string[]
+  at: string
+  database: { postgres: string; schema: string }
+  mode: string
+  bank: string | null
+  rails: { name: string; currency: string }[]
+  workers: { id: string; host: string; processId: number; startedAt: string; lastSeenAt: string; isAlive: boolean }[]
+  queue: { due: number; oldestDueAt: string | null; givenUp: { task: string; count: number }[] }
+  batchesToApprove: number
+  openExceptions: number
+}
+export type Finding = { check: string; level: string; sentence: string; command: string | null }
+export type Verification = {
+  id: string
+  state: string
+  requestedBy: string
+  requestedAt: string
+  startedAt: string | null
+  endedAt: string | null
+  checksDone: number
+  checksTotal: number
+  problem: string | null
+}
+export type AuditEntry = {
+  id: string
+  at: string
+  partnerId: string | null
+  actorKind: string
+  actor: string
+  action: string
+  resourceKind: string
+  resourceId: string
+  details: Record<string, unknown>
+  address: string | null
+  requestId: string | null
+}
+export type ApiKey = {
+  id: string
+  hint: string
+  state: string
+  scopes: string[]
+  createdAt: string
+  expiresAt: string | null
+  revokedAt: string | null
+  lastUsedAt: string | null
+}
+
+/** Sends a file as it is. */
+export async function sendFile<T>(path: string, file: Blob): Promise<T> {
+  return await send<T>('POST', `/admin/v1/${path}`, { body: file })
 }

@@ -31,6 +31,9 @@ const OperatorPartners = lazy(() => import('./pages/operator/partners.tsx'))
 const OperatorPartner = lazy(() => import('./pages/operator/partner.tsx'))
 const Account = lazy(() => import('./pages/account.tsx'))
 const Users = lazy(() => import('./pages/users.tsx'))
+const Float = lazy(() => import('./pages/operator/float.tsx'))
+const Health = lazy(() => import('./pages/operator/health.tsx'))
+const AuditLog = lazy(() => import('./pages/operator/audit-log.tsx'))
 const Batches = lazy(() => import('./pages/operator/batches.tsx'))
 const Batch = lazy(() => import('./pages/operator/batch.tsx'))
 const Exceptions = lazy(() => import('./pages/operator/exceptions.tsx'))
@@ -99,6 +102,9 @@ function Pages() {
             <Route path="/console/operator/partners/:id" component={OperatorPartner} />
             <Route path="/console/operator/batches" component={Batches} />
             <Route path="/console/operator/batches/:id" component={Batch} />
+            <Route path="/console/operator/float" component={Float} />
+            <Route path="/console/operator/health" component={Health} />
+            <Route path="/console/operator/audit-log" component={AuditLog} />
             <Route path="/console/operator/exceptions" component={Exceptions} />
             <Route path="/console/operator/exceptions/:id" component={Exception} />
             <Route path="/console/:partner/users" component={Users} />

@@ -34,6 +34,8 @@ export function formatMoment(instant: string): string {
 
 /** `held` is "Held", `AwaitingReview` "Awaiting review". */
 export function inWords(state: string): string {
+  // A currency.
+  if (/^[A-Z]+$/.test(state)) return state
   const words = state
     .replaceAll(/[_.]/g, ' ')
     .replaceAll(/([a-z])([A-Z])/g, '$1 $2')

@@ -80,7 +80,16 @@ const ofOperators: Group = {
   places: [
     { title: 'Partners', path: 'operator/partners', icon: 'partners', roles: [], words: 'tiers float pause' },
     { title: 'Payouts', path: 'operator/batches', icon: 'payouts', roles: [], words: 'batches approve files' },
-    { title: 'Exceptions', path: 'operator/exceptions', icon: 'audit', roles: [], words: 'bank answers decide' },
+    { title: 'Exceptions', path: 'operator/exceptions', icon: 'exceptions', roles: [], words: 'bank answers decide' },
+    { title: 'Float by day', path: 'operator/float', icon: 'cycles', roles: [], words: 'bank account difference' },
+    {
+      title: 'Health',
+      path: 'operator/health',
+      icon: 'health',
+      roles: [],
+      words: 'workers queue verify books findings',
+    },
+    { title: 'Audit log', path: 'operator/audit-log', icon: 'audit', roles: [], words: 'who changed what' },
   ],
 }
 

@@ -191,7 +191,7 @@ export class Client {
       })
       const { status, headers: answered, ok } = response
       const answer = { status, headers: answered, requestId: answered.get('x-request-id') ?? requestId }
-      if (!ok) throw apiError(await response.text(), answer)
+      if (!ok) throw apiError(await response.text(), { ...answer, idempotencyKey })
       isStreaming = operation.accepts !== undefined
       return {
         body: isStreaming ? response : JSON.parse(await response.text()),

@@ -4,7 +4,12 @@ export class OpenwageError extends Error {
 }
 
 export type Issue = { code: string; message: string }
-export type ErrorAnswer = { status: number; headers: Headers; requestId: string }
+export type ErrorAnswer = {
+  status: number
+  headers: Headers
+  requestId: string
+  idempotencyKey?: string | undefined
+}
 
 /** The service refused the request. There is a subclass for every code; the code of one that is newer than the SDK is only here. */
 export class ApiError<I extends Issue = Issue> extends OpenwageError {
@@ -16,10 +21,12 @@ export class ApiError<I extends Issue = Issue> extends OpenwageError {
   readonly status: number
   readonly headers: Headers
   readonly requestId: string
+  /** With a status from 500, the request may have taken effect: repeat it with this key, without a second effect. */
+  readonly idempotencyKey: string | undefined
   /** Whether the service says that the same request can succeed later. */
   readonly shouldRetry: boolean
 
-  constructor(issues: I[], { status, headers, requestId }: ErrorAnswer) {
+  constructor(issues: I[], { status, headers, requestId, idempotencyKey }: ErrorAnswer) {
     const [first] = issues
     const shown = issues.slice(0, 3).map(({ message }) => message)
     if (issues.length > shown.length) shown.push(`and ${issues.length - shown.length} more`)
@@ -32,6 +39,7 @@ export class ApiError<I extends Issue = Issue> extends OpenwageError {
     this.status = status
     this.headers = headers
     this.requestId = requestId
+    this.idempotencyKey = idempotencyKey
     this.shouldRetry = headers.get('x-should-retry') === 'true'
   }
 }

@@ -192,7 +192,7 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
   app.post(
     '/console/v1/invitations/find',
     {
-      config: { console: 'stranger' },
+      config: { console: 'founder' },
       schema: hiddenOperation({ id: 'findInvitation', body: Type.Object({ token: Token }, strict) }),
     },
     async request => {
@@ -211,7 +211,7 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
   app.post(
     '/console/v1/invitations/accept',
     {
-      config: { console: 'stranger' },
+      config: { console: 'founder' },
       schema: hiddenOperation({
         id: 'acceptInvitation',
         body: Type.Object({ token: Token, name: Type.Optional(PersonName), password: Type.Optional(Password) }, strict),

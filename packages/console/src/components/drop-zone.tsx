@@ -4,7 +4,16 @@ import { Icon } from './icon.tsx'
 import { Failure, Skeleton } from './states.tsx'
 
 /** Takes a file by dropping it or from a dialog. */
-export function DropZone({ label, onFile }: { label: string; onFile: (file: File) => void }) {
+export function DropZone({
+  label,
+  onFile,
+  kinds = '.csv,.xlsx,text/csv',
+}: {
+  label: string
+  onFile: (file: File) => void
+  /** Which files the dialog offers; null for any. */
+  kinds?: string | null
+}) {
   const [isOver, setIsOver] = useState(false)
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: dropping is a second way; the label takes keyboard and pointer.
@@ -24,11 +33,11 @@ export function DropZone({ label, onFile }: { label: string; onFile: (file: File
     >
       <Icon name="lists" />
       <label>
-        <b>{label}</b>, or choose it. CSV or Excel.
+        <b>{label}</b>, or choose it.{kinds !== null && ' CSV or Excel.'}
         <input
           type="file"
           class="hidden-label"
-          accept=".csv,.xlsx,text/csv"
+          accept={kinds ?? undefined}
           onChange={event => {
             const [file] = event.currentTarget.files ?? []
             if (file !== undefined) onFile(file)

@@ -11,7 +11,7 @@ export const helpIsOpen = signal(false)
 
 type Entry = { key: string; title: string; note: string; icon: IconName; href: string }
 
-/** Goes to a page by its name, or to a record by its id, e-mail address or worker id. */
+/** Goes to a page by its name, or to a record by its id or a member’s name. */
 export function Palette() {
   const { route } = useLocation()
   const dialog = useRef<HTMLDialogElement>(null)
@@ -56,7 +56,7 @@ export function Palette() {
           <input
             ref={input}
             value={text}
-            placeholder="A page, an id, an e-mail address or a worker id"
+            placeholder="A page, an id, a name or an e-mail address"
             role="combobox"
             aria-expanded={found.length > 0}
             aria-controls="palette-list"
@@ -103,7 +103,11 @@ export function Palette() {
             </div>
           ))}
         </div>
-        {found.length === 0 && <p class="palette-none quiet">Nothing found. Records are found by their whole id.</p>}
+        {found.length === 0 && (
+          <p class="palette-none quiet">
+            Nothing found. Records are found by their whole id, members by the beginning of their name.
+          </p>
+        )}
       </div>
     </dialog>
   )
@@ -124,7 +128,7 @@ function pagesFor(text: string): Entry[] {
   )
 }
 
-/** Records by the whole of an id, an e-mail address or a worker id. */
+/** Records by their whole id, and members also by name, e-mail address or worker id. */
 function useRecords(text: string): Entry[] {
   const [found, setFound] = useState<Entry[]>([])
   useEffect(() => {
@@ -141,8 +145,7 @@ function useRecords(text: string): Entry[] {
     let isCurrent = true
     // Waits until the reader pauses.
     const timer = setTimeout(async () => {
-      const query = wanted.includes('@') ? { emails: [wanted] } : { workerIds: [wanted] }
-      const { members } = await api.members.list({ ...query, take: 5 }).catch(() => ({ members: [] }))
+      const { members } = await api.members.list({ search: wanted, take: 5 }).catch(() => ({ members: [] }))
       if (!isCurrent) return
       setFound(
         members.map(({ memberId, firstName, lastName, email }) => ({

@@ -1,4 +1,4 @@
-import type { Money } from '@openwage/sdk'
+import type { OverviewSeries } from '@openwage/sdk'
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -7,16 +7,9 @@ import { theme } from '../theme.ts'
 
 const height = 220
 
-/** Amounts by day, as bars. A table with the same figures is there for those who cannot see it. */
-export default function Plot({
-  days,
-  byDay,
-  currency,
-}: {
-  days: string[]
-  byDay: ReadonlyMap<string, number>
-  currency: Money['currency']
-}) {
+/** Amounts over time, as bars. A table with the same figures is there for those who cannot see it. */
+export default function Plot({ series }: { series: OverviewSeries }) {
+  const { currency, points } = series
   const box = useRef<HTMLDivElement>(null)
   const look = theme.value
   useEffect(() => {
@@ -29,14 +22,15 @@ export default function Plot({
       {
         ...{ width: element.clientWidth, height, legend: { show: false }, padding: [8, 8, 0, 0], cursor: { y: false } },
         scales: {
-          x: { time: false, range: [-0.6, days.length - 0.4] },
+          x: { time: false, range: [-0.6, points.length - 0.4] },
           y: { range: (_, __, max) => [0, max * 1.1 || 1] },
         },
         axes: [
           {
             ...axis,
+            size: 28,
             grid: { show: false },
-            values: (_, at) => at.map(index => (days[index] ? formatShortDay(days[index]) : '')),
+            values: (_, at) => at.map(index => (points[index] ? formatShortDay(points[index].from) : '')),
           },
           {
             ...axis,
@@ -56,7 +50,7 @@ export default function Plot({
           },
         ],
       },
-      [days.map((_, index) => index), days.map(day => byDay.get(day) ?? 0)],
+      [points.map((_, index) => index), points.map(({ totals }) => totals.amount.amount)],
       element,
     )
     const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
@@ -65,19 +59,19 @@ export default function Plot({
       observer.disconnect()
       plot.destroy()
     }
-  }, [days, byDay, currency, look])
+  }, [series, look])
   return (
     <>
       <div ref={box} class="plot" aria-hidden="true" />
       <table class="hidden-label">
-        <caption>Amounts by day</caption>
+        <caption>Amounts over time</caption>
         <tbody>
-          {days
-            .filter(day => byDay.has(day))
-            .map(day => (
-              <tr key={day}>
-                <th scope="row">{formatShortDay(day)}</th>
-                <td>{formatMoney({ amount: byDay.get(day) ?? 0, currency })}</td>
+          {points
+            .filter(({ totals }) => totals.withdrawals > 0)
+            .map(({ from, totals }) => (
+              <tr key={from}>
+                <th scope="row">{formatShortDay(from)}</th>
+                <td>{formatMoney(totals.amount)}</td>
               </tr>
             ))}
         </tbody>

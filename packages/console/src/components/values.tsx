@@ -86,6 +86,7 @@ const tones: Record<string, Tone> = {
   ...{ held: 'wait', pending: 'wait', Scheduled: 'wait', AwaitingReview: 'wait', invited: 'wait', short: 'wait' },
   ...{ failing: 'wait', warning: 'wait', building: 'wait', awaiting_approval: 'wait', open: 'wait' },
   ...{ submitted: 'flow', Processing: 'flow', Open: 'flow', sent: 'flow', acknowledged: 'flow', approved: 'flow' },
+  ...{ agrees: 'good', disagrees: 'bad', waiting: 'wait', running: 'flow', interrupted: 'bad', missing: 'bad' },
   ...{ failed: 'bad', returned: 'bad', Failed: 'bad', disabled: 'bad', over: 'bad', unknown: 'bad', rejected: 'bad' },
 }
 

@@ -43,6 +43,7 @@ export default function IntentPage() {
               ['Member', <MemberName key="member" id={value.memberId} />],
               ['Amount', <Amount key="amount" money={value.amount} />],
               ['Fee', <Amount key="fee" money={value.fee} />],
+              ['Name at the bank', value.payeeName],
               ['Expires', <Time key="expires" at={value.expiresAt} />],
               ['Withdrawal', value.withdrawalId === null ? '–' : <Id key="withdrawal" id={value.withdrawalId} />],
             ]}

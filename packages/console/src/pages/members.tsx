@@ -26,7 +26,7 @@ export default function Members() {
   const search = filters.get('search')
   const query = {
     ...(chosen.length > 0 ? { statuses: chosen } : {}),
-    ...queryOf(search),
+    ...(search === '' ? {} : { search }),
   }
   const { rows, first, error, hasMore, more, reload } = useList(
     `members?${filters.text}`,
@@ -68,7 +68,7 @@ export default function Members() {
           onChange={values => filters.set('status', ...values)}
         />
         <TextFilter
-          label="E-mail, worker id or id"
+          label="Name, e-mail, worker id or id"
           value={search}
           isSearch
           onChange={value => filters.set('search', value)}
@@ -92,7 +92,9 @@ export default function Members() {
                 Invite the first one here, drop a list of all of them on the page of lists, or let your server do it.
               </Empty>
             ) : (
-              <Empty title="No member matches">A member is found by the whole e-mail address, worker id or id.</Empty>
+              <Empty title="No member matches">
+                A member is found by the beginning of the name, or by the whole e-mail address, worker id or id.
+              </Empty>
             )
           }
         />
@@ -111,12 +113,6 @@ export default function Members() {
       </Drawer>
     </Page>
   )
-}
-
-function queryOf(search: string) {
-  if (search === '') return {}
-  if (search.startsWith('mem_')) return { memberIds: [search as Member['memberId']] }
-  return search.includes('@') ? { emails: [search] } : { workerIds: [search] }
 }
 
 const columns: Column<Member>[] = [

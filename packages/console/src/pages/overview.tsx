@@ -1,6 +1,7 @@
-import type { Money, PayCycle, WithdrawalWithStatus } from '@openwage/sdk'
+import type { Money, Overview, WithdrawalWithStatus } from '@openwage/sdk'
 import { lazy } from 'preact-iso'
 import { api } from '../api.ts'
+import { ChoiceFilter, useFilters } from '../components/filters.tsx'
 import { Figure, Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Empty, Failure, Skeleton } from '../components/states.tsx'
@@ -9,160 +10,172 @@ import { Amount, State, Time } from '../components/values.tsx'
 import { formatDay, formatNumber, plural } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
 import { useList, useLoaded } from '../query.ts'
-import { may } from '../session.ts'
-import { daysLeft } from './cycles.tsx'
+import { session } from '../session.ts'
 
 const Plot = lazy(() => import('../components/plot.tsx'))
 
-/** More withdrawals than this are not added up here. */
-const withdrawalsMax = 10_000
-
-type Totals = { currency: Money['currency']; gross: number; fees: number; count: number; byDay: Map<string, number> }
-type CycleSoFar = { cycle: PayCycle; totals: Totals[]; inFlight: number; isPartial: boolean }
-
-export default function Overview() {
-  const soFar = useLoaded('withdrawals-of-cycle', loadCycleSoFar)
+export default function OverviewPage() {
+  const { value, error, reload } = useLoaded('overview', () => api.overview.get())
   return (
     <Page title="Overview">
-      <Decisions />
-      {soFar.error !== undefined ? (
-        <Failure error={soFar.error} onRetry={soFar.reload} />
-      ) : soFar.value === undefined ? (
+      {error !== undefined ? (
+        <Failure error={error} onRetry={reload} />
+      ) : value === undefined ? (
         <Skeleton lines={6} />
-      ) : soFar.value === null ? (
-        <Empty title="No pay cycle is open" />
       ) : (
-        <SoFar soFar={soFar.value} />
+        <Programme overview={value} />
       )}
       <Latest />
     </Page>
   )
 }
 
-async function loadCycleSoFar(): Promise<CycleSoFar | null> {
-  const { payCycles } = await api.payCycles.list({ statuses: ['Open'], take: 1 })
-  const [cycle] = payCycles
-  if (cycle === undefined) return null
-  const totals = new Map<string, Totals>()
-  let inFlight = 0
-  let read = 0
-  const list = api.withdrawals.list({ payCycleId: cycle.id, statuses: ['held', 'submitted', 'paid'], take: 1_000 })
-  for await (const { amount, fee, status, createdAt } of list) {
-    read++
-    if (read > withdrawalsMax) break
-    const { currency } = amount
-    const sums = totals.get(currency) ?? { currency, gross: 0, fees: 0, count: 0, byDay: new Map() }
-    totals.set(currency, sums)
-    sums.gross += amount.amount
-    sums.fees += fee.amount
-    sums.count++
-    const day = createdAt.slice(0, 10)
-    sums.byDay.set(day, (sums.byDay.get(day) ?? 0) + amount.amount)
-    if (status !== 'paid') inFlight++
-  }
-  const busiest = [...totals.values()].sort((one, other) => other.count - one.count)
-  return { cycle, totals: busiest, inFlight, isPartial: read > withdrawalsMax }
-}
-
-function SoFar({ soFar: { cycle, totals, inFlight, isPartial } }: { soFar: CycleSoFar }) {
-  const members = useLoaded(
-    'members-active',
-    async () => (await api.members.list({ statuses: ['active'], take: 1 })).total,
-  )
-  const invited = useLoaded(
-    'members-invited',
-    async () => (await api.members.list({ statuses: ['invited'], take: 1 })).total,
-  )
-  const [main] = totals
+function Programme({ overview }: { overview: Overview }) {
+  const { members, openCycle, currencies, isComplete } = overview
+  const withdrawals = currencies.reduce((sum, { inFlight }) => sum + inFlight.withdrawals, 0)
+  const sorted = busiestFirst(currencies)
   return (
     <>
+      <Decisions overview={overview} />
+      {!isComplete && <p class="notice">The figures are being brought up to date.</p>}
       <div class="figures">
-        {totals.map(({ currency, gross, fees, count }) => (
-          <Figure
-            key={currency}
-            title={`Withdrawn this cycle${totals.length > 1 ? `, ${currency}` : ''}`}
-            note={
-              <>
-                {plural(count, 'withdrawal')}, fees <Amount money={{ amount: fees, currency }} />
-              </>
-            }
-          >
-            <Amount money={{ amount: gross, currency }} />
-          </Figure>
-        ))}
-        <Figure title="In flight" note="Held, or at the bank">
-          <a href={`${at('withdrawals')}?status=held&status=submitted`}>{formatNumber(inFlight)}</a>
+        <Figure
+          title="Withdrawn this cycle"
+          note={plural(
+            sorted.reduce((sum, { cycle }) => sum + cycle.withdrawals, 0),
+            'withdrawal',
+          )}
+        >
+          <Amounts all={sorted.map(({ cycle }) => cycle.amount)} />
         </Figure>
-        {members.value !== undefined && (
-          <Figure title="Active members" note={invited.value ? `${formatNumber(invited.value)} invited` : undefined}>
-            <a href={`${at('members')}?status=active`}>{formatNumber(members.value)}</a>
+        <Figure title="Fees this cycle">
+          <Amounts all={sorted.map(({ cycle }) => cycle.fees)} />
+        </Figure>
+        <Figure title="Available">
+          <Amounts all={sorted.map(({ available }) => available)} />
+        </Figure>
+        <Figure title="Free float" note={<Floors currencies={sorted} />}>
+          <Amounts all={sorted.map(({ free }) => free)} />
+        </Figure>
+        <Figure title="Payouts in flight" note="Held, or at the bank">
+          <a href={`${at('withdrawals')}?status=held&status=submitted`}>{formatNumber(withdrawals)}</a>
+        </Figure>
+        <Figure title="Active members" note={`${formatNumber(members.invited)} invited`}>
+          <a href={`${at('members')}?status=active`}>{formatNumber(members.active)}</a>
+        </Figure>
+        {openCycle && (
+          <Figure title="Pay cycle" note={`until ${formatDay(openCycle.endDate)}`}>
+            <a href={hrefOfId(openCycle.id)}>{plural(openCycle.daysLeft, 'day')} left</a>
           </Figure>
         )}
-        <Figure title="Pay cycle" note={`until ${formatDay(cycle.endDate)}`}>
-          <a href={hrefOfId(cycle.id)}>{daysLeft(cycle)}</a>
-        </Figure>
       </div>
-      {isPartial && <p class="notice">The first {formatNumber(withdrawalsMax)} withdrawals are added up.</p>}
-      {main !== undefined && (
-        <Panel title={`Withdrawn by day, ${main.currency}`}>
-          <Plot days={daysOf(cycle)} byDay={main.byDay} currency={main.currency} />
-        </Panel>
-      )}
+      <OverTime overview={overview} />
     </>
   )
 }
 
-function daysOf({ startDate, endDate }: PayCycle): string[] {
-  const days: string[] = []
-  const end = Date.parse(endDate)
-  for (let at = Date.parse(startDate); at <= end; at += 86_400_000) days.push(new Date(at).toISOString().slice(0, 10))
-  return days
+type Currencies = Overview['currencies']
+
+function busiestFirst(currencies: Currencies): Currencies {
+  return currencies.toSorted((one, other) => other.cycle.withdrawals - one.cycle.withdrawals)
+}
+
+/** One amount per currency; the first stands out. */
+function Amounts({ all }: { all: Money[] }) {
+  const [first, ...others] = all
+  return (
+    <>
+      <Amount money={first} />
+      {others.map(money => (
+        <span key={money.currency} class="figure-second">
+          <Amount money={money} />
+        </span>
+      ))}
+    </>
+  )
+}
+
+function Floors({ currencies }: { currencies: Currencies }) {
+  const floors = currencies.flatMap(({ floor }) => floor ?? [])
+  if (floors.length === 0) return null
+  return (
+    <>
+      Floor{' '}
+      {floors.map(floor => (
+        <Amount key={floor.currency} money={floor} />
+      ))}
+    </>
+  )
+}
+
+/** What was withdrawn, by day of the open cycle or by cycle. The choice is part of the address. */
+function OverTime({ overview: { currencies, openCycle } }: { overview: Overview }) {
+  const filters = useFilters()
+  const by = filters.get('by') === 'cycle' ? 'cycle' : 'day'
+  const currency =
+    currencies.find(each => each.currency === filters.get('currency'))?.currency ??
+    busiestFirst(currencies)[0]?.currency
+  const days = openCycle === null ? {} : { from: openCycle.startDate, to: openCycle.endDate }
+  const series = useLoaded(currency === undefined ? null : `overview-series ${currency} ${by}`, () =>
+    api.overview.getSeries({ currency, by, ...(by === 'day' ? days : {}) }),
+  )
+  if (currency === undefined) return null
+  return (
+    <Panel
+      title={`Withdrawn by ${by}, ${currency}`}
+      aside={
+        <div class="actions">
+          {currencies.length > 1 && (
+            <ChoiceFilter
+              label="Currency"
+              values={currencies.map(each => each.currency)}
+              chosen={[currency]}
+              onChange={values => filters.set('currency', ...values.slice(-1))}
+            />
+          )}
+          <ChoiceFilter
+            label="By"
+            values={['day', 'cycle']}
+            chosen={[by]}
+            onChange={values => filters.set('by', ...values.slice(-1))}
+          />
+        </div>
+      }
+    >
+      {series.error !== undefined ? (
+        <Failure error={series.error} onRetry={series.reload} />
+      ) : series.value === undefined ? (
+        <Skeleton lines={4} />
+      ) : (
+        <Plot series={series.value} />
+      )}
+    </Panel>
+  )
 }
 
 /** What waits for a person. */
-function Decisions() {
-  const waiting = useLoaded('decisions', async () => {
-    const found: { key: string; href: string | undefined; text: string }[] = []
-    if (may('payroll')) {
-      const [{ jobs }, { payCycles }] = await Promise.all([
-        api.memberJobs.list({ take: 50 }),
-        api.payCycles.list({ statuses: ['Closed'], take: 3 }),
-      ])
-      for (const { id, progress } of jobs)
-        if (progress.type === 'AwaitingReview')
-          found.push({
-            key: id,
-            href: hrefOfId(id),
-            text: `A list of members with ${plural(progress.totalActions, 'change')} waits for approval`,
-          })
-      for (const cycle of payCycles) {
-        const isSettled = await api.payCycles.listSettlementLines(cycle.id, { take: 1 }).then(
-          () => true,
-          () => false,
-        )
-        if (!isSettled)
-          found.push({
-            key: cycle.id,
-            href: hrefOfId(cycle.id),
-            text: `The cycle that ended on ${formatDay(cycle.endDate)} is not settled`,
-          })
-      }
-    }
-    if (may('developer')) {
-      const { webhooks } = await api.webhooks.list({ take: 50 })
-      for (const { id, status, url } of webhooks)
-        if (status !== 'active')
-          found.push({ key: id, href: hrefOfId(id), text: `The webhook to ${new URL(url).host} is ${status}` })
-    }
-    return found
-  })
-  if (waiting.value === undefined || waiting.value.length === 0) return null
+function Decisions({ overview: { needsDecision } }: { overview: Overview }) {
+  const { memberJobs, failingWebhooks, cyclesToSettle, lowFloats, payoutExceptions } = needsDecision
+  const waiting: [number, string | undefined, string, string][] = [
+    [memberJobs, at('lists'), 'list of members waits for approval', 'lists of members wait for approval'],
+    [cyclesToSettle, at('cycles'), 'closed cycle is not settled', 'closed cycles are not settled'],
+    [failingWebhooks, at('webhooks'), 'webhook fails or is disabled', 'webhooks fail or are disabled'],
+    [lowFloats, undefined, 'float is below its floor', 'floats are below their floors'],
+    [
+      payoutExceptions,
+      session.value?.isOperator ? '/console/operator/exceptions?state=open' : undefined,
+      'answer of the bank needs a decision of the operator',
+      'answers of the bank need a decision of the operator',
+    ],
+  ]
+  const open = waiting.filter(([count]) => count > 0)
+  if (open.length === 0) return null
   return (
-    <section class="decisions" aria-label="Waiting for you">
+    <section class="decisions" aria-label="Waiting for a decision">
       <ul>
-        {waiting.value.map(({ key, href, text }) => (
-          <li key={key}>
-            <a href={href}>{text}</a>
+        {open.map(([count, href, one, many]) => (
+          <li key={one}>
+            {href === undefined ? plural(count, one, many) : <a href={href}>{plural(count, one, many)}</a>}
           </li>
         ))}
       </ul>

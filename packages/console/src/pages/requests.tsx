@@ -54,7 +54,7 @@ export default function Requests() {
         <DayFilter label="Before" value={filters.get('to')} onChange={text => filters.set('to', text)} />
       </FilterBar>
       {filters.get('key') !== '' && <KeyInspector idempotencyKey={filters.get('key')} />}
-      <ErrorsByCode rows={rows} />
+      <ErrorsByCode />
       <Panel isFlush>
         <Table
           label="Requests"
@@ -115,14 +115,15 @@ const csvColumns: [string, (row: LoggedRequest) => string | number | boolean | n
   ['resource_id', row => row.resourceId],
 ]
 
-/** The codes of the errors among the requests shown; a click shows the requests of one code. */
-function ErrorsByCode({ rows = [] }: { rows?: LoggedRequest[] }) {
+/** How often each code was answered in the days that are kept; a click shows the requests of one code. */
+function ErrorsByCode() {
   const { path, route } = useLocation()
+  const { value } = useLoaded('requests-errors', () => api.requests.countErrors({ by: 'day' }))
   const counts = new Map<string, number>()
-  for (const code of rows.flatMap(({ errorCodes }) => errorCodes)) counts.set(code, (counts.get(code) ?? 0) + 1)
+  for (const { errorCode, count } of value?.counts ?? []) counts.set(errorCode, (counts.get(errorCode) ?? 0) + count)
   if (counts.size === 0) return null
   return (
-    <ul class="counts" aria-label="Errors by code, in the requests shown">
+    <ul class="counts" aria-label="Errors by code in the last days">
       {[...counts]
         .sort(([, one], [, other]) => other - one)
         .map(([code, count]) => (

@@ -1851,6 +1851,8 @@ export type WithdrawalIntent = {
   /** The version of the tier that set the fee. */
   tierVersion: number
   accountDetails: BankAccount
+  /** The account holder as the payment names them: in the characters that the bank takes, and cut to its length. */
+  payeeName: string
   createdAt: Instant
   expiresAt: Instant
   /** The resulting withdrawal; null unless the intent is completed. */

@@ -1,6 +1,5 @@
 import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import type { Payment } from '../../rail.ts'
-import { epcName } from '../sepa/names.ts'
 import { ukRefusal } from '../uk-payments.ts'
 import type { AdyenSettings } from './settings.ts'
 
@@ -18,7 +17,7 @@ export function refusalOf(
 
 /** The body of `POST /transfers`. Source: TransferInfo in the OpenAPI document of the Transfers API, version 4. */
 export function transferInfo(
-  settings: Pick<AdyenSettings, 'balanceAccountId' | 'priorities'>,
+  settings: Pick<AdyenSettings, 'balanceAccountId' | 'priorities' | 'payeeName'>,
   { reference, amount, account, speed }: Transfer,
 ) {
   return {
@@ -26,9 +25,8 @@ export function transferInfo(
     balanceAccountId: settings.balanceAccountId,
     category: 'bank',
     counterparty: {
-      // Its names allow what the EPC allows, and some more.
       bankAccount: {
-        accountHolder: { type: 'individual', fullName: epcName(account.accountHolder) },
+        accountHolder: { type: 'individual', fullName: settings.payeeName(account.accountHolder) },
         accountIdentification: identificationOf(account),
       },
     },

@@ -3,6 +3,7 @@ import { SettingsProblem } from '../../../config.ts'
 import type { Mode } from '../../../partners/partners.ts'
 import { Approval, type AutomaticApproval, faultsOfApproval, toAutomatic } from '../approval.ts'
 import { RailName } from '../rail-name.ts'
+import { epcName } from '../sepa/names.ts'
 
 const strict = { additionalProperties: false }
 const File = Type.String({ pattern: '^/.' })
@@ -64,6 +65,8 @@ export type AdyenSettings = {
   /** Of the days that limits for automatic approval count. */
   timeZone: string
   notifications: NotificationSettings | null
+  /** Writes the name of a payee in the characters that the vendor takes. */
+  payeeName(accountHolder: string): string
 }
 
 export type NotificationSettings = {
@@ -121,6 +124,8 @@ export function toAdyenSettings(given: AdyenRail, mode: Mode): AdyenSettings {
     priorities: priorities ?? defaultPriorities[currency],
     automatic: toAutomatic(approval),
     timeZone: timeZones[currency],
+    // The vendor's names allow what the EPC allows, and some more.
+    payeeName: epcName,
     notifications:
       notifications === undefined
         ? null

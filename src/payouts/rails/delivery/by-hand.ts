@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { link, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { type DeliveredFile, DeliveryProblem, isErrno, NotDelivered } from './delivery.ts'
-import { measured, readRegular, syncFolder, writeDurably } from './files.ts'
+import { exists, measured, readRegular, syncFolder, writeDurably } from './files.ts'
 
 /**
  * Writes a file that an operator carries to the bank: complete and on the disk, or not under its name. Never replaces a file.
@@ -23,12 +23,26 @@ export async function putByHand(file: string, bytes: AsyncIterable<string>): Pro
     await rm(part, { force: true })
   }
   await syncFolder(path.dirname(file))
-  if (!isNew && (await measured(readRegular(file))).sha256 !== written.sha256) {
-    throw new DeliveryProblem(
-      `${file} exists with other bytes; find out whether it went to the bank, then move it away`,
-    )
-  }
+  if (!isNew && (await measured(readRegular(file))).sha256 !== written.sha256) throw otherBytes(file)
   return written
+}
+
+/**
+ * Finds a file that an export by hand may have left, and checks it. Writes nothing.
+ * @returns undefined if there is none
+ * @throws DeliveryProblem if it has other bytes
+ */
+export async function findByHand(file: string, bytes: AsyncIterable<string>): Promise<DeliveredFile | undefined> {
+  if (!(await exists(file))) return undefined
+  const found = await measured(readRegular(file))
+  if (found.sha256 !== (await measured(bytes)).sha256) throw otherBytes(file)
+  // The export that left it may have been killed before its name was on the disk.
+  await syncFolder(path.dirname(file))
+  return found
+}
+
+function otherBytes(file: string): DeliveryProblem {
+  return new DeliveryProblem(`${file} exists with other bytes; find out whether it went to the bank, then move it away`)
 }
 
 async function linkUnlessThere(from: string, to: string): Promise<boolean> {

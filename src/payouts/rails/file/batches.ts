@@ -339,6 +339,23 @@ export async function unclaim(tx: Tx, batchId: string): Promise<void> {
      where id = ${batchId} and status = 'approved' and claims > 0`.execute(tx)
 }
 
+/** Where an export by hand began to write the file of an approved batch, without being recorded as sent; null if none did. */
+export async function findBegunExport(db: Reader, batchId: string): Promise<string | null> {
+  const { rows } = await sql<{ exportedTo: string | null }>`
+    select exported_to from payout_batches
+     where id = ${batchId} and status = 'approved' and answered_at is null`.execute(db)
+  return rows[0]?.exportedTo ?? null
+}
+
+/** Records where an export by hand is about to write the file of a claimed batch; null if it wrote nothing. */
+export async function recordBegunExport(
+  tx: Tx,
+  { batchId, place }: { batchId: string; place: string | null },
+): Promise<void> {
+  await sql`
+    update payout_batches set exported_to = ${place} where id = ${batchId} and status = 'approved'`.execute(tx)
+}
+
 /** Records that the bank has answered batches, or payments of them: it has their files, even if no delivery is recorded. */
 export async function recordAnswered(
   tx: Tx,

@@ -1,9 +1,11 @@
+import { hostname } from 'node:os'
 import path from 'node:path'
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { lockByNameIfFree } from '../../../database/named-locks.ts'
 import { problem } from '../../../errors.ts'
 import type { TaskContext } from '../../../tasks.ts'
-import { putByHand } from '../delivery/by-hand.ts'
+import { findByHand, putByHand } from '../delivery/by-hand.ts'
+import { NotDelivered } from '../delivery/delivery.ts'
 import { measured } from '../delivery/files.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
@@ -11,23 +13,51 @@ import { type RecordExport, type SentFile, send } from './send.ts'
 
 /**
  * Writes the file of an approved batch into a folder, for an operator who carries it to the bank. The batch then counts as sent.
- * If the bank has answered the batch, an export that was killed has left its file, and the bank has it: the batch then counts as
- * sent without being written again.
+ *
+ * An export that was killed may have left its file, and the file may be with the bank. If the bank has answered the batch, it
+ * is: the batch then counts as sent without being written again. Otherwise only the folder with that file is accepted, unless the
+ * operator says that the first file was not sent.
+ * @param isFirstUnsent the operator's word that no file of an earlier export was sent
  * @param record writes the audit entries, in the transaction that records the batch as sent
- * @returns `path` is null if the file was not written again; undefined if the batch is not approved, or is held
- * @throws Error for the operator; if it is a NotDelivered, the batch can still be changed
+ * @returns `path` is null if the bank has answered; `isNew`: whether the file was written now; undefined if the batch is not
+ * approved, or is held
+ * @throws Error for the operator; if it is a NotDelivered, this export has written nothing
  */
 export async function exportBatch(
   context: TaskContext,
-  { rail, batchId, folder, record }: { rail: FileRailSettings; batchId: string; folder: string; record?: RecordExport },
-): Promise<(SentFile & { path: string | null }) | undefined> {
+  {
+    rail,
+    batchId,
+    folder,
+    isFirstUnsent = false,
+    record,
+  }: { rail: FileRailSettings; batchId: string; folder: string; isFirstUnsent?: boolean; record?: RecordExport },
+): Promise<(SentFile & { path: string | null; isNew: boolean }) | undefined> {
   requireByHand(rail)
   const { db } = context
   let written: string | null = null
+  let isNew = false
   const put = async (name: string, bytes: AsyncIterable<string>) => {
     if (await batches.isAnswered(db, batchId)) return await measured(bytes)
-    written = path.join(folder, name)
-    return await putByHand(written, bytes)
+    const file = path.join(folder, name)
+    const begun = await batches.findBegunExport(db, batchId)
+    if (begun !== null && !isFirstUnsent) {
+      const found = await findByHand(file, bytes)
+      if (found === undefined) throw new NotDelivered(maybeSent(begun))
+      written = file
+      return found
+    }
+    const recordBegun = (place: string | null) =>
+      db.transaction().execute(tx => batches.recordBegunExport(tx, { batchId, place }))
+    await recordBegun(`${hostname()}:${path.resolve(folder)}`)
+    written = file
+    isNew = true
+    try {
+      return await putByHand(file, bytes)
+    } catch (error) {
+      if (error instanceof NotDelivered) await recordBegun(begun)
+      throw error
+    }
   }
   // The lock is held by a transaction that does nothing else. A command exports one batch, so its second connection is free.
   const sent = await db.transaction().execute(async turn => {
@@ -35,13 +65,21 @@ export async function exportBatch(
     await lockExport(turn, batchId)
     return await send(context, { rail, batchId, put, record })
   })
-  return sent && { ...sent, path: written }
+  return sent && { ...sent, path: written, isNew }
+}
+
+function maybeSent(begun: string): string {
+  return (
+    `An export into ${begun} broke off, so the bank may have the file. If the file is there, export into that folder again. If ` +
+    'it went to the bank, import the bank’s answer first. If it was not sent, add --first-file-not-sent'
+  )
 }
 
 /**
  * Fixes the file of an approved batch, for an operator who downloads it and carries it to the bank; see `fileOf`. The batch then
  * counts as sent. Nothing leaves, so one transaction does it all: on one connection, which others at once do not wait for.
  * @returns undefined if the batch is not approved, or is held
+ * @throws Problem `Conflict` if an export into a folder may have written the file
  */
 export async function markExported(
   tx: Tx,
@@ -49,6 +87,11 @@ export async function markExported(
 ): Promise<SentFile | undefined> {
   requireByHand(rail)
   await lockExport(tx, batchId)
+  const begun = await batches.findBegunExport(tx, batchId)
+  if (begun !== null) {
+    const message = `An export into ${begun} broke off, so the bank may have the file; finish it with openwage payouts export`
+    throw problem('Conflict', message)
+  }
   const batch = await batches.claimForSending(tx, { rail, batchId, now })
   if (batch === undefined) return undefined
   const { sha256 } = await measured(rail.format.write(batches.toWrite(tx, { rail, batch })))

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir } from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import type { KyselyPlugin } from 'kysely'
@@ -17,13 +17,13 @@ import * as exceptions from '../../exceptions.ts'
 import type { Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
 import { putByHand } from '../delivery/by-hand.ts'
-import type { Delivery } from '../delivery/delivery.ts'
+import { type Delivery, NotDelivered } from '../delivery/delivery.ts'
 import { FolderDelivery } from '../delivery/folder.ts'
 import { sepaFormat } from '../sepa/format.ts'
 import { listBalances } from './balances.ts'
 import { claimForSending, toWrite } from './batches.ts'
 import { approve, closeException, remove, setHeld } from './decisions.ts'
-import { exportBatch } from './export.ts'
+import { exportBatch, markExported } from './export.ts'
 import { fileRail } from './file-rail.ts'
 import type { FileRailSettings } from './format.ts'
 import { importBankFile } from './import.ts'
@@ -689,6 +689,84 @@ describe('a bank file', () => {
       expect(await readdir(folder)).toEqual([])
       expect((await batches())[0]).toMatchObject({ status, fileSha256: again?.sha256, sentAt: harness.clock.now() })
       expect(await exportBatch(context, { rail: settings, batchId, folder })).toBeUndefined()
+    })
+  })
+
+  describe('an export that was killed before it was recorded', () => {
+    let folder: string
+    let other: string
+    beforeEach(async () => {
+      folder = await mkdtemp(path.join(tmpdir(), 'openwage-export-'))
+      other = await mkdtemp(path.join(tmpdir(), 'openwage-export-'))
+    })
+    afterEach(async () => {
+      for (const each of [folder, other]) await rm(each, { recursive: true })
+    })
+
+    /** Leaves its file in `folder`. */
+    async function killedExport() {
+      useRail({ delivery: null })
+      await submitted(5_000, 6_000)
+      harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+      await run('send-payout-batches')
+      const [batch] = await batches()
+      const asked = { rail: settings, batchId: batch?.id ?? '' }
+      let asksForTime = 0
+      const now = () => {
+        // The claim asks first, then the record that the file was sent.
+        if (asksForTime++ > 0) throw new Error('killed')
+        return harness.clock.now()
+      }
+      await expect(exportBatch({ ...context, now }, { ...asked, folder })).rejects.toThrow('killed')
+      const name = `${batch?.messageId}.txt`
+      expect(await readdir(folder)).toEqual([name])
+      return { asked, name, file: path.join(folder, name) }
+    }
+
+    test('can be finished where its file is, which is not written again', async () => {
+      const { asked, name, file } = await killedExport()
+      const before = await stat(file)
+      expect(await exportBatch(context, { ...asked, folder })).toMatchObject({ name, path: file, isNew: false })
+      expect((await stat(file)).mtimeMs).toBe(before.mtimeMs)
+      expect((await batches())[0]).toMatchObject({ status: 'sent', sentAt: harness.clock.now() })
+    })
+
+    test('cannot be repeated where its file is not, unless the operator says that it was not sent', async () => {
+      const { asked, name, file } = await killedExport()
+      const first = await readFile(file, 'utf8')
+      const refusal = `An export into ${hostname()}:${folder} broke off, so the bank may have the file.`
+      for (let attempt = 0; attempt < 2; attempt++)
+        await expect(exportBatch(context, { ...asked, folder: other })).rejects.toThrow(refusal)
+      const marked = harness.db.transaction().execute(tx => markExported(tx, { ...asked, now: harness.clock.now() }))
+      await expect(marked).rejects.toThrow(/broke off.*finish it with openwage payouts export/)
+      // The operator has carried it to the bank, or it was lost.
+      await rm(file)
+      await expect(exportBatch(context, { ...asked, folder })).rejects.toThrow(refusal)
+      expect([await readdir(folder), await readdir(other)]).toEqual([[], []])
+      expect((await batches())[0]).toMatchObject({ status: 'approved' })
+
+      const missing = { ...asked, folder: path.join(other, 'missing'), isFirstUnsent: true }
+      await expect(exportBatch(context, missing)).rejects.toThrow('The file was not written')
+      // What wrote nothing is forgotten.
+      await expect(exportBatch(context, { ...asked, folder: other })).rejects.toThrow(refusal)
+      expect(await exportBatch(context, { ...asked, folder: other, isFirstUnsent: true })).toMatchObject({
+        isNew: true,
+      })
+      expect(await readFile(path.join(other, name), 'utf8')).toBe(first)
+      expect((await batches())[0]).toMatchObject({ status: 'sent' })
+    })
+
+    test('and wrote nothing can be repeated anywhere', async () => {
+      useRail({ delivery: null })
+      await submitted(5_000)
+      harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
+      await run('send-payout-batches')
+      const [batch] = await batches()
+      const asked = { rail: settings, batchId: batch?.id ?? '' }
+      await expect(exportBatch(context, { ...asked, folder: path.join(folder, 'missing') })).rejects.toThrow(
+        NotDelivered,
+      )
+      expect(await exportBatch(context, { ...asked, folder: other })).toMatchObject({ isNew: true })
     })
   })
 

@@ -22,6 +22,8 @@ export type FileFormat = {
   readsReturns: boolean
   /** Writes files that `read` takes, for the bank of a sandbox. */
   answers?: Partial<Record<AnswerFormat, WriteAnswers>>
+  /** Writes the name of a payee in the characters of the file, cut to its length. */
+  payeeName(accountHolder: string): string
   /** Why a payment cannot be written; undefined if it can. The money goes back to the member with this reason. */
   refusal(payment: { account: BankAccount; amount: bigint; isInstant: boolean }): string | undefined
   /** Of one file. */

@@ -1,5 +1,6 @@
 import type { FileFormat } from '../file/format.ts'
 import { ukRefusal } from '../uk-payments.ts'
+import { epcName } from './names.ts'
 import { readBankFile } from './read-bank-file.ts'
 import { writeNotification, writeStatusReport } from './write-answers.ts'
 import {
@@ -34,6 +35,7 @@ const common = {
   name: 'pain.001.001.09',
   extension: 'xml',
   read: readBankFile,
+  payeeName: epcName,
   readsStatements: true,
   readsReturns: true,
   answers: { 'pain.002': writeStatusReport, 'camt.054': writeNotification },

@@ -4,7 +4,7 @@ export const fieldCharsMax = 18
 /**
  * Writes a name as Bacs can carry it: at most 18 characters of `A-Z0-9.&/-` and space. Accents are dropped and letters of
  * Latin alphabets are spelled out (ß is SS, Ø is O); apostrophes vanish (O’Brien is OBRIEN), and all other characters become a
- * space. Show the result before it is used: it is what the payee reads on a statement.
+ * space. Intents show the result before it is used: it is what the payee reads on a statement.
  * @returns 'PAYEE' if nothing can be written, since the field must not be blank
  */
 export function toBacsName(name: string): string {

@@ -1,6 +1,7 @@
 import { BankFileProblem, type ReadBankFile } from '../bank-files.ts'
 import type { FileFormat } from '../file/format.ts'
 import { ukRefusal } from '../uk-payments.ts'
+import { toBacsName } from './characters.ts'
 import { type ArucsOptions, arucsReader } from './read-arucs.ts'
 import { arucsCsvWriter } from './write-arucs.ts'
 import { contraMax, type Standard18Options, standard18Writer } from './write-standard18.ts'
@@ -18,6 +19,7 @@ export function standard18Format(options: Standard18Options, arucs: ArucsOptions
     readsStatements: false,
     readsReturns: arucs !== null,
     ...(arucs?.format === 'csv' ? { answers: { 'arucs-csv': arucsCsvWriter(arucs) } } : {}),
+    payeeName: toBacsName,
     refusal: ukRefusal(options.scheme),
     paymentsMax: 100_000,
     totalMax: contraMax,

@@ -1,13 +1,15 @@
-import { adminList, type Batch } from '../../admin.ts'
+import { admin, adminList, type Batch, type Rail, sendFile } from '../../admin.ts'
+import { act } from '../../components/act.ts'
+import { DropZone } from '../../components/drop-zone.tsx'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
-import { formatNumber } from '../../format.ts'
+import { formatNumber, inWords, plural } from '../../format.ts'
 import { hrefOfId } from '../../places.ts'
-import { useList } from '../../query.ts'
+import { useList, useLoaded } from '../../query.ts'
 
 type Batches = { batches: Batch[]; hasMore: boolean }
 
@@ -25,6 +27,33 @@ const columns: Column<Batch>[] = [
 export function BatchState({ batch: { status, needsApproval, held } }: { batch: Batch }) {
   if (held) return <State state="held" />
   return <State state={needsApproval && status === 'building' ? 'awaiting_approval' : status} />
+}
+
+/** Takes files that the bank has given by hand: statements, reports, returns. */
+function BankFiles() {
+  const rails = useLoaded('operator-rails', () => admin<{ rails: Rail[] }>('GET', 'rails')).value?.rails ?? []
+  const upload = async (rail: string, file: File) => {
+    const path = `rails/${encodeURIComponent(rail)}/files?${new URLSearchParams({ name: file.name })}`
+    await act(
+      () => sendFile<{ result: string; records: number }>(path, file),
+      ({ result, records }) => `${inWords(result)}: ${plural(records, 'record')}`,
+      'operator-',
+    )
+  }
+  const byHand = rails.filter(({ isByHand }) => isByHand)
+  if (byHand.length === 0) return null
+  return (
+    <div class="halves below-s">
+      {byHand.map(({ name, currency }) => (
+        <DropZone
+          key={name}
+          label={`Drop a file of the bank for ${name} (${currency}) here`}
+          kinds={null}
+          onFile={file => void upload(name, file)}
+        />
+      ))}
+    </div>
+  )
 }
 
 export default function BatchesPage() {
@@ -59,6 +88,7 @@ export default function BatchesPage() {
         />
       }
     >
+      <BankFiles />
       <FilterBar>
         <ChoiceFilter
           label="State"

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { admin, type FloatOf, type OperatorTier, type PartnerOfOperator } from '../../admin.ts'
+import { admin, type FloatOf, type PartnerOfOperator } from '../../admin.ts'
 import { act } from '../../components/act.ts'
 import { Field, Form } from '../../components/form.tsx'
 import { Drawer, Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
@@ -8,9 +8,11 @@ import { Empty, Failure, Skeleton } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { toast } from '../../components/toast.tsx'
 import { Amount, Day, Id, Time } from '../../components/values.tsx'
-import { formatNumber, inWords, plural } from '../../format.ts'
+import { formatNumber, inWords } from '../../format.ts'
 import { reload, useLoaded } from '../../query.ts'
+import { Keys } from './keys.tsx'
 import { PartnerStateOf } from './partners.tsx'
+import { Tiers } from './tiers.tsx'
 
 const back = { href: '/console/operator/partners', title: 'Partners' }
 
@@ -86,6 +88,7 @@ export default function Partner() {
         <div class="stack">
           <Floats floats={value.floats} />
           <Tiers partnerId={id} />
+          <Keys partnerId={id} />
         </div>
         <Panel title="Settings">
           <KeyValues
@@ -144,42 +147,6 @@ function Floats({ floats }: { floats: FloatOf[] }) {
         rows={floats}
         keyOf={({ currency }) => currency}
         empty={<Empty title="No float yet" />}
-      />
-    </Panel>
-  )
-}
-
-const tierColumns: Column<OperatorTier>[] = [
-  { title: 'Tier', cell: ({ name }) => <b>{name}</b> },
-  { title: 'Version', cell: ({ version }) => formatNumber(version), isFigure: true, isMinor: true },
-  {
-    title: 'Fee',
-    cell: ({ feeFixed, feeBps }) => (
-      <>
-        <Amount money={feeFixed} />
-        {feeBps > 0 && ` + ${formatNumber(feeBps / 100)} %`}
-      </>
-    ),
-  },
-  { title: 'Paid by', cell: ({ feePayer }) => inWords(feePayer), isMinor: true },
-  { title: 'Smallest', cell: ({ lowerLimit }) => <Amount money={lowerLimit} />, isFigure: true, isMinor: true },
-  { title: 'Largest', cell: ({ upperLimit }) => <Amount money={upperLimit} />, isFigure: true, isMinor: true },
-  { title: 'Members', cell: ({ members }) => plural(members.active, 'member'), isFigure: true },
-]
-
-function Tiers({ partnerId }: { partnerId: string }) {
-  const { value, error } = useLoaded(`operator-tiers ${partnerId}`, () =>
-    admin<{ tiers: OperatorTier[] }>('GET', `partners/${partnerId}/tiers`),
-  )
-  return (
-    <Panel isFlush title="Tiers">
-      <Table
-        label="Tiers"
-        columns={tierColumns}
-        rows={value?.tiers}
-        keyOf={({ name }) => name}
-        error={error}
-        empty={<Empty title="No tiers yet" />}
       />
     </Panel>
   )

@@ -1,0 +1,151 @@
+import { useEffect } from 'preact/hooks'
+import { admin, type Finding, type Status, type Verification } from '../../admin.ts'
+import { act } from '../../components/act.ts'
+import { Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
+import { Code, Empty, Failure, Skeleton } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { State, Time } from '../../components/values.tsx'
+import { formatNumber, plural } from '../../format.ts'
+import { useLoaded } from '../../query.ts'
+
+/** Whether the installation works: workers, queue, findings, and the books recomputed. */
+export default function Health() {
+  const { value, error, reload } = useLoaded('operator-status', () => admin<Status>('GET', 'status'))
+  return (
+    <Page title="Health">
+      {value === undefined ? (
+        error === undefined ? (
+          <Skeleton lines={6} />
+        ) : (
+          <Failure error={error} onRetry={reload} />
+        )
+      ) : (
+        <Shown status={value} />
+      )}
+    </Page>
+  )
+}
+
+function Shown({ status }: { status: Status }) {
+  const { workers, queue, batchesToApprove, openExceptions, database } = status
+  return (
+    <div class="stack">
+      {status.attention.length > 0 && (
+        <section class="decisions" aria-label="Needs attention">
+          <ul>
+            {status.attention.map(sentence => (
+              <li key={sentence}>{sentence}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <div class="figures">
+        <Figure title="Workers alive">{formatNumber(workers.filter(({ isAlive }) => isAlive).length)}</Figure>
+        <Figure title="Tasks due" note={queue.oldestDueAt === null ? undefined : <Time at={queue.oldestDueAt} />}>
+          {formatNumber(queue.due)}
+        </Figure>
+        <Figure title="Tasks given up">{formatNumber(queue.givenUp.reduce((sum, { count }) => sum + count, 0))}</Figure>
+        <Figure title="Batches to approve">
+          <a href="/console/operator/batches?status=building">{formatNumber(batchesToApprove)}</a>
+        </Figure>
+        <Figure title="Open exceptions">
+          <a href="/console/operator/exceptions?state=open">{formatNumber(openExceptions)}</a>
+        </Figure>
+      </div>
+      <div class="columns">
+        <div class="stack">
+          <Books />
+          <Findings />
+        </div>
+        <Panel title="Installation">
+          <KeyValues
+            entries={[
+              ['Mode', status.mode],
+              ['Bank', status.bank ?? '–'],
+              ['PostgreSQL', database.postgres],
+              ['Schema', database.schema],
+              ['Rails', status.rails.map(({ name, currency }) => `${name} (${currency})`).join(', ') || '–'],
+            ]}
+          />
+        </Panel>
+      </div>
+    </div>
+  )
+}
+
+const columns: Column<Verification>[] = [
+  { title: 'Requested', cell: ({ requestedAt }) => <Time at={requestedAt} /> },
+  { title: 'State', cell: ({ state, problem }) => <State state={state} title={problem ?? undefined} /> },
+  { title: 'By', cell: ({ requestedBy }) => requestedBy, isMinor: true },
+  {
+    title: 'Checks',
+    cell: ({ checksDone, checksTotal }) => `${formatNumber(checksDone)} of ${formatNumber(checksTotal)}`,
+    isFigure: true,
+  },
+]
+
+const pollMs = 1_000
+
+/** Recomputes the books and every rule between slices, in the background of the worker. */
+function Books() {
+  const { value, error, reload } = useLoaded('operator-verifications', () =>
+    admin<{ verifications: Verification[] }>('GET', 'ledger-verifications'),
+  )
+  const isRunning = value?.verifications.some(({ endedAt }) => endedAt === null) ?? false
+  useEffect(() => {
+    if (!isRunning) return
+    const timer = setInterval(reload, pollMs)
+    return () => clearInterval(timer)
+  }, [isRunning])
+  return (
+    <Panel
+      isFlush
+      title="The books"
+      aside={
+        <button
+          type="button"
+          class="button"
+          disabled={isRunning}
+          onClick={() =>
+            void act(
+              () => admin('POST', 'ledger-verifications'),
+              'The books are being recomputed',
+              'operator-verifications',
+            )
+          }
+        >
+          Verify now
+        </button>
+      }
+    >
+      <Table
+        label="Verifications"
+        columns={columns}
+        rows={value?.verifications}
+        keyOf={({ id }) => id}
+        error={error}
+        empty={<Empty title="Never verified here">It recomputes every balance from its entries.</Empty>}
+      />
+    </Panel>
+  )
+}
+
+function Findings() {
+  const { value, error } = useLoaded('operator-findings', () => admin<{ findings: Finding[] }>('GET', 'findings'))
+  if (error !== undefined) return <Failure error={error} />
+  if (value === undefined) return <Skeleton lines={3} />
+  return (
+    <Panel title={value.findings.length === 0 ? 'Nothing found' : plural(value.findings.length, 'finding')}>
+      <ul class="stack">
+        {value.findings.map(({ check, level, sentence, command }) => (
+          <li key={check + sentence} class="stack-s">
+            <p class="facts">
+              <State state={level} /> {sentence}
+            </p>
+            {command !== null && <Code text={command} label="Copy the command" />}
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}

@@ -1,0 +1,82 @@
+import { useState } from 'preact/hooks'
+import { type ApiKey, admin } from '../../admin.ts'
+import { act } from '../../components/act.ts'
+import { Drawer, Panel } from '../../components/layout.tsx'
+import { Code, Empty, messageOf } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { doUnlessUndone, toast } from '../../components/toast.tsx'
+import { Id, State, Time } from '../../components/values.tsx'
+import { reload, useLoaded } from '../../query.ts'
+
+/** The API keys of a partner: made, rotated and revoked here; each secret is shown once. */
+export function Keys({ partnerId }: { partnerId: string }) {
+  const [secret, setSecret] = useState<string>()
+  const path = `partners/${partnerId}/keys`
+  const { value, error } = useLoaded(`operator-keys ${partnerId}`, () => admin<{ keys: ApiKey[] }>('GET', path))
+  const show = async (make: () => Promise<{ secret: string | null }>) => {
+    const made = await act(make, 'The secret is shown once', 'operator-keys', 'operator-partner')
+    if (made?.secret != null) setSecret(made.secret)
+  }
+  const columns: Column<ApiKey>[] = [
+    { title: 'Key', cell: ({ hint }) => <code>{hint}…</code> },
+    { title: 'State', cell: ({ state }) => <State state={state} tone={state === 'valid' ? 'good' : 'calm'} /> },
+    { title: 'Id', cell: ({ id }) => <Id id={id} isLink={false} />, isMinor: true },
+    { title: 'Scopes', cell: ({ scopes }) => scopes.join(', '), isMinor: true },
+    { title: 'Last used', cell: ({ lastUsedAt }) => <Time at={lastUsedAt} />, isMinor: true },
+    {
+      title: 'Change',
+      cell: ({ id, state }) =>
+        state === 'valid' && (
+          <>
+            <button
+              type="button"
+              class="text-button"
+              onClick={() => void show(() => admin('POST', `${path}/${id}/rotate`))}
+            >
+              Rotate
+            </button>
+            <button
+              type="button"
+              class="text-button"
+              onClick={() =>
+                doUnlessUndone(
+                  'Revoked: requests with the key are refused.',
+                  () =>
+                    void admin('POST', `${path}/${id}/revoke`)
+                      .then(() => reload('operator-keys'))
+                      .catch(problem => toast(messageOf(problem), { kind: 'bad' })),
+                  () => undefined,
+                )
+              }
+            >
+              Revoke
+            </button>
+          </>
+        ),
+    },
+  ]
+  return (
+    <Panel
+      isFlush
+      title="API keys"
+      aside={
+        <button type="button" class="button" onClick={() => void show(() => admin('POST', path, {}))}>
+          New key
+        </button>
+      }
+    >
+      <Table
+        label="API keys"
+        columns={columns}
+        rows={value?.keys}
+        keyOf={({ id }) => id}
+        error={error}
+        empty={<Empty title="No keys yet" />}
+      />
+      <Drawer title="The new key" isOpen={secret !== undefined} onClose={() => setSecret(undefined)}>
+        <p>Store it now: it is not shown again.</p>
+        <Code text={secret ?? ''} label="Copy the key" />
+      </Drawer>
+    </Panel>
+  )
+}

@@ -1,0 +1,84 @@
+import type { Archiving } from '../database/durability.ts'
+import type * as float from '../float/float.ts'
+import type { listValidKeys } from '../partners/api-keys.ts'
+import type { Mode, PartnerState } from '../partners/partners.ts'
+import type { RailHold } from '../payouts/rail-holds.ts'
+import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
+import type { Batch } from '../payouts/rails/file/batches.ts'
+import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import type { listInstant } from '../tiers/tiers.ts'
+import type { listHealth } from '../webhooks/webhooks.ts'
+
+/** `missing`: live mode cannot pay, or not every partner's members, until it is done. `hint`: what this program cannot see. */
+type Level = 'missing' | 'warning' | 'hint' | 'ok'
+
+/** A sentence for the operator, and the command that does it or says more. Capitals in a command are to be filled in. */
+export type Finding = { check: string; level: Level; sentence: string; command: string | null }
+
+export type Found = Omit<Finding, 'check'>
+
+/** What the environment says. */
+export type SettingsFacts = {
+  now: Date
+  mode: Mode
+  /** The path in OPENWAGE_RAILS; empty if it is not set. */
+  railsFile: string
+  /** Why the file cannot be used, or the rails in it. */
+  rails: string | readonly FileRailSettings[]
+  /** The rails of Adyen’s API, and why secrets of each cannot be used. */
+  adyenRails: readonly (AdyenSettings & { faults: readonly string[] })[]
+}
+
+/** What the database says, as of one moment. */
+export type DatabaseFacts = {
+  isEmbedded: boolean
+  /** What the role of the program may do beyond what it needs. */
+  excess: string | undefined
+  archiving: Archiving
+  partners: readonly PartnerState[]
+  floats: readonly Awaited<ReturnType<typeof float.listAll>>[number][]
+  /** The tiers that ask for instant payouts. */
+  instantTiers: Awaited<ReturnType<typeof listInstant>>
+  keys: Awaited<ReturnType<typeof listValidKeys>>
+  endpoints: Awaited<ReturnType<typeof listHealth>>
+  workersAlive: number
+  /** Batches that are not settled, newest first. */
+  batches: readonly Batch[]
+  heldRails: readonly RailHold[]
+  openExceptions: number
+}
+
+/** Why the database cannot be looked at, and what to do. */
+export type DatabaseFault = Pick<Finding, 'sentence' | 'command'>
+
+export type Facts = SettingsFacts & DatabaseFacts
+
+/** One thing that live mode needs. `fine` is said if nothing is found. */
+export type Check<Needed> = { name: string; find: (facts: Needed) => Found[]; fine: (facts: Needed) => string }
+
+export const missing = ({ sentence, command }: DatabaseFault): Found => ({ level: 'missing', sentence, command })
+export const warning = ({ sentence, command }: DatabaseFault): Found => ({ level: 'warning', sentence, command })
+export const hint = ({ sentence, command }: DatabaseFault): Found => ({ level: 'hint', sentence, command })
+
+/** Partners whose requests are accepted. */
+export function served(partners: readonly PartnerState[]): PartnerState[] {
+  return partners.filter(({ suspendedAt }) => suspendedAt === null)
+}
+
+export function floatsOfServed({ partners, floats }: Pick<DatabaseFacts, 'partners' | 'floats'>) {
+  return served(partners).flatMap(partner =>
+    floats.filter(({ partnerId }) => partnerId === partner.id).map(each => ({ ...each, partner })),
+  )
+}
+
+export function railsOf({ rails }: Pick<SettingsFacts, 'rails'>): readonly FileRailSettings[] {
+  return typeof rails === 'string' ? [] : rails
+}
+
+export function labelOf({ id, name }: PartnerState): string {
+  return `${name} (${id})`
+}
+
+export function edit(file: string): string {
+  return `\${EDITOR:-vi} '${file}'`
+}

@@ -1,0 +1,199 @@
+import { inWords } from '../money.ts'
+import { countOf } from '../text.ts'
+import {
+  type Check,
+  edit,
+  type Facts,
+  floatsOfServed,
+  hint,
+  labelOf,
+  missing,
+  railsOf,
+  served,
+  warning,
+} from './finding.ts'
+
+const limits = {
+  // A partner that rotates keys by hand needs a sprint or two.
+  keyDaysMin: 30,
+}
+
+/** Each partner: tiers, rails for its currencies, float, keys and webhooks. */
+export const partnerChecks: readonly Check<Facts>[] = [
+  {
+    name: 'partners',
+    find: ({ partners, floats }) => {
+      if (partners.length === 0)
+        return [missing({ sentence: 'There is no partner', command: 'npx openwage partner create NAME' })]
+      return served(partners).flatMap(partner => [
+        ...(floats.some(each => each.partnerId === partner.id)
+          ? []
+          : [
+              missing({
+                sentence: `${labelOf(partner)} has no tier, so it cannot have members`,
+                command: `npx openwage tier set ${partner.id} NAME --currency CURRENCY --fee AMOUNT --lower-limit AMOUNT --upper-limit AMOUNT`,
+              }),
+            ]),
+        ...(partner.paused
+          ? [
+              warning({
+                sentence: `${labelOf(partner)} is paused, so its members cannot withdraw`,
+                command: `npx openwage partner resume ${partner.id}`,
+              }),
+            ]
+          : []),
+      ])
+    },
+    fine: ({ partners }) => `${countOf(served(partners).length, 'partner')} with tiers, none paused`,
+  },
+  {
+    name: 'currencies',
+    find: facts => {
+      const paid = new Set<string>([...railsOf(facts), ...facts.adyenRails].map(({ currency }) => currency))
+      const command = facts.railsFile === '' ? 'export OPENWAGE_RAILS=/etc/openwage/rails.json' : edit(facts.railsFile)
+      return floatsOfServed(facts)
+        .filter(({ currency }) => !paid.has(currency))
+        .map(({ partner, currency }) =>
+          missing({ sentence: `${labelOf(partner)} has a tier in ${currency}, but no rail pays ${currency}`, command }),
+        )
+    },
+    fine: () => 'Every currency that a partner has a tier in has a rail',
+  },
+  {
+    name: 'speeds',
+    find: ({ partners, instantTiers, ...facts }) =>
+      instantTiers.flatMap(({ partnerId, name, currency }) => {
+        const partner = served(partners).find(({ id }) => id === partnerId)
+        const rail = railsOf(facts).find(each => each.currency === currency)
+        if (partner === undefined || rail === undefined || rail.canBeInstant) return []
+        return [
+          warning({
+            sentence: `The tier ${name} of ${labelOf(partner)} asks for instant payouts, but the rail ${rail.name} cannot make them and pays at its own speed`,
+            command: `npx openwage tier set ${partnerId} ${JSON.stringify(name)} --payout-speed standard`,
+          }),
+        ]
+      }),
+    fine: ({ instantTiers }) =>
+      instantTiers.length === 0
+        ? 'No tier asks for instant payouts'
+        : 'Every tier that asks for instant payouts has a rail that can make them',
+  },
+  {
+    name: 'accounts',
+    find: ({ partners, railsFile, ...facts }) => {
+      const known = new Set(partners.map(({ id }) => id))
+      return railsOf(facts).flatMap(({ name, debtors }) =>
+        Object.keys(debtors)
+          .filter(owner => owner !== 'default' && !known.has(owner))
+          .map(owner =>
+            warning({
+              sentence: `The rail ${name} has an account for ${owner}, which is no partner here; the default account pays for all others`,
+              command: edit(railsFile),
+            }),
+          ),
+      )
+    },
+    fine: facts => accountsInWords(facts).join('; ') || 'No account pays for a partner yet',
+  },
+  {
+    name: 'float',
+    find: facts =>
+      floatsOfServed(facts).flatMap(({ partner, currency, free, floor }) => {
+        const fund = `npx openwage float fund ${partner.id} ${currency} AMOUNT --reference REFERENCE`
+        const has = `${labelOf(partner)} has ${inWords({ amount: free, currency })} free`
+        return [
+          ...(free <= 0n
+            ? [missing({ sentence: `${has}: transfer money to the account that pays, then record it`, command: fund })]
+            : floor !== null && free < floor
+              ? [
+                  missing({
+                    sentence: `${has}, less than its floor of ${inWords({ amount: floor, currency })}, so withdrawals are refused`,
+                    command: fund,
+                  }),
+                ]
+              : []),
+          ...(floor === null
+            ? [
+                warning({
+                  sentence: `${labelOf(partner)} has no floor in ${currency}, so withdrawals go on when the float is used up`,
+                  command: `npx openwage float floor ${partner.id} ${currency} AMOUNT`,
+                }),
+              ]
+            : []),
+        ]
+      }),
+    fine: () => 'Every float has free money and a floor',
+  },
+  {
+    name: 'keys',
+    find: ({ now, mode, partners, keys }) => {
+      const soon = new Date(now.getTime() + limits.keyDaysMin * 86_400_000)
+      return served(partners).flatMap(partner => {
+        const own = keys.filter(({ partnerId }) => partnerId === partner.id)
+        const command = `npx openwage key create ${partner.id}`
+        if (own.length === 0)
+          return [missing({ sentence: `${labelOf(partner)} has no valid ${mode} API key`, command })]
+        return own.flatMap(({ hint: key, expiresAt }) =>
+          expiresAt === null || expiresAt > soon
+            ? []
+            : [
+                warning({
+                  sentence: `The key ${key} of ${labelOf(partner)} expires ${expiresAt.toISOString()}`,
+                  command,
+                }),
+              ],
+        )
+      })
+    },
+    fine: () => `Every partner has an API key that is valid for ${limits.keyDaysMin} days or more`,
+  },
+  {
+    name: 'webhooks',
+    find: ({ partners, endpoints }) =>
+      served(partners).flatMap(partner => {
+        const own = endpoints.filter(({ partnerId }) => partnerId === partner.id)
+        if (own.length === 0)
+          return [
+            hint({
+              sentence: `${labelOf(partner)} has no webhook endpoint, so it learns of payments only by polling events`,
+              command: `curl -H "x-api-key: $OPENWAGE_API_KEY" "$OPENWAGE_URL/v1/webhooks"`,
+            }),
+          ]
+        return own.flatMap(({ id, enabled, disabledReason, failingSince }) => {
+          if (enabled && failingSince === null) return []
+          const state = enabled ? `is failing since ${failingSince?.toISOString()}` : `is disabled (${disabledReason})`
+          return [
+            warning({
+              sentence: `The webhook endpoint ${id} of ${labelOf(partner)} ${state}; the partner can enable it again`,
+              command: `curl -H "x-api-key: $OPENWAGE_API_KEY" "$OPENWAGE_URL/v1/webhooks/${id}/deliveries"`,
+            }),
+          ]
+        })
+      }),
+    fine: () => 'Every partner has webhook endpoints, and all work',
+  },
+]
+
+function accountsInWords({
+  partners,
+  floats,
+  adyenRails,
+  ...facts
+}: Pick<Facts, 'rails' | 'adyenRails' | 'partners' | 'floats'>): string[] {
+  const rails = railsOf(facts)
+  return floatsOfServed({ partners, floats }).flatMap(({ partner, currency }) => [
+    ...adyenRails
+      .filter(rail => rail.currency === currency)
+      .map(
+        ({ balanceAccountId }) =>
+          `${currency} of ${labelOf(partner)} is paid by the balance account …${balanceAccountId.slice(-4)} at Adyen`,
+      ),
+    ...rails
+      .filter(rail => rail.currency === currency)
+      .map(({ debtors }) => {
+        const { name, account } = debtors[partner.id] ?? debtors.default
+        const number = 'iban' in account ? account.iban : account.accountNumber
+        return `${currency} of ${labelOf(partner)} is paid by ${name}, account …${number.slice(-4)}`
+      }),
+  ])
+}

@@ -1,0 +1,91 @@
+import { Type } from 'typebox'
+import type { Reader } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { operation } from '../http/operation.ts'
+import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
+import * as railHolds from '../payouts/rail-holds.ts'
+import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
+import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import { Rail, Rails } from './payout-schema.ts'
+
+const tag = 'Payouts'
+const config = { isForOperators: true } as const
+export const railName = Type.String({ minLength: 1, maxLength: 64, examples: ['sepa'] })
+
+/** What the rails of this installation are, for operators. */
+export type RailsOfOperators = {
+  fileRails: readonly FileRailSettings[]
+  adyenRails: readonly AdyenSettings[]
+}
+
+export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators): void {
+  app.get(
+    '/admin/v1/rails',
+    {
+      config,
+      schema: operation({
+        id: 'listRails',
+        tag,
+        summary: 'List the rails',
+        description: 'The connected banks, as configured. A sandbox without any pays through the simulated bank.',
+        success: { status: 200, description: 'All rails.', schema: Rails },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => ({ status: 200, body: { rails: await view(reader, rails) } })),
+  )
+
+  for (const { verb, change, summary, description } of [
+    {
+      verb: 'hold',
+      change: railHolds.hold,
+      summary: 'Hold a rail',
+      description:
+        'Nothing is sent through it until it is released: no file is delivered, and no request is made. Answers of the bank are read all the same, and what has been sent cannot be stopped. Idempotent.',
+    },
+    { verb: 'release', change: railHolds.release, summary: 'Release a rail that is held', description: 'Idempotent.' },
+  ] as const) {
+    app.post(
+      `/admin/v1/rails/:rail/${verb}`,
+      {
+        config,
+        schema: operation({
+          id: `${verb}Rail`,
+          tag,
+          summary,
+          description,
+          params: Type.Object({ rail: railName }),
+          success: { status: 200, description: 'The rail.', schema: Rail },
+          problems: ['NotFound'],
+        }),
+      },
+      async (request, reply) =>
+        withIdempotency(db, request, reply, async tx => {
+          const { rail: name } = request.params
+          const { person } = operatorOf(request)
+          // The rail is the installation's, so its holds follow the real time, not a partner's clock.
+          const now = request.receivedAt
+          const hasChanged = await change(tx, { rail: name, person, now })
+          const body = (await view(tx, rails)).find(each => each.name === name)
+          if (body === undefined) throw problem('NotFound', `There is no rail ${name}; list the rails`)
+          const entry = { action: `rail.${verb}`, resourceId: name, details: { person } } as const
+          if (hasChanged) await recordOperatorChange(tx, request, { partnerId: null, change: entry, now })
+          return { status: 200, body, resourceId: name }
+        }),
+    )
+  }
+}
+
+async function view(db: Reader, { fileRails, adyenRails }: RailsOfOperators) {
+  const holds = new Map(
+    (await railHolds.list(db)).map(({ rail, heldAt, heldBy }) => [rail, { since: heldAt.toISOString(), by: heldBy }]),
+  )
+  const files = fileRails.map(({ name, currency, delivery }) => ({
+    ...{ name, currency },
+    ...{ kind: 'files', isByHand: delivery === null },
+  }))
+  const apis = adyenRails.map(({ name, currency }) => ({ name, currency, kind: 'api', isByHand: false }))
+  return [...files, ...apis].map(rail => ({ ...rail, hold: holds.get(rail.name) ?? null }))
+}

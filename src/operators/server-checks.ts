@@ -1,0 +1,59 @@
+import type { Archiving } from '../database/durability.ts'
+import { type Check, type Facts, type Found, hint, warning } from './finding.ts'
+
+/** The database, its role and its backups. */
+export const serverChecks: readonly Check<Facts>[] = [
+  {
+    name: 'database',
+    find: ({ isEmbedded }) =>
+      isEmbedded
+        ? [
+            warning({
+              sentence:
+                'The database is the PostgreSQL that comes with Openwage, on this machine alone; use a server that you back up',
+              command: 'export DATABASE_URL=postgres://openwage_app:PASSWORD@HOST/openwage',
+            }),
+          ]
+        : [],
+    fine: () => 'The server is durable, and the schema is up to date',
+  },
+  {
+    name: 'role',
+    find: ({ excess }) =>
+      excess === undefined
+        ? []
+        : [
+            warning({
+              sentence: excess,
+              command: 'DATABASE_OWNER_URL=postgres://openwage_owner:PASSWORD@HOST/openwage npx openwage migrate',
+            }),
+          ],
+    fine: () => 'The program’s database role has no more rights than it needs',
+  },
+  { name: 'backups', find: ({ archiving }) => backupsOf(archiving), fine: backupsInWords },
+]
+
+function backupsOf({ isOn, archivedAt, failedAt }: Archiving): Found[] {
+  if (!isOn)
+    return [
+      hint({
+        sentence:
+          'The server archives no WAL, and dumps cannot be seen from here; take one daily, and restore one before going live',
+        command: 'pg_dump --format=custom --file=openwage.dump "$DATABASE_OWNER_URL"',
+      }),
+    ]
+  const isFailing = failedAt !== null && (archivedAt === null || failedAt > archivedAt)
+  if (!isFailing && archivedAt !== null) return []
+  return [
+    warning({
+      sentence: isFailing
+        ? `The server’s last attempt to archive its WAL, at ${failedAt.toISOString()}, failed`
+        : 'The server is set to archive its WAL, but has archived nothing yet',
+      command: 'psql "$DATABASE_OWNER_URL" --command "select * from pg_stat_archiver"',
+    }),
+  ]
+}
+
+function backupsInWords({ archiving: { archivedAt } }: Facts): string {
+  return `The server archives its WAL, last at ${archivedAt?.toISOString()}; whether base backups are taken cannot be seen from here`
+}

@@ -1,0 +1,138 @@
+import { inWords } from '../money.ts'
+import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
+import { daysLeft } from '../payouts/rails/calendars/calendar.ts'
+import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import { countOf } from '../text.ts'
+import { dayIn } from '../time.ts'
+import { type Check, edit, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
+
+const limits = {
+  // A new version with the next list of bank holidays can be planned, tested and installed in a quarter.
+  calendarDaysMin: 90,
+}
+
+/** The mode and the rails. */
+export const settingChecks: readonly Check<SettingsFacts>[] = [
+  {
+    name: 'mode',
+    find: ({ mode }) =>
+      mode === 'live'
+        ? []
+        : [
+            missing({
+              sentence:
+                'OPENWAGE_MODE is sandbox; live mode needs a separate database, because a database keeps its mode',
+              command: 'export OPENWAGE_MODE=live',
+            }),
+          ],
+    fine: () => 'OPENWAGE_MODE is live',
+  },
+  {
+    name: 'rails',
+    find: ({ railsFile, rails }) => {
+      if (railsFile === '')
+        return [
+          missing({
+            sentence: 'No bank is connected: OPENWAGE_RAILS names no file; see docs/guides/go-live.md',
+            command: 'export OPENWAGE_RAILS=/etc/openwage/rails.json',
+          }),
+        ]
+      return typeof rails === 'string' ? [missing({ sentence: rails, command: edit(railsFile) })] : []
+    },
+    fine: ({ rails, adyenRails }) =>
+      [...railsOf({ rails }).map(railInWords), ...adyenRails.map(adyenInWords)].join('; '),
+  },
+  {
+    name: 'calendars',
+    find: ({ now, ...facts }) =>
+      railsOf(facts).flatMap(({ name, calendar, timeZone }) => {
+        if (calendar === null) return []
+        const left = daysLeft(calendar, dayIn(timeZone, now))
+        const command = 'git pull && npm install --omit=dev'
+        const ends = `the ${calendar.name} calendar of the rail ${name}`
+        if (left < 0)
+          return [
+            missing({
+              sentence: `${capitalised(ends)} ended on ${calendar.validUntil}: update Openwage, or set closedDaysUntil`,
+              command,
+            }),
+          ]
+        if (left >= limits.calendarDaysMin) return []
+        const sentence = `${capitalised(ends)} ends on ${calendar.validUntil}, in ${countOf(left, 'day')}: update Openwage, or set closedDaysUntil`
+        return [warning({ sentence, command })]
+      }),
+    fine: facts => {
+      const ends = railsOf(facts).flatMap(({ name, calendar }) =>
+        calendar === null ? [] : [`the rail ${name} knows the banking days until ${calendar.validUntil}`],
+      )
+      return ends.length === 0 ? 'No rail needs banking days' : capitalised(ends.join('; '))
+    },
+  },
+  {
+    name: 'bank API',
+    find: ({ adyenRails, railsFile }) =>
+      adyenRails.flatMap(({ name, faults, notifications }) => [
+        ...faults.map(fault =>
+          missing({ sentence: `The rail ${name} cannot pay: ${fault}`, command: edit(railsFile) }),
+        ),
+        ...(notifications === null
+          ? [
+              warning({
+                sentence: `The rail ${name} receives no notifications, so a returned payment is noticed hours later`,
+                command: edit(railsFile),
+              }),
+            ]
+          : []),
+        hint({
+          sentence: `The rail ${name} has not been run against Adyen’s live service by its authors; pay one cent first`,
+          command: 'npx openwage payouts exceptions list',
+        }),
+      ]),
+    fine: () => 'No rail uses an API',
+  },
+  {
+    name: 'returns',
+    find: ({ railsFile, ...facts }) =>
+      railsOf(facts)
+        .filter(({ format }) => !format.readsReturns)
+        .map(({ name }) =>
+          warning({
+            sentence: `The rail ${name} has no setting returns, so a payment that comes back stays paid, and the member does not get the money again`,
+            command: edit(railsFile),
+          }),
+        ),
+    fine: () => 'Every rail reads which payments came back',
+  },
+  {
+    name: 'approval',
+    find: facts =>
+      [...railsOf(facts), ...facts.adyenRails]
+        .filter(({ automatic }) => automatic === null)
+        .map(({ name }) =>
+          hint({
+            sentence: `The rail ${name} has no limits for automatic approval, so two people approve every batch`,
+            command: 'npx openwage payouts list --status building',
+          }),
+        ),
+    fine: facts =>
+      [...railsOf(facts), ...facts.adyenRails]
+        .flatMap(({ name, currency, automatic }) =>
+          automatic === null
+            ? []
+            : [`Batches of ${name} up to ${inWords({ amount: automatic.batchMax, currency })} need no person`],
+        )
+        .join('; ') || 'No rail needs it',
+  },
+]
+
+function railInWords({ name, currency, format, delivery }: FileRailSettings): string {
+  return `${currency} by ${name} (${format.name}, ${delivery === null ? 'carried by hand' : 'delivered by the worker'})`
+}
+
+function adyenInWords({ name, currency, notifications }: AdyenSettings): string {
+  return `${currency} by ${name} (Adyen Transfers, ${notifications === null ? 'polled' : 'with notifications'})`
+}
+
+function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

@@ -1,0 +1,91 @@
+import { inWords } from '../money.ts'
+import type { Batch } from '../payouts/rails/file/batches.ts'
+import { countOf } from '../text.ts'
+import { addDays, dayIn } from '../time.ts'
+import { type Check, type Facts, type Found, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
+
+const limits = {
+  // The slowest answers, Bacs returns, come two working days after the value date; a long weekend may lie between.
+  answerDaysMax: 5,
+}
+
+/** What runs, and what waits for a person or a bank. */
+export const workChecks: readonly Check<Facts>[] = [
+  {
+    name: 'workers',
+    find: ({ workersAlive }) =>
+      workersAlive > 0
+        ? []
+        : [missing({ sentence: 'No worker is running, so nothing is paid', command: 'npx openwage start --worker' })],
+    fine: ({ workersAlive }) => `${countOf(workersAlive, 'worker')} running`,
+  },
+  {
+    name: 'batches',
+    find: facts => [
+      ...facts.heldRails.map(({ rail, heldAt, heldBy }) =>
+        warning({
+          sentence: `The rail ${rail} is held since ${heldAt.toISOString()} by ${heldBy}, so nothing is sent through it`,
+          command: `npx openwage payouts release ${rail} --as PERSON`,
+        }),
+      ),
+      ...facts.batches.flatMap(batch => batchOf(batch, facts)),
+    ],
+    fine: () => 'No batch waits for a person or is late',
+  },
+  {
+    name: 'exceptions',
+    find: ({ openExceptions }) =>
+      openExceptions === 0
+        ? []
+        : [
+            warning({
+              sentence: `${countOf(openExceptions, 'answer')} of a bank did not fit and ${openExceptions === 1 ? 'needs' : 'need'} a decision`,
+              command: 'npx openwage payouts exceptions list',
+            }),
+          ],
+    fine: () => 'No payout exception is open',
+  },
+  {
+    name: 'books',
+    find: () => [
+      hint({
+        sentence: 'When the books were last verified is not recorded; verify them daily',
+        command: 'npx openwage ledger verify',
+      }),
+    ],
+    fine: () => '',
+  },
+]
+
+function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Found[] {
+  const { id, status, held, cutOffAt, closedAt, valueDate, sentAt } = batch
+  const rail = railsOf(facts).find(({ name }) => name === batch.rail)
+  const what = `${id} (${countOf(batch.paymentCount, 'payment')}, ${inWords({ amount: batch.controlTotal, currency: batch.currency })})`
+  const today = dayIn(rail?.timeZone ?? 'UTC', now)
+  if (status === 'building' || status === 'approved') {
+    const late = valueDate < today ? `, and its value date ${valueDate} has passed` : ''
+    if (held)
+      return [
+        warning({ sentence: `${what} is held${late}`, command: `npx openwage payouts release ${id} --as PERSON` }),
+      ]
+    // It still takes payments.
+    if (closedAt === null && cutOffAt > now) return []
+    if (status === 'building') {
+      const command = `npx openwage payouts approve ${id} --as PERSON`
+      return [warning({ sentence: `${what} waits for approval${late}`, command })]
+    }
+    if (rail?.delivery === null) {
+      const command = `npx openwage payouts export ${id} --folder FOLDER`
+      return [warning({ sentence: `${what} waits to be exported and carried to the bank${late}`, command })]
+    }
+    return late === '' ? [] : [warning({ sentence: `${what} was not sent${late}`, command: 'npx openwage status' })]
+  }
+  if (addDays(valueDate, limits.answerDaysMax) >= today) return []
+  const since = sentAt === null ? '' : ` on ${sentAt.toISOString()}`
+  return [
+    warning({
+      sentence: `${what} was sent${since}, and the bank has not answered for all of it`,
+      command: `npx openwage payouts show ${id}`,
+    }),
+  ]
+}

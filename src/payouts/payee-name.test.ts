@@ -1,0 +1,90 @@
+import pino from 'pino'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { euroRail, FileBank } from '../../test/file-bank.ts'
+import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness.ts'
+import type { Currency } from '../money.ts'
+import { cutOffOf, leadTimes } from './rails/calendars/cut-off.ts'
+import { uk } from './rails/calendars/uk.ts'
+import { fileRail } from './rails/file/file-rail.ts'
+import { sepaFormat } from './rails/sepa/format.ts'
+import { standard18Format } from './rails/standard18/format.ts'
+import { payoutTasks } from './tasks.ts'
+
+const euros = new FileBank()
+const pounds = new FileBank()
+const rails = [
+  euroRail({ format: sepaFormat(), delivery: async () => euros }),
+  euroRail({
+    name: 'bacs',
+    currency: 'GBP',
+    format: standard18Format({ scheme: 'bacs', serviceUserNumber: '123456' }, null),
+    debtors: { default: { name: 'Acme', account: { ...goodAccount, accountHolder: 'Acme' } } },
+    schedule: now => cutOffOf({ now, cutOff: '15:00', timeZone: 'Europe/London', calendar: uk, ...leadTimes.bacs }),
+    delivery: async () => pounds,
+  }),
+]
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness({ bankOf: () => 'connected', fileRails: rails })
+})
+afterAll(() => harness.stop())
+
+let day = new Date('2026-03-10T09:00:00.000Z')
+beforeEach(() => {
+  // A week later, before the cut-off, so that each test has its own batch.
+  day = new Date(day.getTime() + 7 * 86_400_000)
+  harness.clock.set(day)
+})
+
+const fuller = { prefer: 'return=representation' }
+async function quote(to: Harness, currency: Currency, accountHolder: string) {
+  const account = { ...(currency === 'EUR' ? euAccount : goodAccount), accountHolder }
+  const tier = currency === 'EUR' ? { tier: 'Silver EU' } : {}
+  const memberId = await to.addMember({ available: 20_000, currency, account, ...tier })
+  const body = { memberId, amount: { amount: 5_000, currency } }
+  const answer = await to.call('POST', '/v1/pay/withdrawals/intent', { body, headers: fuller })
+  expect(answer.status, answer.text).toBe(201)
+  return answer.body
+}
+
+test.each([
+  { currency: 'EUR', holder: 'Łukasz Müller & Søn', payeeName: 'Lukasz Muller + Son', bank: euros },
+  { currency: 'EUR', holder: '李小龙', payeeName: 'NOTPROVIDED', bank: euros },
+  { currency: 'GBP', holder: 'Seán O’Shaughnessy-Weiß', payeeName: 'SEAN OSHAUGHNESSY-', bank: pounds },
+] as const)('an intent in $currency shows that the bank will read $holder as $payeeName', async given => {
+  const { currency, holder, payeeName, bank } = given
+  const quoted = await quote(harness, currency, holder)
+  expect(quoted).toMatchObject({ payeeName, accountDetails: { accountHolder: holder } })
+  const { withdrawalIntentId } = quoted
+  const intent = (await harness.call('GET', `/v1/pay/withdrawals/intent/${withdrawalIntentId}`)).body
+  expect(intent).toEqual(quoted)
+
+  await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  const { db, clock } = harness
+  const log = pino({ level: 'silent' })
+  const tasks = payoutTasks(rails.map(settings => fileRail({ db, now: clock.now, settings })))
+  clock.advance({ minutes: 1 })
+  await tasks['submit-withdrawals']({ db, log, now: clock.now })
+  clock.advance({ minutes: 7 * 60 })
+  await tasks['send-payout-batches']({ db, log, now: clock.now })
+  const file = [...bank.outbox.values()].at(-1)
+  expect(file).toContain(currency === 'EUR' ? `<Cdtr><Nm>${payeeName}</Nm></Cdtr>` : payeeName)
+})
+
+test('the published answer to a new intent does not change', async () => {
+  const account = { ...euAccount, accountHolder: 'Zoë' }
+  const memberId = await harness.addMember({ available: 20_000, currency: 'EUR', account, tier: 'Silver EU' })
+  const body = { memberId, amount: { amount: 5_000, currency: 'EUR' } }
+  const created = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
+  expect(Object.keys(created)).toEqual(['withdrawalIntentId', 'netAmount', 'fee', 'accountDetails', 'bankAccount'])
+})
+
+test('a simulated bank reads every name as it is', async () => {
+  const sandbox = await startHarness()
+  try {
+    expect(await quote(sandbox, 'GBP', 'Zoë 李')).toMatchObject({ payeeName: 'Zoë 李' })
+  } finally {
+    await sandbox.stop()
+  }
+})

@@ -737,8 +737,8 @@ describe('a bank file', () => {
       const refusal = `An export into ${hostname()}:${folder} broke off, so the bank may have the file.`
       for (let attempt = 0; attempt < 2; attempt++)
         await expect(exportBatch(context, { ...asked, folder: other })).rejects.toThrow(refusal)
-      const download = inTx(tx => markExported(tx, { ...asked, now: harness.clock.now() }))
-      await expect(download).rejects.toThrow(/broke off.*finish it with openwage payouts export/)
+      const marked = harness.db.transaction().execute(tx => markExported(tx, { ...asked, now: harness.clock.now() }))
+      await expect(marked).rejects.toThrow(/broke off.*finish it with openwage payouts export/)
       // The operator has carried it to the bank, or it was lost.
       await rm(file)
       await expect(exportBatch(context, { ...asked, folder })).rejects.toThrow(refusal)

@@ -141,8 +141,12 @@ describe('the first cycle', () => {
     expect(payCycle.startDate).toBe('2026-04-01')
   })
 
-  test('the database refuses a monthly schedule that starts on a 30th', async () => {
-    await expect(harness.addPartner('Odd', { cycleAnchor: '2026-01-30' })).rejects.toMatchObject({
+  test('cannot be monthly and start on a 30th; the database refuses that too', async () => {
+    await expect(harness.addPartner('Odd', { cycleAnchor: '2026-01-30' })).rejects.toThrow(
+      /must start on a day that every/,
+    )
+    const update = `update partners set cycle_anchor = '2026-01-30' where id = $1`
+    await expect(harness.pool.query(update, [harness.partner.id])).rejects.toMatchObject({
       constraint: 'monthly_anchor_is_in_every_month',
     })
   })

@@ -25,6 +25,7 @@ test('a withdrawal is paid through Adyen by the configured program, and status a
     ...{ name: 'adyen', type: 'adyen', currency: 'EUR', baseUrl: service.url },
     balanceAccountId: service.balanceAccountId,
     apiKeyFile: fileWith('api-key', service.apiKey),
+    approval: { automatic: { paymentMax: 10_000, batchMax: 10_000, dayMax: 10_000 } },
     notifications: { hmacKeyFiles: [fileWith('hmac-key', service.hmacKey)] },
   }
   const OPENWAGE_RAILS = fileWith('rails.json', JSON.stringify({ rails: [rail] }))

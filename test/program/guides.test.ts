@@ -271,6 +271,9 @@ test('"The command line" works as written: a login, a withdrawal, and any operat
 
 /** The blocks that no test can run, by their first line, with the reason. */
 const notRun: Record<string, string> = {
+  'npx openwage admin create ada@example.com --name "Ada Lovelace"':
+    'Asks for a password without echo. test/program/console.test.ts does both on a terminal.',
+  'OPENWAGE_PUBLIC_URL=https://pay.example.com': 'Settings. src/users/settings.test.ts reads them.',
   'npm install && npm start': 'Installs and runs until it is stopped. test/smoke/smoke.ts does it in a fresh copy.',
   'npx openwage start --api': 'Runs until it is stopped. The crash test starts both roles as processes.',
   'export DATABASE_URL=postgres://openwage_app:…@db.internal/openwage OPENWAGE_MODE=live':

@@ -89,6 +89,8 @@ type Withdrawal = {
   batch: Batch | null
   expectedOn: number
   outcome: Outcome | null
+  /** When the outcome was recorded. */
+  endedAt: number
   restriction: Restriction | null
   isRemoved: boolean
 }
@@ -121,6 +123,7 @@ type Exception = {
   outcome: Outcome | null
   amount: bigint | null
   code: Code
+  openedAt: number
   decision: string | null
 }
 type Movement = { partner: string; rail: RailName; amount: bigint; reference: string; isTaken: boolean }
@@ -269,7 +272,7 @@ export class BankFilesModel {
     const name = `w${this.withdrawals.size}`
     this.withdrawals.set(name, {
       ...{ name, member, rail: ofMember(member).rail, net, status: 'held', dueAt: this.now + holdMs },
-      ...{ batch: null, expectedOn: 0, outcome: null, restriction: null, isRemoved: false },
+      ...{ batch: null, expectedOn: 0, outcome: null, endedAt: 0, restriction: null, isRemoved: false },
     })
   }
 
@@ -340,7 +343,7 @@ export class BankFilesModel {
       const isLate = dayIn(rail, batch.sentAt) > dayIn(rail, batch.cutOffAt)
       if (isLate && batch.question === null) {
         const question = { rail, kind: 'blocked', about: batch.name, outcome: null, amount: null, code: null } as const
-        batch.question = { ...question, decision: null }
+        batch.question = { ...question, openedAt: this.now, decision: null }
         this.exceptions.push(batch.question)
       }
       if (isLate && batch.question?.decision !== 'ignore') continue
@@ -413,7 +416,7 @@ export class BankFilesModel {
     const open = (kind: Exception['kind'] | undefined, about: Partial<Exception>) => {
       if (kind === undefined) return
       this.exceptions.push({
-        ...{ rail, kind, about: null, outcome: null, amount: null, code: null, decision: null },
+        ...{ rail, kind, about: null, outcome: null, amount: null, code: null, openedAt: this.now, decision: null },
         ...about,
       })
     }
@@ -554,7 +557,7 @@ export class BankFilesModel {
   }
 
   #end(payment: Withdrawal, outcome: Outcome, restriction: Restriction | null = null): void {
-    Object.assign(payment, { outcome, restriction })
+    Object.assign(payment, { outcome, endedAt: this.now, restriction })
     this.#reports.push({ of: payment, outcome })
   }
 
@@ -606,10 +609,14 @@ export class BankFilesModel {
     this.#settle(rail)
   }
 
-  #giveBack({ rail, kind, about, code }: Exception): void {
+  #giveBack({ rail, kind, about, outcome: reported, amount, code, openedAt }: Exception): void {
     if (kind === 'money_in' || kind === 'money_out') throw new Refused()
     const payment = this.withdrawals.get(about ?? '')
     const batch = this.batches.get(about ?? '')
+    // The bank has debited the batch, so it made some of the payments.
+    if (batch !== undefined && amount !== null) throw new Refused()
+    const isAboutUnpaid = reported === 'paid' || kind === 'blocked' || kind === 'float' || kind === 'duplicate'
+    if (payment?.outcome === 'paid' && (isAboutUnpaid || payment.endedAt > openedAt)) throw new Refused()
     const all = payment ? [payment] : batch ? this.#paymentsOf(batch).filter(({ outcome }) => outcome === null) : []
     const isPossible = (each: Withdrawal) =>
       each.rail === rail && (each.outcome === null || each.outcome === 'paid') && isRecordedSent(each)

@@ -16,7 +16,10 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test('withdrawals through a connection that drops, delays, duplicates and cuts answers happen exactly once', async () => {
+// Many calls wait for several retries, the last of them for seconds.
+test('withdrawals through a connection that drops, delays, duplicates and cuts answers happen exactly once', {
+  timeout: extent({ short: 120_000, long: 300_000 }),
+}, async () => {
   const seed = Math.floor(Math.random() * 2 ** 31)
   const random = randomOf(seed, 'faults')
   const proxy = await startFaultyProxy(address, () => (random.chance(0.4) ? random.pick(faults) : undefined))
@@ -29,7 +32,7 @@ test('withdrawals through a connection that drops, delays, duplicates and cuts a
     retriesMax: 20,
     log: entry => log.push(entry),
   })
-  const count = extent({ short: 40, long: 1_000 })
+  const count = extent({ short: 20, long: 1_000 })
   const members = await Promise.all(
     Array.from({ length: 10 }, async () => id('mem', await harness.addMember({ available: 5_000 * count }))),
   )

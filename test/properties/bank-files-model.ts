@@ -616,7 +616,8 @@ export class BankFilesModel {
     // The bank has debited the batch, so it made some of the payments.
     if (batch !== undefined && amount !== null) throw new Refused()
     const isAboutUnpaid = reported === 'paid' || kind === 'blocked' || kind === 'float' || kind === 'duplicate'
-    if (payment?.outcome === 'paid' && (isAboutUnpaid || payment.endedAt > openedAt)) throw new Refused()
+    const isPaid = payment?.outcome === 'paid' && (isAboutUnpaid || payment.endedAt > openedAt)
+    if (isPaid && reported !== 'returned') throw new Refused()
     const all = payment ? [payment] : batch ? this.#paymentsOf(batch).filter(({ outcome }) => outcome === null) : []
     const isPossible = (each: Withdrawal) =>
       each.rail === rail && (each.outcome === null || each.outcome === 'paid') && isRecordedSent(each)

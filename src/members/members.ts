@@ -208,16 +208,17 @@ function matching(partnerId: string, { memberIds, statuses, emails, workerIds, s
 
 // Each part is a short range of an index.
 function withText(partnerId: string, text: string) {
+  const start = sql`(${partnerId} || ' ' || lower(${text}))`
   const beginsWith = (name: ReturnType<typeof sql>) => sql`
     (select id from members
-      where partner_id = ${partnerId} and ${name} collate "C" >= lower(${text})
-        and ${name} collate "C" < lower(${text}) || chr(1114111)
+      where (partner_id || ' ' || ${name}) collate "C" >= ${start}
+        and (partner_id || ' ' || ${name}) collate "C" < ${start} || chr(1114111)
       limit ${foundByNameMax})`
   return sql`
     select id from members where partner_id = ${partnerId} and (id = ${text} or worker_id = ${text})
      union all ${withEmails(partnerId, [text])}
-     union all ${beginsWith(sql`(lower(first_name || ' ' || last_name))`)}
-     union all ${beginsWith(sql`(lower(last_name))`)}`
+     union all ${beginsWith(sql`lower(first_name || ' ' || last_name)`)}
+     union all ${beginsWith(sql`lower(last_name)`)}`
 }
 
 // Inactive members have a separate index. Not `in`: the planner would expect half of all members to match, and scan the table.

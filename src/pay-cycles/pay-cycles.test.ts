@@ -275,7 +275,7 @@ describe('closing', () => {
     expect(await deductionsOf(key, next.id)).toEqual([{ memberId, total: gbp(3_000) }])
   })
 
-  test('covers every one of many members, across several statements', { timeout: 120_000 }, async () => {
+  test('covers every one of many members, across several statements', async () => {
     const { key, payCycle, partner: mine } = await partner('Many')
     const first = await harness.addMember({ key })
     // More than one statement closes.
@@ -288,10 +288,15 @@ describe('closing', () => {
       harness.db,
     )
     const ids = Array.from({ length: count }, (_, index) => `mem_${String(index + 1).padStart(26, '0')}`)
-    // In parts that are answered in time on a busy machine too.
-    for (let start = 0; start < count; start += 2_500) {
-      const lines = ids.slice(start, start + 2_500).map((memberId): [string, number] => [memberId, 100])
-      expect((await pay(key, lines)).status).toBe(201)
+    for (const part of [ids.slice(0, 5_000), ids.slice(5_000)]) {
+      expect(
+        (
+          await pay(
+            key,
+            part.map(memberId => [memberId, 100]),
+          )
+        ).status,
+      ).toBe(201)
     }
     harness.clock.set(april)
     await close()

@@ -15,21 +15,27 @@ export type Column<Row> = {
 type TableProps<Row> = {
   label: string
   columns: Column<Row>[]
-  rows: Row[] | undefined
+  list: ListState<Row>
   keyOf: (row: Row) => string
   hrefOf?: (row: Row) => string | undefined
-  error?: unknown
-  onRetry?: () => void
   empty?: ComponentChildren
+}
+
+/** How far a list is loaded; what `useList` gives. Rows are undefined until they are there. */
+export type ListState<Row> = {
+  rows: Row[] | undefined
+  error?: unknown
+  reload?: () => void
   hasMore?: boolean
-  onMore?: () => void
+  more?: () => void
 }
 
 /** Rows of a list. Enter opens a row; J and K, or the arrows, go from row to row. */
 export function Table<Row>(props: TableProps<Row>) {
-  const { label, columns, rows, keyOf, hrefOf, error, onRetry, empty, hasMore, onMore } = props
+  const { label, columns, keyOf, hrefOf, empty } = props
+  const { rows, error, reload, hasMore, more } = props.list
   const { route } = useLocation()
-  if (error !== undefined) return <Failure error={error} onRetry={onRetry} />
+  if (error !== undefined) return <Failure error={error} onRetry={reload} />
   if (rows === undefined) return <Skeleton lines={10} />
   if (rows.length === 0) return <>{empty ?? <Empty title="Nothing here" />}</>
   return (
@@ -83,7 +89,7 @@ export function Table<Row>(props: TableProps<Row>) {
       </table>
       {hasMore && (
         <div class="table-more">
-          <button type="button" class="button" onClick={onMore}>
+          <button type="button" class="button" onClick={more}>
             Show more
           </button>
         </div>

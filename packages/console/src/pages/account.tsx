@@ -70,10 +70,8 @@ function Sessions() {
       <Table
         label="Sessions"
         columns={columns}
-        rows={value?.sessions}
+        list={{ rows: value?.sessions, error, reload }}
         keyOf={({ id }) => id}
-        error={error}
-        onRetry={reload}
         empty={<Empty title="No sessions" />}
       />
     </Panel>

@@ -74,7 +74,7 @@ const deductionColumns: Column<Deduction>[] = [
 ]
 
 function Deductions({ id, isOpen }: { id: PayCycleId; isOpen: boolean }) {
-  const { rows, first, error, hasMore, more } = useList(
+  const listed = useList(
     `cycle-deductions ${id}`,
     () => api.payCycles.listDeductions(id, { take: 50 }),
     page => page.deductions,
@@ -83,16 +83,13 @@ function Deductions({ id, isOpen }: { id: PayCycleId; isOpen: boolean }) {
     <Panel
       isFlush
       title={isOpen ? 'Deductions so far' : 'Deductions'}
-      aside={first && <span class="quiet">{formatNumber(first.total)} members</span>}
+      aside={listed.first && <span class="quiet">{formatNumber(listed.first.total)} members</span>}
     >
       <Table
         label="Deductions"
         columns={deductionColumns}
-        rows={rows}
+        list={listed}
         keyOf={({ memberId, total }) => `${memberId} ${total.currency}`}
-        error={error}
-        hasMore={hasMore}
-        onMore={more}
         empty={<Empty title="No member withdrew in this cycle" />}
       />
     </Panel>
@@ -110,12 +107,12 @@ const lineColumns: Column<SettlementLine>[] = [
 
 /** What payroll took, beside what it should have taken; or the place to say it. */
 function SettlementPanel({ id }: { id: PayCycleId }) {
-  const { rows, first, error, hasMore, more } = useList(
+  const listed = useList(
     `cycle-settlement ${id}`,
     () => api.payCycles.listSettlementLines(id, { take: 100 }),
     page => page.lines,
   )
-  if (error instanceof ApiError && error.status === 404)
+  if (listed.error instanceof ApiError && listed.error.status === 404)
     return may('payroll') ? (
       <Settle id={id} />
     ) : (
@@ -123,8 +120,8 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
         <p>Payroll has not reported yet what it took.</p>
       </Panel>
     )
-  if (error !== undefined) return <Failure error={error} />
-  if (first === undefined) return <Skeleton lines={4} />
+  if (listed.error !== undefined) return <Failure error={listed.error} />
+  if (listed.first === undefined) return <Skeleton lines={4} />
   return (
     <Panel
       isFlush
@@ -145,14 +142,12 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
         />
       }
     >
-      <Outcomes settlement={first} />
+      <Outcomes settlement={listed.first} />
       <Table
         label="Settlement"
         columns={lineColumns}
-        rows={rows}
+        list={listed}
         keyOf={({ memberId, deducted }) => `${memberId} ${deducted.currency}`}
-        hasMore={hasMore}
-        onMore={more}
         empty={<Empty title="Nothing was to be deducted" />}
       />
     </Panel>

@@ -23,7 +23,7 @@ const columns: Column<PayCycle>[] = [
 ]
 
 export default function Cycles() {
-  const { rows, error, hasMore, more, reload } = useList(
+  const listed = useList(
     'pay-cycles',
     () => api.payCycles.list({ take: 50 }),
     page => page.payCycles,
@@ -34,13 +34,9 @@ export default function Cycles() {
         <Table
           label="Pay cycles"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={<Empty title="No pay cycle is open">The operator sets the schedule of the partner.</Empty>}
         />
       </Panel>

@@ -11,7 +11,7 @@ export default function Events() {
   const filters = useFilters()
   const resourceId = filters.get('resource') || undefined
   const type = (filters.get('type') || undefined) as Event['type'] | undefined
-  const { rows, error, hasMore, more, reload } = useList(
+  const listed = useList(
     `events?${filters.text}`,
     () => api.events.list({ resourceId, ...(type === undefined ? {} : { types: [type] }), take: 100 }),
     page => page.events,
@@ -32,12 +32,8 @@ export default function Events() {
         <Table
           label="Events"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={
             <Empty title="No events" curl={`curl ${location.origin}/v1/events -H "x-api-key: $OPENWAGE_API_KEY"`}>
               Every change of state emits one event, which your server reads here or receives by webhook.

@@ -102,7 +102,7 @@ function Results({ id, version }: { id: JobId; version: string }) {
   const filters = useFilters()
   const action = filters.all('action') as MemberJobResultAction[]
   const outcome = filters.all('outcome') as MemberJobResultOutcome[]
-  const { rows, first, error, hasMore, more } = useList(
+  const listed = useList(
     `list-results ${id} ${filters.text} ${version}`,
     () =>
       api.memberJobs.listResults(id, {
@@ -114,7 +114,7 @@ function Results({ id, version }: { id: JobId; version: string }) {
   )
   return (
     <>
-      {first && <PlanFigures plan={first.plan} />}
+      {listed.first && <PlanFigures plan={listed.first.plan} />}
       <FilterBar>
         <ChoiceFilter
           label="Action"
@@ -133,11 +133,8 @@ function Results({ id, version }: { id: JobId; version: string }) {
         <Table
           label="Rows"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ row, memberId, email }) => `${row} ${memberId} ${email}`}
-          error={error}
-          hasMore={hasMore}
-          onMore={more}
           empty={<Empty title="No rows" />}
         />
       </Panel>

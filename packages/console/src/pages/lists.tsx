@@ -15,7 +15,7 @@ import { useList } from '../query.ts'
 import { may } from '../session.ts'
 
 export default function Lists() {
-  const { rows, error, hasMore, more, reload } = useList(
+  const listed = useList(
     'lists',
     () => api.memberJobs.list({ take: 50 }),
     page => page.jobs,
@@ -28,13 +28,9 @@ export default function Lists() {
           <Table
             label="Lists and jobs"
             columns={columns}
-            rows={rows}
+            list={listed}
             keyOf={({ id }) => id}
             hrefOf={({ id }) => hrefOfId(id)}
-            error={error}
-            onRetry={reload}
-            hasMore={hasMore}
-            onMore={more}
             empty={
               <Empty title="No list was sent yet" curl={firstRequest()}>
                 A list is the whole list of members: who is missing from it is offboarded.

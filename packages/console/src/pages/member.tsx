@@ -226,7 +226,7 @@ function Statement({ memberId }: { memberId: MemberId }) {
   const day = filters.get('asOf')
   // The whole of the day, in the reader's zone.
   const asOf = day === '' ? {} : { asOf: new Date(`${day}T23:59:59.999`).toISOString() }
-  const { rows, first, error, hasMore, more } = useList(
+  const listed = useList(
     `member-statement ${memberId} ${day}`,
     () => api.members.listStatementLines(memberId, { ...asOf, take: 20 }),
     page => page.lines,
@@ -253,19 +253,16 @@ function Statement({ memberId }: { memberId: MemberId }) {
         </div>
       }
     >
-      {first !== undefined && first.closing.owed.amount > 0 && (
+      {listed.first !== undefined && listed.first.closing.owed.amount > 0 && (
         <p class="panel-note">
-          Owes <Amount money={first.closing.owed} />, which the next pay run repays first.
+          Owes <Amount money={listed.first.closing.owed} />, which the next pay run repays first.
         </p>
       )}
       <Table
         label="Statement"
         columns={statementColumns}
-        rows={rows}
+        list={listed}
         keyOf={({ id }) => id}
-        error={error}
-        hasMore={hasMore}
-        onMore={more}
         empty={<Empty title="No pay and no withdrawals yet" />}
       />
     </Panel>
@@ -281,7 +278,7 @@ const withdrawalColumns: Column<WithdrawalWithStatus>[] = [
 
 function Withdrawals({ memberId }: { memberId: MemberId }) {
   const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
-  const { rows, error, hasMore, more } = useList(
+  const listed = useList(
     `member-withdrawals ${memberId}`,
     () => api.withdrawals.list({ memberId, statuses: [...statuses], take: 10 }),
     page => page.withdrawals,
@@ -291,12 +288,9 @@ function Withdrawals({ memberId }: { memberId: MemberId }) {
       <Table
         label="Withdrawals"
         columns={withdrawalColumns}
-        rows={rows}
+        list={listed}
         keyOf={({ id }) => id}
         hrefOf={({ id }) => hrefOfId(id)}
-        error={error}
-        hasMore={hasMore}
-        onMore={more}
         empty={<Empty title="No withdrawals yet" />}
       />
     </Panel>
@@ -310,7 +304,7 @@ const eventColumns: Column<Event>[] = [
 ]
 
 function Events({ memberId }: { memberId: MemberId }) {
-  const { rows, error } = useList(
+  const { rows, error, reload } = useList(
     `member-events ${memberId}`,
     () => api.events.list({ resourceId: memberId, take: 100 }),
     page => page.events,
@@ -320,9 +314,8 @@ function Events({ memberId }: { memberId: MemberId }) {
       <Table
         label="Events"
         columns={eventColumns}
-        rows={rows}
+        list={{ rows, error, reload }}
         keyOf={({ id }) => id}
-        error={error}
         empty={<Empty title="Nothing changed in the last 30 days" />}
       />
     </Panel>

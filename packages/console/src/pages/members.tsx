@@ -28,7 +28,7 @@ export default function Members() {
     ...(chosen.length > 0 ? { statuses: chosen } : {}),
     ...(search === '' ? {} : { search }),
   }
-  const { rows, first, error, hasMore, more, reload } = useList(
+  const listed = useList(
     `members?${filters.text}`,
     () => api.members.list({ ...query, take: 50 }),
     page => page.members,
@@ -73,19 +73,15 @@ export default function Members() {
           isSearch
           onChange={value => filters.set('search', value)}
         />
-        {first !== undefined && <span class="quiet">{formatNumber(first.total)} found</span>}
+        {listed.first !== undefined && <span class="quiet">{formatNumber(listed.first.total)} found</span>}
       </FilterBar>
       <Panel isFlush>
         <Table
           label="Members"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ memberId }) => memberId}
           hrefOf={({ memberId }) => hrefOfId(memberId)}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={
             filters.text === '' ? (
               <Empty title="No members yet" curl={firstRequest()}>

@@ -192,7 +192,7 @@ const columns: Column<WithdrawalWithStatus>[] = [
 
 function Latest() {
   const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
-  const { rows, error } = useList(
+  const { rows, error, reload } = useList(
     'withdrawals-latest',
     () => api.withdrawals.list({ statuses: [...statuses], take: 8 }),
     page => page.withdrawals,
@@ -211,10 +211,9 @@ function Latest() {
         <Table
           label="Latest withdrawals"
           columns={columns}
-          rows={rows}
+          list={{ rows, error, reload }}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          error={error}
           empty={<Empty title="No withdrawals yet" />}
         />
       </Panel>

@@ -22,7 +22,7 @@ export default function PayRuns() {
   const filters = useFilters()
   const chosen = filters.all('status') as PayRunStatus[]
   const query = chosen.length > 0 ? { statuses: chosen } : {}
-  const { rows, error, hasMore, more, reload } = useList(
+  const listed = useList(
     `pay-runs?${filters.text}`,
     () => api.payRuns.list({ ...query, take: 50 }),
     page => page.payRuns,
@@ -55,13 +55,9 @@ export default function PayRuns() {
         <Table
           label="Pay runs"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={
             filters.text === '' ? (
               <Empty title="No pay runs yet" curl={firstRequest()}>

@@ -24,7 +24,7 @@ export default function Requests() {
     fromDate: value('from'),
     toDate: value('to'),
   }
-  const { rows, error, hasMore, more, reload } = useList(
+  const listed = useList(
     `requests?${filters.text}`,
     () => api.requests.list({ ...query, take: 50 }),
     page => page.requests,
@@ -59,13 +59,9 @@ export default function Requests() {
         <Table
           label="Requests"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={
             filters.text === '' ? (
               <Empty

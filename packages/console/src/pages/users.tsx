@@ -74,10 +74,8 @@ export default function Users() {
           <Table
             label="Users"
             columns={columns}
-            rows={users.value?.users}
+            list={{ rows: users.value?.users, error: users.error, reload: users.reload }}
             keyOf={({ id }) => id}
-            error={users.error}
-            onRetry={users.reload}
             empty={<Empty title="No users yet">Invite a person, and send them the link yourself.</Empty>}
           />
         </Panel>
@@ -190,7 +188,7 @@ function Invitations() {
   if (value === undefined || value.invitations.length === 0) return null
   return (
     <Panel isFlush title="Open invitations">
-      <Table label="Open invitations" columns={columns} rows={value.invitations} keyOf={({ id }) => id} />
+      <Table label="Open invitations" columns={columns} list={{ rows: value.invitations }} keyOf={({ id }) => id} />
     </Panel>
   )
 }

@@ -134,7 +134,7 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
   const filters = useFilters()
   const [opened, setOpened] = useState<WebhookDelivery>()
   const chosen = filters.all('state') as WebhookDeliveryState[]
-  const { rows, error, hasMore, more } = useList(
+  const listed = useList(
     `webhook-deliveries ${id} ${filters.text}`,
     () => api.webhooks.listDeliveries(id, { ...(chosen.length > 0 ? { states: chosen } : {}), take: 50 }),
     page => page.deliveries,
@@ -167,11 +167,8 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
         <Table
           label="Deliveries"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={delivery => delivery.id}
-          error={error}
-          hasMore={hasMore}
-          onMore={more}
           empty={<Empty title="No deliveries yet">Send a sample to see one.</Empty>}
         />
       </Panel>

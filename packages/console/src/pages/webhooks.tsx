@@ -21,7 +21,7 @@ const columns: Column<Webhook>[] = [
 export default function Webhooks() {
   const [isCreating, setIsCreating] = useState(false)
   const [created, setCreated] = useState<WebhookWithSecret>()
-  const { rows, error, hasMore, more, reload } = useList(
+  const listed = useList(
     'webhooks',
     () => api.webhooks.list({ take: 50 }),
     page => page.webhooks,
@@ -44,13 +44,9 @@ export default function Webhooks() {
         <Table
           label="Webhooks"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={
             <Empty title="No webhooks yet" curl={firstRequest()}>
               A webhook delivers every event to your server within seconds, signed.

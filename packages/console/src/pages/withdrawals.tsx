@@ -22,7 +22,7 @@ export default function Withdrawals() {
     ...(filters.get('from') === '' ? {} : { fromDate: filters.get('from') }),
     ...(filters.get('to') === '' ? {} : { toDate: filters.get('to') }),
   }
-  const { rows, error, hasMore, more, reload } = useList(
+  const listed = useList(
     `withdrawals?${filters.text}`,
     () => api.withdrawals.list({ ...query, take: 50 }),
     page => page.withdrawals,
@@ -53,13 +53,9 @@ export default function Withdrawals() {
         <Table
           label="Withdrawals"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={
             filters.text === '' ? (
               <Empty title="No withdrawals yet" curl={firstRequest()}>

@@ -42,7 +42,7 @@ export default function AuditLog() {
       page => page.entries,
       entry => entry.id,
     )
-  const { rows, error, hasMore, more, reload } = useList(`operator-audit?${filters.text}`, list, page => page.entries)
+  const listed = useList(`operator-audit?${filters.text}`, list, page => page.entries)
   return (
     <Page
       title="Audit log"
@@ -80,12 +80,8 @@ export default function AuditLog() {
         <Table
           label="Audit log"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={<Empty title="No entry matches" />}
         />
       </Panel>

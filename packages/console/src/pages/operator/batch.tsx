@@ -130,7 +130,7 @@ const columns: Column<BatchPayment>[] = [
 ]
 
 function Payments({ id }: { id: string }) {
-  const { rows, error, hasMore, more } = useList(
+  const listed = useList(
     `operator-batch-payments ${id}`,
     () =>
       adminList<{ payments: BatchPayment[]; hasMore: boolean }, BatchPayment>(
@@ -146,11 +146,8 @@ function Payments({ id }: { id: string }) {
       <Table
         label="Payments"
         columns={columns}
-        rows={rows}
+        list={listed}
         keyOf={({ reference }) => reference}
-        error={error}
-        hasMore={hasMore}
-        onMore={more}
         empty={<Empty title="No payments" />}
       />
     </Panel>

@@ -67,7 +67,7 @@ export default function BatchesPage() {
       page => page.batches,
       batch => batch.id,
     )
-  const { rows, error, hasMore, more, reload } = useList(`operator-batches?${filters.text}`, list, page => page.batches)
+  const listed = useList(`operator-batches?${filters.text}`, list, page => page.batches)
   return (
     <Page
       title="Payouts"
@@ -101,13 +101,9 @@ export default function BatchesPage() {
         <Table
           label="Batches"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={
             <Empty title="No batches">
               Banks that take files are paid in batches. The simulated bank of a sandbox is paid at once, without any.

@@ -32,11 +32,7 @@ export default function ExceptionsPage() {
       page => page.exceptions,
       exception => exception.id,
     )
-  const { rows, error, hasMore, more, reload } = useList(
-    `operator-exceptions?${filters.text}`,
-    list,
-    page => page.exceptions,
-  )
+  const listed = useList(`operator-exceptions?${filters.text}`, list, page => page.exceptions)
   return (
     <Page
       title="Exceptions"
@@ -69,13 +65,9 @@ export default function ExceptionsPage() {
         <Table
           label="Exceptions"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={<Empty title="Nothing to decide">Every answer of the banks fitted the books.</Empty>}
         />
       </Panel>

@@ -33,10 +33,8 @@ export default function Float() {
         <Table
           label="Float by day"
           columns={columns}
-          rows={value?.accountDays}
+          list={{ rows: value?.accountDays, error, reload }}
           keyOf={({ rail, account, day }) => `${rail} ${account} ${day}`}
-          error={error}
-          onRetry={reload}
           empty={
             <Empty title="No statements yet">
               Banks that give statements are compared with the books, day by day. The simulated bank gives none.

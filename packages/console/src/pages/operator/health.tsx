@@ -121,9 +121,8 @@ function Books() {
       <Table
         label="Verifications"
         columns={columns}
-        rows={value?.verifications}
+        list={{ rows: value?.verifications, error }}
         keyOf={({ id }) => id}
-        error={error}
         empty={<Empty title="Never verified here">It recomputes every balance from its entries.</Empty>}
       />
     </Panel>

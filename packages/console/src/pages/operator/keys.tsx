@@ -68,9 +68,8 @@ export function Keys({ partnerId }: { partnerId: string }) {
       <Table
         label="API keys"
         columns={columns}
-        rows={value?.keys}
+        list={{ rows: value?.keys, error }}
         keyOf={({ id }) => id}
-        error={error}
         empty={<Empty title="No keys yet" />}
       />
       <Drawer title="The new key" isOpen={secret !== undefined} onClose={() => setSecret(undefined)}>

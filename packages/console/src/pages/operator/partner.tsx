@@ -144,7 +144,7 @@ function Floats({ floats }: { floats: FloatOf[] }) {
       <Table
         label="Float"
         columns={floatColumns}
-        rows={floats}
+        list={{ rows: floats }}
         keyOf={({ currency }) => currency}
         empty={<Empty title="No float yet" />}
       />

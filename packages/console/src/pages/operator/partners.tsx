@@ -30,11 +30,7 @@ export default function Partners() {
   if (state !== undefined) query.set('state', state)
   if (filters.get('search') !== '') query.set('search', filters.get('search'))
   const list = () => adminList<Partners, PartnerSummary>('partners', query, page => page.partners)
-  const { rows, error, hasMore, more, reload } = useList(
-    `operator-partners?${filters.text}`,
-    list,
-    page => page.partners,
-  )
+  const listed = useList(`operator-partners?${filters.text}`, list, page => page.partners)
   return (
     <Page
       title="Partners"
@@ -69,13 +65,9 @@ export default function Partners() {
         <Table
           label="Partners"
           columns={columns}
-          rows={rows}
+          list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          error={error}
-          onRetry={reload}
-          hasMore={hasMore}
-          onMore={more}
           empty={<Empty title="No partner matches" curl="npx openwage partner create 'Acme Couriers'" />}
         />
       </Panel>

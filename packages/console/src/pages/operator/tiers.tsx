@@ -46,9 +46,8 @@ export function Tiers({ partnerId }: { partnerId: string }) {
       <Table
         label="Tiers"
         columns={columns}
-        rows={value?.tiers}
+        list={{ rows: value?.tiers, error }}
         keyOf={({ name }) => name}
-        error={error}
         empty={<Empty title="No tiers yet" />}
       />
       <Drawer

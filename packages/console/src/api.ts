@@ -30,23 +30,45 @@ const octets = 'application/octet-stream'
 
 /**
  * Calls an operation of `/console/v1` or `/admin/v1`, which the SDK does not have.
+ * @param options.type the media type of a body that is a file
  * @throws ApiError as the SDK does
  */
-export async function send<T>(method: string, path: string, { body }: { body?: unknown } = {}): Promise<T> {
+export async function send<T>(
+  method: string,
+  path: string,
+  { body, type = octets }: { body?: unknown; type?: string } = {},
+): Promise<T> {
   const response = await fetch(path, {
     method,
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
-      ...(body === undefined ? {} : { 'content-type': body instanceof Blob ? octets : 'application/json' }),
+      // The browser itself says what is in a form.
+      ...(body === undefined || body instanceof FormData
+        ? {}
+        : { 'content-type': body instanceof Blob ? type : 'application/json' }),
       ...(method === 'GET' || !path.startsWith('/admin/') ? {} : { 'x-idempotency-key': crypto.randomUUID() }),
       ...(partnerId.value === undefined || path.startsWith('/admin/') ? {} : { 'openwage-partner': partnerId.value }),
     },
-    ...(body === undefined ? {} : { body: body instanceof Blob ? body : JSON.stringify(body) }),
+    ...(body === undefined
+      ? {}
+      : { body: body instanceof Blob || body instanceof FormData ? body : JSON.stringify(body) }),
   })
   if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T
   const { issues = [] } = (await response.json().catch(() => ({}))) as { issues?: never[] }
   const { status, headers } = response
   if (status === 401 && !path.startsWith('/console/v1/sign-in')) sessionEnded.value = true
   throw new ApiError(issues, { status, headers, requestId: headers.get('x-request-id') ?? '' })
+}
+
+/** Sends a table as a form, so that the name of the file says of which kind it is. */
+export async function sendTable<T>(path: string, file: File): Promise<T> {
+  const body = new FormData()
+  body.append('file', file)
+  return await send<T>('POST', path, { body })
+}
+
+/** Sends a table where only CSV is taken. */
+export async function sendCsv<T>(path: string, file: File): Promise<T> {
+  return await send<T>('POST', path, { body: file, type: 'text/csv' })
 }

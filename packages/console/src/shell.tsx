@@ -179,6 +179,9 @@ function useKeys(): void {
         const search = document.querySelector<HTMLElement>('[data-search]')
         if (search === null) paletteIsOpen.value = true
         else search.focus()
+      } else if ((event.key === 'j' || event.key === 'k') && !isInRow(event.target)) {
+        // In a row, the table goes on from there.
+        document.querySelector<HTMLElement>('.row-link')?.focus()
       }
     }
     addEventListener('keydown', onKey)
@@ -190,6 +193,10 @@ function useKeys(): void {
 const goKeys: Record<string, string> = {
   ...{ o: '', w: 'withdrawals', m: 'members', l: 'lists', p: 'pay-runs', c: 'cycles', h: 'webhooks', r: 'requests' },
   e: 'events',
+}
+
+function isInRow(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest('.row-link, .calendar') !== null
 }
 
 function isTyping(target: EventTarget | null): boolean {

@@ -156,6 +156,7 @@ export type Status = {
   openExceptions: number
 }
 export type Finding = { check: string; level: string; sentence: string; command: string | null }
+type Disagreement = { partnerId: string; subject: string; expected: string; found: string }
 export type Verification = {
   id: string
   state: string
@@ -165,6 +166,7 @@ export type Verification = {
   endedAt: string | null
   checksDone: number
   checksTotal: number
+  checks: { name: string; rule: string; disagreement: Disagreement | null }[] | null
   problem: string | null
 }
 export type AuditEntry = {

@@ -1,6 +1,7 @@
 import { ApiError } from '@openwage/sdk'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { isOfEarlierAttempt } from '../api.ts'
 import { messageOf } from './states.tsx'
 
 type Fields = Record<string, string>
@@ -57,7 +58,8 @@ export function Form({
 }
 
 function problemsOf(error: unknown, names: string[]): Map<string, string> {
-  if (!(error instanceof ApiError) || error.issues.length === 0) return new Map([['', messageOf(error)]])
+  if (!(error instanceof ApiError) || error.issues.length === 0 || isOfEarlierAttempt(error))
+    return new Map([['', messageOf(error)]])
   return new Map(
     error.issues.map((issue, index) => {
       const path = 'path' in issue ? String(issue.path) : ''

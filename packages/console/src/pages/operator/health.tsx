@@ -1,16 +1,17 @@
 import { useEffect } from 'preact/hooks'
-import { admin, type Finding, type Status, type Verification } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
 import { Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
 import { Code, Empty, Failure, Skeleton } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
 import { formatNumber, plural } from '../../format.ts'
+import type { LedgerVerification, Status } from '../../generated/admin.ts'
 import { useLoaded } from '../../query.ts'
 
 /** Whether the installation works: workers, queue, findings, and the books recomputed. */
 export default function Health() {
-  const { value, error, reload } = useLoaded('operator-status', () => admin<Status>('GET', 'status'))
+  const { value, error, reload } = useLoaded('operator-status', () => admin.getStatus())
   return (
     <Page title="Health">
       {value === undefined ? (
@@ -74,7 +75,7 @@ function Shown({ status }: { status: Status }) {
   )
 }
 
-const columns: Column<Verification>[] = [
+const columns: Column<LedgerVerification>[] = [
   { title: 'Requested', cell: ({ requestedAt }) => <Time at={requestedAt} /> },
   { title: 'State', cell: ({ state, problem }) => <State state={state} title={problem ?? undefined} /> },
   { title: 'By', cell: ({ requestedBy }) => requestedBy, isMinor: true },
@@ -89,9 +90,7 @@ const pollMs = 1_000
 
 /** Recomputes the books and every rule between slices, in the background of the worker. */
 function Books() {
-  const { value, error, reload } = useLoaded('operator-verifications', () =>
-    admin<{ verifications: Verification[] }>('GET', 'ledger-verifications'),
-  )
+  const { value, error, reload } = useLoaded('operator-verifications', () => admin.listLedgerVerifications())
   const isRunning = value?.verifications.some(({ endedAt }) => endedAt === null) ?? false
   useEffect(() => {
     if (!isRunning) return
@@ -108,11 +107,7 @@ function Books() {
           class="button"
           disabled={isRunning}
           onClick={() =>
-            void act(
-              () => admin('POST', 'ledger-verifications'),
-              'The books are being recomputed',
-              'operator-verifications',
-            )
+            void act(() => admin.verifyLedger(), 'The books are being recomputed', 'operator-verifications')
           }
         >
           Verify now
@@ -132,7 +127,7 @@ function Books() {
 }
 
 /** The rules that the latest finished verification found broken, each with its first row. */
-function Disagreements({ verification }: { verification: Verification | undefined }) {
+function Disagreements({ verification }: { verification: LedgerVerification | undefined }) {
   const broken = verification?.checks?.filter(({ disagreement }) => disagreement !== null) ?? []
   if (broken.length === 0) return null
   return (
@@ -145,7 +140,7 @@ function Disagreements({ verification }: { verification: Verification | undefine
           {disagreement && (
             <KeyValues
               entries={[
-                ['Partner', <Id key="partner" id={disagreement.partnerId} />],
+                ['Partner', <Id id={disagreement.partnerId} />],
                 ['First row', disagreement.subject],
                 ['Expected', disagreement.expected],
                 ['Found', disagreement.found],
@@ -195,9 +190,7 @@ function Workers({ status: { workers, queue } }: { status: Status }) {
 
 /** What is fine is folded away. A sandbox needs none of it, so it only says what live mode would. */
 function Findings({ isSandbox }: { isSandbox: boolean }) {
-  const { value, error, reload } = useLoaded('operator-findings', () =>
-    admin<{ findings: Finding[] }>('GET', 'findings'),
-  )
+  const { value, error, reload } = useLoaded('operator-findings', () => admin.getFindings())
   if (error !== undefined) return <Failure error={error} onRetry={reload} />
   if (value === undefined) return <Skeleton lines={3} />
   const open = value.findings.filter(({ level }) => level !== 'ok')

@@ -1,19 +1,19 @@
 import { useState } from 'preact/hooks'
-import { type ApiKey, admin } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
 import { Drawer, Panel } from '../../components/layout.tsx'
 import { Code, Empty, messageOf } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { doUnlessUndone, toast } from '../../components/toast.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
+import type { ApiKey, PartnerId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
 
 /** The API keys of a partner: made, rotated and revoked here; each secret is shown once. */
-export function Keys({ partnerId }: { partnerId: string }) {
+export function Keys({ partnerId }: { partnerId: PartnerId }) {
   const [secret, setSecret] = useState<string>()
-  const path = `partners/${partnerId}/keys`
-  const { value, error } = useLoaded(`operator-keys ${partnerId}`, () => admin<{ keys: ApiKey[] }>('GET', path))
-  const show = async (make: () => Promise<{ secret: string | null }>) => {
+  const { value, error } = useLoaded(`operator-keys ${partnerId}`, () => admin.listApiKeys(partnerId))
+  const show = async (make: () => PromiseLike<{ secret: string | null }>) => {
     const made = await act(make, 'The secret is shown once', 'operator-keys', 'operator-partner')
     if (made?.secret != null) setSecret(made.secret)
   }
@@ -31,7 +31,7 @@ export function Keys({ partnerId }: { partnerId: string }) {
             <button
               type="button"
               class="text-button"
-              onClick={() => void show(() => admin('POST', `${path}/${id}/rotate`))}
+              onClick={() => void show(() => admin.rotateApiKey(partnerId, id))}
             >
               Rotate
             </button>
@@ -42,7 +42,8 @@ export function Keys({ partnerId }: { partnerId: string }) {
                 doUnlessUndone(
                   'Revoked: requests with the key are refused.',
                   () =>
-                    void admin('POST', `${path}/${id}/revoke`)
+                    void admin
+                      .revokeApiKey(partnerId, id)
                       .then(() => reload('operator-keys'))
                       .catch(problem => toast(messageOf(problem), { kind: 'bad' })),
                   () => undefined,
@@ -60,7 +61,7 @@ export function Keys({ partnerId }: { partnerId: string }) {
       isFlush
       title="API keys"
       aside={
-        <button type="button" class="button" onClick={() => void show(() => admin('POST', path, {}))}>
+        <button type="button" class="button" onClick={() => void show(() => admin.createApiKey(partnerId, {}))}>
           New key
         </button>
       }

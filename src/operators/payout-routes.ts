@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs'
 import { type Static, Type } from 'typebox'
 import type { Action, Details } from '../audit-log/audit-log.ts'
 import type { Reader, Tx } from '../database/database.ts'
@@ -9,7 +8,7 @@ import { operation } from '../http/operation.ts'
 import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads } from '../http/upload.ts'
-import { UploadedFile } from '../http/uploaded-file.ts'
+import { chunksOf, UploadedFile } from '../http/uploaded-file.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
@@ -443,11 +442,7 @@ export function payoutRoutes(
   ) {
     if (!(body instanceof UploadedFile)) throw new Error('The body is no file')
     const imported = await body.lend(fd =>
-      importBankFile(db, {
-        ...asked,
-        size: body.bytes,
-        bytes: () => createReadStream('', { fd, start: 0, autoClose: false }),
-      }),
+      importBankFile(db, { ...asked, size: body.bytes, bytes: () => chunksOf(fd) }),
     )
     if (imported.result !== 'rejected') return imported
     const { problem: reason, line: row } = imported

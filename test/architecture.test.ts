@@ -172,6 +172,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/notifications': ['src/app.ts', 'src/main.ts'],
   'payouts/rail': ['src/app.ts', 'src/main.ts', 'src/worker.ts'],
   'payouts/exceptions': ['operators', 'overview', 'cli'],
+  'payouts/history': ['operators'],
   'payouts/rail-holds': ['operators', 'cli'],
   'payouts/rails/adyen/adyen-rail': ['src/main.ts'],
   'payouts/rails/adyen/notifications': ['src/main.ts'],

@@ -43,6 +43,8 @@ const batch: Batch = {
   approvedAutomatically: false,
   sendingAt: null,
   sentAt: null,
+  acknowledgedAt: null,
+  endedAt: null,
 }
 
 function said(check: string, changes: Partial<SettingsFacts & DatabaseFacts>): string[] {

@@ -14,7 +14,6 @@ import type { Operator } from '../partners/operator-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { RecordRequest } from '../request-record.ts'
 import type { Clock } from '../time.ts'
-import type { Role } from '../users/roles.ts'
 import type { SignedIn } from '../users/sessions.ts'
 import type { ConsoleSettings } from '../users/settings.ts'
 import type { Fault } from './strict-json.ts'
@@ -69,8 +68,6 @@ declare module 'fastify' {
     session?: SessionScope
     /** The route is for operators instead of partners. */
     isForOperators?: true
-    /** Users with one of these roles for the partner in the path may call a route for operators too. */
-    partnerRoles?: readonly Role[]
     /** Days of the announcement and of the removal, and the path that replaces this one. */
     deprecated?: { since: string; sunset: string; successor: string }
     validate?: (parts: Parts) => Promise<Validated>

@@ -5,7 +5,7 @@ import type { Scope } from '../partners/api-keys.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
 import { findPartner, type Mode } from '../partners/partners.ts'
 import { hasOperator } from '../users/accounts.ts'
-import { mayCall, type Role } from '../users/roles.ts'
+import { accessOfPartners, mayCall, type Role } from '../users/roles.ts'
 import { findSession, type SignedIn } from '../users/sessions.ts'
 import { rolesWith } from '../users/users.ts'
 import { networkOf, type RateDecision, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
@@ -75,8 +75,9 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   }
 
   async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { partnerRoles = [] } = request.routeOptions.config
-    await admitUser(request, reply, partnerRoles.length === 0 ? 'operator' : 'user')
+    const { operationId = '' } = (request.routeOptions.schema ?? {}) as { operationId?: string }
+    const partnerRoles = accessOfPartners[operationId]
+    await admitUser(request, reply, partnerRoles === undefined ? 'operator' : 'user')
     const { user } = request
     if (user === undefined) throw refused()
     const { id, isOperator } = user.user
@@ -84,7 +85,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
       const { partnerId } = request.params as { partnerId: string }
       const roles = await rolesWith(db, { userId: id, partnerId })
       if (roles.length === 0) throw noSuchPartner()
-      if (!roles.some(role => partnerRoles.includes(role)))
+      if (!roles.some(role => partnerRoles?.includes(role)))
         throw problem('Forbidden', 'Your roles with this partner do not allow this')
     }
     request.operator = { kind: 'user', id, person: id, ...(isOperator ? {} : { isOfPartner: true }) }

@@ -231,7 +231,7 @@ export function operationRoutes(
   app.get(
     '/admin/v1/partners/:partnerId/audit-log',
     {
-      config: { ...config, partnerRoles: ['admin'] },
+      config,
       schema: operation({
         id: 'listPartnerAuditEntries',
         tag: 'Partners',

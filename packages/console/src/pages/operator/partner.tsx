@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
+import { ApiKeys } from '../../components/api-keys.tsx'
 import { Field, Form } from '../../components/form.tsx'
 import { Drawer, Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
 import { Empty, Failure, Skeleton } from '../../components/states.tsx'
@@ -11,7 +12,6 @@ import { Amount, Day, Id, Time } from '../../components/values.tsx'
 import { formatNumber, inWords } from '../../format.ts'
 import type { Float, PartnerId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
-import { Keys } from './keys.tsx'
 import { PartnerStateOf } from './partners.tsx'
 import { Tiers } from './tiers.tsx'
 
@@ -91,7 +91,7 @@ export default function Partner() {
         <div class="stack">
           <Floats floats={value.floats} />
           <Tiers partnerId={id} />
-          <Keys partnerId={id} />
+          <ApiKeys partnerId={id} />
         </div>
         <Panel title="Settings">
           <KeyValues

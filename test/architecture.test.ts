@@ -194,6 +194,7 @@ const sideDoors: Record<string, string[]> = {
   'requests/recorder': ['src/main.ts'],
   'sandbox/demo': ['cli'],
   'settlements/dues': ['payouts', 'operators', 'cli'],
+  'tiers/audit': ['operators', 'cli'],
   'tiers/rules': ['payouts', 'sandbox', 'withdrawals', 'operators', 'cli'],
   'tiers/schema': ['withdrawals', 'operators'],
   'users/accounts': ['http', 'cli'],

@@ -4,6 +4,7 @@ import { type Harness, startHarness } from '../../test/harness.ts'
 import { type Person, startOpenIdProvider } from '../../test/openid-provider.ts'
 import { list } from '../audit-log/audit-log.ts'
 import type { Grant, OidcSettings } from './oidc.ts'
+import { createUser } from './users.ts'
 
 const client = { clientId: 'openwage', clientSecret: 'asecret' }
 let provider: Awaited<ReturnType<typeof startOpenIdProvider>>
@@ -109,6 +110,35 @@ test('the first sign-in takes a user over, with a password that another person m
   expect((await planted.call('GET', '/console/v1/session')).status).toBe(401)
   const body = { email: planted.user.email, password }
   expect((await new Browser(byInvitation).call('POST', '/console/v1/sign-in', { body })).status).toBe(401)
+})
+
+test('an address whose letter only Unicode folds to that of a user is not that user', async () => {
+  const now = byGroup.clock.now()
+  await byGroup.db
+    .transaction()
+    .execute(tx => createUser(tx, { email: 'kim@staff.example', name: 'Kim', isOperator: true, now }))
+  const person = someone({ email: '\u212aim@staff.example', teams: ['support'] })
+  const browser = new Browser(byGroup)
+  expect(await through(browser, person)).toBe('/console')
+  expect(await sessionOf(browser)).toMatchObject({ isOperator: false, user: { email: '\u212aim@staff.example' } })
+})
+
+test('an ID token with texts that cannot be stored is a fault of the provider, or of the account, and never an error', async () => {
+  const unstored = async (change: Partial<Person>) => {
+    const person = someone({ teams: ['support'] })
+    const claims = { ...person.claims, ...change.claims }
+    return await through(new Browser(byGroup), { ...person, ...change, claims })
+  }
+  for (const subject of ['', 'x'.repeat(256), 'a\0b', 'ä'])
+    expect(await unstored({ subject }), JSON.stringify(subject)).toBe('/console/sign-in?fault=provider')
+  for (const email of ['a\0@staff.example', `${'x'.repeat(250)}@staff.example`, 'none', '\u202ea@staff.example'])
+    expect(await unstored({ claims: { email } }), JSON.stringify(email)).toBe('/console/sign-in?fault=no_account')
+  for (const name of ['a\0b\u001b[2J', '\u202enimda', ' ', 'x'.repeat(300), 'x'.repeat(199).concat('😀😀'), '\ud800'])
+    expect(await unstored({ claims: { name } }), JSON.stringify(name)).toBe('/console')
+  const { rows } = await byGroup.pool.query(
+    `select name from users where name ~ '[[:cntrl:]]' or name like '%' || chr(8238) || '%'`,
+  )
+  expect(rows).toEqual([])
 })
 
 test.each(['nonce', 'issuer', 'audience', 'key', 'expired'] as const)(

@@ -8,7 +8,17 @@ import { accept, invitationsOf } from './invitations.ts'
 import type { Role } from './roles.ts'
 import { endSessions } from './sessions.ts'
 import { actorOf, type NewSession, type Origin, openSession } from './sign-in.ts'
-import { addRoles, canonicalEmail, createUser, findByEmail, findUser, rolesByPartner, type User } from './users.ts'
+import {
+  addRoles,
+  canonicalEmail,
+  createUser,
+  emailLengthMax,
+  emailPattern,
+  findByEmail,
+  findUser,
+  rolesByPartner,
+  type User,
+} from './users.ts'
 
 /** Grants of a group: all partners, or a role with one. */
 export type Grant = 'operator' | { partnerId: string; role: Role }
@@ -123,15 +133,25 @@ function clientAuthOf(secret: string): openid.ClientAuth {
 
 function identityOf(claims: openid.IDToken, groupsClaim: string): Identity {
   const { iss, sub, email, email_verified: isVerified, name } = claims
+  if (!subjectForm.test(sub)) throw new Error('The subject of the ID token has no form that OpenID Connect allows')
   const groups = claims[groupsClaim]
-  const address = typeof email === 'string' && isVerified === true ? canonicalEmail(email) : null
+  const address = isVerified === true && isEmail(email) ? canonicalEmail(email) : null
+  const shown = typeof name === 'string' ? name.replaceAll(/[\p{Cc}\p{Cs}\u2028-\u202e\u2066-\u2069]/gu, '').trim() : ''
   return {
     issuer: iss,
     subject: sub,
     email: address,
-    name: typeof name === 'string' && name !== '' ? name.slice(0, 200) : (address ?? sub),
+    name: shown === '' ? (address ?? sub) : [...shown].slice(0, 200).join(''),
     groups: Array.isArray(groups) ? groups.filter(group => typeof group === 'string') : [],
   }
+}
+
+// Source: OpenID Connect Core 1.0, section 2, "sub": at most 255 ASCII characters.
+const subjectForm = /^[\x20-\x7e]{1,255}$/
+const emailForm = new RegExp(emailPattern, 'u')
+
+function isEmail(claim: unknown): claim is string {
+  return typeof claim === 'string' && claim.length <= emailLengthMax && emailForm.test(claim)
 }
 
 /**

@@ -203,6 +203,7 @@ const sideDoors: Record<string, string[]> = {
   'users/links': ['http', 'cli'],
   'users/oidc': ['http'],
   'users/passwords': ['http', 'cli'],
+  'users/rights': ['http'],
   'users/roles': ['http'],
   'users/sessions': ['http', 'cli'],
   'users/settings': ['http', 'src/main.ts'],

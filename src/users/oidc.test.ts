@@ -112,6 +112,44 @@ test('the first sign-in takes a user over, with a password that another person m
   expect((await new Browser(byInvitation).call('POST', '/console/v1/sign-in', { body })).status).toBe(401)
 })
 
+test('the first sign-in also ends what that other person could come back with: links, invitations and known browsers', async () => {
+  const password = 'chosen by another person'
+  const planted = await signIn(byInvitation, { roles: ['admin'], password })
+  const body = { email: planted.user.email, password }
+  await new Browser(byInvitation).call('POST', '/console/v1/sign-in', { body })
+  const invitation = { body: { email: `way-back-${count}@console.example`, roles: ['admin'] } }
+  expect((await planted.call('POST', '/console/v1/invitations', invitation)).status).toBe(201)
+  const operator = await signIn(byInvitation, { isOperator: true })
+  const path = `/console/v1/users/${planted.user.id}/password-link`
+  expect((await operator.call('POST', path, { partner: null })).status).toBe(200)
+
+  expect(await through(new Browser(byInvitation), someone({ email: planted.user.email }))).toBe('/console')
+  const left = async (table: string, column = 'user_id') =>
+    (await byInvitation.pool.query(`select from ${table} where ${column} = $1`, [planted.user.id])).rowCount
+  expect([await left('user_links'), await left('user_invitations', 'invited_by')]).toEqual([0, 0])
+  // That of the person’s own browser.
+  expect(await left('user_browsers')).toBe(1)
+})
+
+test('groups that take an operator’s rights away also end the invitations and links that the operator has made', async () => {
+  const person = someone({ teams: ['operations'] })
+  const operator = new Browser(byGroup)
+  await through(operator, person)
+  const colleague = await signIn(byGroup, { isOperator: true })
+  const invited = await operator.call('POST', '/console/v1/invitations', { body: { email: 'way@back.example' } })
+  const link = await operator.call('POST', `/console/v1/users/${colleague.user.id}/password-link`)
+  expect([invited.status, link.status]).toEqual([201, 200])
+  expect(await through(new Browser(byGroup), { ...person, claims: { ...person.claims, teams: ['support'] } })).toBe(
+    '/console',
+  )
+  const post = (path: string, body: object) => new Browser(byGroup).call('POST', path, { body })
+  const tokenIn = ({ body }: { body: { url: string } }) => body.url.split('#')[1]
+  const accepted = { token: tokenIn(invited), name: 'Back', password: 'correct horse battery' }
+  expect((await post('/console/v1/invitations/accept', accepted)).status).toBe(401)
+  const reset = { token: tokenIn(link), newPassword: 'correct horse battery' }
+  expect((await post('/console/v1/password/reset', reset)).status).toBe(401)
+})
+
 test('an address whose letter only Unicode folds to that of a user is not that user', async () => {
   const now = byGroup.clock.now()
   await byGroup.db

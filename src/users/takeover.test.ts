@@ -15,6 +15,39 @@ afterAll(() => harness.stop())
 const password = 'correct horse battery'
 const tokenIn = (url: string) => url.split('#')[1] ?? ''
 const ofInstallation = { partner: null }
+const linkFor = async (by: ConsoleUser, { user }: ConsoleUser) => {
+  const made = await by.call('POST', `/console/v1/users/${user.id}/password-link`, ofInstallation)
+  return tokenIn(made.body.url)
+}
+const reset = async (token: string) => {
+  const body = { token, newPassword: 'another good password' }
+  return (await new Browser(harness).call('POST', '/console/v1/password/reset', { body })).status
+}
+
+test.each([{ isOperator: false }, { isDisabled: true }])(
+  'an operator who is no longer one (%j) has no link left that opens another operator’s account',
+  async change => {
+    const leaving = await signIn(harness, { isOperator: true })
+    const colleague = await signIn(harness, { isOperator: true, password })
+    const [wayBack, kept] = [await linkFor(leaving, colleague), await linkFor(operator, leaving)]
+    const path = `/console/v1/users/${leaving.user.id}`
+    expect((await operator.call('PATCH', path, { ...ofInstallation, body: change })).status).toBe(200)
+    expect(await reset(wayBack)).toBe(401)
+    expect(await reset(kept)).toBe(401)
+    const body = { email: colleague.user.email, password }
+    expect((await new Browser(harness).call('POST', '/console/v1/sign-in', { body })).status).toBe(200)
+  },
+)
+
+test('a change of a user who is no operator leaves the links of others', async () => {
+  const colleague = await signIn(harness, { roles: ['viewer'] })
+  const other = await signIn(harness, { roles: ['viewer'] })
+  const token = await linkFor(operator, colleague)
+  const path = `/console/v1/users/${other.user.id}`
+  await operator.call('PATCH', path, { ...ofInstallation, body: { isDisabled: true } })
+  expect(await reset(token)).toBe(200)
+})
+
 test('an address with a letter that Unicode folds to an ASCII letter is another address', async () => {
   // The Kelvin sign and the dotted capital I have lower-case forms of ASCII letters.
   expect(canonicalEmail(' Kim@Example.COM ')).toBe('kim@example.com')

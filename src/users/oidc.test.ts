@@ -179,6 +179,19 @@ test('an ID token with texts that cannot be stored is a fault of the provider, o
   expect(rows).toEqual([])
 })
 
+test('one network cannot make the service ask the provider without end', async () => {
+  const [attacker, other] = [
+    new Browser(byGroup, { address: '127.7.7.7' }),
+    new Browser(byGroup, { address: '127.7.7.8' }),
+  ]
+  const start = async (browser: Browser) => (await browser.call('GET', '/console/v1/oidc/start')).status
+  let status = await start(attacker)
+  for (let count = 1; count < 150 && status === 303; count++) status = await start(attacker)
+  expect(status).toBe(429)
+  expect((await attacker.call('GET', '/console/v1/oidc/callback?code=x&state=y')).status).toBe(429)
+  expect(await start(other)).toBe(303)
+})
+
 test.each(['nonce', 'issuer', 'audience', 'key', 'expired'] as const)(
   'an ID token with a wrong %s is refused',
   async wrong => {

@@ -156,3 +156,35 @@ test('of many sign-ins at once a user keeps as many sessions as are allowed', as
   expect(rows).toHaveLength(sessionLimits.perUserMax)
   operator = await signIn(harness, { isOperator: true })
 })
+
+test('a flood of links that do not exist costs no hash of a password, so signing in goes on', async () => {
+  const link = (path: string, more: object) =>
+    new Browser(harness, { address: '127.9.9.9' }).call('POST', path, {
+      body: { token: generateSecret('owl_'), ...more },
+    })
+  const user = { email: newEmail(), name: 'Ada', password }
+  const floods = Array.from({ length: 45 }, () => [
+    link('/console/v1/password/reset', { newPassword: another }),
+    link('/console/v1/set-up', user),
+  ])
+  const mine = await signIn(harness, { password, roles: ['viewer'] })
+  const body = { email: mine.user.email, password }
+  const signedIn = new Browser(harness).call('POST', '/console/v1/sign-in', { body })
+  for (const { status } of await Promise.all(floods.flat())) expect(status).toBe(401)
+  expect((await signedIn).status).toBe(200)
+})
+
+test('a link that has expired, or is for another purpose, costs no hash either', async () => {
+  const { user } = await signIn(harness, { roles: ['viewer'] })
+  const make = (purpose: 'password' | 'sign_in', lifeMs: number) =>
+    harness.db
+      .transaction()
+      .execute(tx => createLink(tx, { purpose, userId: user.id, lifeMs, now: harness.clock.now() }))
+  const [late, other] = [await make('password', 60_000), await make('sign_in', 3_600_000)]
+  harness.clock.advance({ minutes: 1 })
+  for (const token of [late, other]) {
+    // Refused before its password is.
+    const body = { token, newPassword: 'short' }
+    expect((await new Browser(harness).call('POST', '/console/v1/password/reset', { body })).status).toBe(401)
+  }
+})

@@ -9,7 +9,7 @@ import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads } from '../http/upload.ts'
 import { chunksOf, UploadedFile } from '../http/uploaded-file.ts'
-import { read, withIdempotency } from '../http/with-idempotency.ts'
+import { read, withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
 import * as exceptions from '../payouts/exceptions.ts'
@@ -359,20 +359,21 @@ export function payoutRoutes(
         const { rail } = request.params as { rail: string }
         const { name } = request.query as { name: string }
         const { person } = operatorOf(request)
-        const imported = await importUploaded(request.body, {
-          ...{ rail: railOf(rail), name, now: request.now },
-          async record(tx, { fileId, sha256, records }) {
-            const details = { person, rail, file: name, sha256, records }
-            const change = { action: 'bank_file.import', resourceId: fileId, details } as const
-            // The file is about the operator's account, not about one partner.
-            await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
+        const asked = { rail: railOf(rail), name, now: request.now }
+        const record: RecordImport = async (tx, { fileId, sha256, records }) => {
+          const details = { person, rail, file: name, sha256, records }
+          const change = { action: 'bank_file.import', resourceId: fileId, details } as const
+          // The file is about the operator's account, not about one partner.
+          await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
+        }
+        let imported: Awaited<ReturnType<typeof importUploaded>> | undefined
+        return await withStartedWork(db, request, reply, {
+          // An import has its own transactions. Started again, it finds the file imported.
+          start: async () => async () => {
+            imported = await importUploaded(request.body, { ...asked, record })
           },
+          answer: async () => ({ status: 200, body: imported, resourceId: imported?.fileId ?? null }),
         })
-        return await withIdempotency(db, request, reply, async () => ({
-          status: 200,
-          body: imported,
-          resourceId: imported.fileId,
-        }))
       },
     )
   })

@@ -9,6 +9,7 @@ import { listUsers, requireUser, setRoles, setUser } from '../../users/accounts.
 import * as invitations from '../../users/invitations.ts'
 import { createLink } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
+import { requireStillAllowed } from '../../users/rights.ts'
 import { type NewSession, openSession } from '../../users/sign-in.ts'
 import * as totp from '../../users/totp.ts'
 import { createUser, findByEmail, giveFirstPassword } from '../../users/users.ts'
@@ -106,6 +107,7 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
       const { userId } = request.params
       requireOther(request, userId)
       await db.transaction().execute(async tx => {
+        await requireStillAllowed(tx, { actor: actorOf(request), partnerId: null, userId })
         await requireUser(tx, userId)
         if (!(await totp.remove(tx, userId))) return
         const change = { action: 'user.remove_totp', resourceId: userId, details: {} } as const
@@ -123,6 +125,7 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
       requireOther(request, userId)
       const { receivedAt: now } = request
       const token = await db.transaction().execute(async tx => {
+        await requireStillAllowed(tx, { actor: actorOf(request), partnerId: null, userId })
         await requireUser(tx, userId)
         const change = { action: 'user.link', resourceId: userId, details: { purpose: 'password' } } as const
         await auditLog.record(tx, { partnerId: null, actor: actorOf(request), change, now })

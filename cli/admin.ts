@@ -3,7 +3,7 @@ import * as auditLog from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
 import { systemClock } from '../src/main.ts'
-import { listUsers, setPassword, setUser } from '../src/users/accounts.ts'
+import { listUsers, setUser } from '../src/users/accounts.ts'
 import { createDemoLink } from '../src/users/demo-operator.ts'
 import { invite } from '../src/users/invitations.ts'
 import { createLink } from '../src/users/links.ts'
@@ -57,9 +57,8 @@ adminCommand
     const id = await withTransaction(async tx => {
       if ((await findByEmail(tx, email)) !== undefined)
         throw new Error(`${email} has a user already; an operator can make that user an operator in the console`)
-      const user = await createUser(tx, { email, name, isOperator: true, now })
+      const user = await createUser(tx, { email, name, isOperator: true, passwordHash, now })
       await record(tx, user.id, 'user.create', { by: 'command', isOperator: true })
-      await setPassword(tx, { userId: user.id, passwordHash, actor: operator(), now })
       return user.id
     })
     printResult({ json }, { value: { id, email }, text: () => `${email} can sign in to the console.` })

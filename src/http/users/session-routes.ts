@@ -9,10 +9,10 @@ import { hasOperator } from '../../users/accounts.ts'
 import { deleteLinks, useLink } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
 import { endSession, idleExpiryOf, listSessions, type SignedIn } from '../../users/sessions.ts'
-import { type NewSession, openSession, signInByPassword } from '../../users/sign-in.ts'
-import { createUser, giveFirstPassword, rolesByPartner } from '../../users/users.ts'
+import { actorOfUser, type NewSession, openSession, signInByPassword } from '../../users/sign-in.ts'
+import { createUser, rolesByPartner } from '../../users/users.ts'
+import { actorOf } from '../actor.ts'
 import type { ApiContext, App } from '../server.ts'
-import { actorOf } from '../with-idempotency.ts'
 import { isLoopback, originOf, removeSessionCookie, requirePrivateConnection, setSessionCookie } from './browser.ts'
 import { hiddenOperation, userOf } from './hidden-operation.ts'
 import { Code, Email, Password, PersonName, strict, Token } from './schema.ts'
@@ -90,9 +90,9 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings
         if ((await useLink(tx, { token: body.token, purpose: 'set_up', now })) === undefined) throw linkRefused()
         await deleteLinks(tx, 'set_up')
         if (await hasOperator(tx)) throw problem('Conflict', 'The console has an operator already; sign in')
-        const user = await createUser(tx, { email: body.email, name: body.name, isOperator: true, now })
-        await giveFirstPassword(tx, { userId: user.id, passwordHash })
-        const actor: auditLog.Actor = { kind: 'user', name: user.id, address: from.address, requestId: request.id }
+        const { email, name } = body
+        const user = await createUser(tx, { email, name, isOperator: true, passwordHash, now })
+        const actor = actorOfUser(user.id, from)
         const change = {
           action: 'user.create',
           resourceId: user.id,

@@ -12,7 +12,7 @@ import { endSessions } from '../src/users/sessions.ts'
 import { remove as removeTotp } from '../src/users/totp.ts'
 import { createUser, findByEmail, type User } from '../src/users/users.ts'
 import { adminKeyCommand } from './admin-key.ts'
-import { askSecret, isInteractive } from './ask.ts'
+import { askInTurn, isInteractive } from './ask.ts'
 import { linkTo } from './console-set-up.ts'
 import { examples } from './help.ts'
 import { operator } from './operator.ts'
@@ -50,9 +50,12 @@ adminCommand
       printResult({ json }, { value: { email, url }, text })
       return
     }
-    const password = await askSecret(`Password for ${email}: `)
+    const [password = '', again] = await askInTurn([
+      { text: `Password for ${email}: `, isSecret: true },
+      { text: 'Again: ', isSecret: true },
+    ])
+    if (again !== password) throw new Error('The two passwords differ; nothing was done')
     requireGoodPassword(password, { email, name })
-    if ((await askSecret('Again: ')) !== password) throw new Error('The two passwords differ; nothing was done')
     const passwordHash = await hashPassword(password)
     const id = await withTransaction(async tx => {
       if ((await findByEmail(tx, email)) !== undefined)

@@ -9,7 +9,8 @@ import { hasOperator } from '../users/accounts.ts'
 import { accessOfPartners, mayCall, type Role } from '../users/roles.ts'
 import { findSession, type SignedIn } from '../users/sessions.ts'
 import { rolesWith } from '../users/users.ts'
-import { networkOf, type RateDecision, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+import { followClock } from './admission.ts'
+import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from './rate-limit.ts'
 import { ownOrigin } from './session-admission.ts'
 
 const limits = {
@@ -145,10 +146,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     requireAllowed(rateLimiter.take(`users of ${partner.id}`, shared, request.receivedAt))
     request.partner = partner
     if (!isOperator) requireServed(partner)
-    if (clockOffsetMs > 0) {
-      request.clockOffsetMs = clockOffsetMs
-      request.now = new Date(request.now.getTime() + clockOffsetMs)
-    }
+    followClock(request, clockOffsetMs)
     // An unknown path has no scope, and is answered as such.
     const { operationId } = (request.routeOptions.schema ?? {}) as { operationId?: string }
     if (scope !== undefined && !mayCall(operationId, { isOperator, roles }, mode))
@@ -250,10 +248,4 @@ function refused(): Problem {
   return problem('SessionRefused', 'You are not signed in, or your session has ended; sign in again', {
     path: 'cookie',
   })
-}
-
-/** @throws Problem `RateLimitExceeded` */
-function requireAllowed({ allowed, retryAfterSeconds }: RateDecision): void {
-  if (allowed) return
-  throw problem('RateLimitExceeded', 'Too many requests; slow down', {}, { 'retry-after': String(retryAfterSeconds) })
 }

@@ -12,7 +12,7 @@ import { findState } from '../partners/partners.ts'
 import { changesOf } from '../tiers/audit.ts'
 import { type Tier, type TierTerms, termsFault, termsToWire } from '../tiers/rules.ts'
 import { termFields } from '../tiers/schema.ts'
-import { findTier, listTerms, listVersions, setTier } from '../tiers/tiers.ts'
+import { findTier, listTerms, listVersions, setTier, type TierVersion } from '../tiers/tiers.ts'
 import { Instant } from '../time.ts'
 import * as intents from '../withdrawals/intents.ts'
 import { line } from './partner-schema.ts'
@@ -123,11 +123,11 @@ export function operatorTierRoutes(app: App, { db }: ApiContext): void {
         const { partnerId } = request.params
         await findState(reader, partnerId)
         const counts = await members.countByTier(reader, partnerId)
-        const tiers = (await listTerms(reader, partnerId)).map(({ name, currency, ...tier }) => ({
-          name,
-          currency,
-          members: counts.get(name) ?? { active: 0, invited: 0 },
-          ...versionOf({ name, currency, ...tier }),
+        const tiers = (await listTerms(reader, partnerId)).map(tier => ({
+          name: tier.name,
+          currency: tier.currency,
+          members: counts.get(tier.name) ?? { active: 0, invited: 0 },
+          ...versionOf(tier),
         }))
         return { status: 200, body: { tiers } }
       }),
@@ -291,7 +291,7 @@ async function historyOf(db: Reader, { partnerId, tier, now }: { partnerId: stri
   }
 }
 
-function versionOf({ name: _, version, since, currency, ...terms }: Tier & { since: Date }) {
+function versionOf({ name: _, version, since, currency, ...terms }: TierVersion) {
   return { version, since: since.toISOString(), ...termsToWire(terms, currency) }
 }
 

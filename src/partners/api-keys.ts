@@ -78,6 +78,15 @@ export async function listKeys(db: Reader, partnerId: string): Promise<ApiKey[]>
   return rows.map(row => ({ ...row, scopes: row.scopes as Scope[] }))
 }
 
+/** Whether a key, of a partner or of an operator, still works. */
+export function stateOf(
+  { expiresAt, revokedAt }: Pick<ApiKey, 'expiresAt' | 'revokedAt'>,
+  now: Date,
+): 'valid' | 'expired' | 'revoked' {
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt !== null && expiresAt <= now ? 'expired' : 'valid'
+}
+
 /** Lists the keys of all partners that a server in this mode accepts, newest first. */
 export async function listValidKeys(
   db: Reader,

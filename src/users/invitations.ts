@@ -24,6 +24,7 @@ const lifeMs = 7 * 86_400_000
 // Of one partner, or of the installation.
 const pendingMax = 1_000
 const prefix = 'owi_'
+const columns = sql.raw('id, email, partner_id, roles, invited_by, created_at, expires_at')
 
 /**
  * Invites a person. An earlier invitation of the same address to the same partner ends.
@@ -73,7 +74,7 @@ export async function listInvitations(
   { partnerId, now }: { partnerId: string | null; now: Date },
 ): Promise<Invitation[]> {
   const { rows } = await sql<Invitation>`
-    select id, email, partner_id, roles, invited_by, created_at, expires_at from user_invitations
+    select ${columns} from user_invitations
      where partner_id is not distinct from ${partnerId} and expires_at > ${now}
      order by id desc limit ${pendingMax}`.execute(db)
   return rows
@@ -82,7 +83,7 @@ export async function listInvitations(
 /** The open invitations of an address. */
 export async function invitationsOf(db: Reader, { email, now }: { email: string; now: Date }): Promise<Invitation[]> {
   const { rows } = await sql<Invitation>`
-    select id, email, partner_id, roles, invited_by, created_at, expires_at from user_invitations
+    select ${columns} from user_invitations
      where email = ${canonicalEmail(email)} and expires_at > ${now} order by id`.execute(db)
   return rows
 }
@@ -112,7 +113,7 @@ export async function findInvitation(
 ): Promise<Invitation | undefined> {
   if (!token.startsWith(prefix) || !hasChecksum(token)) return undefined
   const { rows } = await sql<Invitation>`
-    select id, email, partner_id, roles, invited_by, created_at, expires_at from user_invitations
+    select ${columns} from user_invitations
      where hash = ${hashOf(token)} and expires_at > ${now}`.execute(db)
   return rows[0]
 }

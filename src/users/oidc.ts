@@ -7,7 +7,7 @@ import { findPartner, type Mode } from '../partners/partners.ts'
 import { accept, invitationsOf } from './invitations.ts'
 import { endPowers } from './rights.ts'
 import type { Role } from './roles.ts'
-import { actorOf, type NewSession, type Origin, openSession } from './sign-in.ts'
+import { actorOfUser, type NewSession, type Origin, openSession } from './sign-in.ts'
 import {
   addRoles,
   canonicalEmail,
@@ -222,7 +222,7 @@ async function findOrCreate(
   }
   await tx.insertInto('userIdentities').values({ issuer, subject, userId: user.id }).execute()
   await auditLog.record(tx, {
-    ...{ partnerId: null, actor: actorOf(user.id, from), now },
+    ...{ partnerId: null, actor: actorOfUser(user.id, from), now },
     change: { action: 'user.add_identity', resourceId: user.id, details: { issuer } },
   })
   return user
@@ -238,7 +238,7 @@ async function create(
       : error
   })
   const change = { action: 'user.create', resourceId: user.id, details: { by: 'oidc' } } as const
-  await auditLog.record(tx, { partnerId: null, actor: actorOf(user.id, from), change, now })
+  await auditLog.record(tx, { partnerId: null, actor: actorOfUser(user.id, from), change, now })
   return user
 }
 
@@ -270,7 +270,7 @@ async function applyGrants(
   for (const [partnerId, roles] of after) await addRoles(tx, { userId: user.id, partnerId, roles })
   await endPowers(tx, { userId: user.id, wasOperator: user.isOperator && !isOperator })
   await auditLog.record(tx, {
-    ...{ partnerId: null, actor: actorOf(user.id, from), now },
+    ...{ partnerId: null, actor: actorOfUser(user.id, from), now },
     change: { action: 'user.set_roles', resourceId: user.id, details: { by: 'oidc', ...changed } },
   })
 }
@@ -285,5 +285,5 @@ async function acceptInvitations(
 ): Promise<void> {
   if (identity.email === null) return
   for (const invitation of await invitationsOf(tx, { email: identity.email, now }))
-    await accept(tx, { invitation, userId: user.id, actor: actorOf(user.id, from), now })
+    await accept(tx, { invitation, userId: user.id, actor: actorOfUser(user.id, from), now })
 }

@@ -108,7 +108,7 @@ export async function openSession(
   const browserToken = await rememberBrowser(tx, { userId, from, now })
   await auditLog.record(tx, {
     partnerId: null,
-    actor: actorOf(userId, from),
+    actor: actorOfUser(userId, from),
     change: { action: 'user.sign_in', resourceId: userId, details: { method } },
     now,
   })
@@ -137,7 +137,7 @@ export async function requirePassword(
 }
 
 /** The author of what a user does, for the audit log. */
-export function actorOf(userId: string, { address, requestId }: Origin): auditLog.Actor {
+export function actorOfUser(userId: string, { address, requestId }: Origin): auditLog.Actor {
   return { kind: 'user', name: userId, address, requestId }
 }
 

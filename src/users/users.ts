@@ -27,17 +27,24 @@ export function canonicalEmail(email: string): string {
 }
 
 /**
- * Creates a user without a password, and with roles if it is for a partner.
+ * Creates a user without roles.
+ * @param passwordHash null for a user who does not sign in with a password
  * @throws a unique violation if the address has a user
  */
 export async function createUser(
   tx: Tx,
-  { email, name, isOperator, now }: { email: string; name: string; isOperator: boolean; now: Date },
+  {
+    email,
+    name,
+    isOperator,
+    passwordHash = null,
+    now,
+  }: { email: string; name: string; isOperator: boolean; passwordHash?: string | null; now: Date },
 ): Promise<User> {
   const user = { id: newId('user', now), email: canonicalEmail(email), name, isOperator }
   await tx
     .insertInto('users')
-    .values({ ...user, createdAt: now })
+    .values({ ...user, passwordHash, createdAt: now })
     .execute()
   return user
 }
@@ -111,17 +118,4 @@ export async function rolesByPartner(db: Reader, userId: string): Promise<Map<st
 export async function usersOf(db: Reader, partnerId: string): Promise<ReadonlySet<string>> {
   const rows = await db.selectFrom('userRoles').select('userId').distinct().where('partnerId', '=', partnerId).execute()
   return new Set(rows.map(({ userId }) => userId))
-}
-
-/** Gives a user who has just been created a password. */
-export async function giveFirstPassword(
-  tx: Tx,
-  { userId, passwordHash }: { userId: string; passwordHash: string },
-): Promise<void> {
-  await tx
-    .updateTable('users')
-    .set({ passwordHash })
-    .where('id', '=', userId)
-    .where('passwordHash', 'is', null)
-    .execute()
 }

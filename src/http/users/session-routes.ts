@@ -10,10 +10,10 @@ import { hasOperator } from '../../users/accounts.ts'
 import { deleteLinks, isLink, useLink } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
 import { endSession, idleExpiryOf, listSessions, type SignedIn } from '../../users/sessions.ts'
-import { type NewSession, openSession, signInByPassword } from '../../users/sign-in.ts'
-import { createUser, giveFirstPassword, rolesByPartner } from '../../users/users.ts'
+import { actorOfUser, type NewSession, openSession, signInByPassword } from '../../users/sign-in.ts'
+import { createUser, rolesByPartner } from '../../users/users.ts'
+import { actorOf } from '../actor.ts'
 import type { ApiContext, App } from '../server.ts'
-import { actorOf } from '../with-idempotency.ts'
 import { isLoopback, originOf, removeSessionCookie, requirePrivateConnection, setSessionCookie } from './browser.ts'
 import { hiddenOperation, userOf } from './hidden-operation.ts'
 import { Code, Email, Password, PersonName, strict, Token } from './schema.ts'
@@ -93,13 +93,13 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings
         await deleteLinks(tx, 'set_up')
         if (await hasOperator(tx)) throw problem('Conflict', 'The console has an operator already; sign in')
         const { email, name } = body
-        const user = await createUser(tx, { email, name, isOperator: true, now }).catch(error => {
+        const created = { email, name, isOperator: true, passwordHash, now }
+        const user = await createUser(tx, created).catch(error => {
           throw brokenConstraint(error) === 'one_user_per_email'
             ? problem('Conflict', `${email} has a user here; set the console up with another address`)
             : error
         })
-        await giveFirstPassword(tx, { userId: user.id, passwordHash })
-        const actor: auditLog.Actor = { kind: 'user', name: user.id, address: from.address, requestId: request.id }
+        const actor = actorOfUser(user.id, from)
         const change = {
           action: 'user.create',
           resourceId: user.id,

@@ -107,6 +107,19 @@ export const access: { readonly [operationId: string]: Access } = {
   resetSandbox: building,
 }
 
+/**
+ * The operations of the operators’ API that a partner’s users may call too, for their own partner only. A key does whatever its
+ * scopes allow: one that a developer makes reads members, whom the developer does not see in the console. Those who run the
+ * partner’s server hold its keys anyway, and each new key is in the audit log with its maker.
+ */
+export const accessOfPartners: { readonly [operationId: string]: readonly Role[] } = {
+  listApiKeys: building,
+  createApiKey: building,
+  rotateApiKey: building,
+  revokeApiKey: building,
+  listPartnerAuditEntries: ['admin'],
+}
+
 /** What a user is to a partner. */
 export type Standing = { isOperator: boolean; roles: readonly Role[] }
 

@@ -26,33 +26,27 @@ export const api = new Openwage({
   retriesMax: 1,
 })
 
-const octets = 'application/octet-stream'
+/** Whether the service has refused a request because another one with the same idempotency key has taken effect. */
+export function isOfEarlierAttempt(error: unknown): boolean {
+  return error instanceof ApiError && error.issues.some(issue => 'path' in issue && issue.path === 'x-idempotency-key')
+}
 
 /**
- * Calls an operation of `/console/v1` or `/admin/v1`, which the SDK does not have.
- * @param options.type the media type of a body that is a file
+ * Calls an operation of `/console/v1`, which the SDK does not have.
  * @throws ApiError as the SDK does
  */
-export async function send<T>(
-  method: string,
-  path: string,
-  { body, type = octets }: { body?: unknown; type?: string } = {},
-): Promise<T> {
+export async function send<T>(method: string, path: string, { body }: { body?: unknown } = {}): Promise<T> {
+  const isFile = body instanceof Blob || body instanceof FormData
   const response = await fetch(path, {
     method,
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
-      // The browser itself says what is in a form.
-      ...(body === undefined || body instanceof FormData
-        ? {}
-        : { 'content-type': body instanceof Blob ? type : 'application/json' }),
-      ...(method === 'GET' || !path.startsWith('/admin/') ? {} : { 'x-idempotency-key': crypto.randomUUID() }),
-      ...(partnerId.value === undefined || path.startsWith('/admin/') ? {} : { 'openwage-partner': partnerId.value }),
+      // The browser itself says of which kind a file is.
+      ...(body === undefined || isFile ? {} : { 'content-type': 'application/json' }),
+      ...(partnerId.value === undefined ? {} : { 'openwage-partner': partnerId.value }),
     },
-    ...(body === undefined
-      ? {}
-      : { body: body instanceof Blob || body instanceof FormData ? body : JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }),
   })
   if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T
   const { issues = [] } = (await response.json().catch(() => ({}))) as { issues?: never[] }
@@ -70,5 +64,5 @@ export async function sendTable<T>(path: string, file: File): Promise<T> {
 
 /** Sends a table where only CSV is taken. */
 export async function sendCsv<T>(path: string, file: File): Promise<T> {
-  return await send<T>('POST', path, { body: file, type: 'text/csv' })
+  return await send<T>('POST', path, { body: new Blob([file], { type: 'text/csv' }) })
 }

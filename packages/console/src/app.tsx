@@ -29,6 +29,8 @@ const Events = lazy(() => import('./pages/events.tsx'))
 
 const OperatorPartners = lazy(() => import('./pages/operator/partners.tsx'))
 const OperatorPartner = lazy(() => import('./pages/operator/partner.tsx'))
+const NewPartner = lazy(() => import('./pages/operator/new-partner.tsx'))
+const Rails = lazy(() => import('./pages/operator/rails.tsx'))
 const Account = lazy(() => import('./pages/account.tsx'))
 const Users = lazy(() => import('./pages/users.tsx'))
 const Float = lazy(() => import('./pages/operator/float.tsx'))
@@ -64,13 +66,16 @@ function Pages() {
   const named = /^\/console\/(par_[0-9a-z]+)(?:\/|$)/.exec(path)?.[1]
   const first = session.value?.partners[0]?.id
   const isOfOperator = path.startsWith('/console/operator/')
-  const isAtStart = path === '/console'
+  const isAtStart = path === '/console' || path === '/console/'
+  // An operator of an installation without partners begins by creating one.
+  const start =
+    first !== undefined ? `/console/${first}` : session.value?.isOperator ? '/console/operator/partners' : undefined
   useEffect(() => {
-    if (isAtStart && first !== undefined) route(`/console/${first}`, true)
-  }, [isAtStart, first, route])
+    if (isAtStart && start !== undefined) route(start, true)
+  }, [isAtStart, start, route])
   // Before the pages are drawn: their requests name the partner.
   if (named !== undefined && partnerId.peek() !== named) partnerId.value = named
-  if (isAtStart && first !== undefined) return null
+  if (isAtStart && start !== undefined) return null
   const isUnknown = !session.value?.partners.some(({ id }) => id === partnerId.peek())
   if (isUnknown && partnerId.peek() !== first) partnerId.value = first
   return (
@@ -98,6 +103,8 @@ function Pages() {
             <Route path="/console/:partner/requests" component={Requests} />
             <Route path="/console/:partner/requests/:id" component={Request} />
             <Route path="/console/:partner/events" component={Events} />
+            <Route path="/console/operator/new-partner" component={NewPartner} />
+            <Route path="/console/operator/rails" component={Rails} />
             <Route path="/console/operator/partners" component={OperatorPartners} />
             <Route path="/console/operator/partners/:id" component={OperatorPartner} />
             <Route path="/console/operator/batches" component={Batches} />

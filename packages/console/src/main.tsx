@@ -5,6 +5,7 @@ import './styles/tokens.css'
 import './styles/base.css'
 import './styles/shell.css'
 import './styles/components.css'
+import './styles/operator.css'
 
 reportErrors()
 const root = document.getElementById('app')

@@ -11,11 +11,11 @@ import { reload, useLoaded } from '../../query.ts'
 
 /** The API keys of a partner: made, rotated and revoked here; each secret is shown once. */
 export function Keys({ partnerId }: { partnerId: PartnerId }) {
-  const [secret, setSecret] = useState<string>()
+  const [secret, setSecret] = useState<string | null>()
   const { value, error } = useLoaded(`operator-keys ${partnerId}`, () => admin.listApiKeys(partnerId))
   const show = async (make: () => PromiseLike<{ secret: string | null }>) => {
-    const made = await act(make, 'The secret is shown once', 'operator-keys', 'operator-partner')
-    if (made?.secret != null) setSecret(made.secret)
+    const made = await act(make, 'The key is made', 'operator-keys', 'operator-partner')
+    if (made !== undefined) setSecret(made.secret)
   }
   const columns: Column<ApiKey>[] = [
     { title: 'Key', cell: ({ hint }) => <code>{hint}…</code> },
@@ -58,6 +58,7 @@ export function Keys({ partnerId }: { partnerId: PartnerId }) {
   ]
   return (
     <Panel
+      id="keys"
       isFlush
       title="API keys"
       aside={
@@ -74,8 +75,17 @@ export function Keys({ partnerId }: { partnerId: PartnerId }) {
         empty={<Empty title="No keys yet" />}
       />
       <Drawer title="The new key" isOpen={secret !== undefined} onClose={() => setSecret(undefined)}>
-        <p>Store it now: it is not shown again.</p>
-        <Code text={secret ?? ''} label="Copy the key" />
+        {secret === null ? (
+          <p class="notice">
+            An earlier attempt made the key, and its secret was lost with the answer. Revoke the newest key, and make
+            another one.
+          </p>
+        ) : (
+          <>
+            <p>Store it now: it is not shown again.</p>
+            <Code text={secret ?? ''} label="Copy the key" />
+          </>
+        )}
       </Drawer>
     </Panel>
   )

@@ -15,7 +15,8 @@ export function Keys({ partnerId }: { partnerId: PartnerId }) {
   const { value, error } = useLoaded(`operator-keys ${partnerId}`, () => admin.listApiKeys(partnerId))
   const show = async (make: () => PromiseLike<{ secret: string | null }>) => {
     const made = await act(make, 'The key is made', 'operator-keys', 'operator-partner')
-    if (made !== undefined) setSecret(made.secret)
+    // The second answer to a double click is a replay, which has no secret.
+    if (made !== undefined) setSecret(shown => shown ?? made.secret)
   }
   const columns: Column<ApiKey>[] = [
     { title: 'Key', cell: ({ hint }) => <code>{hint}…</code> },

@@ -3,7 +3,7 @@ import * as auditLog from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
 import { systemClock } from '../src/main.ts'
-import { listUsers, setPassword, setUser } from '../src/users/accounts.ts'
+import { listUsers, setUser } from '../src/users/accounts.ts'
 import { createDemoLink } from '../src/users/demo-operator.ts'
 import { invite } from '../src/users/invitations.ts'
 import { createLink } from '../src/users/links.ts'
@@ -12,7 +12,7 @@ import { endSessions } from '../src/users/sessions.ts'
 import { remove as removeTotp } from '../src/users/totp.ts'
 import { createUser, findByEmail, type User } from '../src/users/users.ts'
 import { adminKeyCommand } from './admin-key.ts'
-import { askSecret, isInteractive } from './ask.ts'
+import { askInTurn, isInteractive } from './ask.ts'
 import { linkTo } from './console-set-up.ts'
 import { examples } from './help.ts'
 import { operator } from './operator.ts'
@@ -50,16 +50,18 @@ adminCommand
       printResult({ json }, { value: { email, url }, text })
       return
     }
-    const password = await askSecret(`Password for ${email}: `)
+    const [password = '', again] = await askInTurn([
+      { text: `Password for ${email}: `, isSecret: true },
+      { text: 'Again: ', isSecret: true },
+    ])
+    if (again !== password) throw new Error('The two passwords differ; nothing was done')
     requireGoodPassword(password, { email, name })
-    if ((await askSecret('Again: ')) !== password) throw new Error('The two passwords differ; nothing was done')
     const passwordHash = await hashPassword(password)
     const id = await withTransaction(async tx => {
       if ((await findByEmail(tx, email)) !== undefined)
         throw new Error(`${email} has a user already; an operator can make that user an operator in the console`)
-      const user = await createUser(tx, { email, name, isOperator: true, now })
+      const user = await createUser(tx, { email, name, isOperator: true, passwordHash, now })
       await record(tx, user.id, 'user.create', { by: 'command', isOperator: true })
-      await setPassword(tx, { userId: user.id, passwordHash, actor: operator(), now })
       return user.id
     })
     printResult({ json }, { value: { id, email }, text: () => `${email} can sign in to the console.` })

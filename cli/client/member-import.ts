@@ -128,7 +128,11 @@ async function awaitJob(
     if (offboard > offboardMax && !options.yes) {
       const what = `The import would now offboard ${offboard} of ${await countMembers(openwage)} members.`
       if (!isInteractive()) throw new Error(`${what} ${waysOfReview(jobId)}`)
-      if (!(await ask(`${what} Approve it?`))) {
+      const isApproved = await ask(`${what} Approve it?`).catch(interrupted => {
+        writeErrorLine(waysOfReview(jobId))
+        throw interrupted
+      })
+      if (!isApproved) {
         await review(openwage, { jobId, verb: 'reject' })
         throw new Error(`Job ${jobId} was rejected; nothing was imported`)
       }

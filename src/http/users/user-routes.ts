@@ -9,14 +9,15 @@ import { listUsers, requireUser, setRoles, setUser } from '../../users/accounts.
 import * as invitations from '../../users/invitations.ts'
 import { createLink } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
-import { type NewSession, openSession } from '../../users/sign-in.ts'
+import { requireStillAllowed } from '../../users/rights.ts'
+import { actorOfUser, type NewSession, openSession } from '../../users/sign-in.ts'
 import * as totp from '../../users/totp.ts'
-import { createUser, findByEmail, giveFirstPassword } from '../../users/users.ts'
+import { createUser, findByEmail } from '../../users/users.ts'
+import { actorOf } from '../actor.ts'
 import { pageOf, pageQuery } from '../list.ts'
 import type { ApiContext, App } from '../server.ts'
 import { ownOrigin } from '../session-admission.ts'
 import { findUserOfRequest, requireRole } from '../user-admission.ts'
-import { actorOf } from '../with-idempotency.ts'
 import { originOf, requirePrivateConnection, setSessionCookie } from './browser.ts'
 import { hiddenOperation, userOf } from './hidden-operation.ts'
 import { Email, Password, PersonName, Roles, strict, Token } from './schema.ts'
@@ -106,6 +107,7 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
       const { userId } = request.params
       requireOther(request, userId)
       await db.transaction().execute(async tx => {
+        await requireStillAllowed(tx, { actor: actorOf(request), partnerId: null, userId })
         await requireUser(tx, userId)
         if (!(await totp.remove(tx, userId))) return
         const change = { action: 'user.remove_totp', resourceId: userId, details: {} } as const
@@ -123,6 +125,7 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
       requireOther(request, userId)
       const { receivedAt: now } = request
       const token = await db.transaction().execute(async tx => {
+        await requireStillAllowed(tx, { actor: actorOf(request), partnerId: null, userId })
         await requireUser(tx, userId)
         const change = { action: 'user.link', resourceId: userId, details: { purpose: 'password' } } as const
         await auditLog.record(tx, { partnerId: null, actor: actorOf(request), change, now })
@@ -236,23 +239,20 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
           })
         requireGoodPassword(password, { email, name })
       }
-      const passwordHash = known === undefined ? await hashPassword(password) : undefined
+      const passwordHash = known === undefined ? await hashPassword(password) : null
       const created = await db.transaction().execute(async (tx): Promise<NewSession> => {
         let userId = known?.id
         if (userId === undefined) {
-          const user = await createUser(tx, { email, name, isOperator: false, now }).catch(error => {
+          const user = await createUser(tx, { email, name, isOperator: false, passwordHash, now }).catch(error => {
             throw brokenConstraint(error) === 'one_user_per_email'
               ? problem('Conflict', `${email} has a user here that is disabled; ask an operator`)
               : error
           })
           userId = user.id
-          await giveFirstPassword(tx, { userId, passwordHash: passwordHash ?? '' })
-        }
-        const actor: auditLog.Actor = { kind: 'user', name: userId, address: from.address, requestId: request.id }
-        if (known === undefined) {
           const change = { action: 'user.create', resourceId: userId, details: { by: 'invitation' } } as const
-          await auditLog.record(tx, { partnerId: null, actor, change, now })
+          await auditLog.record(tx, { partnerId: null, actor: actorOfUser(userId, from), change, now })
         }
+        const actor = actorOfUser(userId, from)
         if (!(await invitations.accept(tx, { invitation, userId, actor, now }))) throw linkRefused()
         return await openSession(tx, { userId, method: current?.session.method ?? 'password', mode, from, now })
       })

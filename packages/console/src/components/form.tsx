@@ -22,6 +22,7 @@ export function Form({
 }) {
   const [problems, setProblems] = useState<Map<string, string>>(new Map())
   const [isBusy, setIsBusy] = useState(false)
+  const shown = new Set<string>()
   const send = async (event: SubmitEvent) => {
     event.preventDefault()
     const form = event.currentTarget as HTMLFormElement
@@ -31,11 +32,10 @@ export function Form({
     try {
       await onSubmit(fields)
     } catch (error) {
-      setProblems(problemsOf(error, Object.keys(fields)))
+      setProblems(problemsOf(error, [...shown, ...Object.keys(fields)]))
     }
     setIsBusy(false)
   }
-  const shown = new Set<string>()
   const content = children(name => {
     shown.add(name)
     return problems.get(name)

@@ -44,6 +44,11 @@ export type ApiKey = {
 
 export type ApiKeyId = `key_${string}`
 
+export type ApiKeyRotation = {
+  /** How long the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. Without it, until it expires or is revoked. */
+  overlapSeconds?: number | undefined
+}
+
 export type ApiKeyWithSecret = {
   id: ApiKeyId
   /** The first characters of the key. */
@@ -430,9 +435,48 @@ export type Partners = {
 
 export type PayCycleId = `pc_${string}`
 
+export type PaymentAnswer = {
+  /** When it was read or decided. */
+  at: Instant
+  /** `operator`: an operator decided. `openwage`: the rail cannot carry the payment, or the bank confirms no payments. */
+  by: 'bank' | 'operator' | 'openwage'
+  /** Whether the bank says it about the whole batch. */
+  isAboutBatch: boolean
+  /** What it changed. Null if it changed nothing about the payment. */
+  outcome: 'paid' | 'failed' | 'returned' | null
+  reason: string | null
+  /** The day on which the bank booked it, if it says so. */
+  bookedOn: string | null
+  /** The file of the bank. Null if it is in no file. */
+  fileName: string | null
+  line: number | null
+}
+
 export type PaymentRemoval = {
   /** Why; the partner and the member read it. */
   reason: string
+}
+
+export type Payout = {
+  reference: string
+  rail: string
+  partnerId: PartnerId
+  withdrawalId: WithdrawalId
+  amount: Money
+  createdAt: Instant
+  expectedAt: Instant | null
+  outcome: 'paid' | 'failed' | 'returned' | null
+  /** The code of the bank. */
+  reasonCode: string | null
+  reason: string | null
+  /** When an operator took it out of its batch. */
+  removedAt: Instant | null
+  /** Null if it is in no batch. */
+  batch: PayoutBatchSummary | null
+  /** What the bank said about it, oldest first; at most 100. */
+  answers: PaymentAnswer[]
+  /** The answers about it or its batch that did not fit, oldest first; at most 100. */
+  exceptions: PayoutException[]
 }
 
 export type PayoutApproval = {
@@ -466,10 +510,24 @@ export type PayoutBatch = {
   approvedAt: Instant | null
   approvedAutomatically: boolean
   sentAt: Instant | null
+  /** When the bank said that it has the batch. */
+  acknowledgedAt: Instant | null
+  /** When its last payment was answered, the bank rejected it, or it was cancelled. */
+  endedAt: Instant | null
   /** Who approved it, oldest first. */
   approvals: PayoutApproval[]
   /** How many people must approve it. */
   approvalsNeeded: number
+  /** Null unless an operator holds it back. */
+  hold: PayoutBatchHold | null
+}
+
+export type PayoutBatchHold = {
+  since: Instant | null
+  /** As in the audit log. */
+  by: string | null
+  /** Null if none was given. */
+  reason: string | null
 }
 
 export type PayoutBatchId = `bat_${string}`
@@ -502,6 +560,10 @@ export type PayoutBatchSummary = {
   approvedAt: Instant | null
   approvedAutomatically: boolean
   sentAt: Instant | null
+  /** When the bank said that it has the batch. */
+  acknowledgedAt: Instant | null
+  /** When its last payment was answered, the bank rejected it, or it was cancelled. */
+  endedAt: Instant | null
 }
 
 export type PayoutBatches = {
@@ -516,6 +578,8 @@ export type PayoutException = {
   /** Why the answer of the bank did not fit. */
   kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable'
   reference: string | null
+  /** The batch that it is about, or that has its payment. */
+  batchId: PayoutBatchId | null
   partnerId: PartnerId | null
   withdrawalId: WithdrawalId | null
   /** What the bank says became of the payment. */
@@ -544,17 +608,24 @@ export type PayoutExceptions = {
 
 export type Rail = {
   name: string
-  currency: Currency
-  /** How payments reach the bank. */
-  kind: 'files' | 'api'
+  /** Whether it is in `OPENWAGE_RAILS`. A rail that was taken out of it is listed while it is held. */
+  isConfigured: boolean
+  /** Null if the rail is not configured. */
+  currency: Currency | null
+  /** How payments reach the bank. Null if the rail is not configured. */
+  kind: 'files' | 'api' | null
   /** Whether operators carry its files to the bank and back. */
   isByHand: boolean
   /** Null unless the rail is held. Nothing is sent through a rail that is held. */
-  hold: {
-    since: Instant
-    /** The operator who holds it. */
-    by: string
-  } | null
+  hold: RailHold | null
+}
+
+export type RailHold = {
+  since: Instant
+  /** The operator who holds it. */
+  by: string
+  /** Null if none was given. */
+  reason: string | null
 }
 
 export type Rails = {
@@ -735,17 +806,18 @@ export const operations: Record<string, Operation> = {
   'listAccountDays': { method: 'GET', path: '/admin/v1/account-days', hasQuery: true },
   'listApiKeys': { method: 'GET', path: '/admin/v1/partners/{partnerId}/keys' },
   'createApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys', hasBody: true },
-  'rotateApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/rotate' },
+  'rotateApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
   'revokeApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/revoke' },
   'listRails': { method: 'GET', path: '/admin/v1/rails' },
-  'holdRail': { method: 'POST', path: '/admin/v1/rails/{rail}/hold' },
-  'releaseRail': { method: 'POST', path: '/admin/v1/rails/{rail}/release' },
+  'holdRail': { method: 'POST', path: '/admin/v1/rails/{rail}/hold', hasBody: true },
+  'releaseRail': { method: 'POST', path: '/admin/v1/rails/{rail}/release', hasBody: true },
   'listPayoutBatches': { method: 'GET', path: '/admin/v1/payout-batches', hasQuery: true, entries: 'batches', cursor: 'id' },
   'getPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}' },
   'listBatchPayments': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/payments', hasQuery: true, entries: 'payments', cursor: 'reference' },
   'approvePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/approve' },
-  'holdPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/hold' },
-  'releasePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/release' },
+  'holdPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/hold', hasBody: true },
+  'releasePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/release', hasBody: true },
+  'getPayout': { method: 'GET', path: '/admin/v1/payouts/{payment}' },
   'removePayment': { method: 'POST', path: '/admin/v1/payouts/{payment}/remove', hasBody: true },
   'exportPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/export' },
   'downloadPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/file', accepts: '*/*' },
@@ -943,11 +1015,11 @@ export interface AdminOperations {
   /**
    * Rotate an API key.
    *
-   * Creates a key with the same scopes, valid for as long as the old one was made for. The old key stays valid: switch to the new one, then revoke the old one. The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.
+   * Creates a key with the same scopes, valid for as long as the old one was made for. The old key stays valid as long as `overlapSeconds` says, or until you revoke it: switch to the new one meanwhile. The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.
    *
    * `POST /admin/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
    */
-  rotateApiKey(partnerId: PartnerId, keyId: ApiKeyId, options?: CallOptions): Call<ApiKeyWithSecret>
+  rotateApiKey(partnerId: PartnerId, keyId: ApiKeyId, body?: ApiKeyRotation, options?: CallOptions): Call<ApiKeyWithSecret>
   /**
    * Revoke an API key.
    *
@@ -971,15 +1043,15 @@ export interface AdminOperations {
    *
    * `POST /admin/v1/rails/{rail}/hold` (holdRail)
    */
-  holdRail(rail: string, options?: CallOptions): Call<Rail>
+  holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
    * Release a rail that is held.
    *
-   * Idempotent.
+   * Also one that is no longer configured. Idempotent.
    *
    * `POST /admin/v1/rails/{rail}/release` (releaseRail)
    */
-  releaseRail(rail: string, options?: CallOptions): Call<Rail>
+  releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
    * List the batches of payments.
    *
@@ -1031,7 +1103,7 @@ export interface AdminOperations {
    *
    * `POST /admin/v1/payout-batches/{batchId}/hold` (holdPayoutBatch)
    */
-  holdPayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
+  holdPayoutBatch(batchId: PayoutBatchId, body?: ReasonGiven, options?: CallOptions): Call<PayoutBatch>
   /**
    * Release a batch that is held.
    *
@@ -1039,7 +1111,15 @@ export interface AdminOperations {
    *
    * `POST /admin/v1/payout-batches/{batchId}/release` (releasePayoutBatch)
    */
-  releasePayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
+  releasePayoutBatch(batchId: PayoutBatchId, body?: ReasonGiven, options?: CallOptions): Call<PayoutBatch>
+  /**
+   * Get the payment of a withdrawal.
+   *
+   * With its batch, what the bank said about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.
+   *
+   * `GET /admin/v1/payouts/{payment}` (getPayout)
+   */
+  getPayout(payment: string, options?: CallOptions): Call<Payout>
   /**
    * Take a payment out of an unsent batch.
    *
@@ -1072,7 +1152,7 @@ export interface AdminOperations {
    * `GET /admin/v1/payout-exceptions` (listPayoutExceptions)
    */
   listPayoutExceptions(query?: {
-    state?: 'open' | 'all' | undefined
+    state?: 'open' | 'closed' | 'all' | undefined
     /** The id of the last exception of this page, to get the next page. */
     after?: PayoutExceptionId | undefined
     /** Maximum number of entries to return, 1 to 1,000. */

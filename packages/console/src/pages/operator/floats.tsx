@@ -37,6 +37,7 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
     { title: 'Low since', cell: ({ lowSince }) => <Time at={lowSince} />, isMinor: true },
     {
       title: 'Change',
+      isTitleHidden: true,
       cell: ({ currency }) => (
         <span class="float-acts">
           {(['fund', 'withdraw', 'floor'] as const).map(act => (
@@ -55,6 +56,7 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
     { title: 'Has not arrived', cell: ({ due }) => <Amount money={due} />, isFigure: true },
     {
       title: 'Change',
+      isTitleHidden: true,
       cell: due => (
         <button
           type="button"

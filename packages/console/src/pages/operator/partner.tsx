@@ -2,17 +2,17 @@ import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
-import { Field, Form } from '../../components/form.tsx'
+import { ApiKeys } from '../../components/api-keys.tsx'
 import { Drawer, Figure, Page, Panel } from '../../components/layout.tsx'
+import { ReasonForm } from '../../components/reason-form.tsx'
 import { Failure, Skeleton } from '../../components/states.tsx'
 import { toast } from '../../components/toast.tsx'
 import { Day, Id } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
-import type { PartnerId, ReasonGiven } from '../../generated/admin.ts'
+import type { PartnerId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { NextSteps } from './first-steps.tsx'
 import { FloatPanel } from './floats.tsx'
-import { Keys } from './keys.tsx'
 import { PartnerStateOf } from './partners.tsx'
 import { ChangeSettings, SettingValues } from './settings.tsx'
 import { Tiers } from './tiers.tsx'
@@ -26,6 +26,12 @@ export default function Partner() {
   const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => admin.getPartner(id))
   const [doing, setDoing] = useState<Act>()
   const onDone = () => setDoing(undefined)
+  const stop = async (stopping: PromiseLike<unknown>, done: string) => {
+    await stopping
+    toast(done)
+    reload('operator-partner')
+    onDone()
+  }
   if (value === undefined)
     return (
       <Page title="Partner" back={back}>
@@ -95,7 +101,7 @@ export default function Partner() {
         <div class="stack">
           <FloatPanel partnerId={id} />
           <Tiers partnerId={id} />
-          <Keys partnerId={id} />
+          <ApiKeys partnerId={id} />
         </div>
         <Panel
           title="Settings"
@@ -113,40 +119,12 @@ export default function Partner() {
       </Drawer>
       <Drawer title="Pause withdrawals" isOpen={doing === 'pause'} onClose={onDone}>
         <p>Its members cannot withdraw until you resume. Pay runs and payouts continue.</p>
-        <Stop submit="Pause" stop={reason => admin.pausePartner(id, reason)} done="Paused" onDone={onDone} />
+        <ReasonForm submit="Pause" onSubmit={given => stop(admin.pausePartner(id, given), 'Paused')} />
       </Drawer>
       <Drawer title="Suspend the partner" isOpen={doing === 'suspend'} onClose={onDone}>
         <p>Its keys and its users are refused until you restore it.</p>
-        <Stop submit="Suspend" stop={reason => admin.suspendPartner(id, reason)} done="Suspended" onDone={onDone} />
+        <ReasonForm submit="Suspend" onSubmit={given => stop(admin.suspendPartner(id, given), 'Suspended')} />
       </Drawer>
     </Page>
-  )
-}
-
-function Stop({
-  submit,
-  stop,
-  done,
-  onDone,
-}: {
-  submit: string
-  stop: (given: ReasonGiven) => PromiseLike<unknown>
-  done: string
-  onDone: () => void
-}) {
-  return (
-    <Form
-      submit={submit}
-      onSubmit={async ({ reason = '' }) => {
-        await stop(reason === '' ? {} : { reason })
-        toast(done)
-        reload('operator-partner')
-        onDone()
-      }}
-    >
-      {problemOf => (
-        <Field label="Reason" name="reason" problem={problemOf('reason')} note="For the audit log; nothing personal" />
-      )}
-    </Form>
   )
 }

@@ -36,6 +36,7 @@ export function Tiers({ partnerId }: { partnerId: PartnerId }) {
     { title: 'Members', cell: ({ members }) => formatNumber(members.active), isFigure: true },
     {
       title: 'Change',
+      isTitleHidden: true,
       cell: tier => (
         <button type="button" class="text-button" onClick={() => setChanging(tier)}>
           Change

@@ -7,6 +7,7 @@ import './styles/base.css'
 import './styles/shell.css'
 import './styles/components.css'
 import './styles/payroll.css'
+import './styles/operator.css'
 
 reportErrors()
 preloadPage(location.pathname)

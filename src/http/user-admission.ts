@@ -3,9 +3,10 @@ import type { Db } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
-import { findPartner, type Mode } from '../partners/partners.ts'
+import { findPartner, type Mode, type Partner } from '../partners/partners.ts'
+import { hashOf } from '../secrets.ts'
 import { hasOperator } from '../users/accounts.ts'
-import { mayCall, type Role } from '../users/roles.ts'
+import { accessOfPartners, mayCall, type Role } from '../users/roles.ts'
 import { findSession, type SignedIn } from '../users/sessions.ts'
 import { rolesWith } from '../users/users.ts'
 import { followClock } from './admission.ts'
@@ -19,6 +20,8 @@ const limits = {
   unknownTokens: { perSecond: 5, burst: 50 },
   // Requests without a session from one network: an office whose people all sign in at nine.
   strangers: { perSecond: 5, burst: 100 },
+  // Sessions that were in use lately, of all users.
+  knownMax: 10_000,
 }
 
 /**
@@ -40,14 +43,18 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
    */
   admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /**
-   * Admits a request to sign in, or with a one-time link.
+   * Admits a request to sign in, or with a one-time link. A `visitor` navigates here from another site, so that the route checks itself
+   * that the browser has asked for it.
    * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
    */
-  admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void>
+  admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void>
   /** Whether the request was made with the cookie of a user instead of an API key. */
   hasUserSession(request: FastifyRequest): boolean
 } {
   const rateLimiter = new RateLimiter()
+  // Hashes of tokens, in the order of their use. They admit no request: they only spare a signed-in user the limit that others in
+  // their network, or behind the same proxy, have used up.
+  const known = new Set<string>()
   let isClaimed = false
   return {
     admitUser,
@@ -60,12 +67,20 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   async function admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void> {
     requireOwnPage(request, publicUrl)
     const network = `unknown tokens of ${networkOf(request.ip)}`
-    requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
+    const token = tokenOf(request, publicUrl)
+    const name = token === undefined ? '' : hashOf(token).toString('hex')
+    const wasKnown = known.delete(name)
+    if (!wasKnown) requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
     const found = await findUserOfRequest(db, request, { mode, publicUrl })
     if (found === undefined) {
-      if (tokenOf(request, publicUrl) !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
+      if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
       await requireClaimed()
       throw refused()
+    }
+    known.add(name)
+    for (const oldest of known) {
+      if (known.size <= limits.knownMax) break
+      known.delete(oldest)
     }
     const decision = rateLimiter.take(found.session.id, limits.perSession, request.receivedAt)
     reply.headers(rateLimitHeaders(limits.perSession, decision.remaining, 'session'))
@@ -76,23 +91,25 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   }
 
   async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { partnerRoles = [] } = request.routeOptions.config
-    await admitUser(request, reply, partnerRoles.length === 0 ? 'operator' : 'user')
+    const { operationId = '' } = (request.routeOptions.schema ?? {}) as { operationId?: string }
+    const partnerRoles = accessOfPartners[operationId]
+    await admitUser(request, reply, partnerRoles === undefined ? 'operator' : 'user')
     const { user } = request
     if (user === undefined) throw refused()
     const { id, isOperator } = user.user
     if (!isOperator) {
       const { partnerId } = request.params as { partnerId: string }
-      const roles = await rolesWith(db, { userId: id, partnerId })
-      if (roles.length === 0) throw noSuchPartner()
-      if (!roles.some(role => partnerRoles.includes(role)))
+      const [partner, roles] = await Promise.all([findPartner(db, partnerId), rolesWith(db, { userId: id, partnerId })])
+      if (partner === undefined || roles.length === 0) throw noSuchPartner()
+      requireServed(partner)
+      if (!roles.some(role => partnerRoles?.includes(role)))
         throw problem('Forbidden', 'Your roles with this partner do not allow this')
     }
     request.operator = { kind: 'user', id, person: id, ...(isOperator ? {} : { isOfPartner: true }) }
   }
 
-  async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void> {
-    requireOwnPage(request, publicUrl)
+  async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void> {
+    if (who !== 'visitor') requireOwnPage(request, publicUrl)
     const network = `strangers of ${networkOf(request.ip)}`
     requireAllowed(rateLimiter.take(network, limits.strangers, request.receivedAt))
     if (who === 'stranger') await requireClaimed()
@@ -128,8 +145,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
     requireAllowed(rateLimiter.take(`users of ${partner.id}`, shared, request.receivedAt))
     request.partner = partner
-    if (partner.suspendedAt !== null && !isOperator)
-      throw problem('Forbidden', 'The partner is suspended; contact the operator of this service')
+    if (!isOperator) requireServed(partner)
     followClock(request, clockOffsetMs)
     // An unknown path has no scope, and is answered as such.
     const { operationId } = (request.routeOptions.schema ?? {}) as { operationId?: string }
@@ -193,6 +209,7 @@ export async function requireRole(db: Db, request: FastifyRequest, allowed: read
   ])
   const { isOperator } = user.user
   if (partner === undefined || (!isOperator && roles.length === 0)) throw noSuchPartner()
+  if (!isOperator) requireServed(partner)
   if (!isOperator && !roles.some(role => allowed.includes(role)))
     throw problem('Forbidden', 'Your roles with this partner do not allow this')
   return partnerId
@@ -215,6 +232,11 @@ export async function findUserOfRequest(
 ): Promise<SignedIn | undefined> {
   const token = tokenOf(request, publicUrl)
   return token === undefined ? undefined : await findSession(db, { token, mode, now: request.receivedAt })
+}
+
+/** @throws Problem `Forbidden` if the partner is suspended */
+function requireServed({ suspendedAt }: Partner): void {
+  if (suspendedAt !== null) throw problem('Forbidden', 'The partner is suspended; contact the operator of this service')
 }
 
 /** The same for a partner that does not exist, and for one with which the user has no role. */

@@ -120,6 +120,21 @@ export async function revokeKey(
   return { ...key, revokedAt: now, isRepeated: false }
 }
 
+/**
+ * Lets a key expire at an instant, unless it expires earlier anyway. Every process notices within a second.
+ * @returns when it expires
+ */
+export async function expireKey(
+  tx: Tx,
+  { partnerId, keyId, at }: { partnerId: string; keyId: string; at: Date },
+): Promise<Date> {
+  const { rows } = await sql<{ expiresAt: Date }>`
+    update api_keys set expires_at = least(expires_at, ${at}::timestamptz)
+     where partner_id = ${partnerId} and id = ${keyId}
+    returning expires_at`.execute(tx)
+  return rows[0]?.expiresAt ?? at
+}
+
 export type KeyHolder = {
   partner: Partner
   keyId: string

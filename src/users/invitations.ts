@@ -3,6 +3,7 @@ import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { generateSecret, hasChecksum, hashOf } from '../secrets.ts'
+import { requireStillAllowed } from './rights.ts'
 import type { Role } from './roles.ts'
 import { endSessions } from './sessions.ts'
 import { addRoles, canonicalEmail } from './users.ts'
@@ -39,6 +40,7 @@ export async function invite(
     now,
   }: { email: string; partnerId: string | null; roles: readonly Role[]; actor: auditLog.Actor; now: Date },
 ): Promise<{ invitation: Invitation; token: string }> {
+  await requireStillAllowed(tx, { actor, partnerId })
   const token = generateSecret(prefix)
   const invitation = {
     id: newId('invitation', now),

@@ -46,6 +46,17 @@ export function linkTo(page: 'set-up' | 'sign-in' | 'invitation' | 'password', t
   return `${address.replace(/\/$/, '')}/console/${page}#${token}`
 }
 
+/** Whether a link would work, without using it. Hashing a password costs too much to do it for strangers. */
+export async function isLink(
+  db: Reader,
+  { token, purpose, now }: { token: string; purpose: LinkPurpose; now: Date },
+): Promise<boolean> {
+  if (!token.startsWith(prefix) || !hasChecksum(token)) return false
+  const { rows } = await sql`
+    select from user_links where hash = ${hashOf(token)} and purpose = ${purpose} and expires_at > ${now}`.execute(db)
+  return rows.length > 0
+}
+
 /**
  * Uses a link up: of two concurrent uses, one finds it.
  * @returns the user of the link; undefined if the link is unknown, used, expired or for another purpose
@@ -62,7 +73,7 @@ export async function useLink(
   return link?.isValid ? { userId: link.userId } : undefined
 }
 
-/** Ends all links for a purpose. */
+/** Ends all links for a purpose, of all users. */
 export async function deleteLinks(tx: Tx, purpose: LinkPurpose): Promise<void> {
   await tx.deleteFrom('userLinks').where('purpose', '=', purpose).execute()
 }

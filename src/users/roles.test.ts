@@ -1,11 +1,23 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { access } from './roles.ts'
+import { access, accessOfPartners } from './roles.ts'
+
+type Paths = Record<string, Record<string, { operationId: string; security?: object[] }>>
+
+test('of the operators’ API, users of a partner are let into operations alone whose path names the partner', () => {
+  const { paths }: { paths: Paths } = JSON.parse(
+    readFileSync(new URL('../../openapi-admin.json', import.meta.url), 'utf8'),
+  )
+  const ofPartner = Object.entries(paths).flatMap(([path, methods]) =>
+    path.startsWith('/admin/v1/partners/{partnerId}/')
+      ? Object.values(methods).map(({ operationId }) => operationId)
+      : [],
+  )
+  expect(ofPartner).toEqual(expect.arrayContaining(Object.keys(accessOfPartners)))
+})
 
 test('the table of roles names every operation of the partner API that needs an API key, and no other', () => {
-  const { paths } = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')) as {
-    paths: Record<string, Record<string, { operationId: string; security?: object[] }>>
-  }
+  const { paths }: { paths: Paths } = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'))
   const withKey = Object.values(paths).flatMap(methods =>
     Object.values(methods).flatMap(({ operationId, security }) => (security === undefined ? [operationId] : [])),
   )

@@ -11,9 +11,19 @@ export type User = {
   isOperator: boolean
 }
 
-/** The form in which an e-mail address is stored and looked up. */
+/**
+ * The form of an e-mail address, and its greatest length. Without Unicode's control and format characters, which would make one
+ * address look like another.
+ */
+export const emailPattern = '^[^\\s@\\p{C}]+@[^\\s@\\p{C}]+$'
+export const emailLengthMax = 254
+
+/**
+ * The form in which an e-mail address is stored and looked up. Only ASCII letters are folded: by Unicode's rules the Kelvin sign
+ * becomes a k, and the address of one person would find the user of another.
+ */
 export function canonicalEmail(email: string): string {
-  return email.trim().toLowerCase()
+  return email.trim().replace(/[A-Z]+/g, letters => letters.toLowerCase())
 }
 
 /**

@@ -26,10 +26,13 @@ export const api = new Openwage({
   retriesMax: 1,
 })
 
-const octets = 'application/octet-stream'
+/** Whether the service has refused a request because another one with the same idempotency key has taken effect. */
+export function isOfEarlierAttempt(error: unknown): boolean {
+  return error instanceof ApiError && error.issues.some(issue => 'path' in issue && issue.path === 'x-idempotency-key')
+}
 
 /**
- * Calls an operation of `/console/v1` or `/admin/v1`, which the SDK does not have.
+ * Calls an operation of `/console/v1`, which the SDK does not have.
  * @throws ApiError as the SDK does
  */
 export async function send<T>(method: string, path: string, { body }: { body?: unknown } = {}): Promise<T> {
@@ -38,11 +41,10 @@ export async function send<T>(method: string, path: string, { body }: { body?: u
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
-      ...(body === undefined ? {} : { 'content-type': body instanceof Blob ? octets : 'application/json' }),
-      ...(method === 'GET' || !path.startsWith('/admin/') ? {} : { 'x-idempotency-key': crypto.randomUUID() }),
-      ...(partnerId.value === undefined || path.startsWith('/admin/') ? {} : { 'openwage-partner': partnerId.value }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(partnerId.value === undefined ? {} : { 'openwage-partner': partnerId.value }),
     },
-    ...(body === undefined ? {} : { body: body instanceof Blob ? body : JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T
   const { issues = [] } = (await response.json().catch(() => ({}))) as { issues?: never[] }

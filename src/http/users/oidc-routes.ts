@@ -19,13 +19,15 @@ const flowSeconds = 600
 export function oidcRoutes(app: App, { db, mode, publicUrl, log, console: settings }: ApiContext): void {
   const provider = settings?.oidc == null ? undefined : new OidcProvider(settings.oidc)
   const { hide } = hiddenOperation({ id: 'oidc' })
+  // Each asks the provider, so that one network could use up what the provider allows this service.
+  const config = { console: 'visitor' } as const
 
   app.get('/console/v1/sign-in', { schema: { hide } }, async () => ({
     hasPassword: true,
     hasOidc: provider !== undefined,
   }))
 
-  app.get('/console/v1/oidc/start', { schema: { hide } }, async (request, reply) => {
+  app.get('/console/v1/oidc/start', { config, schema: { hide } }, async (request, reply) => {
     requirePrivateConnection(request, publicUrl)
     if (provider === undefined) throw problem('UnknownPath', 'No OpenID provider is set up')
     try {
@@ -40,7 +42,7 @@ export function oidcRoutes(app: App, { db, mode, publicUrl, log, console: settin
 
   app.get(
     '/console/v1/oidc/callback',
-    { schema: { hide, querystring: Type.Record(Type.String(), Type.Unknown()) } },
+    { config, schema: { hide, querystring: Type.Record(Type.String(), Type.Unknown()) } },
     async (request, reply) => {
       requirePrivateConnection(request, publicUrl)
       if (provider === undefined) throw problem('UnknownPath', 'No OpenID provider is set up')

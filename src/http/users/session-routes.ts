@@ -1,12 +1,13 @@
 import { Type } from 'typebox'
 import * as auditLog from '../../audit-log/audit-log.ts'
 import type { Db } from '../../database/database.ts'
+import { brokenConstraint } from '../../database/errors.ts'
 import { lockByName } from '../../database/named-locks.ts'
 import { type Problem, problem } from '../../errors.ts'
 import { Id } from '../../ids.ts'
 import { listPartners, type Mode } from '../../partners/partners.ts'
 import { hasOperator } from '../../users/accounts.ts'
-import { deleteLinks, useLink } from '../../users/links.ts'
+import { deleteLinks, isLink, useLink } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
 import { endSession, idleExpiryOf, listSessions, type SignedIn } from '../../users/sessions.ts'
 import { actorOfUser, type NewSession, openSession, signInByPassword } from '../../users/sign-in.ts'
@@ -82,6 +83,7 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings
     async (request, reply) => {
       requirePrivateConnection(request, publicUrl)
       const { body, receivedAt: now } = request
+      if (!(await isLink(db, { token: body.token, purpose: 'set_up', now }))) throw linkRefused()
       requireGoodPassword(body.password, body)
       const passwordHash = await hashPassword(body.password)
       const from = originOf(request, publicUrl)
@@ -91,7 +93,12 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings
         await deleteLinks(tx, 'set_up')
         if (await hasOperator(tx)) throw problem('Conflict', 'The console has an operator already; sign in')
         const { email, name } = body
-        const user = await createUser(tx, { email, name, isOperator: true, passwordHash, now })
+        const created = { email, name, isOperator: true, passwordHash, now }
+        const user = await createUser(tx, created).catch(error => {
+          throw brokenConstraint(error) === 'one_user_per_email'
+            ? problem('Conflict', `${email} has a user here; set the console up with another address`)
+            : error
+        })
         const actor = actorOfUser(user.id, from)
         const change = {
           action: 'user.create',

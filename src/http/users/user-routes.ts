@@ -9,6 +9,7 @@ import { listUsers, requireUser, setRoles, setUser } from '../../users/accounts.
 import * as invitations from '../../users/invitations.ts'
 import { createPasswordLink, linkTo } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
+import { requireStillAllowed } from '../../users/rights.ts'
 import { actorOfUser, type NewSession, openSession } from '../../users/sign-in.ts'
 import * as totp from '../../users/totp.ts'
 import { createUser, findByEmail } from '../../users/users.ts'
@@ -103,9 +104,11 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
     async request => {
       const { userId } = request.params
       requireOther(request, userId)
+      const actor = actorOf(request)
       await db.transaction().execute(async tx => {
+        await requireStillAllowed(tx, { actor, partnerId: null, userId })
         await requireUser(tx, userId)
-        await totp.remove(tx, { userId, actor: actorOf(request), now: request.receivedAt })
+        await totp.remove(tx, { userId, actor, now: request.receivedAt })
       })
       return { message: 'OK' }
     },
@@ -117,9 +120,11 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
     async request => {
       const { userId } = request.params
       requireOther(request, userId)
+      const actor = actorOf(request)
       const { token, expiresAt } = await db.transaction().execute(async tx => {
+        await requireStillAllowed(tx, { actor, partnerId: null, userId })
         await requireUser(tx, userId)
-        return await createPasswordLink(tx, { userId, actor: actorOf(request), now: request.receivedAt })
+        return await createPasswordLink(tx, { userId, actor, now: request.receivedAt })
       })
       return { url: linkTo('password', token, ownOrigin(request, publicUrl)), expiresAt: expiresAt.toISOString() }
     },

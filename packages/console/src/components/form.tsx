@@ -1,6 +1,7 @@
 import { ApiError } from '@openwage/sdk'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { isOfEarlierAttempt } from '../api.ts'
 import { messageOf } from './states.tsx'
 
 type Fields = Record<string, string>
@@ -20,6 +21,7 @@ export function Form({
 }) {
   const [problems, setProblems] = useState<Map<string, string>>(new Map())
   const [isBusy, setIsBusy] = useState(false)
+  const shown = new Set<string>()
   const send = async (event: SubmitEvent) => {
     event.preventDefault()
     const form = event.currentTarget as HTMLFormElement
@@ -29,11 +31,10 @@ export function Form({
     try {
       await onSubmit(fields)
     } catch (error) {
-      setProblems(problemsOf(error, Object.keys(fields)))
+      setProblems(problemsOf(error, [...shown, ...Object.keys(fields)]))
     }
     setIsBusy(false)
   }
-  const shown = new Set<string>()
   const content = children(name => {
     shown.add(name)
     return problems.get(name)
@@ -57,7 +58,8 @@ export function Form({
 }
 
 function problemsOf(error: unknown, names: string[]): Map<string, string> {
-  if (!(error instanceof ApiError) || error.issues.length === 0) return new Map([['', messageOf(error)]])
+  if (!(error instanceof ApiError) || error.issues.length === 0 || isOfEarlierAttempt(error))
+    return new Map([['', messageOf(error)]])
   return new Map(
     error.issues.map((issue, index) => {
       const path = 'path' in issue ? String(issue.path) : ''

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { admin, type FloatOf, type PartnerOfOperator } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
+import { ApiKeys } from '../../components/api-keys.tsx'
 import { Field, Form } from '../../components/form.tsx'
 import { Drawer, Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
 import { Empty, Failure, Skeleton } from '../../components/states.tsx'
@@ -9,8 +10,8 @@ import { type Column, Table } from '../../components/table.tsx'
 import { toast } from '../../components/toast.tsx'
 import { Amount, Day, Id, Time } from '../../components/values.tsx'
 import { formatNumber, inWords } from '../../format.ts'
+import type { Float, PartnerId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
-import { Keys } from './keys.tsx'
 import { PartnerStateOf } from './partners.tsx'
 import { Tiers } from './tiers.tsx'
 
@@ -19,12 +20,8 @@ const back = { href: '/console/operator/partners', title: 'Partners' }
 type Act = 'pause' | 'suspend'
 
 export default function Partner() {
-  const { id = '' } = useRoute().params
-  const {
-    value,
-    error,
-    reload: retry,
-  } = useLoaded(`operator-partner ${id}`, () => admin<PartnerOfOperator>('GET', `partners/${id}`))
+  const { id } = useRoute().params as { id: PartnerId }
+  const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => admin.getPartner(id))
   const [doing, setDoing] = useState<Act>()
   if (value === undefined)
     return (
@@ -32,8 +29,6 @@ export default function Partner() {
         {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={retry} />}
       </Page>
     )
-  const again = (path: string, done: string) =>
-    void act(() => admin('POST', `partners/${id}/${path}`, {}), done, 'operator-partner')
   return (
     <Page
       title={value.name}
@@ -44,7 +39,11 @@ export default function Partner() {
             Open its pages
           </a>
           {value.paused ? (
-            <button type="button" class="button" onClick={() => again('resume', 'Resumed')}>
+            <button
+              type="button"
+              class="button"
+              onClick={() => void act(() => admin.resumePartner(id, {}), 'Resumed', 'operator-partner')}
+            >
               Resume
             </button>
           ) : (
@@ -53,7 +52,11 @@ export default function Partner() {
             </button>
           )}
           {value.suspended ? (
-            <button type="button" class="button" onClick={() => again('restore', 'Restored')}>
+            <button
+              type="button"
+              class="button"
+              onClick={() => void act(() => admin.restorePartner(id, {}), 'Restored', 'operator-partner')}
+            >
               Restore
             </button>
           ) : (
@@ -88,7 +91,7 @@ export default function Partner() {
         <div class="stack">
           <Floats floats={value.floats} />
           <Tiers partnerId={id} />
-          <Keys partnerId={id} />
+          <ApiKeys partnerId={id} />
         </div>
         <Panel title="Settings">
           <KeyValues
@@ -109,7 +112,8 @@ export default function Partner() {
         <Form
           submit={doing === 'pause' ? 'Pause' : 'Suspend'}
           onSubmit={async ({ reason = '' }) => {
-            await admin('POST', `partners/${id}/${doing}`, reason === '' ? {} : { reason })
+            const stop = doing === 'pause' ? admin.pausePartner : admin.suspendPartner
+            await stop(id, reason === '' ? {} : { reason })
             toast(doing === 'pause' ? 'Paused' : 'Suspended')
             reload('operator-partner')
             setDoing(undefined)
@@ -129,7 +133,7 @@ export default function Partner() {
   )
 }
 
-const floatColumns: Column<FloatOf>[] = [
+const floatColumns: Column<Float>[] = [
   { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
   { title: 'Float', cell: ({ float }) => <Amount money={float} />, isFigure: true },
   { title: 'On its way', cell: ({ pending }) => <Amount money={pending} />, isFigure: true, isMinor: true },
@@ -138,7 +142,7 @@ const floatColumns: Column<FloatOf>[] = [
   { title: 'Low since', cell: ({ lowSince }) => <Time at={lowSince} />, isMinor: true },
 ]
 
-function Floats({ floats }: { floats: FloatOf[] }) {
+function Floats({ floats }: { floats: Float[] }) {
   return (
     <Panel isFlush title="Float">
       <Table

@@ -1,16 +1,15 @@
-import { adminList, type PartnerState, type PartnerSummary } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
+import type { PartnerState, PartnerSummary } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 
-type Partners = { partners: PartnerSummary[]; total: number; take: number }
-
-const states = ['open', 'paused', 'suspended'] as const
+const states = ['open', 'paused', 'suspended'] as const satisfies PartnerState[]
 
 const columns: Column<PartnerSummary>[] = [
   { title: 'Name', cell: ({ name }) => <b>{name}</b> },
@@ -25,11 +24,9 @@ export function PartnerStateOf({ state }: { state: PartnerState }) {
 
 export default function Partners() {
   const filters = useFilters()
-  const query = new URLSearchParams({ take: '50' })
-  const [state] = filters.all('state')
-  if (state !== undefined) query.set('state', state)
-  if (filters.get('search') !== '') query.set('search', filters.get('search'))
-  const list = () => adminList<Partners, PartnerSummary>('partners', query, page => page.partners)
+  const search = filters.get('search') || undefined
+  const [state] = filters.all('state') as PartnerState[]
+  const list = () => admin.listPartners({ take: 50, state, search })
   const listed = useList(`operator-partners?${filters.text}`, list, page => page.partners)
   return (
     <Page

@@ -1,6 +1,6 @@
 import { type Money, money, toDecimal } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
-import { admin, type OperatorTier, type TierPreview, type TierTerms } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { Choice, Field, Form } from '../../components/form.tsx'
 import { Drawer, KeyValues, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
@@ -8,14 +8,13 @@ import { type Column, Table } from '../../components/table.tsx'
 import { toast } from '../../components/toast.tsx'
 import { Amount, Id } from '../../components/values.tsx'
 import { formatNumber, inWords, plural } from '../../format.ts'
+import type { NewTierTerms, OperatorTier, PartnerId, TierPreview } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
 
 /** The tiers of a partner. A change shows what it would do to the members before it is saved. */
-export function Tiers({ partnerId }: { partnerId: string }) {
+export function Tiers({ partnerId }: { partnerId: PartnerId }) {
   const [changing, setChanging] = useState<OperatorTier>()
-  const { value, error } = useLoaded(`operator-tiers ${partnerId}`, () =>
-    admin<{ tiers: OperatorTier[] }>('GET', `partners/${partnerId}/tiers`),
-  )
+  const { value, error } = useLoaded(`operator-tiers ${partnerId}`, () => admin.listTiers(partnerId))
   const columns: Column<OperatorTier>[] = [
     { title: 'Tier', cell: ({ name }) => <b>{name}</b> },
     { title: 'Version', cell: ({ version }) => formatNumber(version), isFigure: true, isMinor: true },
@@ -61,11 +60,8 @@ export function Tiers({ partnerId }: { partnerId: string }) {
   )
 }
 
-type NewTerms = TierTerms & { currency: Money['currency']; version: number }
-
-function Change({ partnerId, tier, onDone }: { partnerId: string; tier: OperatorTier; onDone: () => void }) {
-  const [previewed, setPreviewed] = useState<{ terms: NewTerms; preview: TierPreview }>()
-  const path = `partners/${partnerId}/tiers/${encodeURIComponent(tier.name)}`
+function Change({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: OperatorTier; onDone: () => void }) {
+  const [previewed, setPreviewed] = useState<{ terms: NewTierTerms; preview: TierPreview }>()
   if (previewed !== undefined)
     return (
       <>
@@ -73,7 +69,7 @@ function Change({ partnerId, tier, onDone }: { partnerId: string; tier: Operator
         <Form
           submit="Save for new withdrawals"
           onSubmit={async () => {
-            await admin('PUT', path, previewed.terms)
+            await admin.saveTier(partnerId, tier.name, previewed.terms)
             toast(`${tier.name} has new terms`)
             reload('operator-tiers')
             onDone()
@@ -94,7 +90,7 @@ function Change({ partnerId, tier, onDone }: { partnerId: string; tier: Operator
       submit="Show the effect"
       onSubmit={async fields => {
         const terms = termsOf(tier, fields)
-        setPreviewed({ terms, preview: await admin<TierPreview>('POST', `${path}/preview`, terms) })
+        setPreviewed({ terms, preview: await admin.previewTier(partnerId, tier.name, terms) })
       }}
     >
       {problemOf => (
@@ -150,7 +146,7 @@ function Change({ partnerId, tier, onDone }: { partnerId: string; tier: Operator
   )
 }
 
-function termsOf({ currency, version, ...tier }: OperatorTier, fields: Record<string, string>): NewTerms {
+function termsOf({ currency, version, ...tier }: OperatorTier, fields: Record<string, string>): NewTierTerms {
   const required = (name: string) => money(fields[name] ?? '', currency)
   const optional = (name: string) => ((fields[name] ?? '') === '' ? null : required(name))
   const { withdrawalsPerDay, withdrawalsPerCycle, payoutSpeed } = tier

@@ -4,6 +4,7 @@ import type { Reader, Tx } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import { fileHeaders, sendParts } from '../http/csv.ts'
 import { mediaTypes } from '../http/file-kinds.ts'
+import { cutPage, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
@@ -51,15 +52,7 @@ const ofPayment = Type.Object({
 })
 const ofException = Type.Object({ exceptionId: Id('payoutException') })
 
-const limits = { takeDefault: 50, takeMax: 1_000 }
-const take = Type.Optional(
-  Type.Integer({
-    minimum: 1,
-    maximum: limits.takeMax,
-    default: limits.takeDefault,
-    description: 'Maximum number of entries to return, 1 to 1,000.',
-  }),
-)
+const { take } = pageQuery
 
 export function payoutRoutes(
   app: App,
@@ -89,11 +82,11 @@ export function payoutRoutes(
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const { rail, statuses, after, take = limits.takeDefault } = request.query
-        // One more than asked for, to tell whether there is more.
+        const { rail, statuses, after } = request.query
+        const { take } = pageOf(request.query)
         const found = await batches.list(reader, { rail, statuses, before: after, take: take + 1 })
-        const body = { batches: found.slice(0, take).map(batchOnWire), hasMore: found.length > take }
-        return { status: 200, body }
+        const { rows, hasMore } = cutPage(found, { take })
+        return { status: 200, body: { batches: rows.map(batchOnWire), hasMore } }
       }),
   )
 
@@ -144,15 +137,17 @@ export function payoutRoutes(
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { batchId } = request.params
-        const { after = '', take = limits.takeDefault } = request.query
+        const { after = '' } = request.query
+        const { take } = pageOf(request.query)
         const { currency } = await batches.require(reader, batchId)
         const found = await batches.listPayments(reader, { batchId, after, take: take + 1 })
-        const payments = found.slice(0, take).map(({ amount, removedAt, ...payment }) => ({
+        const { rows, hasMore } = cutPage(found, { take })
+        const payments = rows.map(({ amount, removedAt, ...payment }) => ({
           ...payment,
           amount: toWire({ amount, currency }),
           removedAt: removedAt?.toISOString() ?? null,
         }))
-        return { status: 200, body: { payments, hasMore: found.length > take } }
+        return { status: 200, body: { payments, hasMore } }
       }),
   )
 
@@ -402,10 +397,11 @@ export function payoutRoutes(
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const { state = 'open', after, take = limits.takeDefault } = request.query
+        const { state = 'open', after } = request.query
+        const { take } = pageOf(request.query)
         const found = await exceptions.list(reader, { state, before: after, take: take + 1 })
-        const body = { exceptions: found.slice(0, take).map(exceptionOnWire), hasMore: found.length > take }
-        return { status: 200, body }
+        const { rows, hasMore } = cutPage(found, { take })
+        return { status: 200, body: { exceptions: rows.map(exceptionOnWire), hasMore } }
       }),
   )
 

@@ -1,3 +1,4 @@
+import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { generateSecret, hasChecksum, hashOf } from '../secrets.ts'
 
@@ -24,6 +25,25 @@ export async function createLink(
     })
     .execute()
   return token
+}
+
+// Long enough to send the link and to use it.
+const passwordLinkLifeMs = 24 * 3_600_000
+
+/** Creates a one-time link with which a user chooses a new password, and records it. @returns its token */
+export async function createPasswordLink(
+  tx: Tx,
+  { userId, actor, now }: { userId: string; actor: auditLog.Actor; now: Date },
+): Promise<{ token: string; expiresAt: Date }> {
+  const token = await createLink(tx, { purpose: 'password', userId, lifeMs: passwordLinkLifeMs, now })
+  const change = { action: 'user.link', resourceId: userId, details: { purpose: 'password' } } as const
+  await auditLog.record(tx, { partnerId: null, actor, change, now })
+  return { token, expiresAt: new Date(now.getTime() + passwordLinkLifeMs) }
+}
+
+/** The address of a one-time link. Browsers never send the fragment to a server, so that no proxy logs the token. */
+export function linkTo(page: 'set-up' | 'sign-in' | 'invitation' | 'password', token: string, address: string): string {
+  return `${address.replace(/\/$/, '')}/console/${page}#${token}`
 }
 
 /** Whether a link would work, without using it. Hashing a password costs too much to do it for strangers. */

@@ -104,11 +104,7 @@ export function accountRoutes(app: App, { db, publicUrl, console: settings }: Ap
       const { user } = userOf(request)
       const { body, receivedAt: now } = request
       await requirePassword(db, { userId: user.id, password: body.password, from: originOf(request, publicUrl), now })
-      await db.transaction().execute(async tx => {
-        if (!(await totp.remove(tx, user.id))) return
-        const change = { action: 'user.remove_totp', resourceId: user.id, details: {} } as const
-        await auditLog.record(tx, { partnerId: null, actor: actorOf(request), change, now })
-      })
+      await db.transaction().execute(tx => totp.remove(tx, { userId: user.id, actor: actorOf(request), now }))
       return { message: 'OK' }
     },
   )

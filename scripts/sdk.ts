@@ -1,5 +1,6 @@
 import { sdkNames } from '../src/http/docs/sdk-names.ts'
 import { decimalsOf } from '../src/money.ts'
+import { defaultSettings } from '../src/partners/partners.ts'
 
 type Schema = {
   $ref?: string
@@ -58,7 +59,7 @@ export function sdkFiles(document: Document): Record<string, string> {
 
 /**
  * What the console needs to call the operators' API, with the same client: the schemas, the operations by their ids, and
- * their types.
+ * their types; and the defaults of a partner's settings.
  */
 export function operatorClient(document: Document): string {
   const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -75,6 +76,9 @@ export function operatorClient(document: Document): string {
     ...typesOf(document).filter(type => !/^export type \w+Issue = /m.test(type)),
     operationTable(calls),
     interfaceOf('AdminOperations', treeOf(calls)),
+    '',
+    '/** What a new partner has, unless other settings are chosen. */',
+    `export const defaultSettings: PartnerSettings = ${JSON.stringify(defaultSettings, null, 2)}`,
     '',
   ].join('\n')
 }

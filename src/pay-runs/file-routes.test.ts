@@ -50,7 +50,7 @@ describe('a file of pay', () => {
       ...{ lineCount: 4, memberCount: 3, totals: [gbp(20_751)] },
       parts: [
         {
-          idempotencyKey: expect.stringMatching(/^pay-run-file\.[0-9a-f]{40}\.0\.0$/),
+          idempotencyKey: expect.stringMatching(/^pay-run-file\.[0-9a-f]{40}\.0\.first$/),
           sent: null,
           payDetails: [
             { memberId: a.memberId, money: gbp(12_000) },
@@ -211,5 +211,21 @@ describe('a file of pay', () => {
       (await clerk.call('POST', path, { raw: text, headers: csv, partner: harness.other.partner.id })).status,
     ).toBe(404)
     expect((await harness.call('GET', '/v1/pay/runs')).body.total).toBe(before)
+  })
+
+  test('with the same pay as a week before is not taken for it, even while the key of that one is valid', async () => {
+    const { memberId } = await addMember()
+    const send = async () => {
+      const raw = `member_id,amount\n${memberId},10\n`
+      const [part] = (await harness.call('POST', path, { raw, headers: csv })).body.parts
+      const headers = { 'x-idempotency-key': part.idempotencyKey }
+      const { payDetails } = part
+      return { part, answer: await harness.call('POST', '/v1/pay/run', { body: { payDetails }, headers }) }
+    }
+    await send()
+    harness.clock.advance({ minutes: 6.5 * 24 * 60 })
+    const { part, answer } = await send()
+    expect(part.sent).toBeNull()
+    expect([answer.status, answer.headers['idempotency-replayed']]).toEqual([201, undefined])
   })
 })

@@ -12,6 +12,8 @@ import type { Line } from './rules.ts'
 
 // The largest file, with some columns that are not read.
 const fileBytesMax = 32 * 1024 * 1024
+// Some partners pay the same every week, which is no mistake.
+const sentDays = 6
 // Keeps the cost of writing an answer on the main thread to a few milliseconds at a time.
 const linesAtOnce = 2_000
 
@@ -45,29 +47,30 @@ export function payRunFileRoutes(app: App, { db }: ApiContext): void {
 type PartOnWire = {
   /** For sending the part now; if it was sent, for sending it once more. */
   idempotencyKey: string
-  /** The latest pay run with the same lines that was not reverted; null if there is none. */
+  /** A pay run of the last days with the same lines that was not reverted; null if there is none. */
   sent: { payRunId: string; at: string } | null
   lines: Line[]
 }
 
 /**
- * Finds out which parts were sent before. Keys derive from the lines and from how often these were sent, so that a request that is
- * repeated counts once, and the same pay can still be sent again on purpose or after a revert.
+ * Finds out which parts were sent before. Keys derive from the lines and from the latest pay run that has them, so that a request
+ * that is repeated counts once, and the same pay can still be sent again on purpose, after a revert or in the next week.
  */
 async function partsOf(
   db: Db,
   { partnerId, checked, now }: { partnerId: string; checked: CheckedFile; now: Date },
 ): Promise<PartOnWire[]> {
+  const since = new Date(now.getTime() - sentDays * 86_400_000)
   const known = new Set<string>()
   const parts: PartOnWire[] = []
   for (const [index, { lines, digest }] of checked.parts.entries()) {
     const found = await payRuns.findIdentical(db, { partnerId, lines, digest, now })
     // A pay run is one part, also if two parts are the same.
     const identical = found.filter(({ id }) => !known.has(id))
-    const standing = identical.find(({ status }) => status !== 'Reverted')
+    const standing = identical.find(({ status, createdAt }) => status !== 'Reverted' && createdAt > since)
     if (standing !== undefined) known.add(standing.id)
     parts.push({
-      idempotencyKey: `pay-run-file.${digest.slice(0, 40)}.${index}.${identical.length}`,
+      idempotencyKey: `pay-run-file.${digest.slice(0, 40)}.${index}.${identical[0]?.id ?? 'first'}`,
       sent: standing === undefined ? null : { payRunId: standing.id, at: standing.createdAt.toISOString() },
       lines,
     })

@@ -162,9 +162,9 @@ export async function find(
   }
 }
 
-/** How long pay runs with the same lines are found. Some partners pay the same each week. */
-const identicalDays = 6
-/** More pay runs with the same lines are a mistake that is long known. */
+/** How long pay runs with the same lines are found: a day longer than an idempotency key of one of them is valid. */
+const identicalDays = 8
+/** As many as a file has parts that may all be the same, and some that were reverted. */
 const identicalMax = 20
 
 /**

@@ -6,6 +6,8 @@ import './styles/tokens.css'
 import './styles/base.css'
 import './styles/shell.css'
 import './styles/components.css'
+import './styles/payroll.css'
+import './styles/operator.css'
 
 reportErrors()
 preloadPage(location.pathname)

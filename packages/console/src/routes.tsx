@@ -25,6 +25,8 @@ const pages: [string, () => Promise<{ default: ComponentType }>][] = [
   ['/console/:partner/requests', () => import('./pages/requests.tsx')],
   ['/console/:partner/requests/:id', () => import('./pages/request.tsx')],
   ['/console/:partner/events', () => import('./pages/events.tsx')],
+  ['/console/operator/new-partner', () => import('./pages/operator/new-partner.tsx')],
+  ['/console/operator/rails', () => import('./pages/operator/rails.tsx')],
   ['/console/operator/partners', () => import('./pages/operator/partners.tsx')],
   ['/console/operator/partners/:id', () => import('./pages/operator/partner.tsx')],
   ['/console/operator/batches', () => import('./pages/operator/batches.tsx')],

@@ -31,7 +31,7 @@ const overlaps: [string, string][] = [
   ['', 'until I revoke it'],
 ]
 
-type Doing = { kind: 'create' } | { kind: 'rotate'; key: ApiKey } | { kind: 'store'; secret: string }
+type Doing = { kind: 'create' } | { kind: 'rotate'; key: ApiKey } | { kind: 'store'; secret: string | null }
 
 const titles = { create: 'A new API key', rotate: 'Rotate the key', store: 'The new key' }
 
@@ -53,7 +53,7 @@ export function ApiKeys({
   const { value, error, reload: retry } = useLoaded(`keys ${partnerId}`, () => admin.listApiKeys(partnerId))
   const store = ({ secret }: { secret: string | null }) => {
     reload('keys', 'operator-partner')
-    if (secret !== null) setDoing({ kind: 'store', secret })
+    setDoing({ kind: 'store', secret })
   }
   const close = () => setDoing(undefined)
   const columns: Column<ApiKey>[] = [
@@ -123,7 +123,7 @@ export function ApiKeys({
   )
   if (!isPage)
     return (
-      <Panel isFlush title="API keys" aside={create}>
+      <Panel id="keys" isFlush title="API keys" aside={create}>
         {content}
       </Panel>
     )
@@ -188,7 +188,14 @@ function Rotate({ partnerId, old, onMade }: Making & { old: ApiKey }) {
   )
 }
 
-function Store({ secret, onStored }: { secret: string; onStored: () => void }) {
+function Store({ secret, onStored }: { secret: string | null; onStored: () => void }) {
+  if (secret === null)
+    return (
+      <p class="notice">
+        An earlier attempt made the key, and its secret was lost with the answer. Revoke the newest key, and make
+        another one.
+      </p>
+    )
   return (
     <>
       <p>Store it now: it is not shown again.</p>

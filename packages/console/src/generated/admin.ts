@@ -1270,3 +1270,20 @@ export interface AdminOperations {
     name: string
   }, options?: CallOptions): Call<ImportedFile>
 }
+
+/** What a new partner has, unless other settings are chosen. */
+export const defaultSettings: PartnerSettings = {
+  "country": "GB",
+  "timeZone": "Europe/London",
+  "autoActivate": false,
+  "graceMinutes": 10,
+  "intentMinutes": 15,
+  "holdSeconds": 30,
+  "requestsPerSecond": 100,
+  "requestsBurst": 200,
+  "cycleSchedule": "monthly",
+  "cycleAnchor": "2024-01-01",
+  "shortfallPolicy": "carry",
+  "offboardReviewPercent": 10,
+  "reviewDays": 14
+}

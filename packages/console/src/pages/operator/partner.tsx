@@ -3,26 +3,35 @@ import { useRoute } from 'preact-iso'
 import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
 import { ApiKeys } from '../../components/api-keys.tsx'
-import { Field, Form } from '../../components/form.tsx'
-import { Drawer, Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
-import { Empty, Failure, Skeleton } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { Drawer, Figure, Page, Panel } from '../../components/layout.tsx'
+import { ReasonForm } from '../../components/reason-form.tsx'
+import { Failure, Skeleton } from '../../components/states.tsx'
 import { toast } from '../../components/toast.tsx'
-import { Amount, Day, Id, Time } from '../../components/values.tsx'
-import { formatNumber, inWords } from '../../format.ts'
-import type { Float, PartnerId } from '../../generated/admin.ts'
+import { Day, Id } from '../../components/values.tsx'
+import { formatNumber } from '../../format.ts'
+import type { PartnerId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
+import { NextSteps } from './first-steps.tsx'
+import { FloatPanel } from './floats.tsx'
 import { PartnerStateOf } from './partners.tsx'
+import { ChangeSettings, SettingValues } from './settings.tsx'
 import { Tiers } from './tiers.tsx'
 
 const back = { href: '/console/operator/partners', title: 'Partners' }
 
-type Act = 'pause' | 'suspend'
+type Act = 'pause' | 'suspend' | 'settings'
 
 export default function Partner() {
   const { id } = useRoute().params as { id: PartnerId }
   const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => admin.getPartner(id))
   const [doing, setDoing] = useState<Act>()
+  const onDone = () => setDoing(undefined)
+  const stop = async (stopping: PromiseLike<unknown>, done: string) => {
+    await stopping
+    toast(done)
+    reload('operator-partner')
+    onDone()
+  }
   if (value === undefined)
     return (
       <Page title="Partner" back={back}>
@@ -74,6 +83,7 @@ export default function Partner() {
           <span class="record-to">{(value.suspended ?? value.paused)?.reason}</span>
         )}
       </div>
+      <NextSteps partner={value} />
       <div class="figures">
         <Figure title="Active members" note={`${formatNumber(value.members.invited)} invited`}>
           {formatNumber(value.members.active)}
@@ -89,69 +99,32 @@ export default function Partner() {
       </div>
       <div class="columns">
         <div class="stack">
-          <Floats floats={value.floats} />
+          <FloatPanel partnerId={id} />
           <Tiers partnerId={id} />
           <ApiKeys partnerId={id} />
         </div>
-        <Panel title="Settings">
-          <KeyValues
-            entries={Object.entries(value.settings).map(([name, setting]) => [inWords(name), String(setting ?? '–')])}
-          />
+        <Panel
+          title="Settings"
+          aside={
+            <button type="button" class="button" onClick={() => setDoing('settings')}>
+              Change
+            </button>
+          }
+        >
+          <SettingValues values={value.settings} />
         </Panel>
       </div>
-      <Drawer
-        title={doing === 'pause' ? 'Pause withdrawals' : 'Suspend the partner'}
-        isOpen={doing !== undefined}
-        onClose={() => setDoing(undefined)}
-      >
-        <p>
-          {doing === 'pause'
-            ? 'Its members cannot withdraw until you resume. Pay runs and payouts continue.'
-            : 'Its keys and its users are refused until you restore it.'}
-        </p>
-        <Form
-          submit={doing === 'pause' ? 'Pause' : 'Suspend'}
-          onSubmit={async ({ reason = '' }) => {
-            const stop = doing === 'pause' ? admin.pausePartner : admin.suspendPartner
-            await stop(id, reason === '' ? {} : { reason })
-            toast(doing === 'pause' ? 'Paused' : 'Suspended')
-            reload('operator-partner')
-            setDoing(undefined)
-          }}
-        >
-          {problemOf => (
-            <Field
-              label="Reason"
-              name="reason"
-              problem={problemOf('reason')}
-              note="For the audit log; nothing personal"
-            />
-          )}
-        </Form>
+      <Drawer title="Settings" isOpen={doing === 'settings'} onClose={onDone}>
+        <ChangeSettings partnerId={id} values={value.settings} onDone={onDone} />
+      </Drawer>
+      <Drawer title="Pause withdrawals" isOpen={doing === 'pause'} onClose={onDone}>
+        <p>Its members cannot withdraw until you resume. Pay runs and payouts continue.</p>
+        <ReasonForm submit="Pause" onSubmit={given => stop(admin.pausePartner(id, given), 'Paused')} />
+      </Drawer>
+      <Drawer title="Suspend the partner" isOpen={doing === 'suspend'} onClose={onDone}>
+        <p>Its keys and its users are refused until you restore it.</p>
+        <ReasonForm submit="Suspend" onSubmit={given => stop(admin.suspendPartner(id, given), 'Suspended')} />
       </Drawer>
     </Page>
-  )
-}
-
-const floatColumns: Column<Float>[] = [
-  { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
-  { title: 'Float', cell: ({ float }) => <Amount money={float} />, isFigure: true },
-  { title: 'On its way', cell: ({ pending }) => <Amount money={pending} />, isFigure: true, isMinor: true },
-  { title: 'Free', cell: ({ free }) => <Amount money={free} />, isFigure: true },
-  { title: 'Floor', cell: ({ floor }) => <Amount money={floor} />, isFigure: true, isMinor: true },
-  { title: 'Low since', cell: ({ lowSince }) => <Time at={lowSince} />, isMinor: true },
-]
-
-function Floats({ floats }: { floats: Float[] }) {
-  return (
-    <Panel isFlush title="Float">
-      <Table
-        label="Float"
-        columns={floatColumns}
-        list={{ rows: floats }}
-        keyOf={({ currency }) => currency}
-        empty={<Empty title="No float yet" />}
-      />
-    </Panel>
   )
 }

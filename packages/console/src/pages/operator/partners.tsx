@@ -1,6 +1,7 @@
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from '../../components/filters.tsx'
+import { Icon } from '../../components/icon.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -8,6 +9,8 @@ import { Id, State, Time } from '../../components/values.tsx'
 import type { PartnerState, PartnerSummary } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
+import { isSandbox } from '../../session.ts'
+import { FirstSteps } from './first-steps.tsx'
 
 const states = ['open', 'paused', 'suspended'] as const satisfies PartnerState[]
 
@@ -28,46 +31,56 @@ export default function Partners() {
   const [state] = filters.all('state') as PartnerState[]
   const list = () => admin.listPartners({ take: 50, state, search })
   const listed = useList(`operator-partners?${filters.text}`, list, page => page.partners)
+  const isEmpty = filters.text === '' && listed.rows?.length === 0
   return (
     <Page
       title="Partners"
       actions={
-        <ExportButton
-          name="partners"
-          columns={[
-            ['id', (row: PartnerSummary) => row.id],
-            ['name', row => row.name],
-            ['state', row => row.state],
-            ['created_at', row => row.createdAt],
-          ]}
-          rows={list}
-        />
+        <>
+          <ExportButton
+            name="partners"
+            columns={[
+              ['id', (row: PartnerSummary) => row.id],
+              ['name', row => row.name],
+              ['state', row => row.state],
+              ['created_at', row => row.createdAt],
+            ]}
+            rows={list}
+          />
+          <a class="button button-main" href="/console/operator/new-partner">
+            <Icon name="plus" />
+            New partner
+          </a>
+        </>
       }
     >
-      <FilterBar>
-        <ChoiceFilter
-          label="State"
-          values={states}
-          chosen={filters.all('state')}
-          onChange={values => filters.set('state', ...values.slice(-1))}
-        />
-        <TextFilter
-          label="Name or id"
-          value={filters.get('search')}
-          isSearch
-          onChange={value => filters.set('search', value)}
-        />
-      </FilterBar>
-      <Panel isFlush>
-        <Table
-          label="Partners"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={<Empty title="No partner matches" curl="npx openwage partner create 'Acme Couriers'" />}
-        />
-      </Panel>
+      {isEmpty && <FirstSteps isLive={!isSandbox.value} />}
+      <div hidden={isEmpty}>
+        <FilterBar>
+          <ChoiceFilter
+            label="State"
+            values={states}
+            chosen={filters.all('state')}
+            onChange={values => filters.set('state', ...values.slice(-1))}
+          />
+          <TextFilter
+            label="Name or id"
+            value={filters.get('search')}
+            isSearch
+            onChange={value => filters.set('search', value)}
+          />
+        </FilterBar>
+        <Panel isFlush>
+          <Table
+            label="Partners"
+            columns={columns}
+            list={listed}
+            keyOf={({ id }) => id}
+            hrefOf={({ id }) => hrefOfId(id)}
+            empty={<Empty title="No partner matches" />}
+          />
+        </Panel>
+      </div>
     </Page>
   )
 }

@@ -64,7 +64,7 @@ const groups: { title: string; settings: Setting[] }[] = [
         ...{ name: 'offboardReviewPercent', kind: 'number', label: 'A list may offboard', unit: '% of the members' },
         note: 'One that would offboard more waits for approval',
       },
-      { name: 'reviewDays', kind: 'number', label: 'Such a list is rejected after', unit: 'days' },
+      { name: 'reviewDays', kind: 'number', label: 'A list that waits is rejected after', unit: 'days' },
     ],
   },
   {

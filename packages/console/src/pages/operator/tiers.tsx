@@ -103,10 +103,10 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
         const terms = readTerms(tier, fields)
         return { name, terms, preview: await admin.previewTier(partnerId, name, terms) }
       }}
-      review={({ terms, preview }) =>
+      review={({ name, terms, preview }) =>
         tier === null ? (
           <>
-            <KeyValues entries={linesOf(terms)} />
+            <KeyValues entries={[['Tier', name], ['Currency', terms.currency], ...linesOf(terms)]} />
             <p>It has no members yet. Lists of members and requests name their tier.</p>
           </>
         ) : preview.hasChanged ? (

@@ -7,7 +7,7 @@ export type RateLimit = { perSecond: number; burst: number }
 type Bucket = { tokens: number; at: number }
 
 /** @param retryAfterSeconds whole seconds until the next request is allowed; 0 if this one was */
-export type RateDecision = { allowed: boolean; remaining: number; retryAfterSeconds: number }
+type RateDecision = { allowed: boolean; remaining: number; retryAfterSeconds: number }
 
 // Partners and addresses together. Beyond this, the least recently used bucket is dropped.
 const bucketsMax = 10_000

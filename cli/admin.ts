@@ -75,8 +75,13 @@ adminCommand
     const users = await withDatabase(db => listUsers(db, { partnerId: null, skip: 0, take: usersMax }))
     print(
       users.map(({ id, email, name, isOperator, isDisabled, hasTotp, createdAt }) => ({
-        ...{ id, email, name, operator: isOperator, state: isDisabled ? 'disabled' : 'active' },
-        ...{ secondFactor: hasTotp, created: createdAt.toISOString() },
+        id,
+        email,
+        name,
+        operator: isOperator,
+        state: isDisabled ? 'disabled' : 'active',
+        secondFactor: hasTotp,
+        created: createdAt.toISOString(),
       })),
       { json: json === true },
     )

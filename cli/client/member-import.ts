@@ -82,12 +82,13 @@ export async function importMembers(
 
 /** Approves a job and waits for it to end. */
 export async function approve(openwage: Openwage, jobId: MemberJobId) {
-  await review(openwage, { jobId, verb: 'approve' })
+  await openwage.memberJobs.approve(jobId)
   return summaryOf(await follow(openwage, jobId))
 }
 
+/** Rejects a job, which then changes nothing. */
 export async function reject(openwage: Openwage, jobId: MemberJobId) {
-  return summaryOf(await review(openwage, { jobId, verb: 'reject' }))
+  return summaryOf(await openwage.memberJobs.reject(jobId))
 }
 
 /** Asks for confirmation to offboard. @throws Error if it is not given, or without a terminal */
@@ -123,7 +124,7 @@ async function awaitJob(
 ): Promise<MemberJob> {
   let job = await follow(openwage, jobId)
   if (job.progress.type === 'AwaitingReview') {
-    const { offboard } = await planOf(openwage, jobId)
+    const { offboard } = (await openwage.memberJobs.listResults(jobId, { take: 1 })).plan
     // A confirmation for this many members covers the review: the preview said that one is needed.
     if (offboard > offboardMax && !options.yes) {
       const what = `The import would now offboard ${offboard} of ${await countMembers(openwage)} members.`
@@ -133,12 +134,12 @@ async function awaitJob(
         throw interrupted
       })
       if (!isApproved) {
-        await review(openwage, { jobId, verb: 'reject' })
+        await openwage.memberJobs.reject(jobId)
         throw new Error(`Job ${jobId} was rejected; nothing was imported`)
       }
     }
+    await openwage.memberJobs.approve(jobId)
     writeErrorLine('Approved the review.')
-    await review(openwage, { jobId, verb: 'approve' })
     job = await follow(openwage, jobId)
   }
   if (job.progress.type !== 'Completed') throw new Error(`Job ${jobId} was rejected; nothing was imported`)
@@ -179,17 +180,6 @@ async function follow(openwage: Openwage, jobId: MemberJobId): Promise<MemberJob
   } finally {
     progress.end()
   }
-}
-
-async function review(
-  openwage: Openwage,
-  { jobId, verb }: { jobId: MemberJobId; verb: 'approve' | 'reject' },
-): Promise<MemberJob> {
-  return await openwage.memberJobs[verb](jobId)
-}
-
-async function planOf(openwage: Openwage, jobId: MemberJobId): Promise<MemberJobPlan> {
-  return (await openwage.memberJobs.listResults(jobId, { take: 1 })).plan
 }
 
 type Counts = {

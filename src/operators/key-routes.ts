@@ -164,7 +164,9 @@ function withSecret(key: apiKeys.ApiKey, secret: string, now: Date) {
 function keyOnWire(key: apiKeys.ApiKey, now: Date) {
   const { id, hint, scopes, createdAt, expiresAt, revokedAt, lastUsedAt } = key
   return {
-    ...{ id, hint, scopes },
+    id,
+    hint,
+    scopes,
     state: apiKeys.stateOf(key, now),
     createdAt: createdAt.toISOString(),
     expiresAt: expiresAt?.toISOString() ?? null,

@@ -264,7 +264,9 @@ type Query = Static<typeof OfPartner>
 
 function filterOf({ actor, actions, resourceId, fromDate, toDate }: Query): auditLog.Filter {
   return {
-    ...{ actor, actions, resourceId },
+    actor,
+    actions,
+    resourceId,
     from: fromDate === undefined ? undefined : parseInstant(fromDate, { decimals: 'up' }),
     to: toDate === undefined ? undefined : parseInstant(toDate, { decimals: 'up' }),
   }

@@ -181,8 +181,10 @@ export function statusBody(status: FoundStatus) {
     payouts: { held: unfinishedOnWire(payouts.held), submitted: unfinishedOnWire(payouts.submitted) },
     lowFloats: lowFloats.map(({ lowSince, ...low }) => ({ ...low, lowSince: lowSince?.toISOString() ?? null })),
     stopped: stopped.map(({ id, name, paused, suspended }) => ({
-      ...{ id, name },
-      ...{ isPaused: paused !== null, isSuspended: suspended !== null },
+      id,
+      name,
+      isPaused: paused !== null,
+      isSuspended: suspended !== null,
     })),
     ...rest,
   }

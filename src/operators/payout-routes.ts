@@ -448,7 +448,10 @@ export function payoutRoutes(
         const { now } = request
         const { person } = operatorOf(request)
         const { partnerId } = await decisions.closeException(tx, {
-          ...{ exceptionId, person, note, now },
+          exceptionId,
+          person,
+          note,
+          now,
           ...decisionOf(given),
         })
         const details = { person, decision: given.decision, note, reference: given.reference ?? null }

@@ -68,7 +68,9 @@ export async function setRoles(
   await sql`delete from user_invitations where partner_id = ${partnerId} and invited_by = ${userId}`.execute(tx)
   await endSessions(tx, { userId })
   await auditLog.record(tx, {
-    ...{ partnerId, actor, now },
+    partnerId,
+    actor,
+    now,
     change: {
       action: 'user.set_roles',
       resourceId: userId,

@@ -62,7 +62,9 @@ export async function invite(
     .values({ ...invitation, hash: hashOf(token) })
     .execute()
   await auditLog.record(tx, {
-    ...{ partnerId, actor, now },
+    partnerId,
+    actor,
+    now,
     change: { action: 'invitation.create', resourceId: invitation.id, details: { roles: rolesOf(invitation) } },
   })
   return { invitation, token }
@@ -133,7 +135,9 @@ export async function accept(
   else await addRoles(tx, { userId, partnerId, roles })
   await endSessions(tx, { userId })
   await auditLog.record(tx, {
-    ...{ partnerId, actor, now },
+    partnerId,
+    actor,
+    now,
     change: {
       action: 'invitation.accept',
       resourceId: id,

@@ -20,7 +20,10 @@ export async function createLink(
   await tx
     .insertInto('userLinks')
     .values({
-      ...{ hash: hashOf(token), purpose, userId, createdAt: now },
+      hash: hashOf(token),
+      purpose,
+      userId,
+      createdAt: now,
       expiresAt: new Date(now.getTime() + lifeMs),
     })
     .execute()

@@ -222,7 +222,9 @@ async function findOrCreate(
   }
   await tx.insertInto('userIdentities').values({ issuer, subject, userId: user.id }).execute()
   await auditLog.record(tx, {
-    ...{ partnerId: null, actor: actorOfUser(user.id, from), now },
+    partnerId: null,
+    actor: actorOfUser(user.id, from),
+    now,
     change: { action: 'user.add_identity', resourceId: user.id, details: { issuer } },
   })
   return user
@@ -270,7 +272,9 @@ async function applyGrants(
   for (const [partnerId, roles] of after) await addRoles(tx, { userId: user.id, partnerId, roles })
   await endPowers(tx, { userId: user.id, wasOperator: user.isOperator && !isOperator })
   await auditLog.record(tx, {
-    ...{ partnerId: null, actor: actorOfUser(user.id, from), now },
+    partnerId: null,
+    actor: actorOfUser(user.id, from),
+    now,
     change: { action: 'user.set_roles', resourceId: user.id, details: { by: 'oidc', ...changed } },
   })
 }

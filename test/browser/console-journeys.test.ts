@@ -156,7 +156,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await expectAccessible(page)
     await page.goto(`${origin}/console/operator/health`)
     await page.getByText('Never verified here').waitFor()
-    await page.getByText(/findings?$/).waitFor()
+    await page.getByText('Before live mode').waitFor()
     await expectAccessible(page)
     await page.goto(`${origin}/console/operator/audit-log`)
     await page.getByText('partner.pause').waitFor()

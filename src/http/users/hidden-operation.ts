@@ -14,7 +14,10 @@ export function hiddenOperation<
   B extends TSchema | undefined = undefined,
 >({ id, params, query, body, takesFile }: { id: string; params?: P; query?: Q; body?: B; takesFile?: true }) {
   const declared = operation({
-    ...{ id, tag, summary: id, public: true },
+    id,
+    tag,
+    summary: id,
+    public: true,
     ...(params === undefined ? {} : { params }),
     ...(query === undefined ? {} : { query }),
     ...(body === undefined ? {} : { body }),

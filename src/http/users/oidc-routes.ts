@@ -2,9 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { problem } from '../../errors.ts'
 import { type OidcFault, type OidcFlow, OidcProblem, OidcProvider, signInByIdentity } from '../../users/oidc.ts'
+import { readCookie, setCookie } from '../cookies.ts'
 import type { ApiContext, App } from '../server.ts'
 import { ownOrigin } from '../session-admission.ts'
-import { originOf, readCookie, requirePrivateConnection, setCookie, setSessionCookie } from './browser.ts'
+import { originOf, requirePrivateConnection, setSessionCookie } from './browser.ts'
 import { hiddenOperation } from './hidden-operation.ts'
 
 // `Lax`, because the provider sends the browser back from its own site. It is of use only together with the provider's answer.

@@ -41,8 +41,13 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings
       requirePrivateConnection(request, publicUrl)
       const { body, receivedAt: now } = request
       const created = await signInByPassword(db, {
-        ...{ email: body.email, password: body.password, code: body.totp },
-        ...{ from: originOf(request, publicUrl), mode, totpKeys, now },
+        email: body.email,
+        password: body.password,
+        code: body.totp,
+        from: originOf(request, publicUrl),
+        mode,
+        totpKeys,
+        now,
       })
       setSessionCookie(request, reply, { ...created, publicUrl })
       return await describeSession(db, { signedIn: created.signedIn, mode })

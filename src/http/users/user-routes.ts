@@ -157,8 +157,11 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
         )
       const created = await db.transaction().execute(tx =>
         invitations.invite(tx, {
-          ...{ email, partnerId, roles: roles ?? [] },
-          ...{ actor: actorOf(request), now: request.receivedAt },
+          email,
+          partnerId,
+          roles: roles ?? [],
+          actor: actorOf(request),
+          now: request.receivedAt,
         }),
       )
       const url = linkTo('invitation', created.token, ownOrigin(request, publicUrl))

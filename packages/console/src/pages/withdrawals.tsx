@@ -8,9 +8,15 @@ import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { hrefOfId } from '../places.ts'
-import { useList } from '../query.ts'
+import { prefetchList, useList } from '../query.ts'
 
 const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
+
+const rowsOf = (page: { withdrawals: WithdrawalWithStatus[] }) => page.withdrawals
+
+export function prefetchWithdrawals(): void {
+  prefetchList('withdrawals?', () => api.withdrawals.list({ statuses: [...statuses], take: 50 }), rowsOf)
+}
 
 export default function Withdrawals() {
   const filters = useFilters()
@@ -22,11 +28,7 @@ export default function Withdrawals() {
     ...(filters.get('from') === '' ? {} : { fromDate: filters.get('from') }),
     ...(filters.get('to') === '' ? {} : { toDate: filters.get('to') }),
   }
-  const listed = useList(
-    `withdrawals?${filters.text}`,
-    () => api.withdrawals.list({ ...query, take: 50 }),
-    page => page.withdrawals,
-  )
+  const listed = useList(`withdrawals?${filters.text}`, () => api.withdrawals.list({ ...query, take: 50 }), rowsOf)
   return (
     <Page
       title="Withdrawals"

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { measureProductAlone } from './alone.ts'
 import { measureBankFiles } from './bank-files.ts'
 import { atEnd, end } from './cleanup.ts'
+import { hasChromium, measureConsole } from './console.ts'
 import { measureGrowth, nameOf } from './growth.ts'
 import { type Import, measureImports } from './import.ts'
 import { type Options, readOptions } from './options.ts'
@@ -53,6 +54,7 @@ async function bench(options: Options): Promise<void> {
       imports: [],
       webhooks: undefined,
       bankFiles: [],
+      console: [],
       grown: [],
       invalid: [],
     },
@@ -97,6 +99,16 @@ async function bench(options: Options): Promise<void> {
     const payments = isQuick ? 10_000 : 100_000
     results.bankFiles = await measureBankFiles(server, { folder, productDir, payments, rounds: options.rounds })
   }
+  if (parts.has('console')) {
+    // 21 visits by default, of three processes, each of which is visited for the first time once.
+    const visits = isQuick ? 2 : 7
+    const { rounds, beforeDir } = options
+    results.console = await measureConsole(
+      server,
+      { logs: folder, productDir, typicalConnections },
+      { rounds, visits, beforeDir },
+    )
+  }
   if (parts.has('growth')) {
     results.grown = await measureGrowth(server, where, options)
     for (const { size, workload, figures } of results.grown) {
@@ -120,6 +132,8 @@ function requirePrograms({ workloads, parts }: Options): void {
   if (sendsLoad && findProgram('wrk') === undefined) {
     throw new Error('wrk is missing: install the package wrk, on Debian by apt-get install wrk')
   }
+  if (parts.has('console') && !hasChromium())
+    throw new Error('Chromium is missing: apt-get install -y --no-install-recommends chromium')
   for (const [part, program] of [
     ['pgbench', 'pgbench'],
     ['import', 'psql'],

@@ -2,7 +2,17 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type WorkloadName, workloads } from './workloads.ts'
 
-const parts = ['pgbench', 'start', 'overload', 'request-log', 'import', 'webhooks', 'bank-files', 'growth'] as const
+const parts = [
+  'pgbench',
+  'start',
+  'overload',
+  'request-log',
+  'import',
+  'webhooks',
+  'bank-files',
+  'console',
+  'growth',
+] as const
 type Part = (typeof parts)[number]
 
 export type Options = {
@@ -19,6 +29,8 @@ export type Options = {
   jsonFile: string | undefined
   /** The checkout whose product is measured. */
   productDir: string
+  /** Another checkout whose console is measured in turns with it. */
+  beforeDir: string | undefined
   /** The size of the typical service's pool. */
   typicalConnections: number
 }
@@ -34,6 +46,7 @@ const usage = `npm run bench -- [options]
   --no-growth            without the growth part, which takes half an hour and 55 GB of disk
   --json FILE            write every figure of every round there
   --product DIR          measure the product of another checkout
+  --before DIR           measure the console of this checkout too, in turns
   --typical-connections N  pool of the typical service (20)
 BENCH_DATABASE_URL names a PostgreSQL of this machine to use, as a superuser, instead of a fresh one.`
 
@@ -52,6 +65,7 @@ export function readOptions(): Options {
       backlog: { type: 'string' },
       json: { type: 'string' },
       product: { type: 'string' },
+      before: { type: 'string' },
       'typical-connections': { type: 'string', default: '20' },
     },
   })
@@ -70,6 +84,7 @@ export function readOptions(): Options {
     backlog: whole(values.backlog ?? (values.quick ? '20000' : '1000000')),
     jsonFile: values.json,
     productDir: values.product ?? fileURLToPath(new URL('..', import.meta.url)),
+    beforeDir: values.before,
     typicalConnections: whole(values['typical-connections']),
   }
 }

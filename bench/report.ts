@@ -1,6 +1,7 @@
 import { cpus, release, totalmem } from 'node:os'
 import type { BankFileFigures } from './bank-files.ts'
 import type { Figures } from './cells.ts'
+import { type ConsoleFigure, consoleTable } from './console.ts'
 import { type Grown, nameOf, type Size } from './growth.ts'
 import type { Import } from './import.ts'
 import { median } from './median.ts'
@@ -25,6 +26,7 @@ export type Results = {
   imports: Import[]
   webhooks: Webhooks | undefined
   bankFiles: BankFileFigures[]
+  console: ConsoleFigure[]
   grown: Grown[]
   /** What must not be believed, and why. */
   invalid: string[]
@@ -48,6 +50,7 @@ export function reportOf({
   imports,
   webhooks,
   bankFiles,
+  console: consoleFigures,
   grown,
   invalid,
 }: Results): string {
@@ -62,6 +65,7 @@ export function reportOf({
     ...(imports.length === 0 ? [] : [importTable(imports)]),
     ...(webhooks === undefined ? [] : [webhooksTable(webhooks)]),
     ...(bankFiles.length === 0 ? [] : [bankFilesTable(bankFiles)]),
+    ...(consoleFigures.length === 0 ? [] : [consoleTable(consoleFigures)]),
     ...(grown.length === 0 ? [] : [growthTable(grown)]),
   ]
   return parts.join('\n\n')

@@ -160,6 +160,37 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     await page.context().close()
   })
 
+  test('a first visit needs few requests, asks for the session once, and paints before the script has run', async () => {
+    const { harness, browser, open, origin } = pages
+    const { id } = await withdraw(harness)
+    const page = await open('withdrawals', { roles: ['viewer'] })
+    const asked: string[] = []
+    page.on('request', request => asked.push(new URL(request.url()).pathname))
+    await page.reload()
+    await page.getByRole('row').nth(1).waitFor()
+    expect(asked.filter(path => path === '/console/v1/session')).toHaveLength(1)
+    expect(asked.filter(path => path === '/v1/pay/withdrawals')).toHaveLength(1)
+    expect(asked.filter(path => path.endsWith('.js'))).toHaveLength(1)
+    expect(asked.length).toBeLessThanOrEqual(9)
+    // What the pointer rests on is asked for ahead, and not again by the click.
+    const row = page.getByRole('row').nth(1)
+    const [request] = await Promise.all([page.waitForRequest(`${origin}/v1/pay/withdrawals/${id}`), row.hover()])
+    await request.response()
+    await row.getByRole('cell').first().click()
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+    expect(asked.filter(path => path === `/v1/pay/withdrawals/${id}`)).toHaveLength(1)
+    await page.context().close()
+
+    const context = await browser.newContext()
+    const withoutScript = await context.newPage()
+    await withoutScript.route('**/*.js', route => route.abort())
+    await withoutScript.goto(`${origin}/console/${harness.partner.id}/withdrawals`)
+    await withoutScript.getByText('Openwage', { exact: true }).waitFor()
+    await withoutScript.getByRole('status', { name: 'Loading' }).waitFor()
+    await expectAccessible(withoutScript)
+    await context.close()
+  })
+
   test('a developer’s day without the mouse: pages, rows, records of every kind, filters, help and back', async () => {
     const { harness, open, close, origin } = pages
     const { id, memberId } = await withdraw(harness, { amount: 6_543, idempotencyKey: 'shift-2026-03-10' })
@@ -227,7 +258,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     }
 
     await find(`${id}`)
-    await page.getByRole('option', { name: 'Events of' }).waitFor()
+    await page.getByRole('option', { name: 'Its events' }).waitFor()
     await press('ArrowDown', 'Enter')
     await page.getByRole('cell', { name: 'withdrawal.held' }).waitFor()
     await press('?')

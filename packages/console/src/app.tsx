@@ -2,13 +2,14 @@ import { useEffect, useState } from 'preact/hooks'
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { partnerId, sessionEnded } from './api.ts'
 import { Page } from './components/layout.tsx'
-import { Empty, Failure, Skeleton } from './components/states.tsx'
+import { Failure, Skeleton } from './components/states.tsx'
 import { Toasts } from './components/toast.tsx'
 import { ByLink, linkPages } from './pages/by-link.tsx'
+import { NotFound } from './pages/not-found.tsx'
 import { SignIn } from './pages/sign-in.tsx'
 import { report } from './report.ts'
-import { preloadPages, routes } from './routes.tsx'
-import { loadSession, session } from './session.ts'
+import { prefetchPointedAt, preloadOperatorPages, routes } from './routes.tsx'
+import { session } from './session.ts'
 import { Shell } from './shell.tsx'
 
 export function App() {
@@ -22,7 +23,6 @@ export function App() {
 
 /** Shows the pages to a reader who is signed in, and the sign-in page to another one. */
 function Gate() {
-  useEffect(() => void loadSession(), [])
   const { path } = useLocation()
   const ofLink = linkPages.find(page => path === `/console/${page}`)
   if (ofLink !== undefined) return <ByLink page={ofLink} />
@@ -54,7 +54,10 @@ function Pages() {
     setFailure(error)
   }
   const isOperator = session.value?.isOperator ?? false
-  useEffect(() => void preloadPages({ isOperator }), [isOperator])
+  useEffect(() => {
+    if (isOperator) (window.requestIdleCallback ?? setTimeout)(preloadOperatorPages)
+  }, [isOperator])
+  useEffect(prefetchPointedAt, [])
   if (isAtStart && start !== undefined) return null
   return (
     <Shell>
@@ -67,7 +70,7 @@ function Pages() {
           <NotFound />
         ) : (
           <Router>
-            {routes.map(({ path, component }) => (
+            {routes.map(([path, component]) => (
               <Route key={path} path={path} component={component} />
             ))}
             <Route default component={NotFound} />
@@ -75,15 +78,5 @@ function Pages() {
         )}
       </ErrorBoundary>
     </Shell>
-  )
-}
-
-function NotFound() {
-  return (
-    <Page title="Not found">
-      <Empty title="There is no such page">
-        The address is incomplete, or what it names belongs to another partner.
-      </Empty>
-    </Page>
   )
 }

@@ -1,5 +1,5 @@
 import { type Signal, signal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useLayoutEffect, useMemo } from 'preact/hooks'
 import { partnerId } from './api.ts'
 
 export type Loaded<T> = { value?: T; error?: unknown; isLoading: boolean }
@@ -8,6 +8,10 @@ type Entry = {
   state: Signal<Loaded<unknown>>
   load: () => Promise<unknown>
   sequence: number
+  /** When it was last asked for, by the clock of the page. */
+  askedAt: number
+  /** Whether it was asked for before any page showed it. */
+  isAhead: boolean
   /** How many components of the page show it. */
   shownBy: number
 }
@@ -16,6 +20,10 @@ type Entry = {
 const entries = new Map<string, Entry>()
 // A reader who goes through many records need not keep all of them.
 const entriesMax = 300
+// What was asked for while the pointer rested on a link is not asked for again when it is clicked.
+const aheadMs = 2_000
+// Two parts of a page that show the same ask for it once.
+const togetherMs = 50
 
 function entryOf(key: string, load: () => Promise<unknown>): Entry {
   const found = entries.get(key)
@@ -24,7 +32,14 @@ function entryOf(key: string, load: () => Promise<unknown>): Entry {
     return found
   }
   if (entries.size >= entriesMax) forgetOldest()
-  const entry: Entry = { state: signal({ isLoading: true }), load, sequence: 0, shownBy: 0 }
+  const entry: Entry = {
+    state: signal({ isLoading: true }),
+    load,
+    sequence: 0,
+    askedAt: -aheadMs,
+    isAhead: false,
+    shownBy: 0,
+  }
   entries.set(key, entry)
   return entry
 }
@@ -39,6 +54,7 @@ function forgetOldest(): void {
 
 async function fill(entry: Entry): Promise<void> {
   entry.sequence++
+  entry.askedAt = performance.now()
   const { sequence } = entry
   const { value } = entry.state.peek()
   entry.state.value = { ...(value === undefined ? {} : { value }), isLoading: true }
@@ -52,14 +68,25 @@ async function fill(entry: Entry): Promise<void> {
   if (sequence === entry.sequence) entry.state.value = outcome
 }
 
+/** Asks for what a page will show, if it has never been asked for. */
+export function prefetch(key: string, load: () => Promise<unknown>): void {
+  const entry = entryOf(`${partnerId.value ?? ''} ${key}`, load)
+  if (entry.sequence > 0) return
+  entry.isAhead = true
+  void fill(entry)
+}
+
 /** Loads something of the partner shown, and again whenever the key changes. A key of null loads nothing. */
 export function useLoaded<T>(key: string | null, load: () => Promise<T>): Loaded<T> & { reload: () => void } {
   const full = key === null ? null : `${partnerId.value ?? ''} ${key}`
   const entry = useMemo(() => (full === null ? null : entryOf(full, load)), [full])
-  useEffect(() => {
+  // Before the page is painted: the request is on its way meanwhile.
+  useLayoutEffect(() => {
     if (entry === null) return
     entry.shownBy++
-    void fill(entry)
+    const sinceMs = performance.now() - entry.askedAt
+    if (sinceMs > (entry.isAhead ? aheadMs : togetherMs)) void fill(entry)
+    entry.isAhead = false
     return () => {
       entry.shownBy--
     }
@@ -93,20 +120,36 @@ export type Listed<Page, Row> = {
   reload: () => void
 }
 
+type List<Page> = () => { pages(): AsyncGenerator<Page, void, undefined> }
+
 type Pages<Page, Row> = { rows: Row[]; first: Page; next: AsyncGenerator<Page, void, undefined>; hasMore: boolean }
+
+async function firstPage<Page extends PageEnd, Row>(
+  list: List<Page>,
+  rowsOf: (page: Page) => Row[],
+): Promise<Pages<Page, Row>> {
+  const next = list().pages()
+  const { value: first } = await next.next()
+  if (first === undefined) throw new Error('A list has at least one page')
+  return { rows: rowsOf(first), first, next, hasMore: hasMoreAfter(first, rowsOf(first).length) }
+}
+
+/** Like `prefetch`, for what `useList` shows. */
+export function prefetchList<Page extends PageEnd, Row>(
+  key: string,
+  list: List<Page>,
+  rowsOf: (page: Page) => Row[],
+): void {
+  prefetch(key, () => firstPage(list, rowsOf))
+}
 
 /** Loads the first page of a list, and the next ones when asked to. */
 export function useList<Page extends PageEnd, Row>(
   key: string | null,
-  list: () => { pages(): AsyncGenerator<Page, void, undefined> },
+  list: List<Page>,
   rowsOf: (page: Page) => Row[],
 ): Listed<Page, Row> {
-  const loaded = useLoaded<Pages<Page, Row>>(key, async () => {
-    const next = list().pages()
-    const { value: first } = await next.next()
-    if (first === undefined) throw new Error('A list has at least one page')
-    return { rows: rowsOf(first), first, next, hasMore: hasMoreAfter(first, rowsOf(first).length) }
-  })
+  const loaded = useLoaded<Pages<Page, Row>>(key, () => firstPage(list, rowsOf))
   const { value, error, isLoading } = loaded
   return {
     rows: value?.rows,

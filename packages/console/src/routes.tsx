@@ -1,62 +1,92 @@
 import type { ComponentType } from 'preact'
 import { lazy } from 'preact-iso'
+import { partnerId } from './api.ts'
 import { Page } from './components/layout.tsx'
 import { Empty } from './components/states.tsx'
+import Account from './pages/account.tsx'
+import Cycle from './pages/cycle.tsx'
+import Cycles from './pages/cycles.tsx'
+import Events from './pages/events.tsx'
+import Intent from './pages/intent.tsx'
+import Keys from './pages/keys.tsx'
+import List from './pages/list.tsx'
+import Lists from './pages/lists.tsx'
+import Member, { prefetchMember } from './pages/member.tsx'
+import Members, { prefetchMembers } from './pages/members.tsx'
+import Overview, { prefetchOverview } from './pages/overview.tsx'
+import PayRun from './pages/pay-run.tsx'
+import PayRuns from './pages/pay-runs.tsx'
+import RequestPage from './pages/request.tsx'
+import Requests from './pages/requests.tsx'
+import Users from './pages/users.tsx'
+import Webhook from './pages/webhook.tsx'
+import Webhooks from './pages/webhooks.tsx'
+import Withdrawal, { prefetchWithdrawal } from './pages/withdrawal.tsx'
+import Withdrawals, { prefetchWithdrawals } from './pages/withdrawals.tsx'
 import { report } from './report.ts'
 
-/** The pages by address. The first that matches is shown. */
-const pages: [string, () => Promise<{ default: ComponentType }>][] = [
-  ['/console/account', () => import('./pages/account.tsx')],
-  ['/console/:partner', () => import('./pages/overview.tsx')],
-  ['/console/:partner/withdrawals', () => import('./pages/withdrawals.tsx')],
-  ['/console/:partner/withdrawals/:id', () => import('./pages/withdrawal.tsx')],
-  ['/console/:partner/intents/:id', () => import('./pages/intent.tsx')],
-  ['/console/:partner/members', () => import('./pages/members.tsx')],
-  ['/console/:partner/members/:id', () => import('./pages/member.tsx')],
-  ['/console/:partner/lists', () => import('./pages/lists.tsx')],
-  ['/console/:partner/lists/:id', () => import('./pages/list.tsx')],
-  ['/console/:partner/pay-runs', () => import('./pages/pay-runs.tsx')],
-  ['/console/:partner/pay-runs/:id', () => import('./pages/pay-run.tsx')],
-  ['/console/:partner/cycles', () => import('./pages/cycles.tsx')],
-  ['/console/:partner/cycles/:id', () => import('./pages/cycle.tsx')],
-  ['/console/:partner/keys', () => import('./pages/keys.tsx')],
-  ['/console/:partner/webhooks', () => import('./pages/webhooks.tsx')],
-  ['/console/:partner/webhooks/:id', () => import('./pages/webhook.tsx')],
-  ['/console/:partner/requests', () => import('./pages/requests.tsx')],
-  ['/console/:partner/requests/:id', () => import('./pages/request.tsx')],
-  ['/console/:partner/events', () => import('./pages/events.tsx')],
-  ['/console/operator/new-partner', () => import('./pages/operator/new-partner.tsx')],
-  ['/console/operator/rails', () => import('./pages/operator/rails.tsx')],
-  ['/console/operator/partners', () => import('./pages/operator/partners.tsx')],
-  ['/console/operator/partners/:id', () => import('./pages/operator/partner.tsx')],
-  ['/console/operator/batches', () => import('./pages/operator/batches.tsx')],
-  ['/console/operator/batches/:id', () => import('./pages/operator/batch.tsx')],
-  ['/console/operator/float', () => import('./pages/operator/float.tsx')],
-  ['/console/operator/health', () => import('./pages/operator/health.tsx')],
-  ['/console/operator/audit-log', () => import('./pages/operator/audit-log.tsx')],
-  ['/console/operator/exceptions', () => import('./pages/operator/exceptions.tsx')],
-  ['/console/operator/exceptions/:id', () => import('./pages/operator/exception.tsx')],
-  ['/console/:partner/users', () => import('./pages/users.tsx')],
+const OperatorPages = lazy<ComponentType>(() => import('./pages/operator/pages.tsx').catch(insteadOf))
+
+/** The pages by address. Those of operators are one more file, which most readers do not need. */
+export const routes: [string, ComponentType][] = [
+  ['/console/account', Account],
+  ['/console/:partner', Overview],
+  ['/console/:partner/withdrawals', Withdrawals],
+  ['/console/:partner/withdrawals/:id', Withdrawal],
+  ['/console/:partner/intents/:id', Intent],
+  ['/console/:partner/members', Members],
+  ['/console/:partner/members/:id', Member],
+  ['/console/:partner/lists', Lists],
+  ['/console/:partner/lists/:id', List],
+  ['/console/:partner/pay-runs', PayRuns],
+  ['/console/:partner/pay-runs/:id', PayRun],
+  ['/console/:partner/cycles', Cycles],
+  ['/console/:partner/cycles/:id', Cycle],
+  ['/console/:partner/keys', Keys],
+  ['/console/:partner/webhooks', Webhooks],
+  ['/console/:partner/webhooks/:id', Webhook],
+  ['/console/:partner/requests', Requests],
+  ['/console/:partner/requests/:id', RequestPage],
+  ['/console/:partner/events', Events],
+  ['/console/:partner/users', Users],
+  ['/console/operator/*', OperatorPages],
 ]
 
-export const routes = pages.map(([path, load]) => ({
-  path,
-  pattern: new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}/*$`),
-  component: lazy(() => load().catch(insteadOf)),
-}))
+/** What is asked for while the reader is about to open a page. It gets what the address ends with. */
+const ahead: [RegExp, (id: string) => void][] = [
+  [/^\/console\/par_\w+$/, prefetchOverview],
+  [/^\/console\/par_\w+\/withdrawals$/, prefetchWithdrawals],
+  [/^\/console\/par_\w+\/withdrawals\/(w_\w+)$/, prefetchWithdrawal],
+  [/^\/console\/par_\w+\/members$/, prefetchMembers],
+  [/^\/console\/par_\w+\/members\/(mem_\w+)$/, prefetchMember],
+]
 
-/** Loads the page of an address before it is shown. */
-export function preloadPage(path: string): void {
-  void routes.find(({ pattern }) => pattern.test(path))?.component.preload()
+// Resting, not passing by.
+const restMs = 60
+
+/** Asks ahead for the page of the link or row that the pointer rests on, or that has the focus. */
+export function prefetchPointedAt(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const point = ({ target }: Event) => {
+    clearTimeout(timer)
+    const pointed = target instanceof Element ? target.closest('a[href^="/console/par_"], tr[data-href]') : null
+    const address = pointed?.getAttribute('href') ?? pointed?.getAttribute('data-href')
+    if (!address?.startsWith(`/console/${partnerId.peek()}`)) return
+    timer = setTimeout(() => {
+      for (const [pattern, prefetch] of ahead) {
+        const found = pattern.exec(address)
+        if (found !== null) prefetch(found[1] ?? '')
+      }
+    }, restMs)
+  }
+  for (const name of ['pointerover', 'focusin']) addEventListener(name, point)
+  return () => {
+    for (const name of ['pointerover', 'focusin']) removeEventListener(name, point)
+  }
 }
 
-/** Loads all pages that the reader may open, one after the other, while the browser has nothing else to do. */
-export async function preloadPages({ isOperator }: { isOperator: boolean }): Promise<void> {
-  for (const { path, component } of routes)
-    if (isOperator || !path.startsWith('/console/operator/')) {
-      await new Promise(resolve => (window.requestIdleCallback ?? setTimeout)(resolve))
-      await component.preload()
-    }
+export function preloadOperatorPages(): void {
+  void OperatorPages.preload()
 }
 
 /** Stands for a page whose files cannot be loaded: there is no connection, or a newer version has other ones. */

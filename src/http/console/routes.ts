@@ -105,6 +105,8 @@ const types: Record<string, string> = {
 }
 
 const pageHeaders = {
+  // The script asks for it first, and need not be there for that.
+  link: '</console/v1/session>; rel=preload; as=fetch; crossorigin',
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
   'referrer-policy': 'no-referrer',

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { inWords } from '../format.ts'
 import { enterRows } from './table.tsx'
@@ -63,12 +64,17 @@ type FieldProps = { label: string; value: string; onChange: (value: string) => v
 
 /** @param props.isSearch whether `/` goes to this field */
 export function TextFilter({ label, value, onChange, isSearch = false }: FieldProps & { isSearch?: boolean }) {
+  const input = useRef<HTMLInputElement>(null)
+  // Only when the filter changes: what is being typed must not go when the list arrives.
+  useLayoutEffect(() => {
+    if (input.current !== null) input.current.value = value
+  }, [value])
   return (
     <label class="filter-field">
       <span class="hidden-label">{label}</span>
       <input
+        ref={input}
         type="search"
-        value={value}
         placeholder={label}
         data-search={isSearch ? '' : undefined}
         onChange={event => onChange(event.currentTarget.value.trim())}

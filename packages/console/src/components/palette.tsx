@@ -164,14 +164,14 @@ function entriesOfId(id: string): Entry[] {
   const kind = kinds[prefix] ?? 'Record'
   const href = hrefOfId(id)
   const mentions: [boolean, string, IconName, string][] = [
-    [may('support', 'developer') && emitting.has(prefix), 'Events of', 'events', at(`events?resource=${id}`)],
-    [may('support', 'developer'), 'Requests about', 'requests', at(`requests?resource=${id}`)],
-    [session.value?.isOperator === true, 'Changes of', 'audit', `/console/operator/audit-log?resource=${id}`],
+    [may('support', 'developer') && emitting.has(prefix), 'Its events', 'events', at(`events?resource=${id}`)],
+    [may('support', 'developer'), 'Requests about it', 'requests', at(`requests?resource=${id}`)],
+    [session.value?.isOperator === true, 'Its changes', 'audit', `/console/operator/audit-log?resource=${id}`],
   ]
   return [
     ...(href === undefined ? [] : [{ key: id, title: id, note: kind, icon: 'search' as const, href }]),
     ...mentions.flatMap(([isAllowed, words, icon, address]) =>
-      isAllowed ? [{ key: address, title: `${words} ${id}`, note: kind, icon, href: address }] : [],
+      isAllowed ? [{ key: address, title: words, note: kind, icon, href: address }] : [],
     ),
   ]
 }

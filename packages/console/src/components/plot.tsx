@@ -90,20 +90,22 @@ export default function Plot({
         )}
       </p>
       <div ref={box} class="plot" aria-hidden="true" />
-      <table class="hidden-label">
-        <caption>{caption}</caption>
-        <tbody>
-          {periods.map(
-            (period, index) =>
-              bars.some(({ values }) => values[index]) && (
-                <tr key={period}>
-                  <th scope="row">{period}</th>
-                  <td>{describe(bars, index, format)}</td>
-                </tr>
-              ),
-          )}
-        </tbody>
-      </table>
+      <div class="hidden-label">
+        <table>
+          <caption>{caption}</caption>
+          <tbody>
+            {periods.map(
+              (period, index) =>
+                bars.some(({ values }) => values[index]) && (
+                  <tr key={period}>
+                    <th scope="row">{period}</th>
+                    <td>{describe(bars, index, format)}</td>
+                  </tr>
+                ),
+            )}
+          </tbody>
+        </table>
+      </div>
     </>
   )
 }

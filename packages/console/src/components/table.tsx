@@ -72,6 +72,7 @@ export function Table<Row>(props: TableProps<Row>) {
                 key={keyOf(row)}
                 class={href ? 'row-link' : undefined}
                 tabIndex={href ? 0 : undefined}
+                data-href={href}
                 onClick={event => {
                   if (href && !isInteractive(event.target)) route(href)
                 }}

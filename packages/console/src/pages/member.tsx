@@ -21,10 +21,14 @@ import { doUnlessUndone, toast } from '../components/toast.tsx'
 import { Amount, Day, Id, State, Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
-import { reload, useList, useLoaded } from '../query.ts'
+import { prefetch, reload, useList, useLoaded } from '../query.ts'
 import { isSandbox, may } from '../session.ts'
 
 type MemberId = Member['memberId']
+
+export function prefetchMember(id: string): void {
+  prefetch(`member ${id}`, () => api.members.get(id as MemberId))
+}
 
 const back = () => ({ href: at('members'), title: 'Members' })
 

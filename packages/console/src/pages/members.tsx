@@ -13,10 +13,18 @@ import { toast } from '../components/toast.tsx'
 import { State } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
-import { reload as reloadKey, useList } from '../query.ts'
+import { prefetchList, reload as reloadKey, useList } from '../query.ts'
 import { may } from '../session.ts'
 
 const statuses = ['active', 'invited', 'inactive'] as const
+
+export function prefetchMembers(): void {
+  prefetchList(
+    'members?',
+    () => api.members.list({ take: 50 }),
+    page => page.members,
+  )
+}
 
 export default function Members() {
   const filters = useFilters()

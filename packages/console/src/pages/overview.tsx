@@ -10,10 +10,14 @@ import { type Column, Table } from '../components/table.tsx'
 import { Amount, State, Time } from '../components/values.tsx'
 import { formatDay, formatMoney, formatNumber, formatShortDay, plural } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
-import { useList, useLoaded } from '../query.ts'
+import { prefetch, useList, useLoaded } from '../query.ts'
 import { session } from '../session.ts'
 
 const Plot = lazy(() => import('../components/plot.tsx'))
+
+export function prefetchOverview(): void {
+  prefetch('overview', () => api.overview.get())
+}
 
 export default function OverviewPage() {
   const { value, error, reload } = useLoaded('overview', () => api.overview.get())

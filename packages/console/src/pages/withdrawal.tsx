@@ -16,10 +16,14 @@ import { doUnlessUndone, toast } from '../components/toast.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
 import { at } from '../places.ts'
-import { reload, useLoaded } from '../query.ts'
+import { prefetch, reload, useLoaded } from '../query.ts'
 import { isSandbox, may } from '../session.ts'
 
 type WithdrawalId = WithdrawalDetails['id']
+export function prefetchWithdrawal(id: string): void {
+  prefetch(`withdrawal ${id}`, () => api.withdrawals.get(id as WithdrawalId))
+}
+
 type Delivered = { webhookId: string; url: string; delivery: WebhookDelivery }
 
 export default function Withdrawal() {

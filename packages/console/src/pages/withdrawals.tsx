@@ -8,10 +8,16 @@ import { Empty, Failure, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { hrefOfId } from '../places.ts'
-import { useList, useLoaded } from '../query.ts'
+import { prefetchList, useList, useLoaded } from '../query.ts'
 import { may } from '../session.ts'
 
 const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
+
+const rowsOf = (page: { withdrawals: WithdrawalWithStatus[] }) => page.withdrawals
+
+export function prefetchWithdrawals(): void {
+  prefetchList('withdrawals?', () => api.withdrawals.list({ statuses: [...statuses], take: 50 }), rowsOf)
+}
 
 export default function Withdrawals() {
   const filters = useFilters()
@@ -29,7 +35,7 @@ export default function Withdrawals() {
   const listed = useList(
     isName ? null : `withdrawals?${filters.text}`,
     () => api.withdrawals.list({ ...query, take: 50 }),
-    page => page.withdrawals,
+    rowsOf,
   )
   return (
     <Page

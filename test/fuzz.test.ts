@@ -144,8 +144,8 @@ function fitting(schema: Schema, how: { odd: boolean; schemas: Schemas }): fc.Ar
   }
 }
 
-const numRuns = extent({ short: 1_000, long: 5_000 })
-const numRunsOfOperators = extent({ short: 600, long: 5_000 })
+const numRuns = extent({ short: 400, long: 5_000 })
+const numRunsOfOperators = extent({ short: 300, long: 5_000 })
 
 test('every input is answered as openapi.json declares, and never with a server error', {
   timeout: 120_000,

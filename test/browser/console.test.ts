@@ -62,7 +62,8 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     for (const [path, text] of Object.entries(content)) {
       await page.goto(`${pages.origin}/console/${harness.partner.id}/${path}`)
       await page.getByText(text).filter({ visible: true }).first().waitFor()
-      await expect.poll(() => page.locator('.skeleton').count()).toBe(0)
+      // The overview asks for more than a second beside other tests.
+      await expect.poll(() => page.locator('.skeleton').count(), { timeout: 10_000, message: path }).toBe(0)
       // Loading a page takes longer than looking at it again.
       for (const { viewport } of [desk, phone]) {
         await page.setViewportSize(viewport)

@@ -23,8 +23,8 @@ export type ConsolePages = {
 }
 
 /** A console on a new database, in a real Chromium. */
-export async function startConsole(): Promise<ConsolePages> {
-  const harness = await startHarness()
+export async function startConsole(options: Parameters<typeof startHarness>[0] = {}): Promise<ConsolePages> {
+  const harness = await startHarness(options)
   const origin = await harness.app.listen({ host: '127.0.0.1', port: 0 })
   const browser = await launch()
   const problems = new Map<Page, string[]>()

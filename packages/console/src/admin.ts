@@ -64,13 +64,21 @@ export type Batch = {
   paymentCount: number
   total: Money
   fileName: string | null
+  fileSha256: string | null
+  nameCheck: string | null
   closedAt: string | null
   approvedAt: string | null
   approvedAutomatically: boolean
   sentAt: string | null
-  approvals?: { person: string; at: string }[]
-  approvalsNeeded?: number
+  acknowledgedAt: string | null
+  endedAt: string | null
 }
+export type BatchDetails = Batch & {
+  approvals: { person: string; at: string }[]
+  approvalsNeeded: number
+  hold: Hold | null
+}
+export type Hold = { since: string | null; by: string | null; reason: string | null }
 export type BatchPayment = {
   reference: string
   partnerId: string
@@ -85,6 +93,7 @@ export type Exception = {
   rail: string
   kind: string
   reference: string | null
+  batchId: string | null
   partnerId: string | null
   withdrawalId: string | null
   outcome: string | null
@@ -103,12 +112,39 @@ export type Exception = {
 export type AccountDay = {
   rail: string
   account: string
+  debtors: string[]
   day: string
   bank: Money
   book: Money
   difference: Money
 }
-export type Rail = { name: string; currency: string; kind: string; isByHand: boolean }
+export type Rail = {
+  name: string
+  isConfigured: boolean
+  currency: string | null
+  kind: 'files' | 'api' | null
+  isByHand: boolean
+  hold: Hold | null
+}
+export type Payout = {
+  reference: string
+  rail: string
+  createdAt: string
+  outcome: string | null
+  removedAt: string | null
+  batch: Batch | null
+  answers: {
+    at: string
+    by: 'bank' | 'operator' | 'openwage'
+    isAboutBatch: boolean
+    outcome: string | null
+    reason: string | null
+    bookedOn: string | null
+    fileName: string | null
+    line: number | null
+  }[]
+  exceptions: Exception[]
+}
 
 export async function admin<T>(method: string, path: string, body?: unknown): Promise<T> {
   return await send<T>(method, `/admin/v1/${path}`, body === undefined ? {} : { body })
@@ -129,7 +165,7 @@ export function adminList<Page, Row>(
       yield page
       const rows = rowsOf(page)
       const last = rows.at(-1)
-      if (last === undefined) return
+      if (last === undefined || (page as { hasMore?: boolean }).hasMore === false) return
       skip += rows.length
       if (idOf === undefined) position.set('skip', String(skip))
       else position.set('after', idOf(last))

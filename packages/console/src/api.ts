@@ -30,9 +30,14 @@ const octets = 'application/octet-stream'
 
 /**
  * Calls an operation of `/console/v1` or `/admin/v1`, which the SDK does not have.
+ * @param options.isOfInstallation whether it is about the installation, not about the partner shown
  * @throws ApiError as the SDK does
  */
-export async function send<T>(method: string, path: string, { body }: { body?: unknown } = {}): Promise<T> {
+export async function send<T>(
+  method: string,
+  path: string,
+  { body, isOfInstallation = path.startsWith('/admin/') }: { body?: unknown; isOfInstallation?: boolean } = {},
+): Promise<T> {
   const response = await fetch(path, {
     method,
     credentials: 'same-origin',
@@ -40,7 +45,7 @@ export async function send<T>(method: string, path: string, { body }: { body?: u
       accept: 'application/json',
       ...(body === undefined ? {} : { 'content-type': body instanceof Blob ? octets : 'application/json' }),
       ...(method === 'GET' || !path.startsWith('/admin/') ? {} : { 'x-idempotency-key': crypto.randomUUID() }),
-      ...(partnerId.value === undefined || path.startsWith('/admin/') ? {} : { 'openwage-partner': partnerId.value }),
+      ...(partnerId.value === undefined || isOfInstallation ? {} : { 'openwage-partner': partnerId.value }),
     },
     ...(body === undefined ? {} : { body: body instanceof Blob ? body : JSON.stringify(body) }),
   })

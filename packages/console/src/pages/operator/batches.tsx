@@ -1,15 +1,15 @@
-import { admin, adminList, type Batch, type Rail, sendFile } from '../../admin.ts'
-import { act } from '../../components/act.ts'
-import { DropZone } from '../../components/drop-zone.tsx'
+import { adminList, type Batch } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
-import { formatNumber, inWords, plural } from '../../format.ts'
+import { formatNumber } from '../../format.ts'
 import { hrefOfId } from '../../places.ts'
-import { useList, useLoaded } from '../../query.ts'
+import { useList } from '../../query.ts'
+import { BankFiles } from './bank-files.tsx'
+import { Rails, useRails } from './rails.tsx'
 
 type Batches = { batches: Batch[]; hasMore: boolean }
 
@@ -29,45 +29,25 @@ export function BatchState({ batch: { status, needsApproval, held } }: { batch: 
   return <State state={needsApproval && status === 'building' ? 'awaiting_approval' : status} />
 }
 
-/** Takes files that the bank has given by hand: statements, reports, returns. */
-function BankFiles() {
-  const rails = useLoaded('operator-rails', () => admin<{ rails: Rail[] }>('GET', 'rails')).value?.rails ?? []
-  const upload = async (rail: string, file: File) => {
-    const path = `rails/${encodeURIComponent(rail)}/files?${new URLSearchParams({ name: file.name })}`
-    await act(
-      () => sendFile<{ result: string; records: number }>(path, file),
-      ({ result, records }) => `${inWords(result)}: ${plural(records, 'record')}`,
-      'operator-',
-    )
-  }
-  const byHand = rails.filter(({ isByHand }) => isByHand)
-  if (byHand.length === 0) return null
-  return (
-    <div class="halves below-s">
-      {byHand.map(({ name, currency }) => (
-        <DropZone
-          key={name}
-          label={`Drop a file of the bank for ${name} (${currency}) here`}
-          kinds={null}
-          onFile={file => void upload(name, file)}
-        />
-      ))}
-    </div>
-  )
-}
-
 export default function BatchesPage() {
   const filters = useFilters()
-  const query = new URLSearchParams({ take: '50' })
-  for (const status of filters.all('status')) query.append('statuses', status)
-  const list = () =>
-    adminList<Batches, Batch>(
+  const rails = useRails()
+  const list = (take: string) => {
+    const query = new URLSearchParams({ take })
+    for (const status of filters.all('status')) query.append('statuses', status)
+    if (filters.get('rail') !== '') query.set('rail', filters.get('rail'))
+    return adminList<Batches, Batch>(
       'payout-batches',
       query,
       page => page.batches,
       batch => batch.id,
     )
-  const listed = useList(`operator-batches?${filters.text}`, list, page => page.batches)
+  }
+  const listed = useList(
+    `operator-batches?${filters.text}`,
+    () => list('50'),
+    page => page.batches,
+  )
   return (
     <Page
       title="Payouts"
@@ -84,11 +64,16 @@ export default function BatchesPage() {
             ['total_minor_units', row => row.total.amount],
             ['currency', row => row.total.currency],
           ]}
-          rows={list}
+          rows={() => list('1000')}
         />
       }
     >
-      <BankFiles />
+      <BankFiles rails={rails} />
+      {rails.length > 0 && (
+        <div class="below-s">
+          <Rails rails={rails} />
+        </div>
+      )}
       <FilterBar>
         <ChoiceFilter
           label="State"
@@ -96,6 +81,15 @@ export default function BatchesPage() {
           chosen={filters.all('status')}
           onChange={values => filters.set('status', ...values)}
         />
+        {rails.length > 1 && (
+          <ChoiceFilter
+            label="Rail"
+            values={rails.map(({ name }) => name)}
+            labelOf={name => name}
+            chosen={filters.all('rail')}
+            onChange={values => filters.set('rail', ...values.slice(-1))}
+          />
+        )}
       </FilterBar>
       <Panel isFlush>
         <Table

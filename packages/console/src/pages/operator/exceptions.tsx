@@ -13,8 +13,9 @@ type Exceptions = { exceptions: Exception[]; hasMore: boolean }
 
 const columns: Column<Exception>[] = [
   { title: 'Since', cell: ({ openedAt }) => <Time at={openedAt} /> },
-  { title: 'State', cell: ({ closedAt }) => <State state={closedAt === null ? 'open' : 'closed'} /> },
+  { title: 'State', cell: ({ decision }) => <State state={decision ?? 'open'} /> },
   { title: 'Kind', cell: ({ kind }) => inWords(kind) },
+  { title: 'Reference', cell: ({ reference }) => reference ?? <span class="quiet">–</span>, isMinor: true },
   { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
   { title: 'Exception', cell: ({ id }) => <Id id={id} />, isMinor: true },
   { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
@@ -22,17 +23,19 @@ const columns: Column<Exception>[] = [
 
 export default function ExceptionsPage() {
   const filters = useFilters()
-  const query = new URLSearchParams({ take: '50' })
-  const [state] = filters.all('state')
-  if (state !== undefined) query.set('state', state)
-  const list = () =>
+  const state = filters.get('state') || 'open'
+  const list = (take: string) =>
     adminList<Exceptions, Exception>(
       'payout-exceptions',
-      query,
+      new URLSearchParams({ take, state }),
       page => page.exceptions,
       exception => exception.id,
     )
-  const listed = useList(`operator-exceptions?${filters.text}`, list, page => page.exceptions)
+  const listed = useList(
+    `operator-exceptions ${state}`,
+    () => list('50'),
+    page => page.exceptions,
+  )
   return (
     <Page
       title="Exceptions"
@@ -45,20 +48,26 @@ export default function ExceptionsPage() {
             ['kind', row => row.kind],
             ['rail', row => row.rail],
             ['reference', row => row.reference],
+            ['amount_minor_units', row => row.amount?.amount ?? null],
+            ['currency', row => row.amount?.currency ?? null],
             ['reason', row => row.reason],
+            ['file', row => row.fileName],
+            ['line', row => row.line],
             ['closed_at', row => row.closedAt],
+            ['closed_by', row => row.closedBy],
             ['decision', row => row.decision],
+            ['note', row => row.note],
           ]}
-          rows={list}
+          rows={() => list('1000')}
         />
       }
     >
       <FilterBar>
         <ChoiceFilter
           label="State"
-          values={['open', 'closed']}
-          chosen={filters.all('state')}
-          onChange={values => filters.set('state', ...values.slice(-1))}
+          values={['open', 'closed', 'all']}
+          chosen={[state]}
+          onChange={([, chosen]) => chosen !== undefined && filters.set('state', chosen === 'open' ? '' : chosen)}
         />
       </FilterBar>
       <Panel isFlush>
@@ -68,7 +77,13 @@ export default function ExceptionsPage() {
           list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          empty={<Empty title="Nothing to decide">Every answer of the banks fitted the books.</Empty>}
+          empty={
+            state === 'open' ? (
+              <Empty title="Nothing to decide">Every answer of the banks fitted the books, or is decided.</Empty>
+            ) : (
+              <Empty title="No exceptions" />
+            )
+          }
         />
       </Panel>
     </Page>

@@ -103,6 +103,15 @@ function choicesFor({ kind, outcome, reference }: Exception): Decision[] {
   ]
 }
 
+/** The bank debited a batch with another sum: what it did not make must be named. */
+const isDebitOfBatch = ({ kind, amount, batchId, withdrawalId }: Exception) =>
+  kind === 'amount' && amount !== null && batchId !== null && withdrawalId === null
+
+function bodyOf(fields: Record<string, string>): Record<string, string | string[]> {
+  const { references, ...others } = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
+  return references === undefined ? others : { ...others, references: references.split(/[\s,;]+/) }
+}
+
 function Decide({ exception }: { exception: Exception }) {
   const { id, partnerId } = exception
   const [decision, setDecision] = useState<Decision>()
@@ -111,8 +120,7 @@ function Decide({ exception }: { exception: Exception }) {
       <Form
         submit="Close the exception"
         onSubmit={async fields => {
-          const given = Object.entries(fields).filter(([, value]) => value !== '')
-          await admin('POST', `payout-exceptions/${id}/close`, Object.fromEntries(given))
+          await admin('POST', `payout-exceptions/${id}/close`, bodyOf(fields))
           toast('Closed')
           reload('operator-exception')
         }}
@@ -141,6 +149,15 @@ function Decide({ exception }: { exception: Exception }) {
                 name="reference"
                 problem={problemOf('reference')}
                 note="OW… or the withdrawal’s id"
+                isRequired
+              />
+            )}
+            {decision === 'give_back' && isDebitOfBatch(exception) && (
+              <Field
+                label="References of the payments that the bank did not make"
+                name="references"
+                problem={problemOf('references')}
+                note="OW…, separated by blanks. They must add up to what the bank debited less; the others are then paid"
                 isRequired
               />
             )}

@@ -15,7 +15,7 @@ export function payoutSteps({ rail, createdAt, removedAt, batch, answers, except
       title: `Payment by ${rail}`,
       children: batch !== null && (
         <p>
-          Batch {link} Value date <Day day={batch.valueDate} />
+          Value date <Day day={batch.valueDate} />, batch {link}
         </p>
       ),
     },

@@ -13,6 +13,8 @@ import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { accountReport, type Entry, inDecimals, readCreditTransfer, statusReport, transaction } from '../bank-xml.ts'
 import { signIn } from '../console.ts'
 import { euAccount, goodAccount } from '../harness.ts'
+import { extent } from '../long.ts'
+import { preparePayments } from '../prepared-payments.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
 import { type ConsolePages, fitsItsWidth, phone, startConsole } from './console-pages.ts'
 
@@ -56,14 +58,19 @@ type Payment = { reference: string; withdrawalId: string; amount: { amount: numb
 
 const railOf = { EUR: 'sepa', GBP: 'bacs' } as const
 
+/** Goes on to 10:00 UTC on the next Tuesday. */
+async function startDay() {
+  const { pool, clock } = pages.harness
+  const { rows } = await pool.query('select max(created_at) as latest from withdrawals')
+  const day = (rows[0].latest ?? new Date('2026-03-03T00:00:00.000Z')).getTime() + 7 * 86_400_000
+  clock.set(new Date(`${new Date(day).toISOString().slice(0, 10)}T10:00:00.000Z`))
+}
+
 /** A batch past its cut-off, on a separate day, with a payment of each net amount. */
 async function closedBatch(currency: keyof typeof railOf, ...nets: number[]) {
   const { harness } = pages
   const { clock } = harness
-  const { rows } = await harness.pool.query('select max(created_at) as latest from withdrawals')
-  const day = (rows[0].latest ?? new Date('2026-03-03T00:00:00.000Z')).getTime() + 7 * 86_400_000
-  // 10:00 in London, on the next Tuesday.
-  clock.set(new Date(`${new Date(day).toISOString().slice(0, 10)}T10:00:00.000Z`))
+  await startDay()
   const of = {
     EUR: { account: euAccount, tier: 'Silver EU', currency },
     GBP: { account: goodAccount, tier: 'Silver', currency },
@@ -483,6 +490,71 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       expect(await fitsItsWidth(page), at).toBe(true)
     }
     await operator.call('POST', `/payout-batches/${id}/release`)
+    await close(page)
+  })
+  // The last one: the withdrawals are copies, which no task submits.
+  test('a batch of thousands and a thousand exceptions are shown a page at a time, with the right sums, and exported whole', async () => {
+    const { harness, close, origin } = pages
+    const count = extent({ short: 2_000, long: 10_000 })
+    await startDay()
+    const payments = await preparePayments(harness, { rail: 'sepa', count })
+    const { db, clock } = harness
+    const [settings] = rails
+    if (settings === undefined) throw new Error('The rail is missing')
+    const rail = fileRail({ db, now: clock.now, settings })
+    for (let first = 0; first < count; first += rail.paymentsMax)
+      await rail.submit(payments.slice(first, first + rail.paymentsMax), AbortSignal.timeout(60_000))
+    clock.advance({ minutes: 6 * 60 })
+    await run('send-payout-batches')
+    const [batch] = (await operator.call('GET', '/payout-batches?rail=sepa&take=1')).body.batches
+    expect(batch).toMatchObject({ paymentCount: count, total: { amount: 5_000 * count } })
+    await approveByTwo(batch.id)
+
+    const page = await openBatch(batch.id)
+    const rows = page.getByRole('table', { name: 'Payments' }).locator('tbody tr')
+    await expect.poll(() => rows.count(), { timeout: 20_000 }).toBe(50)
+    await says(page, `${count.toLocaleString('en-GB')} payments`)
+    await says(page, `€${(50 * count).toLocaleString('en-GB')}.00`)
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await expect.poll(() => rows.count(), { timeout: 20_000 }).toBe(100)
+    const [csv] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ])
+    const lines = (await bytesOf(csv)).toString().trim().split('\r\n').slice(1)
+    expect(new Set(lines.map(line => line.split(',')[0])).size).toBe(count)
+    expect(lines.reduce((sum, line) => sum + Number(line.split(',')[3]), 0)).toBe(5_000 * count)
+    await page.getByRole('button', { name: 'Export the file' }).click()
+    const link = page.getByRole('link', { name: 'Download the file' })
+    const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
+    expect(readCreditTransfer((await bytesOf(download)).toString(), 'download').orders).toHaveLength(count)
+
+    const open = (await operator.call('GET', '/payout-exceptions?take=1000')).body.exceptions.length
+    const entries = Array.from({ length: 1_000 }, (_, index) => ({
+      ...{ bank: `MANY-${index}`, direction: 'CRDT' as const, amount: BigInt(index + 1), bookedOn: day(), details: '' },
+    }))
+    await page.goto(`${origin}/console/operator/batches`)
+    const statement = accountReport(message('C053-MANY'), { kind: 'camt.053', iban: ownIban, entries })
+    await dropped(page, { to: 'sepa', name: 'many.xml', text: statement }, '1,000 records imported.')
+    await page.getByRole('link', { name: 'Exceptions' }).click()
+    const found = page.getByRole('table', { name: 'Exceptions' }).locator('tbody tr')
+    await expect.poll(() => found.count(), { timeout: 20_000 }).toBe(50)
+    const [all] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ])
+    expect((await bytesOf(all)).toString().trim().split('\r\n')).toHaveLength(1 + open + 1_000)
+
+    // What a reader waits for, on the server: a page of each list does not grow with what lies behind it.
+    for (const path of [
+      `/payout-batches/${batch.id}/payments`,
+      '/payout-exceptions',
+      `/payouts/${payments[0]?.reference}`,
+    ]) {
+      const startedMs = performance.now()
+      expect((await operator.call('GET', path)).status).toBe(200)
+      expect(performance.now() - startedMs, path).toBeLessThan(1_000)
+    }
     await close(page)
   })
 })

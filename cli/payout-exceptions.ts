@@ -34,7 +34,13 @@ addPaging(
         text: () =>
           table(
             shown.map(({ id, rail, kind, reference, reason, openedAt, decision }) => ({
-              ...{ id, rail, kind, reference, opened: openedAt.toISOString(), decision, reason },
+              id,
+              rail,
+              kind,
+              reference,
+              opened: openedAt.toISOString(),
+              decision,
+              reason,
             })),
           ) + more,
       },

@@ -277,7 +277,11 @@ payoutsCommand
       const { size } = await stat(file)
       const bytes = () => createReadStream(file)
       return await importBankFile(db, {
-        ...{ rail, name: fileName, size, bytes, now },
+        rail,
+        name: fileName,
+        size,
+        bytes,
+        now,
         async record(tx, { fileId, sha256, records }) {
           const details = { person: personOf(options.as), rail: railName, file: fileName, sha256, records }
           const change = { action: 'bank_file.import', resourceId: fileId, details } as const

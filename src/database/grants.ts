@@ -18,7 +18,7 @@ type Rights<Column extends string = string> = {
  * table of a new migration, and each column that a new operation updates.
  */
 export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] & string> } = {
-  apiKeys: { insert: true, update: ['revokedAt', 'lastUsedAt'] },
+  apiKeys: { insert: true, update: ['expiresAt', 'revokedAt', 'lastUsedAt'] },
   auditLog: { insert: true },
   eventFeeds: { insert: true, update: ['lastPosition'] },
   events: { insert: true, update: ['position'] },

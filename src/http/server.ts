@@ -14,7 +14,6 @@ import type { Operator } from '../partners/operator-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { RecordRequest } from '../request-record.ts'
 import type { Clock } from '../time.ts'
-import type { Role } from '../users/roles.ts'
 import type { SignedIn } from '../users/sessions.ts'
 import type { ConsoleSettings } from '../users/settings.ts'
 import type { Fault } from './strict-json.ts'
@@ -60,17 +59,15 @@ declare module 'fastify' {
     scope?: Scope | 'any'
     /**
      * The route is for pages of the console: for users by their session, for operators only, or for those who sign in; `founder`
-     * is for what may lead to the first operator of an installation.
+     * is for what may lead to the first operator of an installation, and `visitor` for a page that another site leads to.
      */
-    console?: 'user' | 'operator' | 'stranger' | 'founder'
+    console?: 'user' | 'operator' | 'stranger' | 'founder' | 'visitor'
     /** Users of the console see bank accounts unmasked: those of the answer belong to no member. */
     showsAccounts?: true
     /** The route is for member sessions instead of API keys, and this is the scope that it needs. */
     session?: SessionScope
     /** The route is for operators instead of partners. */
     isForOperators?: true
-    /** Users with one of these roles for the partner in the path may call a route for operators too. */
-    partnerRoles?: readonly Role[]
     /** Days of the announcement and of the removal, and the path that replaces this one. */
     deprecated?: { since: string; sunset: string; successor: string }
     validate?: (parts: Parts) => Promise<Validated>

@@ -64,6 +64,27 @@ test('rotating makes a key with the same scopes and life, beside the old one', a
   expect(entry?.details).toMatchObject({ rotates: old.id })
 })
 
+test('a rotation may let the old key expire after an overlap, never later than it would have expired', async () => {
+  const { partner } = await harness.addPartner('Overlapping')
+  const at = `/partners/${partner.id}/keys`
+  const old = (await operator.call('POST', at, { body: {} })).body
+  const body = { overlapSeconds: 3_600 }
+  const rotated = (await operator.call('POST', `${at}/${old.id}/rotate`, { body })).body
+  const oldExpiresAt = new Date(harness.clock.now().getTime() + 3_600_000).toISOString()
+  const expiryOf = async (id: string) =>
+    (await operator.call('GET', at)).body.keys.find((key: { id: string }) => key.id === id).expiresAt
+  expect([await expiryOf(old.id), await expiryOf(rotated.id)]).toEqual([oldExpiresAt, null])
+  const [entry] = await list(harness.db, { filter: { resourceId: rotated.id }, take: 1 })
+  expect(entry?.details).toMatchObject({ rotates: old.id, oldExpiresAt })
+  expect([await statusWith(old.secret), await statusWith(rotated.secret)]).toEqual([200, 200])
+  await operator.call('POST', `${at}/${old.id}/rotate`, { body: { overlapSeconds: 7_200 } })
+  expect(await expiryOf(old.id)).toBe(oldExpiresAt)
+  harness.clock.advance({ seconds: 3_601 })
+  expect([await statusWith(old.secret), await statusWith(rotated.secret)]).toEqual([401, 200])
+  for (const overlapSeconds of [-1, 0.5, 2_592_001, '60'])
+    expect((await operator.call('POST', `${at}/${rotated.id}/rotate`, { body: { overlapSeconds } })).status).toBe(400)
+})
+
 test('the keys of another partner are not found', async () => {
   const { partner } = await harness.addPartner('Another')
   const created = (await operator.call('POST', `/partners/${partner.id}/keys`, { body: {} })).body
@@ -80,6 +101,8 @@ test('the keys of another partner are not found', async () => {
 test('users manage the keys of their partner with the roles admin and developer, and reach nothing else for operators', async () => {
   const { partner } = harness
   const allowed: string[] = []
+  const path = `/partners/${harness.other.partner.id}/keys`
+  const theirs = (await operator.call('POST', path, { body: {} })).body
   for (const role of roles) {
     const user = await signIn(harness, { roles: [role] })
     const call = (method: string, path: string, body?: object) =>
@@ -93,7 +116,22 @@ test('users manage the keys of their partner with the roles admin and developer,
       const [entry] = await list(harness.db, { filter: { resourceId: created.body.id }, take: 1 })
       expect(entry).toMatchObject({ actorKind: 'user', actor: user.user.id })
     }
-    expect(problemOf(await call('GET', `/partners/${harness.other.partner.id}/keys`))).toEqual([404, 'NotFound'])
+    const id = created.body.id ?? theirs.id
+    for (const verb of ['rotate', 'revoke'])
+      expect((await call('POST', `/partners/${partner.id}/keys/${id}/${verb}`)).status, `${role}: ${verb}`).toBe(
+        listed.status !== 200 ? 403 : verb === 'rotate' ? 201 : 200,
+      )
+    const another = `/partners/${harness.other.partner.id}/keys`
+    for (const [method, path] of [
+      ['GET', another],
+      ['POST', another],
+      ['POST', `${another}/${theirs.id}/rotate`],
+      ['POST', `${another}/${theirs.id}/revoke`],
+      ['POST', `/partners/${partner.id}/keys/${theirs.id}/revoke`],
+    ] as const) {
+      const refused = problemOf(await call(method, path, method === 'POST' && path === another ? {} : undefined))
+      expect(refused[0], `${role}: ${path}`).toBe(path.startsWith(another) || listed.status === 200 ? 404 : 403)
+    }
     for (const path of [
       '/partners',
       `/partners/${partner.id}`,

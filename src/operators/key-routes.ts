@@ -8,14 +8,15 @@ import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as apiKeys from '../partners/api-keys.ts'
 import { findState } from '../partners/partners.ts'
-import { ApiKey, ApiKeys, ApiKeyWithSecret, NewApiKey } from './partner-schema.ts'
+import { ApiKey, ApiKeyRotation, ApiKeys, ApiKeyWithSecret, NewApiKey } from './partner-schema.ts'
 
 const tag = 'Partners'
 const ofPartner = Type.Object({ partnerId: Id('partner') })
 const params = Type.Object({ partnerId: Id('partner'), keyId: Id('apiKey') })
 
-// A partner's own people too, but none of its keys: a stolen key must not be able to make another.
-const config = { isForOperators: true, partnerRoles: ['admin', 'developer'] } as const
+// The partner's admins and developers too, as the table of roles says, but none of its keys: a stolen key must not be able to
+// make another.
+const config = { isForOperators: true } as const
 
 const shownOnce =
   'The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.'
@@ -83,8 +84,9 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
         id: 'rotateApiKey',
         tag,
         summary: 'Rotate an API key',
-        description: `Creates a key with the same scopes, valid for as long as the old one was made for. The old key stays valid: switch to the new one, then revoke the old one. ${shownOnce}`,
+        description: `Creates a key with the same scopes, valid for as long as the old one was made for. The old key stays valid as long as \`overlapSeconds\` says, or until you revoke it: switch to the new one meanwhile. ${shownOnce}`,
         params,
+        body: ApiKeyRotation,
         success: { status: 201, description: 'The new key, with its secret.', schema: ApiKeyWithSecret },
         problems: ['NotFound'],
       }),
@@ -97,11 +99,17 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
         const now = await partnerNow(tx, request, partnerId)
         const expiresAt = old.expiresAt && new Date(now.getTime() + old.expiresAt.getTime() - old.createdAt.getTime())
         const { key, secret } = await apiKeys.createKey(tx, { partnerId, mode, scopes: old.scopes, expiresAt, now })
+        const { overlapSeconds } = request.body
+        const oldExpiresAt =
+          overlapSeconds === undefined
+            ? old.expiresAt
+            : await apiKeys.expireKey(tx, { partnerId, keyId, at: new Date(now.getTime() + overlapSeconds * 1_000) })
         const details = {
           key: key.hint,
           scopes: key.scopes,
           expiresAt: expiresAt?.toISOString() ?? null,
           rotates: keyId,
+          oldExpiresAt: oldExpiresAt?.toISOString() ?? null,
         }
         const change = { action: 'key.create', resourceId: key.id, details } as const
         await recordOperatorChange(tx, request, { partnerId, change, now })
@@ -153,10 +161,13 @@ function withSecret(key: apiKeys.ApiKey, secret: string, now: Date) {
   return { body: { ...shown, secret }, storedBody: { ...shown, secret: null } }
 }
 
-function keyOnWire({ id, hint, scopes, createdAt, expiresAt, revokedAt, lastUsedAt }: apiKeys.ApiKey, now: Date) {
+function keyOnWire(key: apiKeys.ApiKey, now: Date) {
+  const { id, hint, scopes, createdAt, expiresAt, revokedAt, lastUsedAt } = key
   return {
-    ...{ id, hint, scopes },
-    state: revokedAt !== null ? 'revoked' : expiresAt !== null && expiresAt <= now ? 'expired' : 'valid',
+    id,
+    hint,
+    scopes,
+    state: apiKeys.stateOf(key, now),
     createdAt: createdAt.toISOString(),
     expiresAt: expiresAt?.toISOString() ?? null,
     revokedAt: revokedAt?.toISOString() ?? null,

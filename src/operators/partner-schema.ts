@@ -112,6 +112,23 @@ export const ApiKeyWithSecret = Type.Object(
   { title: 'ApiKeyWithSecret', ...strict },
 )
 
+/** The body may be left out. */
+export const ApiKeyRotation = Type.Optional(
+  Type.Object(
+    {
+      overlapSeconds: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 2_592_000,
+          description:
+            'How long the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. Without it, until it expires or is revoked.',
+        }),
+      ),
+    },
+    { title: 'ApiKeyRotation', ...strict },
+  ),
+)
+
 export const NewApiKey = Type.Object(
   {
     scopes: Type.Optional(

@@ -4,12 +4,13 @@ import type { Reader, Tx } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import { fileHeaders, sendParts } from '../http/csv.ts'
 import { mediaTypes } from '../http/file-kinds.ts'
+import { cutPage, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads } from '../http/upload.ts'
 import { chunksOf, UploadedFile } from '../http/uploaded-file.ts'
-import { read, withIdempotency } from '../http/with-idempotency.ts'
+import { read, withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
 import * as exceptions from '../payouts/exceptions.ts'
@@ -52,19 +53,10 @@ const ofPayment = Type.Object({
 const ofException = Type.Object({ exceptionId: Id('payoutException') })
 
 const limits = {
-  takeDefault: 50,
-  takeMax: 1_000,
   // An operator names them one by one; for more, banks give a report.
   referencesMax: 100,
 }
-const take = Type.Optional(
-  Type.Integer({
-    minimum: 1,
-    maximum: limits.takeMax,
-    default: limits.takeDefault,
-    description: 'Maximum number of entries to return, 1 to 1,000.',
-  }),
-)
+const { take } = pageQuery
 
 export function payoutRoutes(
   app: App,
@@ -94,11 +86,11 @@ export function payoutRoutes(
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const { rail, statuses, after, take = limits.takeDefault } = request.query
-        // One more than asked for, to tell whether there is more.
+        const { rail, statuses, after } = request.query
+        const { take } = pageOf(request.query)
         const found = await batches.list(reader, { rail, statuses, before: after, take: take + 1 })
-        const body = { batches: found.slice(0, take).map(batchOnWire), hasMore: found.length > take }
-        return { status: 200, body }
+        const { rows, hasMore } = cutPage(found, { take })
+        return { status: 200, body: { batches: rows.map(batchOnWire), hasMore } }
       }),
   )
 
@@ -149,15 +141,17 @@ export function payoutRoutes(
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { batchId } = request.params
-        const { after = '', take = limits.takeDefault } = request.query
+        const { after = '' } = request.query
+        const { take } = pageOf(request.query)
         const { currency } = await batches.require(reader, batchId)
         const found = await batches.listPayments(reader, { batchId, after, take: take + 1 })
-        const payments = found.slice(0, take).map(({ amount, removedAt, ...payment }) => ({
+        const { rows, hasMore } = cutPage(found, { take })
+        const payments = rows.map(({ amount, removedAt, ...payment }) => ({
           ...payment,
           amount: toWire({ amount, currency }),
           removedAt: removedAt?.toISOString() ?? null,
         }))
-        return { status: 200, body: { payments, hasMore: found.length > take } }
+        return { status: 200, body: { payments, hasMore } }
       }),
   )
 
@@ -364,20 +358,21 @@ export function payoutRoutes(
         const { rail } = request.params as { rail: string }
         const { name } = request.query as { name: string }
         const { person } = operatorOf(request)
-        const imported = await importUploaded(request.body, {
-          ...{ rail: railOf(rail), name, now: request.now },
-          async record(tx, { fileId, sha256, records }) {
-            const details = { person, rail, file: name, sha256, records }
-            const change = { action: 'bank_file.import', resourceId: fileId, details } as const
-            // The file is about the operator's account, not about one partner.
-            await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
+        const asked = { rail: railOf(rail), name, now: request.now }
+        const record: RecordImport = async (tx, { fileId, sha256, records }) => {
+          const details = { person, rail, file: name, sha256, records }
+          const change = { action: 'bank_file.import', resourceId: fileId, details } as const
+          // The file is about the operator's account, not about one partner.
+          await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
+        }
+        let imported: Awaited<ReturnType<typeof importUploaded>> | undefined
+        return await withStartedWork(db, request, reply, {
+          // An import has its own transactions. Started again, it finds the file imported.
+          start: async () => async () => {
+            imported = await importUploaded(request.body, { ...asked, record })
           },
+          answer: async () => ({ status: 200, body: imported, resourceId: imported?.fileId ?? null }),
         })
-        return await withIdempotency(db, request, reply, async () => ({
-          status: 200,
-          body: imported,
-          resourceId: imported.fileId,
-        }))
       },
     )
   })
@@ -406,10 +401,11 @@ export function payoutRoutes(
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const { state = 'open', after, take = limits.takeDefault } = request.query
+        const { state = 'open', after } = request.query
+        const { take } = pageOf(request.query)
         const found = await exceptions.list(reader, { state, before: after, take: take + 1 })
-        const body = { exceptions: found.slice(0, take).map(exceptionOnWire), hasMore: found.length > take }
-        return { status: 200, body }
+        const { rows, hasMore } = cutPage(found, { take })
+        return { status: 200, body: { exceptions: rows.map(exceptionOnWire), hasMore } }
       }),
   )
 
@@ -456,7 +452,10 @@ export function payoutRoutes(
         const { now } = request
         const { person } = operatorOf(request)
         const { partnerId } = await decisions.closeException(tx, {
-          ...{ exceptionId, person, note, now },
+          exceptionId,
+          person,
+          note,
+          now,
           ...decisionOf(given),
         })
         const details = {

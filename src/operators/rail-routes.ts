@@ -113,12 +113,18 @@ async function view(db: Reader, { fileRails, adyenRails }: RailsOfOperators) {
     holds.set(rail, { since: heldAt.toISOString(), by: heldBy, reason: reasonOf(entry?.details) })
   }
   const files = fileRails.map(({ name, currency, delivery }) => ({
-    ...{ name, isConfigured: true, currency },
-    ...{ kind: 'files', isByHand: delivery === null },
+    name,
+    isConfigured: true,
+    currency,
+    kind: 'files',
+    isByHand: delivery === null,
   }))
   const apis = adyenRails.map(({ name, currency }) => ({
-    ...{ name, isConfigured: true, currency },
-    ...{ kind: 'api', isByHand: false },
+    name,
+    isConfigured: true,
+    currency,
+    kind: 'api',
+    isByHand: false,
   }))
   const configured = [...files, ...apis]
   const others = [...holds.keys()].filter(name => !configured.some(each => each.name === name)).map(unconfigured)

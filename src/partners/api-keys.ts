@@ -78,6 +78,15 @@ export async function listKeys(db: Reader, partnerId: string): Promise<ApiKey[]>
   return rows.map(row => ({ ...row, scopes: row.scopes as Scope[] }))
 }
 
+/** Whether a key, of a partner or of an operator, still works. */
+export function stateOf(
+  { expiresAt, revokedAt }: Pick<ApiKey, 'expiresAt' | 'revokedAt'>,
+  now: Date,
+): 'valid' | 'expired' | 'revoked' {
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt !== null && expiresAt <= now ? 'expired' : 'valid'
+}
+
 /** Lists the keys of all partners that a server in this mode accepts, newest first. */
 export async function listValidKeys(
   db: Reader,
@@ -109,6 +118,21 @@ export async function revokeKey(
   await sql`
     update api_keys set revoked_at = ${now} where partner_id = ${key.partnerId} and id = ${keyId}`.execute(tx)
   return { ...key, revokedAt: now, isRepeated: false }
+}
+
+/**
+ * Lets a key expire at an instant, unless it expires earlier anyway. Every process notices within a second.
+ * @returns when it expires
+ */
+export async function expireKey(
+  tx: Tx,
+  { partnerId, keyId, at }: { partnerId: string; keyId: string; at: Date },
+): Promise<Date> {
+  const { rows } = await sql<{ expiresAt: Date }>`
+    update api_keys set expires_at = least(expires_at, ${at}::timestamptz)
+     where partner_id = ${partnerId} and id = ${keyId}
+    returning expires_at`.execute(tx)
+  return rows[0]?.expiresAt ?? at
 }
 
 export type KeyHolder = {

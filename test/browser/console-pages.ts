@@ -7,7 +7,7 @@ import { addRoles, createUser } from '../../src/users/users.ts'
 import { type Harness, startHarness } from '../harness.ts'
 import { launch } from './chromium.ts'
 
-const desk = { viewport: { width: 1440, height: 900 }, locale: 'en-GB', timezoneId: 'Europe/London' }
+export const desk = { viewport: { width: 1440, height: 900 }, locale: 'en-GB', timezoneId: 'Europe/London' }
 export const phone = { viewport: { width: 360, height: 740 } }
 
 type Reader = { roles?: readonly Role[]; isOperator?: boolean }

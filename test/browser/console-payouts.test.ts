@@ -418,22 +418,25 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const { id } = await closedBatch('EUR', 5_000)
     await approveByTwo(id)
     await db.transaction().execute(tx => railHolds.hold(tx, { rail: 'left-bank', person: 'Ada', now: clock.now() }))
-    const page = await pages.open('/console/operator/batches', { isOperator: true })
-    await page.getByRole('row', { name: /left-bank No longer configured Held by Ada since/ }).waitFor()
-    await page.getByRole('button', { name: 'Release the rail left-bank' }).click()
-    await expect.poll(() => page.getByText('left-bank').count(), { timeout: 20_000 }).toBe(0)
-    await page.getByRole('button', { name: 'Hold the rail sepa' }).click()
+    const page = await pages.open('/console/operator/rails', { isOperator: true })
+    const rail = (name: string) => page.getByRole('row', { name })
+    await page.getByRole('row', { name: /left-bank.*no longer in the settings.*by Ada since/ }).waitFor()
+    await rail('left-bank').getByRole('button', { name: 'Release' }).click()
+    await expect.poll(() => rail('left-bank').count(), { timeout: 20_000 }).toBe(0)
+    await rail('sepa').getByRole('button', { name: 'Hold' }).click()
     await page.getByRole('textbox', { name: 'Reason' }).fill('bank outage')
     await expectAccessible(page)
     await page.getByRole('dialog').getByRole('button', { name: 'Hold' }).click()
     await says(page, /^by you since .*: bank outage$/)
     await expectAccessible(page)
+    await page.getByRole('link', { name: 'Payouts' }).click()
     await page.getByRole('cell', { name: '€50.00' }).click()
     await says(page, /^The rail sepa is held by you since .*: bank outage$/)
     expect(await page.getByRole('button', { name: 'Export the file' }).count()).toBe(0)
-    await page.goBack()
-    await page.getByRole('button', { name: 'Release the rail sepa' }).click()
-    await page.getByRole('button', { name: 'Hold the rail sepa' }).waitFor()
+    await page.getByRole('link', { name: 'Rails' }).click()
+    await rail('sepa').getByRole('button', { name: 'Release' }).click()
+    await rail('sepa').getByRole('button', { name: 'Hold' }).waitFor()
+    await page.getByRole('link', { name: 'Payouts', exact: true }).first().click()
     await page.getByRole('cell', { name: '€50.00' }).click()
     await page.getByRole('button', { name: 'Export the file' }).waitFor()
     await close(page)
@@ -475,7 +478,8 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const [exception] = (await operator.call('GET', '/payout-exceptions?take=1')).body.exceptions
     const page = await pages.open('/console/operator/batches', { isOperator: true }, options)
     const content: Record<string, string> = {
-      'operator/batches': 'Rails',
+      'operator/batches': 'Drop files of the bank for sepa',
+      'operator/rails': 'sepa',
       [`operator/batches/${id}`]: 'one payee is unclear',
       'operator/exceptions': 'Money in',
       [`operator/exceptions/${exception.id}`]: 'Decide',

@@ -1,43 +1,15 @@
-import { useEffect } from 'preact/hooks'
-import { ErrorBoundary, LocationProvider, lazy, Route, Router, useLocation } from 'preact-iso'
+import { useEffect, useState } from 'preact/hooks'
+import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { partnerId, sessionEnded } from './api.ts'
 import { Page } from './components/layout.tsx'
-import { Empty, Skeleton } from './components/states.tsx'
+import { Empty, Failure, Skeleton } from './components/states.tsx'
 import { Toasts } from './components/toast.tsx'
 import { ByLink, linkPages } from './pages/by-link.tsx'
 import { SignIn } from './pages/sign-in.tsx'
+import { report } from './report.ts'
+import { preloadPages, routes } from './routes.tsx'
 import { loadSession, session } from './session.ts'
 import { Shell } from './shell.tsx'
-
-const Overview = lazy(() => import('./pages/overview.tsx'))
-const Withdrawals = lazy(() => import('./pages/withdrawals.tsx'))
-const Withdrawal = lazy(() => import('./pages/withdrawal.tsx'))
-const Intent = lazy(() => import('./pages/intent.tsx'))
-const Members = lazy(() => import('./pages/members.tsx'))
-const Member = lazy(() => import('./pages/member.tsx'))
-const Lists = lazy(() => import('./pages/lists.tsx'))
-const List = lazy(() => import('./pages/list.tsx'))
-const PayRuns = lazy(() => import('./pages/pay-runs.tsx'))
-const PayRun = lazy(() => import('./pages/pay-run.tsx'))
-const Cycles = lazy(() => import('./pages/cycles.tsx'))
-const Cycle = lazy(() => import('./pages/cycle.tsx'))
-const Webhooks = lazy(() => import('./pages/webhooks.tsx'))
-const Webhook = lazy(() => import('./pages/webhook.tsx'))
-const Requests = lazy(() => import('./pages/requests.tsx'))
-const Request = lazy(() => import('./pages/request.tsx'))
-const Events = lazy(() => import('./pages/events.tsx'))
-
-const OperatorPartners = lazy(() => import('./pages/operator/partners.tsx'))
-const OperatorPartner = lazy(() => import('./pages/operator/partner.tsx'))
-const Account = lazy(() => import('./pages/account.tsx'))
-const Users = lazy(() => import('./pages/users.tsx'))
-const Float = lazy(() => import('./pages/operator/float.tsx'))
-const Health = lazy(() => import('./pages/operator/health.tsx'))
-const AuditLog = lazy(() => import('./pages/operator/audit-log.tsx'))
-const Batches = lazy(() => import('./pages/operator/batches.tsx'))
-const Batch = lazy(() => import('./pages/operator/batch.tsx'))
-const Exceptions = lazy(() => import('./pages/operator/exceptions.tsx'))
-const Exception = lazy(() => import('./pages/operator/exception.tsx'))
 
 export function App() {
   return (
@@ -64,50 +36,40 @@ function Pages() {
   const named = /^\/console\/(par_[0-9a-z]+)(?:\/|$)/.exec(path)?.[1]
   const first = session.value?.partners[0]?.id
   const isOfOperator = path.startsWith('/console/operator/')
-  const isAtStart = path === '/console'
+  const isAtStart = path === '/console' || path === '/console/'
+  // An operator of an installation without partners begins by creating one.
+  const start =
+    first !== undefined ? `/console/${first}` : session.value?.isOperator ? '/console/operator/partners' : undefined
   useEffect(() => {
-    if (isAtStart && first !== undefined) route(`/console/${first}`, true)
-  }, [isAtStart, first, route])
+    if (isAtStart && start !== undefined) route(start, true)
+  }, [isAtStart, start, route])
   // Before the pages are drawn: their requests name the partner.
   if (named !== undefined && partnerId.peek() !== named) partnerId.value = named
-  if (isAtStart && first !== undefined) return null
   const isUnknown = !session.value?.partners.some(({ id }) => id === partnerId.peek())
   if (isUnknown && partnerId.peek() !== first) partnerId.value = first
+  const [failure, setFailure] = useState<unknown>()
+  useEffect(() => setFailure(undefined), [path])
+  const onError = (error: unknown) => {
+    report(error)
+    setFailure(error)
+  }
+  const isOperator = session.value?.isOperator ?? false
+  useEffect(() => void preloadPages({ isOperator }), [isOperator])
+  if (isAtStart && start !== undefined) return null
   return (
     <Shell>
-      <ErrorBoundary>
-        {(named !== undefined && partnerId.value !== named) || (isOfOperator && !session.value?.isOperator) ? (
+      <ErrorBoundary onError={onError}>
+        {failure !== undefined ? (
+          <Page title="Error">
+            <Failure error={failure} onRetry={() => setFailure(undefined)} />
+          </Page>
+        ) : (named !== undefined && partnerId.value !== named) || (isOfOperator && !session.value?.isOperator) ? (
           <NotFound />
         ) : (
           <Router>
-            <Route path="/console/account" component={Account} />
-            <Route path="/console/:partner" component={Overview} />
-            <Route path="/console/:partner/withdrawals" component={Withdrawals} />
-            <Route path="/console/:partner/withdrawals/:id" component={Withdrawal} />
-            <Route path="/console/:partner/intents/:id" component={Intent} />
-            <Route path="/console/:partner/members" component={Members} />
-            <Route path="/console/:partner/members/:id" component={Member} />
-            <Route path="/console/:partner/lists" component={Lists} />
-            <Route path="/console/:partner/lists/:id" component={List} />
-            <Route path="/console/:partner/pay-runs" component={PayRuns} />
-            <Route path="/console/:partner/pay-runs/:id" component={PayRun} />
-            <Route path="/console/:partner/cycles" component={Cycles} />
-            <Route path="/console/:partner/cycles/:id" component={Cycle} />
-            <Route path="/console/:partner/webhooks" component={Webhooks} />
-            <Route path="/console/:partner/webhooks/:id" component={Webhook} />
-            <Route path="/console/:partner/requests" component={Requests} />
-            <Route path="/console/:partner/requests/:id" component={Request} />
-            <Route path="/console/:partner/events" component={Events} />
-            <Route path="/console/operator/partners" component={OperatorPartners} />
-            <Route path="/console/operator/partners/:id" component={OperatorPartner} />
-            <Route path="/console/operator/batches" component={Batches} />
-            <Route path="/console/operator/batches/:id" component={Batch} />
-            <Route path="/console/operator/float" component={Float} />
-            <Route path="/console/operator/health" component={Health} />
-            <Route path="/console/operator/audit-log" component={AuditLog} />
-            <Route path="/console/operator/exceptions" component={Exceptions} />
-            <Route path="/console/operator/exceptions/:id" component={Exception} />
-            <Route path="/console/:partner/users" component={Users} />
+            {routes.map(({ path, component }) => (
+              <Route key={path} path={path} component={component} />
+            ))}
             <Route default component={NotFound} />
           </Router>
         )}

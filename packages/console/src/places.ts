@@ -21,6 +21,12 @@ const pagesByPrefix: Record<string, string> = {
 
 export const idPattern = /^([a-z]+)_[0-9a-z]{6,}$/
 
+/** What is shown by a list, by the id's prefix. */
+const listsByPrefix: Record<string, (id: string) => string> = {
+  key: id => `keys?id=${id}`,
+  evt: id => `events?after=${id}`,
+}
+
 /** The pages of records that belong to the operator. */
 const operatorPagesByPrefix: Record<string, string> = { par: 'partners', bat: 'batches', pex: 'exceptions' }
 
@@ -28,11 +34,23 @@ export function hrefOfId(id: string): string | undefined {
   const prefix = idPattern.exec(id)?.[1] ?? ''
   const page = pagesByPrefix[prefix]
   if (page !== undefined) return at(`${page}/${id}`)
+  const list = listsByPrefix[prefix]
+  if (list !== undefined) return may('developer') ? at(list(id)) : undefined
   const ofOperator = operatorPagesByPrefix[prefix]
   return ofOperator === undefined || !session.value?.isOperator ? undefined : `/console/operator/${ofOperator}/${id}`
 }
 
-export type Place = { title: string; path: string; icon: IconName; roles: Role[]; isSandbox?: boolean; words?: string }
+export type Place = {
+  title: string
+  path: string
+  icon: IconName
+  roles: Role[]
+  /** After `g`, this key goes there. */
+  key?: string
+  isSandbox?: boolean
+  /** Other words by which it is found. */
+  words?: string
+}
 export type Group = { title: string; places: Place[] }
 
 const anyone: Role[] = ['payroll', 'support', 'developer', 'viewer']
@@ -42,31 +60,54 @@ const ofPartner: Group[] = [
   {
     title: 'Money',
     places: [
-      { title: 'Overview', path: '', icon: 'overview', roles: anyone },
-      { title: 'Withdrawals', path: 'withdrawals', icon: 'withdrawals', roles: anyone },
-      { title: 'Members', path: 'members', icon: 'members', roles: staff },
+      { title: 'Overview', path: '', key: 'o', icon: 'overview', roles: anyone },
+      { title: 'Withdrawals', path: 'withdrawals', key: 'w', icon: 'withdrawals', roles: anyone },
+      { title: 'Members', path: 'members', key: 'm', icon: 'members', roles: staff },
     ],
   },
   {
     title: 'Payroll',
     places: [
-      { title: 'Lists of members', path: 'lists', icon: 'lists', roles: staff, words: 'import upload csv excel' },
-      { title: 'Pay runs', path: 'pay-runs', icon: 'payRuns', roles: anyone },
-      { title: 'Pay cycles', path: 'cycles', icon: 'cycles', roles: anyone, words: 'deductions settlement' },
+      {
+        title: 'Lists of members',
+        path: 'lists',
+        key: 'l',
+        icon: 'lists',
+        roles: staff,
+        words: 'import upload csv excel',
+      },
+      { title: 'Pay runs', path: 'pay-runs', key: 'p', icon: 'payRuns', roles: anyone },
+      { title: 'Pay cycles', path: 'cycles', key: 'c', icon: 'cycles', roles: anyone, words: 'deductions settlement' },
     ],
   },
   {
     title: 'Developers',
     places: [
-      { title: 'Webhooks', path: 'webhooks', icon: 'webhooks', roles: ['developer'], words: 'deliveries replay' },
+      {
+        title: 'API keys',
+        path: 'keys',
+        key: 'k',
+        icon: 'keys',
+        roles: ['developer'],
+        words: 'secret scopes rotate revoke',
+      },
+      {
+        title: 'Webhooks',
+        path: 'webhooks',
+        key: 'h',
+        icon: 'webhooks',
+        roles: ['developer'],
+        words: 'deliveries replay',
+      },
       {
         title: 'Requests',
         path: 'requests',
+        key: 'r',
         icon: 'requests',
         roles: ['support', 'developer'],
         words: 'log curl errors idempotency',
       },
-      { title: 'Events', path: 'events', icon: 'events', roles: ['support', 'developer'] },
+      { title: 'Events', path: 'events', key: 'e', icon: 'events', roles: ['support', 'developer'] },
     ],
   },
   {
@@ -78,8 +119,9 @@ const ofPartner: Group[] = [
 const ofOperators: Group = {
   title: 'Operator',
   places: [
-    { title: 'Partners', path: 'operator/partners', icon: 'partners', roles: [], words: 'tiers float pause' },
+    { title: 'Partners', path: 'operator/partners', icon: 'partners', roles: [], words: 'tiers float fund pause' },
     { title: 'Payouts', path: 'operator/batches', icon: 'payouts', roles: [], words: 'batches approve files' },
+    { title: 'Rails', path: 'operator/rails', icon: 'payRuns', roles: [], words: 'banks hold release' },
     { title: 'Exceptions', path: 'operator/exceptions', icon: 'exceptions', roles: [], words: 'bank answers decide' },
     { title: 'Float by day', path: 'operator/float', icon: 'cycles', roles: [], words: 'bank account difference' },
     {
@@ -96,6 +138,12 @@ const ofOperators: Group = {
 /** The address of a place in the menu. */
 export function hrefOf({ path }: Place): string {
   return path.startsWith('operator/') ? `/console/${path}` : at(path)
+}
+
+/** The pages that a key goes to, by the key. */
+export function placesByKey(): Map<string, Place> {
+  const places = groups().flatMap(group => group.places)
+  return new Map(places.flatMap(place => (place.key === undefined ? [] : [[place.key, place]])))
 }
 
 export function groups(): Group[] {

@@ -4,7 +4,13 @@ import { partnerId } from './api.ts'
 
 export type Loaded<T> = { value?: T; error?: unknown; isLoading: boolean }
 
-type Entry = { state: Signal<Loaded<unknown>>; load: () => Promise<unknown>; sequence: number }
+type Entry = {
+  state: Signal<Loaded<unknown>>
+  load: () => Promise<unknown>
+  sequence: number
+  /** How many components of the page show it. */
+  shownBy: number
+}
 
 /** Answers by key. A page that is opened again shows what it showed, and is then brought up to date. */
 const entries = new Map<string, Entry>()
@@ -17,11 +23,18 @@ function entryOf(key: string, load: () => Promise<unknown>): Entry {
     found.load = load
     return found
   }
-  const [oldest] = entries.keys()
-  if (entries.size >= entriesMax && oldest !== undefined) entries.delete(oldest)
-  const entry: Entry = { state: signal({ isLoading: true }), load, sequence: 0 }
+  if (entries.size >= entriesMax) forgetOldest()
+  const entry: Entry = { state: signal({ isLoading: true }), load, sequence: 0, shownBy: 0 }
   entries.set(key, entry)
   return entry
+}
+
+function forgetOldest(): void {
+  for (const [key, { shownBy }] of entries) {
+    if (shownBy > 0) continue
+    entries.delete(key)
+    return
+  }
 }
 
 async function fill(entry: Entry): Promise<void> {
@@ -44,17 +57,24 @@ export function useLoaded<T>(key: string | null, load: () => Promise<T>): Loaded
   const full = key === null ? null : `${partnerId.value ?? ''} ${key}`
   const entry = useMemo(() => (full === null ? null : entryOf(full, load)), [full])
   useEffect(() => {
-    if (entry !== null) void fill(entry)
+    if (entry === null) return
+    entry.shownBy++
+    void fill(entry)
+    return () => {
+      entry.shownBy--
+    }
   }, [entry])
   if (entry === null) return { isLoading: false, reload: () => undefined }
   return { ...(entry.state.value as Loaded<T>), reload: () => void fill(entry) }
 }
 
-/** Brings up to date what is loaded under keys that begin so, after a change. */
+/** After a change: brings up to date what the page shows under keys that begin so, and forgets what earlier pages showed. */
 export function reload(...prefixes: string[]): void {
   for (const [key, entry] of entries) {
     const name = key.slice(key.indexOf(' ') + 1)
-    if (prefixes.some(prefix => name.startsWith(prefix))) void fill(entry)
+    if (!prefixes.some(prefix => name.startsWith(prefix))) continue
+    if (entry.shownBy > 0) void fill(entry)
+    else entries.delete(key)
   }
 }
 

@@ -1,11 +1,14 @@
 import type { SandboxBankFault, SandboxClock, SandboxScenario } from '@openwage/sdk'
 import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 import { api } from './api.ts'
 import { act } from './components/act.ts'
 import { Icon } from './components/icon.tsx'
 import { Drawer, KeyValues } from './components/layout.tsx'
+import { doUnlessUndone } from './components/toast.tsx'
 import { Time } from './components/values.tsx'
-import { inWords, plural } from './format.ts'
+import { formatNumber, inWords, plural } from './format.ts'
 import { reload, useLoaded } from './query.ts'
 import { may } from './session.ts'
 
@@ -42,7 +45,9 @@ export function SandboxBand() {
 const moves: [string, Parameters<typeof api.sandbox.clock.move>[0]][] = [
   ['1 hour', { by: 'PT1H' }],
   ['1 day', { by: 'P1D' }],
+  ['1 week', { by: 'P1W' }],
   ['Next payout', { next: 'withdrawal_submission' }],
+  ['Next answer of the bank', { next: 'bank_report' }],
   ['Cycle close', { next: 'cycle_close' }],
 ]
 
@@ -55,23 +60,21 @@ const faults: [SandboxBankFault, string][] = [
   ['unknown_reference', 'The bank names an unknown payment'],
 ]
 
-const scenarios: [SandboxScenario, string][] = [
-  ['fresh', 'A fresh start'],
-  ['mid_cycle', 'In the middle of a cycle'],
-  ['after_payroll', 'After payroll'],
-  ['returned_payments', 'Returned payments'],
-  ['ten_thousand_members', 'Ten thousand members'],
+const scenarios: [SandboxScenario, string, string][] = [
+  ['fresh', 'A fresh start', 'tiers and a funded float, no members'],
+  ['mid_cycle', 'In the middle of a cycle', '25 members with pay and withdrawals'],
+  ['after_payroll', 'After payroll', 'the previous cycle is closed and settled'],
+  ['returned_payments', 'Returned payments', 'withdrawals that failed or were returned'],
+  ['ten_thousand_members', 'Ten thousand members', 'with pay, without withdrawals'],
 ]
+
+function close(): void {
+  sandboxIsOpen.value = false
+}
 
 function SandboxDrawer() {
   return (
-    <Drawer
-      title="Sandbox"
-      isOpen={sandboxIsOpen.value}
-      onClose={() => {
-        sandboxIsOpen.value = false
-      }}
-    >
+    <Drawer title="Sandbox" isOpen={sandboxIsOpen.value} onClose={close}>
       <Clock />
       {may('developer') && (
         <>
@@ -79,61 +82,34 @@ function SandboxDrawer() {
             <h3>The next payment meets a fault</h3>
             <div class="button-list">
               {faults.map(([fault, title]) => (
-                <button
-                  key={fault}
-                  type="button"
-                  class="button"
-                  onClick={() =>
-                    void act(
-                      () => api.sandbox.bank.addFault({ next: fault, count: 1 }),
-                      ({ faults: waiting }) =>
-                        `${plural(
-                          waiting.reduce((sum, each) => sum + each.remaining, 0),
-                          'payment',
-                        )} will meet a fault`,
-                    )
-                  }
-                >
+                <Doing key={fault} act={() => addFault(fault)}>
                   {title}
-                </button>
-              ))}
-            </div>
-          </section>
-          <section class="stack-s">
-            <h3>Add demo data</h3>
-            <div class="button-list">
-              {scenarios.map(([scenario, title]) => (
-                <button
-                  key={scenario}
-                  type="button"
-                  class="button"
-                  onClick={() =>
-                    void act(
-                      () => api.sandbox.seed({ scenario }),
-                      ({ members }) => `${title}: ${plural(members, 'member')}`,
-                      '',
-                    )
-                  }
-                >
-                  {title}
-                </button>
+                </Doing>
               ))}
             </div>
           </section>
           <section class="stack-s">
             <h3>On-demand pay</h3>
             <div class="button-list">
-              <button
-                type="button"
-                class="button"
-                onClick={() => void act(() => api.sandbox.pause(), 'Paused: intents are refused', '')}
-              >
-                Pause
-              </button>
-              <button type="button" class="button" onClick={() => void act(() => api.sandbox.resume(), 'Resumed', '')}>
-                Resume
-              </button>
+              <Doing act={() => act(() => api.sandbox.pause(), 'Paused: intents are refused', '')}>Pause</Doing>
+              <Doing act={() => act(() => api.sandbox.resume(), 'Resumed', '')}>Resume</Doing>
             </div>
+          </section>
+          <section class="stack-s">
+            <h3>Start over</h3>
+            <p class="quiet">
+              Replaces every member, payment and booking of this partner. Settings, tiers, API keys and webhooks stay.
+            </p>
+            <ul class="choices">
+              {scenarios.map(([scenario, title, meaning]) => (
+                <li key={scenario}>
+                  <button type="button" class="choice" onClick={() => startOver(scenario, title)}>
+                    <b>{title}</b>
+                    <span class="quiet">{meaning}</span>
+                  </button>
+                </li>
+              ))}
+            </ul>
           </section>
         </>
       )}
@@ -141,43 +117,113 @@ function SandboxDrawer() {
   )
 }
 
+/** A button that cannot be pressed again until what it does is done. */
+function Doing({ act: doing, children }: { act: () => Promise<unknown>; children: ComponentChildren }) {
+  const [isBusy, setIsBusy] = useState(false)
+  return (
+    <button
+      type="button"
+      class="button"
+      disabled={isBusy}
+      onClick={async () => {
+        setIsBusy(true)
+        await doing()
+        setIsBusy(false)
+      }}
+    >
+      {children}
+    </button>
+  )
+}
+
+async function addFault(fault: SandboxBankFault): Promise<void> {
+  await act(
+    () => api.sandbox.bank.addFault({ next: fault, count: 1 }),
+    ({ faults: waiting }) => {
+      const count = waiting.reduce((sum, each) => sum + each.remaining, 0)
+      return `${plural(count, 'payment')} will meet a fault`
+    },
+  )
+}
+
+/** Everything of the partner is lost, so it can be undone for as long as a cancellation can. */
+function startOver(scenario: SandboxScenario, title: string): void {
+  close()
+  doUnlessUndone(
+    `Everything of this partner is replaced: ${title}.`,
+    () =>
+      void act(
+        () => api.sandbox.seed({ scenario }),
+        ({ members }) => `${title}: ${plural(members, 'member')}`,
+        '',
+      ),
+    () => undefined,
+  )
+}
+
+// Often enough for a move that goes on after its answer.
+const moveMs = 1_000
+
 function Clock() {
-  const { value } = useLoaded('sandbox-clock', () => api.sandbox.clock.get())
-  const move = async (body: (typeof moves)[number][1]) => {
-    await act(() => api.sandbox.clock.move(body), describeMove)
-    reload('')
-  }
+  const { value, reload: look } = useLoaded('sandbox-clock', () => api.sandbox.clock.get())
+  const isMoving = value?.status === 'Moving'
+  useEffect(() => {
+    if (!isMoving) return
+    const timer = setInterval(look, moveMs)
+    return () => {
+      clearInterval(timer)
+      reload('')
+    }
+  }, [isMoving])
+  const move = (body: (typeof moves)[number][1]) => act(() => api.sandbox.clock.move(body), describeMove, '')
+  const ran = isMoving ? [] : (value?.lastMove?.ran ?? [])
   return (
     <section class="stack-s">
       <h3>Clock</h3>
-      <KeyValues entries={[['Time here', <Time key="now" at={value?.now} />]]} />
+      <KeyValues
+        entries={[
+          ['Time here', isMoving ? 'Moving…' : <Time key="now" at={value?.now} />],
+          ['Ahead of real time', describeAhead(value?.aheadSeconds ?? 0)],
+        ]}
+      />
       {may('developer') && (
         <div class="button-list">
           {moves.map(([title, body]) => (
-            <button key={title} type="button" class="button" onClick={() => void move(body)}>
+            <Doing key={title} act={() => move(body)}>
               {title}
-            </button>
+            </Doing>
           ))}
         </div>
       )}
-      {value?.lastMove && (
-        <ul class="lines">
-          {value.lastMove.ran.map(({ due, from, count }) => (
-            <li key={`${due} ${from}`}>
-              <span>{inWords(due)}</span>
-              <span class="quiet">
-                {count > 1 && `${count} times, `}
-                <Time at={from} />
-              </span>
-            </li>
-          ))}
-        </ul>
+      {ran.length > 0 && (
+        <>
+          <h4>What fell due in the last move</h4>
+          <ul class="lines">
+            {ran.map(({ due, from, count }) => (
+              <li key={`${due} ${from}`}>
+                <span>{inWords(due)}</span>
+                <span class="quiet">
+                  {count > 1 && `${formatNumber(count)} times, `}
+                  <Time at={from} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </>
       )}
     </section>
   )
 }
 
-function describeMove({ lastMove }: SandboxClock): string {
+function describeAhead(seconds: number): string {
+  if (seconds === 0) return 'No'
+  if (seconds < 7_200) return plural(Math.round(seconds / 60), 'minute')
+  if (seconds < 172_800) return plural(Math.round(seconds / 3_600), 'hour')
+  return plural(Math.round(seconds / 86_400), 'day')
+}
+
+function describeMove({ status, lastMove }: SandboxClock): string {
+  if (status === 'Moving') return 'The clock is moving; it takes a while'
   const count = lastMove?.ran.reduce((sum, each) => sum + each.count, 0) ?? 0
   return count === 0 ? 'Moved; nothing fell due' : `Moved; ${plural(count, 'thing')} fell due`
 }

@@ -1,11 +1,12 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { partnerId } from './api.ts'
 import { Icon } from './components/icon.tsx'
 import { Help, helpIsOpen, Palette, paletteIsOpen } from './components/palette.tsx'
-import { at, groups, hrefOf } from './places.ts'
+import { enterRows } from './components/table.tsx'
+import { at, groups, hrefOf, placesByKey } from './places.ts'
 import { forget } from './query.ts'
 import { SandboxBand } from './sandbox.tsx'
 import { isSandbox, session, signOut } from './session.ts'
@@ -17,8 +18,13 @@ const menuIsOpen = signal(false)
 export function Shell({ children }: { children: ComponentChildren }) {
   const { path } = useLocation()
   useKeys()
-  useEffect(() => {
+  const isFirst = useRef(true)
+  // Before the next key arrives, which may put the focus elsewhere.
+  useLayoutEffect(() => {
     menuIsOpen.value = false
+    // What had the focus is gone with its page. The first page leaves it to the browser.
+    if (!isFirst.current) document.getElementById('content')?.focus({ preventScroll: true })
+    isFirst.current = false
   }, [path])
   return (
     <div class={`shell${menuIsOpen.value ? ' shell-menu' : ''}`}>
@@ -170,10 +176,12 @@ function useKeys(): void {
         return
       }
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
-      const going = isGoing ? goKeys[event.key] : undefined
+      const going = isGoing ? placesByKey().get(event.key) : undefined
       isGoing = event.key === 'g'
-      if (going !== undefined) route(at(going))
+      if (going !== undefined) route(hrefOf(going))
       else if (event.key === '?') helpIsOpen.value = true
+      else if (event.key === 'j' || event.key === 'k') enterRows(event)
+      else if (event.key === 'u') document.querySelector<HTMLElement>('.back')?.click()
       else if (event.key === '/') {
         event.preventDefault()
         const search = document.querySelector<HTMLElement>('[data-search]')
@@ -184,12 +192,6 @@ function useKeys(): void {
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
   }, [route])
-}
-
-/** After `g`, the letter of a page. */
-const goKeys: Record<string, string> = {
-  ...{ o: '', w: 'withdrawals', m: 'members', l: 'lists', p: 'pay-runs', c: 'cycles', h: 'webhooks', r: 'requests' },
-  e: 'events',
 }
 
 function isTyping(target: EventTarget | null): boolean {

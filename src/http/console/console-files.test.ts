@@ -65,6 +65,27 @@ test('an error of a page is in the log once a user reports it; a longer report, 
   expect(logged.filter(line => line.includes(body.message))).toHaveLength(1)
 })
 
+test('of a storm of reports, a session gets the first thirty into the log, and one a minute later on', async () => {
+  const { call } = await signIn(harness, { roles: ['viewer'] })
+  const body = (count: number) => ({ message: `storm ${count}`, stack: '', page: '/console' })
+  const statuses = new Map<number, number>()
+  for (let count = 0; count < 1_000; count++) {
+    // Slowly enough for the limit of requests, which is another one.
+    if (count % 100 === 0) harness.clock.advance({ seconds: 5 })
+    const { status } = await call('POST', '/console/v1/errors', { body: body(count) })
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  expect(statuses).toEqual(
+    new Map([
+      [200, 30],
+      [429, 970],
+    ]),
+  )
+  expect(logged.filter(line => line.includes('"storm '))).toHaveLength(30)
+  harness.clock.advance({ seconds: 60 })
+  expect((await call('POST', '/console/v1/errors', { body: body(1_000) })).status).toBe(200)
+})
+
 test('the console without its plots is at most 150 kB, compressed', () => {
   const sizes = readdirSync(assets)
     .filter(name => /\.(js|css)$/.test(name) && !name.startsWith('plot-'))

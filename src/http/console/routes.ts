@@ -5,12 +5,17 @@ import { Type } from 'typebox'
 import { problem } from '../../errors.ts'
 import { immutable, revalidated, type StaticFile, sendStaticFile, staticFile } from '../docs/static-file.ts'
 import { operation } from '../operation.ts'
+import { RateLimiter } from '../rate-limit.ts'
 import type { ApiContext, App } from '../server.ts'
+import { userOf } from '../users/hidden-operation.ts'
 
 /** Made by `npm install`. */
 const built = new URL('../../../packages/console/dist/', import.meta.url)
 
-// As much as tells one error from another; the page sends ten at most.
+// A page sends ten at most. A few broken pages of one reader are heard; a page that loads itself again and again is not.
+const errorsPerSession = { perSecond: 1 / 60, burst: 30 }
+
+// As much as tells one error from another.
 const ConsoleError = Type.Object(
   {
     message: Type.String({ maxLength: 2_000 }),
@@ -27,6 +32,7 @@ type Console = { page: StaticFile; assets: Map<string, StaticFile> }
  * The page holds no data; it calls the API with the reader's session.
  */
 export function consoleFiles(app: App, { log }: ApiContext): void {
+  const errorLimiter = new RateLimiter()
   let reading: Promise<Console | undefined> | undefined
   const files = async (): Promise<Console> => {
     reading ??= readConsole()
@@ -63,6 +69,9 @@ export function consoleFiles(app: App, { log }: ApiContext): void {
     },
     async request => {
       const { message, stack, page } = request.body
+      const { session } = userOf(request)
+      if (!errorLimiter.take(session.id, errorsPerSession, request.receivedAt).allowed)
+        throw problem('RateLimitExceeded', 'Too many errors of pages; the first of them are in the log')
       log.warn({ message, stack, page, requestId: request.id }, 'a page of the console failed')
       return { message: 'OK' }
     },

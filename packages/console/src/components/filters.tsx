@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLocation } from 'preact-iso'
 import { inWords } from '../format.ts'
+import { enterRows } from './table.tsx'
 
 /** The filters of a list. They are the query of the page's address, so that a link shows the same list. */
 export function useFilters() {
@@ -73,6 +74,11 @@ export function TextFilter({ label, value, onChange, isSearch = false }: FieldPr
         placeholder={label}
         data-search={isSearch ? '' : undefined}
         onChange={event => onChange(event.currentTarget.value.trim())}
+        onKeyDown={event => {
+          if (event.key === 'ArrowDown') enterRows(event)
+          // Then the keys of the page work again.
+          if (event.key === 'Escape') event.currentTarget.blur()
+        }}
       />
     </label>
   )

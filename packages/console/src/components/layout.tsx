@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from './icon.tsx'
+import { drawersOpen, Toasts } from './toast.tsx'
 
 /** A page: its title, what can be done, and the content. */
 export function Page({
@@ -37,11 +38,14 @@ export function Page({
 }
 
 export function Panel({
+  id,
   title,
   aside,
   isFlush = false,
   children,
 }: {
+  /** Where a link on the page leads to. */
+  id?: string
   title?: string
   aside?: ComponentChildren
   /** Without padding, for tables. */
@@ -49,7 +53,7 @@ export function Panel({
   children: ComponentChildren
 }) {
   return (
-    <section class={`panel${isFlush ? ' panel-flush' : ''}`}>
+    <section id={id} class={`panel${isFlush ? ' panel-flush' : ''}`}>
       {title && (
         <header class="panel-head">
           <h2>{title}</h2>
@@ -137,6 +141,11 @@ export function Drawer({
     if (dialog === null) return
     if (isOpen && !dialog.open) dialog.showModal()
     if (!isOpen && dialog.open) dialog.close()
+    if (!isOpen) return
+    drawersOpen.value++
+    return () => {
+      drawersOpen.value--
+    }
   }, [isOpen])
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog closes by Escape without a handler.
@@ -144,7 +153,10 @@ export function Drawer({
       ref={ref}
       class="drawer"
       aria-label={title}
-      onClose={onClose}
+      // It can be open again by the time that it is told.
+      onClose={() => {
+        if (!ref.current?.open) onClose()
+      }}
       onClick={event => {
         if (event.target === ref.current) onClose()
       }}
@@ -158,6 +170,7 @@ export function Drawer({
             </button>
           </header>
           <div class="drawer-body">{children}</div>
+          <Toasts isInDrawer />
         </div>
       )}
     </dialog>

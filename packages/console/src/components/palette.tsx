@@ -2,7 +2,8 @@ import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
-import { at, groups, hrefOf, hrefOfId, idPattern } from '../places.ts'
+import { at, groups, hrefOf, hrefOfId, idPattern, placesByKey } from '../places.ts'
+import { may, session } from '../session.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { Drawer } from './layout.tsx'
 
@@ -31,6 +32,9 @@ export function Palette() {
     if (!isOpen && dialog.current?.open) dialog.current.close()
   }, [isOpen])
   const found = [...records, ...pagesFor(text)].slice(0, 12)
+  useEffect(() => {
+    document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: 'nearest' })
+  }, [chosen])
   const open = (entry: Entry | undefined) => {
     if (entry === undefined) return
     paletteIsOpen.value = false
@@ -43,7 +47,8 @@ export function Palette() {
       class="palette"
       aria-label="Search"
       onClose={() => {
-        paletteIsOpen.value = false
+        // It can be open again by the time that it is told.
+        if (!dialog.current?.open) paletteIsOpen.value = false
       }}
       onClick={event => {
         if (event.target === dialog.current) paletteIsOpen.value = false
@@ -133,11 +138,8 @@ function useRecords(text: string): Entry[] {
   const [found, setFound] = useState<Entry[]>([])
   useEffect(() => {
     const wanted = text.trim()
-    const href = hrefOfId(wanted)
-    if (href !== undefined) {
-      setFound([
-        { key: wanted, title: wanted, note: kinds[idPattern.exec(wanted)?.[1] ?? ''] ?? '', icon: 'search', href },
-      ])
+    if (idPattern.test(wanted)) {
+      setFound(entriesOfId(wanted))
       return
     }
     setFound([])
@@ -145,14 +147,8 @@ function useRecords(text: string): Entry[] {
     let isCurrent = true
     // Waits until the reader pauses.
     const timer = setTimeout(async () => {
-      const { members } = await api.members.list({ search: wanted, take: 5 }).catch(() => ({ members: [] }))
-      if (!isCurrent) return
-      setFound(
-        members.map(({ memberId, firstName, lastName, email }) => ({
-          ...{ key: memberId, title: `${firstName} ${lastName}`, note: email, icon: 'members' as const },
-          href: at(`members/${memberId}`),
-        })),
-      )
+      const members = may('payroll', 'support', 'viewer') ? await membersFor(wanted) : []
+      if (isCurrent) setFound([...members, ...entriesOfKey(wanted)])
     }, 150)
     return () => {
       isCurrent = false
@@ -162,29 +158,62 @@ function useRecords(text: string): Entry[] {
   return found
 }
 
+/** The page of a record, and where else it is mentioned. */
+function entriesOfId(id: string): Entry[] {
+  const prefix = idPattern.exec(id)?.[1] ?? ''
+  const kind = kinds[prefix] ?? 'Record'
+  const href = hrefOfId(id)
+  const mentions: [boolean, string, IconName, string][] = [
+    [may('support', 'developer') && emitting.has(prefix), 'Events of', 'events', at(`events?resource=${id}`)],
+    [may('support', 'developer'), 'Requests about', 'requests', at(`requests?resource=${id}`)],
+    [session.value?.isOperator === true, 'Changes of', 'audit', `/console/operator/audit-log?resource=${id}`],
+  ]
+  return [
+    ...(href === undefined ? [] : [{ key: id, title: id, note: kind, icon: 'search' as const, href }]),
+    ...mentions.flatMap(([isAllowed, words, icon, address]) =>
+      isAllowed ? [{ key: address, title: `${words} ${id}`, note: kind, icon, href: address }] : [],
+    ),
+  ]
+}
+
+/** A text with a figure and without spaces may be the id of a request, or an idempotency key. */
+function entriesOfKey(text: string): Entry[] {
+  if (!may('support', 'developer') || !/^(?=.*\d)\S{8,}$/.test(text)) return []
+  const query = encodeURIComponent(text)
+  return [
+    { key: 'idempotency', title: 'Idempotency key', note: text, icon: 'requests', href: at(`requests?key=${query}`) },
+    { key: 'request', title: 'Request', note: text, icon: 'requests', href: at(`requests?request=${query}`) },
+  ]
+}
+
+async function membersFor(search: string): Promise<Entry[]> {
+  const { members } = await api.members.list({ search, take: 5 }).catch(() => ({ members: [] }))
+  return members.map(({ memberId, firstName, lastName, email }) => ({
+    ...{ key: memberId, title: `${firstName} ${lastName}`, note: email, icon: 'members' as const },
+    href: at(`members/${memberId}`),
+  }))
+}
+
 const kinds: Record<string, string> = {
   ...{ w: 'Withdrawal', wi: 'Intent', mem: 'Member', pr: 'Pay run', pc: 'Pay cycle', maj: 'List', we: 'Webhook' },
-  ...{ req: 'Request', par: 'Partner', bat: 'Batch', pex: 'Exception' },
+  ...{ req: 'Request', par: 'Partner', bat: 'Batch', pex: 'Exception', key: 'API key', evt: 'Event', usr: 'User' },
+  ...{ opk: 'Operator key', lv: 'Verification', ses: 'Member session', tr: 'Transfer', fm: 'Movement of the float' },
+  ...{ aud: 'Audit entry', cm: 'Move of the clock', bf: 'Bank file', uss: 'Session', inv: 'Invitation' },
 }
+
+/** The kinds of records that events are about. */
+const emitting = new Set(['w', 'wi', 'mem', 'pr', 'pc', 'maj', 'we'])
 
 const keys: [string, string][] = [
   ['⌘K or Ctrl K', 'Search pages and records'],
   ['/', 'Search in this list'],
   ['J and K, or ↓ and ↑', 'Next and previous row'],
   ['Enter', 'Open the row'],
-  ['G then O', 'Overview'],
-  ['G then W', 'Withdrawals'],
-  ['G then M', 'Members'],
-  ['G then L', 'Lists of members'],
-  ['G then P', 'Pay runs'],
-  ['G then C', 'Pay cycles'],
-  ['G then H', 'Webhooks'],
-  ['G then R', 'Requests'],
-  ['G then E', 'Events'],
-  ['Esc', 'Close what is open'],
+  ['U', 'Back to the list'],
 ]
 
 export function Help() {
+  const pages = [...placesByKey()].map(([key, { title }]) => [`G then ${key.toUpperCase()}`, title])
   return (
     <Drawer
       title="Help"
@@ -194,7 +223,7 @@ export function Help() {
       }}
     >
       <dl class="keys">
-        {keys.map(([key, what]) => (
+        {[...keys, ...pages, ['Esc', 'Close what is open']].map(([key, what]) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>

@@ -1,16 +1,29 @@
-import type { OverviewSeries } from '@openwage/sdk'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { formatMoney, formatShortDay } from '../format.ts'
 import { theme } from '../theme.ts'
 
-const height = 220
+/** What is counted in each period, drawn on top of the bars before it. Bars that need no name have an empty title. */
+export type Bars = { title: string; colour: PlotColour; values: number[] }
+export type PlotColour = 1 | 2 | 3 | 4 | 5
 
-/** Amounts over time, as bars. A table with the same figures is there for those who cannot see it. */
-export default function Plot({ series }: { series: OverviewSeries }) {
-  const { currency, points } = series
+/** Figures over time, as bars. A table has the same figures for those who cannot see them. */
+export default function Plot({
+  caption,
+  periods,
+  bars,
+  format,
+  height = 220,
+}: {
+  caption: string
+  /** The names of the periods, oldest first. */
+  periods: string[]
+  bars: Bars[]
+  format: (value: number) => string
+  height?: number
+}) {
   const box = useRef<HTMLDivElement>(null)
+  const [pointed, setPointed] = useState<number | null>(null)
   const look = theme.value
   useEffect(() => {
     const element = box.current
@@ -18,11 +31,15 @@ export default function Plot({ series }: { series: OverviewSeries }) {
     const style = getComputedStyle(element)
     const colour = (name: string) => style.getPropertyValue(name)
     const axis = { stroke: style.color, font: `11px ${style.fontFamily}`, ticks: { show: false } }
+    // The bar that ends highest is drawn first, and the ones below it over it.
+    const stacked = stack(bars).toReversed()
     const plot = new uPlot(
       {
-        ...{ width: element.clientWidth, height, legend: { show: false }, padding: [8, 8, 0, 0], cursor: { y: false } },
+        ...{ width: element.clientWidth, height, legend: { show: false }, padding: [8, 8, 0, 0] },
+        cursor: { y: false, points: { show: false } },
+        hooks: { setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)] },
         scales: {
-          x: { time: false, range: [-0.6, points.length - 0.4] },
+          x: { time: false, range: [-0.6, periods.length - 0.4] },
           y: { range: (_, __, max) => [0, max * 1.1 || 1] },
         },
         axes: [
@@ -30,27 +47,28 @@ export default function Plot({ series }: { series: OverviewSeries }) {
             ...axis,
             size: 28,
             grid: { show: false },
-            values: (_, at) => at.map(index => (points[index] ? formatShortDay(points[index].from) : '')),
+            values: (_, at) => at.map(index => periods[index] ?? ''),
           },
           {
             ...axis,
             size: 70,
+            incrs: [1, 2, 5, 10, 20, 50, ...powersOfTen()],
             grid: { stroke: colour('--plot-line'), width: 1 },
-            values: (_, ticks) => ticks.map(tick => formatMoney({ amount: Math.trunc(tick), currency })),
+            values: (_, ticks) => ticks.map(tick => format(Math.trunc(tick))),
           },
         ],
         series: [
           {},
-          {
-            fill: colour('--plot-fill'),
-            stroke: colour('--plot-fill'),
+          ...stacked.map(each => ({
+            fill: colour(`--plot-${each.colour}`),
+            stroke: colour(`--plot-${each.colour}`),
             width: 0,
             points: { show: false },
             ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.6, 28], radius: 0.15 }) }),
-          },
+          })),
         ],
       },
-      [points.map((_, index) => index), points.map(({ totals }) => totals.amount.amount)],
+      [periods.map((_, index) => index), ...stacked.map(({ values }) => values)],
       element,
     )
     const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
@@ -59,23 +77,52 @@ export default function Plot({ series }: { series: OverviewSeries }) {
       observer.disconnect()
       plot.destroy()
     }
-  }, [series, look])
+  }, [periods, bars, format, height, look])
   return (
     <>
+      <p class="plot-pointed" aria-hidden="true">
+        {pointed === null ? (
+          ' '
+        ) : (
+          <>
+            <b>{periods[pointed]}</b> {describe(bars, pointed, format)}
+          </>
+        )}
+      </p>
       <div ref={box} class="plot" aria-hidden="true" />
       <table class="hidden-label">
-        <caption>Amounts over time</caption>
+        <caption>{caption}</caption>
         <tbody>
-          {points
-            .filter(({ totals }) => totals.withdrawals > 0)
-            .map(({ from, totals }) => (
-              <tr key={from}>
-                <th scope="row">{formatShortDay(from)}</th>
-                <td>{formatMoney(totals.amount)}</td>
-              </tr>
-            ))}
+          {periods.map(
+            (period, index) =>
+              bars.some(({ values }) => values[index]) && (
+                <tr key={period}>
+                  <th scope="row">{period}</th>
+                  <td>{describe(bars, index, format)}</td>
+                </tr>
+              ),
+          )}
         </tbody>
       </table>
     </>
   )
+}
+
+function stack(bars: Bars[]): Bars[] {
+  let below: number[] = []
+  return bars.map(each => {
+    below = each.values.map((value, index) => value + (below[index] ?? 0))
+    return { ...each, values: below }
+  })
+}
+
+function describe(bars: Bars[], index: number, format: (value: number) => string): string {
+  return bars
+    .filter(({ values }) => bars.length === 1 || values[index])
+    .map(({ title, values }) => `${title} ${format(values[index] ?? 0)}`.trim())
+    .join(', ')
+}
+
+function powersOfTen(): number[] {
+  return Array.from({ length: 14 }, (_, index) => 10 ** (index + 2)).flatMap(one => [one, 2 * one, 5 * one])
 }

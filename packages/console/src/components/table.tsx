@@ -7,6 +7,8 @@ export type Column<Row> = {
   cell: (row: Row) => ComponentChildren
   /** Amounts and counts stand at the right, with their figures in columns. */
   isFigure?: boolean
+  /** What the column holds is plain to see; only a screen reader is told. */
+  isTitleHidden?: boolean
   /** Left out of the rows on a narrow page. */
   isMinor?: boolean
   sort?: { isDescending: boolean; toggle: () => void }
@@ -44,7 +46,7 @@ export function Table<Row>(props: TableProps<Row>) {
       <table class="table" aria-label={label}>
         <thead>
           <tr>
-            {columns.map(({ title, isFigure, isMinor, sort }) => (
+            {columns.map(({ title, isTitleHidden, isFigure, isMinor, sort }) => (
               <th
                 key={title}
                 scope="col"
@@ -56,7 +58,7 @@ export function Table<Row>(props: TableProps<Row>) {
                     {title} <span aria-hidden="true">{sort.isDescending ? '↓' : '↑'}</span>
                   </button>
                 ) : (
-                  title
+                  <span class={isTitleHidden ? 'hidden-label' : undefined}>{title}</span>
                 )}
               </th>
             ))}
@@ -104,6 +106,15 @@ function classOf({ isFigure, isMinor }: { isFigure?: boolean; isMinor?: boolean 
 
 function isInteractive(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest('a, button, input, select') !== null
+}
+
+/** Focuses the first row of the page, unless a row has the focus already. */
+export function enterRows(event: Event): void {
+  if (event.target instanceof Element && event.target.closest('tr') !== null) return
+  const row = document.querySelector<HTMLElement>('tr.row-link')
+  if (row === null) return
+  event.preventDefault()
+  row.focus()
 }
 
 function moveByKey(event: KeyboardEvent): void {

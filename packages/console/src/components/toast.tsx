@@ -3,6 +3,8 @@ import { signal } from '@preact/signals'
 type Toast = { id: number; text: string; kind: 'plain' | 'bad'; undo?: () => void }
 
 const toasts = signal<Toast[]>([])
+/** Drawers that are open. What lies beneath them can be neither clicked nor heard, so the topmost one shows the toasts. */
+export const drawersOpen = signal(0)
 let last = 0
 
 function dismiss(id: number): void {
@@ -44,7 +46,9 @@ addEventListener('pagehide', () => {
   for (const act of [...waiting.values()]) act()
 })
 
-export function Toasts() {
+/** @param props.isInDrawer whether it is part of an open drawer, rather than of the page */
+export function Toasts({ isInDrawer = false }: { isInDrawer?: boolean }) {
+  if (!isInDrawer && drawersOpen.value > 0) return null
   return (
     <div class="toasts" role="status" aria-live="polite">
       {toasts.value.map(({ id, text, kind, undo }) => (

@@ -10,10 +10,11 @@ import { useList } from '../query.ts'
 export default function Events() {
   const filters = useFilters()
   const resourceId = filters.get('resource') || undefined
+  const after = (filters.get('after') || undefined) as Event['id'] | undefined
   const type = (filters.get('type') || undefined) as Event['type'] | undefined
   const listed = useList(
     `events?${filters.text}`,
-    () => api.events.list({ resourceId, ...(type === undefined ? {} : { types: [type] }), take: 100 }),
+    () => api.events.list({ resourceId, after, ...(type === undefined ? {} : { types: [type] }), take: 100 }),
     page => page.events,
   )
   return (
@@ -26,6 +27,7 @@ export default function Events() {
           isSearch
           onChange={text => filters.set('resource', text)}
         />
+        <TextFilter label="After event" value={after ?? ''} onChange={text => filters.set('after', text)} />
         <span class="quiet">The last 30 days, oldest first, as your server reads them</span>
       </FilterBar>
       <Panel isFlush>

@@ -1,4 +1,5 @@
-import type { Money, Overview, WithdrawalWithStatus } from '@openwage/sdk'
+import type { Money, Overview, OverviewSeries, WithdrawalWithStatus } from '@openwage/sdk'
+import { useMemo } from 'preact/hooks'
 import { lazy } from 'preact-iso'
 import { api } from '../api.ts'
 import { ChoiceFilter, useFilters } from '../components/filters.tsx'
@@ -7,7 +8,7 @@ import { MemberName } from '../components/member-name.tsx'
 import { Empty, Failure, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Amount, State, Time } from '../components/values.tsx'
-import { formatDay, formatNumber, plural } from '../format.ts'
+import { formatDay, formatMoney, formatNumber, formatShortDay, plural } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
 import { useList, useLoaded } from '../query.ts'
 import { session } from '../session.ts'
@@ -147,10 +148,22 @@ function OverTime({ overview: { currencies, openCycle } }: { overview: Overview 
       ) : series.value === undefined ? (
         <Skeleton lines={4} />
       ) : (
-        <Plot series={series.value} />
+        <Withdrawn series={series.value} />
       )}
     </Panel>
   )
+}
+
+function Withdrawn({ series }: { series: OverviewSeries }) {
+  const plot = useMemo(
+    () => ({
+      periods: series.points.map(({ from }) => formatShortDay(from)),
+      bars: [{ title: '', colour: 1 as const, values: series.points.map(({ totals }) => totals.amount.amount) }],
+      format: (amount: number) => formatMoney({ amount, currency: series.currency }),
+    }),
+    [series],
+  )
+  return <Plot caption="Amounts over time" {...plot} />
 }
 
 /** What waits for a person. */

@@ -1,6 +1,6 @@
 import type { KnownApiError, LoggedRequest } from '@openwage/sdk'
-import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
+import { ErrorPlot } from '../components/error-plot.tsx'
 import { ExportButton } from '../components/export.tsx'
 import { DayFilter, FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
 import { KeyValues, Page, Panel } from '../components/layout.tsx'
@@ -21,6 +21,7 @@ export default function Requests() {
     errorCode: value('code') as ErrorCode,
     idempotencyKey: value('key'),
     resourceId: value('resource'),
+    requestId: value('request'),
     fromDate: value('from'),
     toDate: value('to'),
   }
@@ -50,11 +51,16 @@ export default function Requests() {
           value={filters.get('resource')}
           onChange={text => filters.set('resource', text)}
         />
+        <TextFilter
+          label="Id of a request"
+          value={filters.get('request')}
+          onChange={text => filters.set('request', text)}
+        />
         <DayFilter label="From" value={filters.get('from')} onChange={text => filters.set('from', text)} />
         <DayFilter label="Before" value={filters.get('to')} onChange={text => filters.set('to', text)} />
       </FilterBar>
       {filters.get('key') !== '' && <KeyInspector idempotencyKey={filters.get('key')} />}
-      <ErrorsByCode />
+      <ErrorPlot />
       <Panel isFlush>
         <Table
           label="Requests"
@@ -110,28 +116,6 @@ const csvColumns: [string, (row: LoggedRequest) => string | number | boolean | n
   ['error_codes', row => row.errorCodes.join(' ')],
   ['resource_id', row => row.resourceId],
 ]
-
-/** How often each code was answered in the days that are kept; a click shows the requests of one code. */
-function ErrorsByCode() {
-  const { path, route } = useLocation()
-  const { value } = useLoaded('requests-errors', () => api.requests.countErrors({ by: 'day' }))
-  const counts = new Map<string, number>()
-  for (const { errorCode, count } of value?.counts ?? []) counts.set(errorCode, (counts.get(errorCode) ?? 0) + count)
-  if (counts.size === 0) return null
-  return (
-    <ul class="counts" aria-label="Errors by code in the last days">
-      {[...counts]
-        .sort(([, one], [, other]) => other - one)
-        .map(([code, count]) => (
-          <li key={code}>
-            <button type="button" class="chip" onClick={() => route(`${path}?code=${code}`)}>
-              {code} <b>{formatNumber(count)}</b>
-            </button>
-          </li>
-        ))}
-    </ul>
-  )
-}
 
 /** What became of an idempotency key: the operation, the answer, and how long a repeat is still replayed. */
 function KeyInspector({ idempotencyKey }: { idempotencyKey: string }) {

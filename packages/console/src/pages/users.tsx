@@ -27,7 +27,7 @@ const roles: [Role, string][] = [
   ['admin', 'Everything for the partner, its users included'],
   ['payroll', 'Members, lists, pay runs, settlements'],
   ['support', 'Reads; cancels withdrawals; the request log'],
-  ['developer', 'Webhooks, the request log, events'],
+  ['developer', 'API keys, webhooks, the request log, events'],
   ['viewer', 'Reads members, pay and withdrawals'],
 ]
 

@@ -10,13 +10,14 @@ import type {
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useRoute } from 'preact-iso'
-import { admin, type Payout } from '../admin.ts'
+import { admin } from '../admin.ts'
 import { api } from '../api.ts'
 import { KeyValues, Page, Panel, type Step, Timeline } from '../components/layout.tsx'
 import { Failure, messageOf, Skeleton } from '../components/states.tsx'
 import { doUnlessUndone, toast } from '../components/toast.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
+import type { Payout } from '../generated/admin.ts'
 import { at } from '../places.ts'
 import { reload, useLoaded } from '../query.ts'
 import { isSandbox, may, session } from '../session.ts'
@@ -46,8 +47,7 @@ export default function Withdrawal() {
 /** For operators: the payment with its batch and the bank's answers. A withdrawal has one once it is submitted. */
 function usePayout({ id, status, paymentReference }: WithdrawalDetails): Payout | undefined {
   const isShown = session.value?.isOperator === true && paymentReference !== null
-  return useLoaded(isShown ? `withdrawal-payout ${id} ${status}` : null, () => admin<Payout>('GET', `payouts/${id}`))
-    .value
+  return useLoaded(isShown ? `withdrawal-payout ${id} ${status}` : null, () => admin.getPayout(id)).value
 }
 
 function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {

@@ -1,12 +1,12 @@
 import { ApiError } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
-import { type Rail, sendFile } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { DropZone } from '../../components/drop-zone.tsx'
 import { messageOf } from '../../components/states.tsx'
 import { plural } from '../../format.ts'
+import type { Rail } from '../../generated/admin.ts'
 import { reload } from '../../query.ts'
 
-type Imported = { result: 'imported' | 'repeated'; records: number }
 type Taken = { key: number; name: string; rail: string; state: 'sending' | 'good' | 'known' | 'bad'; message: string }
 
 /** A refused file changes nothing. Names the line, if the file was read up to there. */
@@ -33,9 +33,8 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
         [{ key, name: file.name, rail, state, message }, ...before.filter(each => each.key !== key)].slice(0, takenMax),
       )
     show('sending', 'Reading…')
-    const path = `rails/${encodeURIComponent(rail)}/files?${new URLSearchParams({ name: file.name })}`
     try {
-      const { result, records } = await sendFile<Imported>(path, file)
+      const { result, records } = await admin.importBankFile(rail, file, { name: file.name })
       if (result === 'repeated') show('known', 'This file was imported before; nothing changed.')
       else show('good', `${plural(records, 'record')} imported.`)
       reload('operator-')

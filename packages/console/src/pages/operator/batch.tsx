@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { type AuditEntry, admin, adminList, type BatchDetails, type BatchPayment, type Rail } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { Icon } from '../../components/icon.tsx'
@@ -12,25 +12,22 @@ import { type Column, Table } from '../../components/table.tsx'
 import { toast } from '../../components/toast.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { plural } from '../../format.ts'
+import type { AuditEntry, BatchPayment, PayoutBatch, PayoutBatchId, Rail } from '../../generated/admin.ts'
 import { reload, useList, useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
 import { BatchState } from './batches.tsx'
-import { HeldBy, useRails } from './rails.tsx'
+import { HeldBy, useRails } from './holds.tsx'
 
 const back = { href: '/console/operator/batches', title: 'Payouts' }
 const changes = 'operator-batch'
 
-const unsent = (status: BatchDetails['status']) => status === 'building' || status === 'approved'
+const unsent = (status: PayoutBatch['status']) => status === 'building' || status === 'approved'
 /** Nothing tells two approvals of one person from one, so the page counts the reader's own. */
-const hasApproved = ({ approvals }: BatchDetails) => approvals.some(({ person }) => person === session.value?.user.id)
+const hasApproved = ({ approvals }: PayoutBatch) => approvals.some(({ person }) => person === session.value?.user.id)
 
 export default function BatchPage() {
-  const { id = '' } = useRoute().params
-  const {
-    value,
-    error,
-    reload: retry,
-  } = useLoaded(`operator-batch ${id}`, () => admin<BatchDetails>('GET', `payout-batches/${id}`))
+  const { id } = useRoute().params as { id: PayoutBatchId }
+  const { value, error, reload: retry } = useLoaded(`operator-batch ${id}`, () => admin.getPayoutBatch(id))
   const rails = useRails()
   if (error !== undefined || value === undefined)
     return (
@@ -94,7 +91,7 @@ export default function BatchPage() {
   )
 }
 
-function Notices({ batch, rail }: { batch: BatchDetails; rail: Rail | undefined }) {
+function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }) {
   const { status, hold, needsApproval } = batch
   return (
     <>
@@ -115,17 +112,16 @@ function Notices({ batch, rail }: { batch: BatchDetails; rail: Rail | undefined 
   )
 }
 
-function Actions({ batch, rail }: { batch: BatchDetails; rail: Rail | undefined }) {
+function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }) {
   const [isHolding, setIsHolding] = useState(false)
   const { id, status, held, needsApproval, fileSha256 } = batch
-  const post = <T,>(verb: string, body?: object) => admin<T>('POST', `payout-batches/${id}/${verb}`, body)
   const approve = async () => {
     // In another window the reader may have approved it already, which the server takes as a repeat.
-    const latest = await admin<BatchDetails>('GET', `payout-batches/${id}`).catch(() => batch)
+    const latest = await admin.getPayoutBatch(id).catch(() => batch)
     if (hasApproved(latest)) {
       toast('You approved this batch already. Another person must approve it, too.', { kind: 'bad' })
       reload(changes)
-    } else await act(() => post<BatchDetails>('approve'), approvalInWords, changes)
+    } else await act(() => admin.approvePayoutBatch(id), approvalInWords, changes)
   }
   const isByHand = rail?.isByHand === true
   return (
@@ -140,7 +136,9 @@ function Actions({ batch, rail }: { batch: BatchDetails; rail: Rail | undefined 
         <button
           type="button"
           class="button"
-          onClick={() => (held ? void act(() => post('release'), 'Released', changes) : setIsHolding(true))}
+          onClick={() =>
+            held ? void act(() => admin.releasePayoutBatch(id), 'Released', changes) : setIsHolding(true)
+          }
         >
           {held ? 'Release' : 'Hold'}
         </button>
@@ -155,7 +153,11 @@ function Actions({ batch, rail }: { batch: BatchDetails; rail: Rail | undefined 
           type="button"
           class="button button-main"
           onClick={() =>
-            void act(() => post('export'), 'The file is fixed. Download it, and bring it to the bank once.', changes)
+            void act(
+              () => admin.exportPayoutBatch(id),
+              'The file is fixed. Download it, and bring it to the bank once.',
+              changes,
+            )
           }
         >
           Export the file
@@ -168,7 +170,7 @@ function Actions({ batch, rail }: { batch: BatchDetails; rail: Rail | undefined 
         isOpen={isHolding}
         onClose={() => setIsHolding(false)}
         onSubmit={async reason => {
-          await post('hold', { reason })
+          await admin.holdPayoutBatch(id, reason === undefined ? {} : { reason })
           toast('Held until it is released')
           reload(changes)
         }}
@@ -179,18 +181,17 @@ function Actions({ batch, rail }: { batch: BatchDetails; rail: Rail | undefined 
   )
 }
 
-function approvalInWords({ status, approvals, approvalsNeeded }: BatchDetails): string {
+function approvalInWords({ status, approvals, approvalsNeeded }: PayoutBatch): string {
   return status === 'approved'
     ? 'Approved: the batch can be sent'
     : `${approvals.length} of ${approvalsNeeded} approvals; another person must approve it, too`
 }
 
 /** What happened to a batch: its own times, and what operators did with it. */
-function History({ batch }: { batch: BatchDetails }) {
+function History({ batch }: { batch: PayoutBatch }) {
   const { id, status, held, fileSha256 } = batch
-  const query = new URLSearchParams({ resourceId: id, take: '100' })
   const key = `operator-batch-log ${id} ${status} ${held} ${fileSha256}`
-  const log = useLoaded(key, () => admin<{ entries: AuditEntry[] }>('GET', `audit-log?${query}`))
+  const log = useLoaded(key, () => admin.listAuditEntries({ resourceId: id, take: 100 }))
   return <Timeline steps={stepsOf(batch, log.value?.entries ?? [])} timeOf={at => <Time at={at} />} />
 }
 
@@ -201,7 +202,7 @@ const deeds: Record<string, { verb: string; tone: Step['tone'] }> = {
   'payout_batch.download': { verb: 'File downloaded', tone: 'calm' },
 }
 
-function stepsOf(batch: BatchDetails, entries: AuditEntry[]): Step[] {
+function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
   const { approvals, approvedAutomatically, status } = batch
   const step = (key: string, at: string | null, tone: Step['tone'], title: string): Step[] =>
     at === null ? [] : [{ key, at, tone, title }]
@@ -223,14 +224,13 @@ function stepsOf(batch: BatchDetails, entries: AuditEntry[]): Step[] {
     ...[...deedsOnce].flatMap(([key, { action, at, actor, details }]): Step[] => {
       const deed = deeds[action]
       if (deed === undefined) return []
+      const { reason } = details as { reason?: unknown }
       const title = (
         <>
           {deed.verb} by <Person who={actor} />
         </>
       )
-      return [
-        { key, at, tone: deed.tone, title, children: typeof details.reason === 'string' && <p>{details.reason}</p> },
-      ]
+      return [{ key, at, tone: deed.tone, title, children: typeof reason === 'string' && <p>{reason}</p> }]
     }),
     ...step('sent', batch.sentAt, 'good', 'Counts as sent to the bank'),
     ...step('acknowledged', batch.acknowledgedAt, 'good', 'The bank has the batch'),
@@ -242,18 +242,12 @@ function stepsOf(batch: BatchDetails, entries: AuditEntry[]): Step[] {
   return steps.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''))
 }
 
-function Payments({ batch: { id, status } }: { batch: BatchDetails }) {
+function Payments({ batch: { id, status } }: { batch: PayoutBatch }) {
   const [removing, setRemoving] = useState<BatchPayment>()
-  const list = (take: string) =>
-    adminList<{ payments: BatchPayment[]; hasMore: boolean }, BatchPayment>(
-      `payout-batches/${id}/payments`,
-      new URLSearchParams({ take }),
-      page => page.payments,
-      payment => payment.reference,
-    )
+  const list = (take: number) => admin.listBatchPayments(id, { take })
   const listed = useList(
     `operator-batch-payments ${id}`,
-    () => list('50'),
+    () => list(50),
     page => page.payments,
   )
   const columns: Column<BatchPayment>[] = [
@@ -314,7 +308,7 @@ function Payments({ batch: { id, status } }: { batch: BatchDetails }) {
             ['reason', row => row.reason],
             ['removed_at', row => row.removedAt],
           ]}
-          rows={() => list('1000')}
+          rows={() => list(1_000)}
         />
       }
     >
@@ -332,7 +326,7 @@ function Payments({ batch: { id, status } }: { batch: BatchDetails }) {
         isOpen={removing !== undefined}
         onClose={() => setRemoving(undefined)}
         onSubmit={async reason => {
-          await admin('POST', `payouts/${removing?.reference}/remove`, { reason })
+          await admin.removePayment(removing?.reference ?? '', { reason: reason ?? '' })
           toast('Taken out. The withdrawal fails within a minute, and the member has the money back.')
           reload(changes)
         }}

@@ -1,4 +1,4 @@
-import { adminList, type Batch } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
@@ -6,16 +6,23 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
+import type { PayoutBatchStatus, PayoutBatchSummary } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { BankFiles } from './bank-files.tsx'
-import { Rails, useRails } from './rails.tsx'
+import { useRails } from './holds.tsx'
 
-type Batches = { batches: Batch[]; hasMore: boolean }
+const statuses = [
+  'building',
+  'approved',
+  'sent',
+  'acknowledged',
+  'settled',
+  'rejected',
+  'cancelled',
+] as const satisfies PayoutBatchStatus[]
 
-const statuses = ['building', 'approved', 'sent', 'acknowledged', 'settled', 'rejected', 'cancelled'] as const
-
-const columns: Column<Batch>[] = [
+const columns: Column<PayoutBatchSummary>[] = [
   { title: 'Value date', cell: ({ valueDate }) => <Day day={valueDate} /> },
   { title: 'State', cell: batch => <BatchState batch={batch} /> },
   { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
@@ -24,7 +31,7 @@ const columns: Column<Batch>[] = [
   { title: 'Total', cell: ({ total }) => <Amount money={total} />, isFigure: true },
 ]
 
-export function BatchState({ batch: { status, needsApproval, held } }: { batch: Batch }) {
+export function BatchState({ batch: { status, needsApproval, held } }: { batch: PayoutBatchSummary }) {
   if (held) return <State state="held" />
   return <State state={needsApproval && status === 'building' ? 'awaiting_approval' : status} />
 }
@@ -32,20 +39,13 @@ export function BatchState({ batch: { status, needsApproval, held } }: { batch: 
 export default function BatchesPage() {
   const filters = useFilters()
   const rails = useRails()
-  const list = (take: string) => {
-    const query = new URLSearchParams({ take })
-    for (const status of filters.all('status')) query.append('statuses', status)
-    if (filters.get('rail') !== '') query.set('rail', filters.get('rail'))
-    return adminList<Batches, Batch>(
-      'payout-batches',
-      query,
-      page => page.batches,
-      batch => batch.id,
-    )
-  }
+  const statusesChosen = filters.all('status') as PayoutBatchStatus[]
+  const rail = filters.get('rail')
+  const list = (take: number) =>
+    admin.listPayoutBatches({ take, statuses: statusesChosen, ...(rail === '' ? {} : { rail }) })
   const listed = useList(
     `operator-batches?${filters.text}`,
-    () => list('50'),
+    () => list(50),
     page => page.batches,
   )
   return (
@@ -55,7 +55,7 @@ export default function BatchesPage() {
         <ExportButton
           name="payout-batches"
           columns={[
-            ['id', (row: Batch) => row.id],
+            ['id', (row: PayoutBatchSummary) => row.id],
             ['message_id', row => row.messageId],
             ['rail', row => row.rail],
             ['value_date', row => row.valueDate],
@@ -64,16 +64,11 @@ export default function BatchesPage() {
             ['total_minor_units', row => row.total.amount],
             ['currency', row => row.total.currency],
           ]}
-          rows={() => list('1000')}
+          rows={() => list(1_000)}
         />
       }
     >
       <BankFiles rails={rails} />
-      {rails.length > 0 && (
-        <div class="below-s">
-          <Rails rails={rails} />
-        </div>
-      )}
       <FilterBar>
         <ChoiceFilter
           label="State"

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { admin, type Exception } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { Choice, Field, Form } from '../../components/form.tsx'
 import { KeyValues, Page, Panel } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
@@ -9,18 +9,15 @@ import { Failure, Skeleton } from '../../components/states.tsx'
 import { toast } from '../../components/toast.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
+import type { ExceptionClosing, PayoutException, PayoutExceptionId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
 
 const back = { href: '/console/operator/exceptions', title: 'Exceptions' }
 
 export default function ExceptionPage() {
-  const { id = '' } = useRoute().params
-  const {
-    value,
-    error,
-    reload: retry,
-  } = useLoaded(`operator-exception ${id}`, () => admin<Exception>('GET', `payout-exceptions/${id}`))
+  const { id } = useRoute().params as { id: PayoutExceptionId }
+  const { value, error, reload: retry } = useLoaded(`operator-exception ${id}`, () => admin.getPayoutException(id))
   if (error !== undefined || value === undefined)
     return (
       <Page title="Exception" back={back}>
@@ -94,7 +91,7 @@ const decisions = {
 type Decision = keyof typeof decisions
 
 /** What the server would not refuse outright: only money can be booked, and only what names a payment be given back. */
-function choicesFor({ kind, outcome, reference }: Exception): Decision[] {
+function choicesFor({ kind, outcome, reference }: PayoutException): Decision[] {
   if (kind === 'money_in' || kind === 'money_out') return ['book', 'ignore']
   return [
     ...(outcome === null ? [] : (['attach'] as const)),
@@ -104,7 +101,7 @@ function choicesFor({ kind, outcome, reference }: Exception): Decision[] {
 }
 
 /** The bank debited a batch with another sum: what it did not make must be named. */
-const isDebitOfBatch = ({ kind, amount, batchId, withdrawalId }: Exception) =>
+const isDebitOfBatch = ({ kind, amount, batchId, withdrawalId }: PayoutException) =>
   kind === 'amount' && amount !== null && batchId !== null && withdrawalId === null
 
 function bodyOf(fields: Record<string, string>): Record<string, string | string[]> {
@@ -112,7 +109,7 @@ function bodyOf(fields: Record<string, string>): Record<string, string | string[
   return references === undefined ? others : { ...others, references: references.split(/[\s,;]+/) }
 }
 
-function Decide({ exception }: { exception: Exception }) {
+function Decide({ exception }: { exception: PayoutException }) {
   const { id, partnerId } = exception
   const [decision, setDecision] = useState<Decision>()
   return (
@@ -120,7 +117,8 @@ function Decide({ exception }: { exception: Exception }) {
       <Form
         submit="Close the exception"
         onSubmit={async fields => {
-          await admin('POST', `payout-exceptions/${id}/close`, bodyOf(fields))
+          // The server says which field is wrong.
+          await admin.closePayoutException(id, bodyOf(fields) as ExceptionClosing)
           toast('Closed')
           reload('operator-exception')
         }}
@@ -215,7 +213,7 @@ function BookFields({
   )
 }
 
-function Decided({ exception: { decision, note, closedBy, closedAt } }: { exception: Exception }) {
+function Decided({ exception: { decision, note, closedBy, closedAt } }: { exception: PayoutException }) {
   const meaning = decision === 'applied' ? 'Closed automatically: a later answer explains it' : undefined
   return (
     <Panel title="Decided">

@@ -1,4 +1,4 @@
-import { adminList, type Exception } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
@@ -6,12 +6,13 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
+import type { PayoutException } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 
-type Exceptions = { exceptions: Exception[]; hasMore: boolean }
+const states = ['open', 'closed', 'all'] as const
 
-const columns: Column<Exception>[] = [
+const columns: Column<PayoutException>[] = [
   { title: 'Since', cell: ({ openedAt }) => <Time at={openedAt} /> },
   { title: 'State', cell: ({ decision }) => <State state={decision ?? 'open'} /> },
   { title: 'Kind', cell: ({ kind }) => inWords(kind) },
@@ -23,17 +24,11 @@ const columns: Column<Exception>[] = [
 
 export default function ExceptionsPage() {
   const filters = useFilters()
-  const state = filters.get('state') || 'open'
-  const list = (take: string) =>
-    adminList<Exceptions, Exception>(
-      'payout-exceptions',
-      new URLSearchParams({ take, state }),
-      page => page.exceptions,
-      exception => exception.id,
-    )
+  const state = states.find(each => each === filters.get('state')) ?? 'open'
+  const list = (take: number) => admin.listPayoutExceptions({ take, state })
   const listed = useList(
     `operator-exceptions ${state}`,
-    () => list('50'),
+    () => list(50),
     page => page.exceptions,
   )
   return (
@@ -43,7 +38,7 @@ export default function ExceptionsPage() {
         <ExportButton
           name="payout-exceptions"
           columns={[
-            ['id', (row: Exception) => row.id],
+            ['id', (row: PayoutException) => row.id],
             ['opened_at', row => row.openedAt],
             ['kind', row => row.kind],
             ['rail', row => row.rail],
@@ -58,14 +53,14 @@ export default function ExceptionsPage() {
             ['decision', row => row.decision],
             ['note', row => row.note],
           ]}
-          rows={() => list('1000')}
+          rows={() => list(1_000)}
         />
       }
     >
       <FilterBar>
         <ChoiceFilter
           label="State"
-          values={['open', 'closed', 'all']}
+          values={states}
           chosen={[state]}
           onChange={([, chosen]) => chosen !== undefined && filters.set('state', chosen === 'open' ? '' : chosen)}
         />

@@ -1,12 +1,13 @@
-import { type AccountDay, admin } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id } from '../../components/values.tsx'
+import type { AccountDay } from '../../generated/admin.ts'
 import { useLoaded } from '../../query.ts'
-import { useRails } from './rails.tsx'
+import { useRails } from './holds.tsx'
 
 const columns: Column<AccountDay>[] = [
   { title: 'Day', cell: ({ day }) => <Day day={day} /> },
@@ -45,10 +46,9 @@ export default function Float() {
   const filters = useFilters()
   const rails = useRails().filter(({ kind }) => kind === 'files')
   const days = filters.get('days') || '31'
-  const query = new URLSearchParams({ days })
-  if (filters.get('rail') !== '') query.set('rail', filters.get('rail'))
-  const load = () => admin<{ accountDays: AccountDay[] }>('GET', `account-days?${query}`)
-  const { value, error, reload } = useLoaded(`operator-account-days ${query}`, load)
+  const rail = filters.get('rail')
+  const load = () => admin.listAccountDays({ days: Number(days), ...(rail === '' ? {} : { rail }) })
+  const { value, error, reload } = useLoaded(`operator-account-days ${filters.text}`, load)
   return (
     <Page
       title="Float by day"

@@ -1,71 +1,45 @@
 import { useState } from 'preact/hooks'
-import { admin, type Hold, type Rail } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
-import { Panel } from '../../components/layout.tsx'
-import { Person } from '../../components/person.tsx'
-import { ReasonDrawer } from '../../components/reason.tsx'
+import { Drawer, Page, Panel } from '../../components/layout.tsx'
+import { ReasonForm } from '../../components/reason-form.tsx'
+import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { toast } from '../../components/toast.tsx'
-import { State, Time } from '../../components/values.tsx'
-import { reload, useLoaded } from '../../query.ts'
+import { State } from '../../components/values.tsx'
+import type { Rail } from '../../generated/admin.ts'
+import { reload as reloadKey, useLoaded } from '../../query.ts'
+import { HeldBy } from './holds.tsx'
 
-/** The connected banks. A sandbox without any pays through the simulated bank. */
-export function useRails(): Rail[] {
-  return useLoaded('operator-rails', () => admin<{ rails: Rail[] }>('GET', 'rails')).value?.rails ?? []
-}
-
-/** Since when, by whom and why something is held. */
-export function HeldBy({ hold: { since, by, reason } }: { hold: Hold }) {
-  return (
-    <span>
-      by <Person who={by} />
-      {since !== null && (
-        <>
-          {' '}
-          since <Time at={since} />
-        </>
-      )}
-      {reason !== null && `: ${reason}`}
-    </span>
-  )
-}
-
-const ways = { files: 'Files', api: 'API' }
-
-function wayOf({ isConfigured, kind, isByHand }: Rail): string {
-  if (!isConfigured || kind === null) return 'No longer configured'
-  return isByHand ? 'Files, by hand' : ways[kind]
-}
-
-/** The rails, each with what holds it. */
-export function Rails({ rails }: { rails: Rail[] }) {
+/** The connected banks. Holding one stops what has not been sent; answers of the bank are read all the same. */
+export default function Rails() {
+  const { value, error, reload } = useLoaded('operator-rails', () => admin.listRails())
   const [holding, setHolding] = useState<string>()
-  const post = (name: string, verb: string, body: object) =>
-    admin('POST', `rails/${encodeURIComponent(name)}/${verb}`, body)
-  const release = (name: string) =>
-    void act(() => post(name, 'release', {}), 'Released: what waits is sent', 'operator-')
   const columns: Column<Rail>[] = [
-    { title: 'Rail', cell: ({ name, currency }) => (currency === null ? name : `${name} (${currency})`) },
-    { title: 'How it pays', cell: wayOf, isMinor: true },
+    { title: 'Rail', cell: ({ name }) => <b>{name}</b> },
     {
       title: 'State',
-      cell: ({ hold }) =>
-        hold === null ? (
-          <State state="sends" tone="good" />
-        ) : (
-          <>
-            <State state="held" /> <HeldBy hold={hold} />
-          </>
-        ),
+      cell: ({ hold }) => <State state={hold === null ? 'open' : 'held'} tone={hold === null ? 'good' : 'wait'} />,
+    },
+    { title: 'Currency', cell: ({ currency }) => currency ?? <span class="quiet">–</span>, isMinor: true },
+    { title: 'Payments go', cell: wayOf, isMinor: true },
+    {
+      title: 'Held',
+      cell: ({ hold }) => (hold === null ? <span class="quiet">–</span> : <HeldBy hold={hold} />),
+      isMinor: true,
     },
     {
-      title: 'Action',
+      title: 'Change',
+      isTitleHidden: true,
       cell: ({ name, hold }) => (
         <button
           type="button"
-          class="button"
-          aria-label={`${hold === null ? 'Hold' : 'Release'} the rail ${name}`}
-          onClick={() => (hold === null ? setHolding(name) : release(name))}
+          class="text-button"
+          onClick={() =>
+            hold === null
+              ? setHolding(name)
+              : void act(() => admin.releaseRail(name), `${name} is released`, 'operator-rails')
+          }
         >
           {hold === null ? 'Hold' : 'Release'}
         </button>
@@ -74,23 +48,39 @@ export function Rails({ rails }: { rails: Rail[] }) {
     },
   ]
   return (
-    <Panel title="Rails" isFlush>
-      <Table label="Rails" columns={columns} list={{ rows: rails }} keyOf={({ name }) => name} />
-      <ReasonDrawer
-        title={`Hold the rail ${holding ?? ''}`}
-        submit="Hold"
-        note="For operators and the audit log; nothing personal"
-        isOpen={holding !== undefined}
-        onClose={() => setHolding(undefined)}
-        onSubmit={async reason => {
-          await post(holding ?? '', 'hold', { reason })
-          toast('Held: nothing is sent through it until it is released')
-          reload('operator-')
-        }}
-      >
-        No file is delivered and no request is made until you release it. Answers of the bank are read all the same.
-        What has been sent cannot be stopped here; call the bank.
-      </ReasonDrawer>
-    </Panel>
+    <Page title="Rails">
+      <Panel isFlush>
+        <Table
+          label="Rails"
+          columns={columns}
+          list={{ rows: value?.rails, error, reload }}
+          keyOf={({ name }) => name}
+          empty={
+            <Empty title="No bank is connected">
+              A sandbox pays through the simulated bank. A live installation pays nothing until a bank is connected in
+              its settings.
+            </Empty>
+          }
+        />
+      </Panel>
+      <Drawer title={`Hold ${holding ?? ''}`} isOpen={holding !== undefined} onClose={() => setHolding(undefined)}>
+        <p>Nothing is sent through it until it is released. What has been sent cannot be stopped.</p>
+        <ReasonForm
+          submit="Hold"
+          onSubmit={async given => {
+            await admin.holdRail(holding ?? '', given)
+            toast(`${holding} is held`)
+            reloadKey('operator-rails')
+            setHolding(undefined)
+          }}
+        />
+      </Drawer>
+    </Page>
   )
+}
+
+function wayOf({ isConfigured, kind, isByHand }: Rail): string {
+  if (!isConfigured) return 'nowhere: it is no longer in the settings'
+  if (kind === 'api') return 'by requests to the bank'
+  return isByHand ? 'in files, carried by hand' : 'in files'
 }

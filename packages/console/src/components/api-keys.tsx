@@ -1,0 +1,225 @@
+import { useState } from 'preact/hooks'
+import { admin } from '../admin.ts'
+import type { ApiKey, PartnerId, Scope } from '../generated/admin.ts'
+import { reload, useLoaded } from '../query.ts'
+import { Choice, Form } from './form.tsx'
+import { Icon } from './icon.tsx'
+import { Drawer, Page, Panel } from './layout.tsx'
+import { Code, Empty, messageOf } from './states.tsx'
+import { type Column, Table } from './table.tsx'
+import { doUnlessUndone, toast } from './toast.tsx'
+import { CopyButton, State, Time } from './values.tsx'
+
+const scopes: [string, string][] = [
+  ['members:read', 'Reads members and lists of them'],
+  ['members:write', 'Invites, changes and offboards members'],
+  ['pay:read', 'Reads pay, withdrawals, events and the request log'],
+  ['pay:write', 'Sends pay runs and withdrawals, sets up webhooks'],
+]
+
+const lives: [string, string][] = [
+  ['30', '30 days'],
+  ['90', '90 days'],
+  ['365', 'a year'],
+  ['', 'until it is revoked'],
+]
+
+const overlaps: [string, string][] = [
+  ['3600', 'an hour'],
+  ['86400', 'a day'],
+  ['604800', '7 days'],
+  ['', 'until I revoke it'],
+]
+
+type Doing = { kind: 'create' } | { kind: 'rotate'; key: ApiKey } | { kind: 'store'; secret: string | null }
+
+const titles = { create: 'A new API key', rotate: 'Rotate the key', store: 'The new key' }
+
+/**
+ * The API keys of a partner: made, rotated and revoked here; each secret is shown once.
+ * @param props.wanted the key that the reader came for
+ */
+export function ApiKeys({
+  partnerId,
+  wanted,
+  isPage = false,
+}: {
+  partnerId: PartnerId
+  wanted?: string
+  /** A whole page rather than a panel of another one. */
+  isPage?: boolean
+}) {
+  const [doing, setDoing] = useState<Doing>()
+  const { value, error, reload: retry } = useLoaded(`keys ${partnerId}`, () => admin.listApiKeys(partnerId))
+  const store = ({ secret }: { secret: string | null }) => {
+    reload('keys', 'operator-partner')
+    setDoing({ kind: 'store', secret })
+  }
+  const close = () => setDoing(undefined)
+  const columns: Column<ApiKey>[] = [
+    {
+      title: 'Key',
+      cell: ({ id, hint }) => (
+        <span class={`id${id === wanted ? ' wanted' : ''}`}>
+          <code title={id}>{hint}</code>
+          <CopyButton text={id} label={`Copy ${id}`} />
+        </span>
+      ),
+    },
+    { title: 'State', cell: ({ state }) => <State state={state} tone={state === 'valid' ? 'good' : 'calm'} /> },
+    {
+      title: 'Scopes',
+      cell: key => (key.scopes.length === scopes.length ? 'All' : <code>{key.scopes.join(' ')}</code>),
+      isMinor: true,
+    },
+    {
+      title: 'Last used',
+      cell: ({ lastUsedAt }) => (lastUsedAt === null ? <span class="quiet">Never</span> : <Time at={lastUsedAt} />),
+    },
+    {
+      title: 'Ends',
+      cell: ({ expiresAt, revokedAt }) =>
+        revokedAt === null && expiresAt === null ? <span class="quiet">–</span> : <Time at={revokedAt ?? expiresAt} />,
+      isMinor: true,
+    },
+    { title: 'Created', cell: ({ createdAt }) => <Time at={createdAt} />, isMinor: true },
+    {
+      title: 'Change',
+      isTitleHidden: true,
+      cell: key =>
+        key.state === 'valid' && (
+          <span class="row-actions">
+            <button type="button" class="text-button" onClick={() => setDoing({ kind: 'rotate', key })}>
+              Rotate
+            </button>
+            <button type="button" class="text-button" onClick={() => revoke(partnerId, key)}>
+              Revoke
+            </button>
+          </span>
+        ),
+    },
+  ]
+  const create = (
+    <button type="button" class="button button-main" onClick={() => setDoing({ kind: 'create' })}>
+      <Icon name="plus" />
+      New key
+    </button>
+  )
+  const content = (
+    <>
+      <Table
+        label="API keys"
+        columns={columns}
+        list={{ rows: value?.keys, error, reload: retry }}
+        keyOf={({ id }) => id}
+        empty={<Empty title="No keys yet">A server needs one to call the API. Its secret is shown once.</Empty>}
+      />
+      <Drawer title={doing === undefined ? '' : titles[doing.kind]} isOpen={doing !== undefined} onClose={close}>
+        {doing?.kind === 'create' && <Create partnerId={partnerId} onMade={store} />}
+        {doing?.kind === 'rotate' && <Rotate partnerId={partnerId} old={doing.key} onMade={store} />}
+        {doing?.kind === 'store' && <Store secret={doing.secret} onStored={close} />}
+      </Drawer>
+    </>
+  )
+  if (!isPage)
+    return (
+      <Panel id="keys" isFlush title="API keys" aside={create}>
+        {content}
+      </Panel>
+    )
+  return (
+    <Page title="API keys" actions={create}>
+      <Panel isFlush>{content}</Panel>
+    </Page>
+  )
+}
+
+type Making = { partnerId: PartnerId; onMade: (made: { secret: string | null }) => void }
+
+function Create({ partnerId, onMade }: Making) {
+  return (
+    <Form
+      submit="Create the key"
+      onSubmit={async ({ days = '', ...chosen }) => {
+        const expiry = days === '' ? {} : { expiresInDays: Number(days) }
+        onMade(await admin.createApiKey(partnerId, { scopes: Object.keys(chosen) as Scope[], ...expiry }))
+      }}
+    >
+      {problemOf => (
+        <>
+          <fieldset class="role-fields" aria-describedby="problem-scopes">
+            <legend>Scopes</legend>
+            {scopes.map(([scope, meaning]) => (
+              <label key={scope}>
+                <input type="checkbox" name={scope} defaultChecked />
+                <span>
+                  <b>{scope}</b> <span class="quiet">{meaning}</span>
+                </span>
+              </label>
+            ))}
+            <span class="field-problem" id="problem-scopes">
+              {problemOf('scopes') === undefined ? '' : 'Choose at least one'}
+            </span>
+          </fieldset>
+          <Choice label="Valid for" name="days" value="365" choices={lives} />
+        </>
+      )}
+    </Form>
+  )
+}
+
+function Rotate({ partnerId, old, onMade }: Making & { old: ApiKey }) {
+  return (
+    <>
+      <p>
+        A second key with the same scopes and life takes the place of <code>{old.hint}</code>. Both work until the old
+        one ends.
+      </p>
+      <Form
+        submit="Create the second key"
+        onSubmit={async ({ overlap = '' }) => {
+          const body = overlap === '' ? {} : { overlapSeconds: Number(overlap) }
+          onMade(await admin.rotateApiKey(partnerId, old.id, body))
+        }}
+      >
+        {() => <Choice label="The old key works for" name="overlap" value="86400" choices={overlaps} />}
+      </Form>
+    </>
+  )
+}
+
+function Store({ secret, onStored }: { secret: string | null; onStored: () => void }) {
+  if (secret === null)
+    return (
+      <p class="notice">
+        An earlier attempt made the key, and its secret was lost with the answer. Revoke the newest key, and make
+        another one.
+      </p>
+    )
+  return (
+    <>
+      <p>Store it now: it is not shown again.</p>
+      <Code text={secret} label="Copy the key" />
+      <p class="quiet">It goes into the header x-api-key. Keep it on your server, never in a page or an app.</p>
+      <div>
+        <button type="button" class="button button-main" onClick={onStored}>
+          Stored
+        </button>
+      </div>
+    </>
+  )
+}
+
+function revoke(partnerId: PartnerId, { id, hint, lastUsedAt }: ApiKey): void {
+  const sinceUseDays = lastUsedAt === null ? undefined : (Date.now() - Date.parse(lastUsedAt)) / 86_400_000
+  const use = sinceUseDays !== undefined && sinceUseDays < 1 ? ' It was used in the last day.' : ''
+  doUnlessUndone(
+    `${hint} is revoked: requests with it are refused.${use}`,
+    () =>
+      void admin
+        .revokeApiKey(partnerId, id)
+        .then(() => reload('keys', 'operator-partner'))
+        .catch(problem => toast(messageOf(problem), { kind: 'bad' })),
+    () => undefined,
+  )
+}

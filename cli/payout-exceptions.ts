@@ -86,6 +86,10 @@ payoutExceptionsCommand
     'with attach: the payment reference OW…, or the withdrawal’s id w_…; with book: that of the movement, by default the one recorded for the entry',
     name({ lengthMax: 140 }),
   )
+  .option(
+    '--payments <reference...>',
+    'with give-back, if the bank has debited the batch with too little: the references of the payments that it did not make',
+  )
   .option('--partner <partner>', 'with book: the partner’s id, par_…')
   .option('--cycle <payCycle>', 'with book: the pay cycle whose settlement the money pays, pc_…')
   .addOption(asOption())
@@ -96,6 +100,7 @@ payoutExceptionsCommand
       'payouts exceptions close pex_… --decision ignore --note "bank charges"',
       'payouts exceptions close pex_… --decision attach --reference OWK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
       'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
+      'payouts exceptions close pex_… --decision give-back --payments OWK7Q2MZ4TB5XJ3A --note "the bank has named it"',
       'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
       'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
     ),
@@ -106,7 +111,10 @@ payoutExceptionsCommand
     await withTransaction(async tx => {
       const person = personOf(as)
       const { partnerId } = await decisions.closeException(tx, { exceptionId, person, note, now, ...decided })
-      const details = { person, decision: decided.decision, note, reference: given.reference ?? null }
+      const details = {
+        ...{ person, decision: decided.decision, note, reference: given.reference ?? null },
+        ...(given.payments === undefined ? {} : { references: given.payments }),
+      }
       const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
       // An answer that names no payment belongs to no partner.
       await recordChange(tx, { partnerId, change, now })
@@ -121,6 +129,7 @@ type CloseOptions = {
   decision: 'ignore' | 'attach' | 'give-back' | 'book'
   note: string
   reference?: string
+  payments?: string[]
   partner?: string
   cycle?: string
   as?: string
@@ -130,10 +139,12 @@ type CloseOptions = {
 function decisionOf({
   decision,
   reference,
+  payments,
   partner,
   cycle,
-}: Pick<CloseOptions, 'decision' | 'reference' | 'partner' | 'cycle'>): decisions.Decision {
-  if (decision === 'give-back') return { decision: 'give_back' }
+}: Pick<CloseOptions, 'decision' | 'reference' | 'payments' | 'partner' | 'cycle'>): decisions.Decision {
+  if (payments !== undefined && decision !== 'give-back') throw new Error('--payments belongs to give-back')
+  if (decision === 'give-back') return { decision: 'give_back', references: payments }
   if (decision === 'ignore') return { decision }
   if (decision === 'book') {
     if (partner === undefined) throw new Error('To book the money, name the partner with --partner')

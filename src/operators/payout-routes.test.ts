@@ -268,6 +268,8 @@ test('an exception is listed, shown and closed by a decision with its fields, an
   expect(problemOf(await close({ decision: 'book' }))).toEqual([400, 'BodyValidation', 'partnerId'])
   expect(problemOf(await close({ decision: 'ignore', reference: 'x' }))).toEqual([400, 'BodyValidation', 'reference'])
   expect(problemOf(await close({ decision: 'attach' }))).toEqual([400, 'BodyValidation', 'reference'])
+  const named = { decision: 'ignore', references: ['OWAAAAAAAAAAAAAA'] }
+  expect(problemOf(await close(named))).toEqual([400, 'BodyValidation', 'references'])
   expect(problemOf(await close({ decision: 'give_back' }))).toEqual([409, 'Conflict', undefined])
   const closed = await close({ decision: 'book', partnerId: harness.partner.id })
   expect(closed.body).toMatchObject({ closedBy: operator.id, decision: 'book', note: 'opening transfer' })
@@ -275,6 +277,38 @@ test('an exception is listed, shown and closed by a decision with its fields, an
   expect((await operator.call('GET', '/payout-exceptions')).body.exceptions).toEqual([])
   expect((await operator.call('GET', '/payout-exceptions?state=all')).body.exceptions[0].id).toBe(found.id)
   expect(await actionsOn(found.id)).toEqual([['payout_exception.close', operator.id]])
+})
+
+test('a debit of too little is closed by naming the payments that the bank did not make', async () => {
+  const { id, payments } = await approved(5_000, 6_000)
+  await post(`/payout-batches/${id}/export`)
+  const { messageId } = (await operator.call('GET', `/payout-batches/${id}`)).body
+  const headers = { 'content-type': 'application/octet-stream' }
+  const raw = `head;M12\nentry;-5000EUR;${messageId};E13\nend\n`
+  await operator.call('POST', '/rails/euro-files/files?name=debit.txt', { raw, headers })
+  const [found] = (await operator.call('GET', '/payout-exceptions')).body.exceptions
+  expect(found).toMatchObject({ kind: 'amount', reference: messageId, batchId: id })
+  const amounts = new Map(
+    (await operator.call('GET', `/payout-batches/${id}/payments`)).body.payments.map(
+      ({ reference, amount }: { reference: string; amount: { amount: number } }) => [amount.amount, reference],
+    ),
+  )
+  const close = (of: number) => {
+    const body = { decision: 'give_back', references: [amounts.get(of)], note: 'by phone' }
+    return post(`/payout-exceptions/${found.id}/close`, body)
+  }
+  expect(problemOf(await close(5_000))).toEqual([409, 'Conflict', undefined])
+  expect((await close(6_000)).body).toMatchObject({ decision: 'give_back', closedBy: operator.id })
+  expect(await list(harness.db, { filter: { resourceId: found.id }, take: 10 })).toMatchObject([
+    { action: 'payout_exception.close', details: { references: [amounts.get(6_000)] } },
+  ])
+  await run('read-rail-reports')
+  const statuses = await Promise.all(
+    payments.map(
+      async ({ withdrawalId }) => (await harness.call('GET', `/v1/pay/withdrawals/${withdrawalId}`)).body.status,
+    ),
+  )
+  expect(statuses.sort()).toEqual(['failed', 'paid'])
 })
 
 test('closing an exception that names no payment is in the log of the installation', async () => {

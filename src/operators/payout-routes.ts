@@ -52,6 +52,10 @@ const ofPayment = Type.Object({
 })
 const ofException = Type.Object({ exceptionId: Id('payoutException') })
 
+const limits = {
+  // An operator names them one by one; for more, banks give a report.
+  referencesMax: 100,
+}
 const { take } = pageQuery
 
 export function payoutRoutes(
@@ -454,7 +458,10 @@ export function payoutRoutes(
           now,
           ...decisionOf(given),
         })
-        const details = { person, decision: given.decision, note, reference: given.reference ?? null }
+        const details = {
+          ...{ person, decision: given.decision, note, reference: given.reference ?? null },
+          ...(given.references === undefined ? {} : { references: given.references }),
+        }
         const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
         // An answer that names no payment belongs to no partner.
         await recordOperatorChange(tx, request, { partnerId, change, now })
@@ -496,15 +503,30 @@ const Closing = Type.Object(
     ),
     partnerId: Type.Optional(Id('partner', 'With `book`: whose float.')),
     payCycleId: Type.Optional(Id('payCycle', 'With `book`: the pay cycle whose settlement the money pays.')),
+    references: Type.Optional(
+      Type.Array(Type.String({ pattern: '^OW[A-Z2-7]{14}$' }), {
+        minItems: 1,
+        maxItems: limits.referencesMax,
+        uniqueItems: true,
+        description:
+          'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid.',
+      }),
+    ),
   },
   { title: 'ExceptionClosing', ...strict },
 )
 
 /** @throws Problem `BodyValidation` if a field is missing, or does not belong to the decision */
-function decisionOf({ decision, reference, partnerId, payCycleId }: Omit<Static<typeof Closing>, 'note'>) {
-  const given = { reference, partnerId, payCycleId }
+function decisionOf({ decision, reference, partnerId, payCycleId, references }: Omit<Static<typeof Closing>, 'note'>) {
+  const given = { reference, partnerId, payCycleId, references }
   const allowed: (keyof typeof given)[] =
-    decision === 'attach' ? ['reference'] : decision === 'book' ? ['reference', 'partnerId', 'payCycleId'] : []
+    decision === 'attach'
+      ? ['reference']
+      : decision === 'book'
+        ? ['reference', 'partnerId', 'payCycleId']
+        : decision === 'give_back'
+          ? ['references']
+          : []
   for (const path of Object.keys(given) as (keyof typeof given)[])
     if (given[path] !== undefined && !allowed.includes(path))
       throw problem('BodyValidation', `${path} does not belong to ${decision}`, { path })
@@ -513,7 +535,8 @@ function decisionOf({ decision, reference, partnerId, payCycleId }: Omit<Static<
     return value
   }
   if (decision === 'attach') return { decision, reference: required('reference', reference) }
-  if (decision !== 'book') return { decision }
+  if (decision === 'give_back') return { decision, references }
+  if (decision === 'ignore') return { decision }
   if (payCycleId !== undefined && reference !== undefined) {
     const message = 'Money of a settlement has the reference of its pay cycle; leave reference out'
     throw problem('BodyValidation', message, { path: 'reference' })

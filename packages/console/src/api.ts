@@ -33,9 +33,14 @@ export function isOfEarlierAttempt(error: unknown): boolean {
 
 /**
  * Calls an operation of `/console/v1`, which the SDK does not have.
+ * @param options.isOfInstallation whether it is about the installation, not about the partner shown
  * @throws ApiError as the SDK does
  */
-export async function send<T>(method: string, path: string, { body }: { body?: unknown } = {}): Promise<T> {
+export async function send<T>(
+  method: string,
+  path: string,
+  { body, isOfInstallation = false }: { body?: unknown; isOfInstallation?: boolean } = {},
+): Promise<T> {
   const isFile = body instanceof Blob || body instanceof FormData
   const response = await fetch(path, {
     method,
@@ -44,7 +49,7 @@ export async function send<T>(method: string, path: string, { body }: { body?: u
       accept: 'application/json',
       // The browser itself says of which kind a file is.
       ...(body === undefined || isFile ? {} : { 'content-type': 'application/json' }),
-      ...(partnerId.value === undefined ? {} : { 'openwage-partner': partnerId.value }),
+      ...(partnerId.value === undefined || isOfInstallation ? {} : { 'openwage-partner': partnerId.value }),
     },
     ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }),
   })

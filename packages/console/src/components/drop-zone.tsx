@@ -6,13 +6,19 @@ export function DropZone({
   label,
   onFile,
   kinds = '.csv,.xlsx,text/csv',
+  takesMany = false,
 }: {
   label: string
   onFile: (file: File) => void
   /** Which files the dialog offers; null for any. */
   kinds?: string | null
+  /** Whether several files can be given at once, each for itself. */
+  takesMany?: boolean
 }) {
   const [isOver, setIsOver] = useState(false)
+  const take = (files: FileList | null | undefined) => {
+    for (const file of [...(files ?? [])].slice(0, takesMany ? undefined : 1)) onFile(file)
+  }
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: dropping is a second way; the label takes keyboard and pointer.
     <div
@@ -25,20 +31,20 @@ export function DropZone({
       onDrop={event => {
         event.preventDefault()
         setIsOver(false)
-        const [file] = event.dataTransfer?.files ?? []
-        if (file !== undefined) onFile(file)
+        take(event.dataTransfer?.files)
       }}
     >
       <Icon name="lists" />
       <label>
-        <b>{label}</b>, or choose it.{kinds !== null && (kinds.includes('.xlsx') ? ' CSV or Excel.' : ' CSV.')}
+        <b>{label}</b>, or choose {takesMany ? 'them' : 'it'}.
+        {kinds !== null && (kinds.includes('.xlsx') ? ' CSV or Excel.' : ' CSV.')}
         <input
           type="file"
           class="hidden-label"
           accept={kinds ?? undefined}
+          multiple={takesMany}
           onChange={event => {
-            const [file] = event.currentTarget.files ?? []
-            if (file !== undefined) onFile(file)
+            take(event.currentTarget.files)
             // The same file can be chosen again, once it is corrected.
             event.currentTarget.value = ''
           }}

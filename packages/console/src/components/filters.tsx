@@ -32,11 +32,13 @@ export function ChoiceFilter({
   label,
   values,
   chosen,
+  labelOf = inWords,
   onChange,
 }: {
   label: string
   values: readonly string[]
   chosen: readonly string[]
+  labelOf?: (value: string) => string
   onChange: (chosen: string[]) => void
 }) {
   return (
@@ -52,7 +54,7 @@ export function ChoiceFilter({
             aria-pressed={isChosen}
             onClick={() => onChange(isChosen ? chosen.filter(each => each !== value) : [...chosen, value])}
           >
-            {inWords(value)}
+            {labelOf(value)}
           </button>
         )
       })}

@@ -60,8 +60,18 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 }
 
 /** An id: its prefix and its last characters, the whole on hover and in the clipboard. Links to its page if it has one. */
-export function Id({ id, isLink = true, isWhole = false }: { id: string; isLink?: boolean; isWhole?: boolean }) {
-  const href = isLink ? hrefOfId(id) : undefined
+export function Id({
+  id,
+  isLink = true,
+  isWhole = false,
+  href = isLink ? hrefOfId(id) : undefined,
+}: {
+  id: string
+  isLink?: boolean
+  isWhole?: boolean
+  /** Of a record of another partner than the one shown. */
+  href?: string | undefined
+}) {
   const [prefix = '', rest = ''] = id.split('_')
   const short = isWhole || rest.length < 10 ? id : `${prefix}_…${rest.slice(-6)}`
   return (

@@ -138,6 +138,8 @@ export type ExceptionClosing = {
   partnerId?: PartnerId | undefined
   /** With `book`: the pay cycle whose settlement the money pays. */
   payCycleId?: PayCycleId | undefined
+  /** With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. */
+  references?: string[] | undefined
 }
 
 export type ExportedFile = {

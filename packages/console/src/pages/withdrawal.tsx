@@ -8,16 +8,20 @@ import type {
   WithdrawalStatus,
 } from '@openwage/sdk'
 import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useRoute } from 'preact-iso'
+import { admin } from '../admin.ts'
 import { api } from '../api.ts'
 import { KeyValues, Page, Panel, type Step, Timeline } from '../components/layout.tsx'
 import { Failure, messageOf, Skeleton } from '../components/states.tsx'
 import { doUnlessUndone, toast } from '../components/toast.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
+import type { Payout } from '../generated/admin.ts'
 import { at } from '../places.ts'
 import { prefetch, reload, useLoaded } from '../query.ts'
-import { isSandbox, may } from '../session.ts'
+import { isSandbox, may, session } from '../session.ts'
+import { payoutSteps } from './operator/payout-steps.tsx'
 
 type WithdrawalId = WithdrawalDetails['id']
 export function prefetchWithdrawal(id: string): void {
@@ -44,8 +48,15 @@ export default function Withdrawal() {
   return <Shown withdrawal={value} />
 }
 
+/** For operators: the payment with its batch and the bank's answers. A withdrawal has one once it is submitted. */
+function usePayout({ id, status, paymentReference }: WithdrawalDetails): Payout | undefined {
+  const isShown = session.value?.isOperator === true && paymentReference !== null
+  return useLoaded(isShown ? `withdrawal-payout ${id} ${status}` : null, () => admin.getPayout(id)).value
+}
+
 function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
   const { id, status, amount, netAmount, fee, memberId, payCycleId, bankAccount } = withdrawal
+  const payout = usePayout(withdrawal)
   const member = useLoaded(`member ${memberId}`, () => api.members.get(memberId)).value
   const isUndoable = cancelling.value.has(id)
   return (
@@ -72,7 +83,7 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
         </div>
         <div class="columns">
           <Panel title="Timeline">
-            <WholeTimeline withdrawal={withdrawal} />
+            <WholeTimeline withdrawal={withdrawal} payout={payout} />
           </Panel>
           <div class="stack">
             <Panel title="Amounts">
@@ -101,6 +112,12 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
                     ),
                   ],
                   ['Expected', <Time key="expected" at={withdrawal.expectedAt} />],
+                  ...(payout === undefined
+                    ? []
+                    : ([
+                        ['Rail', payout.rail],
+                        ['Batch', payout.batch === null ? 'In none' : <Id key="batch" id={payout.batch.id} />],
+                      ] as [string, ComponentChildren][])),
                 ]}
               />
             </Panel>
@@ -181,7 +198,7 @@ function BankButtons({ id, status }: { id: WithdrawalId; status: WithdrawalDetai
 }
 
 /** Everything that is known about one withdrawal, from the first request to the last webhook, in one line of time. */
-function WholeTimeline({ withdrawal }: { withdrawal: WithdrawalDetails }) {
+function WholeTimeline({ withdrawal, payout }: { withdrawal: WithdrawalDetails; payout: Payout | undefined }) {
   const { id, withdrawalIntentId, status } = withdrawal
   const explanation = useLoaded(`withdrawal-explanation ${id}`, () => api.withdrawals.explainIntent(withdrawalIntentId))
   const bookings = useLoaded(`withdrawal-bookings ${id} ${status}`, () => bookingsOf(withdrawal))
@@ -198,6 +215,7 @@ function WholeTimeline({ withdrawal }: { withdrawal: WithdrawalDetails }) {
     bookings: bookings.value ?? [],
     requests: requests.value ?? [],
     deliveries: deliveries.value ?? [],
+    payout,
   })
   const isPartial = [explanation, bookings, requests, deliveries].some(
     each => each.isLoading && each.value === undefined,
@@ -248,6 +266,7 @@ type Known = {
   bookings: MemberStatementLine[]
   requests: LoggedRequest[]
   deliveries: Delivered[]
+  payout: Payout | undefined
 }
 
 const tones: Record<WithdrawalStatus, Step['tone']> = {
@@ -263,7 +282,10 @@ const meanings = {
   cancelled: 'Cancelled: the member has the money back',
 } as const
 
-function stepsOf(withdrawal: WithdrawalDetails, { explanation, bookings, requests, deliveries }: Known): Step[] {
+function stepsOf(
+  withdrawal: WithdrawalDetails,
+  { explanation, bookings, requests, deliveries, payout }: Known,
+): Step[] {
   const steps: Step[] = []
   for (const request of requests)
     steps.push({
@@ -308,6 +330,7 @@ function stepsOf(withdrawal: WithdrawalDetails, { explanation, bookings, request
       ),
     })
   }
+  if (payout !== undefined) steps.push(...payoutSteps(payout))
   for (const { webhookId, url, delivery } of deliveries)
     steps.push({
       key: `${webhookId} ${delivery.id}`,

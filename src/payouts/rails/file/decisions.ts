@@ -2,11 +2,13 @@ import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import { isIdOf } from '../../../ids.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
+import { inWords } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { reasonInWords, restrictionOf } from '../reasons.ts'
 import { recordOutcome } from '../reports.ts'
 import { endUnanswered } from './bank-records.ts'
+import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
@@ -185,8 +187,11 @@ export type Decision =
   | { decision: 'ignore' }
   /** The answer is about this payment. */
   | { decision: 'attach'; reference: string }
-  /** The payment, or every unanswered payment of the batch, was not made: the members have the money back. */
-  | { decision: 'give_back' }
+  /**
+   * The payment, or every unanswered payment of the batch, was not made: the members have the money back. If the bank has debited
+   * the batch with too little, `references` names the payments that it did not make.
+   */
+  | { decision: 'give_back'; references?: readonly string[] | undefined }
   /** The money is a movement of the partner's float: the settlement of a pay cycle, or other money under a reference. */
   | { decision: 'book'; partnerId: string; reference?: string | undefined; payCycleId?: string | undefined }
 
@@ -223,7 +228,7 @@ export async function closeException(
   const exception = await lockException(tx, exceptionId)
   if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
   if (decided.decision === 'attach') await attach(tx, { exception, reference: decided.reference, now })
-  if (decided.decision === 'give_back') await giveBack(tx, { exception, now })
+  if (decided.decision === 'give_back') await giveBack(tx, { exception, references: decided.references, now })
   if (decided.decision === 'book') await book(tx, { exception, ...decided, now })
   await sql`
     update payout_exceptions set closed_at = ${now}, closed_by = ${person}, decision = ${decided.decision}, note = ${note}
@@ -290,7 +295,10 @@ async function attach(
   await end(tx, { payout, key: id, outcome, reasonCode, restriction, now })
 }
 
-async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now: Date }): Promise<void> {
+async function giveBack(
+  tx: Tx,
+  { exception, references = [], now }: { exception: Exception; references?: readonly string[] | undefined; now: Date },
+): Promise<void> {
   const { reference, amount, reasonCode, id, rail, kind } = exception
   if (kind === 'money_in' || kind === 'money_out')
     throw problem('Conflict', 'Money that arrived or left is closed with book or ignore: no payment failed')
@@ -304,11 +312,15 @@ async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now:
   const [found] = rows
   if (found === undefined)
     throw problem('Conflict', `${reference} is neither a payment nor a batch with unanswered payments`)
-  if (found.batchId !== null && amount !== null)
+  if (found.batchId !== null && amount !== null) {
+    if (references.length > 0) return await giveBackSome(tx, { exception, batchId: found.batchId, references, now })
     throw problem(
       'Conflict',
-      `The bank has debited the batch ${reference}, so it made at least some of the payments; import its report of those that failed`,
+      `The bank has debited the batch ${reference}, so it made at least some of the payments; import its report of those that failed, or name them`,
     )
+  }
+  if (references.length > 0)
+    throw problem('Conflict', 'Payments are named only if the bank has debited their batch with another sum')
   if (found.batchId !== null) return await giveBackBatch(tx, { batchId: found.batchId, rail, key: id, reasonCode, now })
   const payout = await lockPayout(tx, reference)
   const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
@@ -318,6 +330,50 @@ async function giveBack(tx: Tx, { exception, now }: { exception: Exception; now:
   // What blocks a payment is not about the member.
   const restriction = kind === 'blocked' ? null : restrictionOf(reasonCode)
   await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, now })
+}
+
+/**
+ * Gives back the payments that the bank did not make of a batch, of which it debited less than they add up to. They must explain
+ * the difference exactly; the other unanswered payments are then paid, as when the bank reports which failed.
+ */
+async function giveBackSome(
+  tx: Tx,
+  {
+    exception: { id, rail, kind, amount },
+    batchId,
+    references,
+    now,
+  }: { exception: Exception; batchId: string; references: readonly string[]; now: Date },
+): Promise<void> {
+  const { messageId, controlTotal, currency } = await lock(tx, batchId)
+  const inMoney = (units: bigint) => inWords({ amount: units, currency })
+  const { rows } = await sql<{ failed: bigint }>`
+    select coalesce(sum(amount), 0)::bigint as failed from payouts
+     where batch_id = ${batchId} and outcome = 'failed' and removed_at is null`.execute(tx)
+  const missing = controlTotal - (rows[0]?.failed ?? 0n) + (amount ?? 0n)
+  if (kind !== 'amount' || missing <= 0n)
+    throw problem('Conflict', `The bank did not debit less than the payments of ${messageId} add up to`)
+  const payouts: Payout[] = []
+  // In order, as all that lock several payments of a batch.
+  for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
+  const other = payouts.find(payout => payout.batchId !== batchId || payout.outcome !== null)
+  if (other !== undefined)
+    throw problem('Conflict', `${other.reference} is no unanswered payment of the batch ${messageId}`)
+  const named = payouts.reduce((sum, payout) => sum + payout.amount, 0n)
+  if (named !== missing)
+    throw problem(
+      'Conflict',
+      `The payments add up to ${inMoney(named)}, but the bank debited ${inMoney(missing)} less than the batch`,
+    )
+  // The debit gives no reason, which is as a refusal without a code.
+  const ended = { outcome: 'failed', reasonCode: null, restriction: restrictionOf(null), now } as const
+  for (const payout of payouts) await end(tx, { payout, key: `${id} ${payout.reference}`, ...ended })
+  await matchDebits(tx, { rail, now })
+  const { rows: closed } = await sql`
+    select from payout_exceptions where id = ${id} and closed_at is not null`.execute(tx)
+  if (closed.length === 0)
+    throw problem('Conflict', `An earlier debit of ${messageId} has the same amount; decide that one first`)
+  await batches.settleAnswered(tx, { rail, now })
 }
 
 /** Gives every unanswered payment of a batch back, by one statement. The reason of a batch is not about the members. */

@@ -968,6 +968,47 @@ describe('an exception', () => {
     expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'failed'])
   })
 
+  test('about a debit of too little gives back the payments that are named, if they explain it exactly, and pays the others', async () => {
+    const payments = await sent(5_000, 6_000, 7_000)
+    const [batch] = await batches()
+    await answer('head;M1', `entry;-5000EUR;${batch?.messageId};E1`)
+    const { id: exceptionId } = await newest()
+    const [first = '', second = '', third = ''] = payments.map(({ reference }) => reference)
+    const giveBack = async (...references: string[]) => {
+      const decided = { decision: 'give_back', references, person: 'Ada', note: 'by phone' } as const
+      const asked = { exceptionId, ...decided, now: harness.clock.now() }
+      await harness.db.transaction().execute(tx => closeException(tx, asked))
+    }
+    await expect(giveBack(second)).rejects.toThrow(
+      'The payments add up to 60.00 EUR, but the bank debited 130.00 EUR less than the batch',
+    )
+    await expect(giveBack(first, second, third)).rejects.toThrow('add up to 180.00 EUR')
+    await expect(giveBack(second, 'OWAAAAAAAAAAAAAA')).rejects.toThrow('There is no payment OWAAAAAAAAAAAAAA')
+    await giveBack(third, second, second)
+    await run('read-rail-reports')
+    expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'failed', 'failed'])
+    expect(await newest()).toMatchObject({ id: exceptionId, closedBy: 'Ada' })
+    expect((await batches())[0]).toMatchObject({ status: 'settled' })
+    await expect(giveBack(first)).rejects.toThrow('The exception is closed already')
+    expect(await disagreements()).toEqual([])
+  })
+
+  test('about a debit of too much, or about one payment, takes no names of payments', async () => {
+    const payments = await sent(5_000, 6_000)
+    const [batch] = await batches()
+    const references = [payments[0]?.reference ?? '']
+    const giveBack = async () => {
+      const { id: exceptionId } = await newest()
+      const decided = { decision: 'give_back', references, person: 'Ada', note: 'by phone' } as const
+      const asked = { exceptionId, ...decided, now: harness.clock.now() }
+      await harness.db.transaction().execute(tx => closeException(tx, asked))
+    }
+    await answer('head;M1', `entry;-16000EUR;${batch?.messageId};E1`)
+    await expect(giveBack()).rejects.toThrow('The bank did not debit less than the payments of')
+    await answer('head;M2', `failed;${payments[1]?.reference};1EUR;AC04`)
+    await expect(giveBack()).rejects.toThrow('Payments are named only if the bank has debited their batch')
+  })
+
   test('about a batch is given back by as many statements for three payments as for one', async () => {
     const statements: number[] = []
     for (const nets of [[5_000], [5_000, 6_000, 7_000]]) {

@@ -1,98 +1,87 @@
+import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
+import { ExportButton } from '../../components/export.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Figure, KeyValues, Page, Panel, type Step, Timeline } from '../../components/layout.tsx'
+import { Person } from '../../components/person.tsx'
+import { ReasonDrawer } from '../../components/reason.tsx'
 import { Empty, Failure, Skeleton } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
+import { toast } from '../../components/toast.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
-import { formatNumber } from '../../format.ts'
-import type { BatchPayment, PayoutBatch, PayoutBatchId } from '../../generated/admin.ts'
-import { useList, useLoaded } from '../../query.ts'
+import { plural } from '../../format.ts'
+import type { AuditEntry, BatchPayment, PayoutBatch, PayoutBatchId, Rail } from '../../generated/admin.ts'
+import { reload, useList, useLoaded } from '../../query.ts'
+import { session } from '../../session.ts'
 import { BatchState } from './batches.tsx'
+import { HeldBy, useRails } from './holds.tsx'
 
 const back = { href: '/console/operator/batches', title: 'Payouts' }
+const changes = 'operator-batch'
+
+const unsent = (status: PayoutBatch['status']) => status === 'building' || status === 'approved'
+/** Nothing tells two approvals of one person from one, so the page counts the reader's own. */
+const hasApproved = ({ approvals }: PayoutBatch) => approvals.some(({ person }) => person === session.value?.user.id)
 
 export default function BatchPage() {
   const { id } = useRoute().params as { id: PayoutBatchId }
-  const { value, error, reload } = useLoaded(`operator-batch ${id}`, () => admin.getPayoutBatch(id))
-  if (value === undefined)
+  const { value, error, reload: retry } = useLoaded(`operator-batch ${id}`, () => admin.getPayoutBatch(id))
+  const rails = useRails()
+  if (error !== undefined || value === undefined)
     return (
       <Page title="Batch" back={back}>
-        {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={reload} />}
+        {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={retry} />}
       </Page>
     )
-  const change = (operation: (batchId: PayoutBatchId) => PromiseLike<unknown>, done: string) =>
-    void act(() => operation(id), done, 'operator-batch')
+  const rail = rails.find(({ name }) => name === value.rail)
   return (
-    <Page
-      title={`Batch ${value.messageId}`}
-      back={back}
-      actions={
-        <>
-          {value.fileName !== null && (
-            <a class="button" href={`/admin/v1/payout-batches/${id}/file`} download>
-              <Icon name="download" />
-              File
-            </a>
-          )}
-          {(value.status === 'building' || value.status === 'approved') && (
-            <button
-              type="button"
-              class="button"
-              onClick={() =>
-                value.held
-                  ? change(admin.releasePayoutBatch, 'Released')
-                  : change(admin.holdPayoutBatch, 'Held until it is released')
-              }
-            >
-              {value.held ? 'Release' : 'Hold'}
-            </button>
-          )}
-          {value.needsApproval && (
-            <button
-              type="button"
-              class="button button-main"
-              onClick={() => change(admin.approvePayoutBatch, 'Your approval is recorded')}
-            >
-              Approve
-            </button>
-          )}
-        </>
-      }
-    >
+    <Page title={`Batch ${value.messageId}`} back={back} actions={<Actions batch={value} rail={rail} />}>
       <div class="record-head">
         <span class="record-amount">
           <Amount money={value.total} />
         </span>
         <BatchState batch={value} />
         <span class="record-to">
-          {formatNumber(value.paymentCount)} payments, value date <Day day={value.valueDate} />
+          {plural(value.paymentCount, 'payment')}, value date <Day day={value.valueDate} />
         </span>
       </div>
-      {value.needsApproval && (
+      <Notices batch={value} rail={rail} />
+      {value.status === 'building' && (
         <div class="figures">
-          <Figure title="Approvals" note="Different people must approve">
-            {formatNumber(value.approvals.length)} of {formatNumber(value.approvalsNeeded)}
-          </Figure>
-          <Figure title="Cut-off">
+          {value.needsApproval && (
+            <Figure title="Approvals" note="Different people must approve">
+              {value.approvals.length} of {value.approvalsNeeded}
+            </Figure>
+          )}
+          <Figure title="Cut-off" note={value.needsApproval ? undefined : 'Until then payments join the batch'}>
             <Time at={value.cutOffAt} />
           </Figure>
         </div>
       )}
       <div class="columns">
-        <Payments id={id} />
+        <Payments batch={value} />
         <div class="stack">
           <Panel title="Timeline">
-            <Timeline steps={stepsOf(value)} timeOf={at => <Time at={at} />} />
+            <History batch={value} />
           </Panel>
           <Panel title="Details">
             <KeyValues
               entries={[
                 ['Batch', <Id key="id" id={id} isLink={false} />],
                 ['Rail', value.rail],
-                ['Paid from', value.debtor],
+                [
+                  'Paid from',
+                  value.debtor === 'default' ? 'The account of the rail' : <Id key="of" id={value.debtor} />,
+                ],
+                ['Speed', value.isInstant ? 'Instant' : 'Standard'],
                 ['File', value.fileName ?? '–'],
+                [
+                  'SHA-256 of the file',
+                  value.fileSha256 === null ? '–' : <Id key="sum" id={value.fileSha256} isWhole />,
+                ],
+                ['Names of payees', value.nameCheck ?? 'Not checked by the bank'],
               ]}
             />
           </Panel>
@@ -102,46 +91,227 @@ export default function BatchPage() {
   )
 }
 
-function stepsOf(batch: PayoutBatch): Step[] {
-  const steps: (Step | undefined)[] = [
-    batch.closedAt === null
-      ? undefined
-      : { key: 'closed', at: batch.closedAt, tone: 'calm', title: 'Closed: no payment is added any longer' },
-    ...batch.approvals.map(
-      ({ person, at }): Step => ({ key: person, at, tone: 'flow', title: `Approved by ${person}` }),
-    ),
-    batch.approvedAt === null
-      ? undefined
-      : {
-          ...{ key: 'approved', at: batch.approvedAt, tone: 'flow' },
-          title: batch.approvedAutomatically ? 'Approved: within the limits' : 'Approved',
-        },
-    batch.sentAt === null ? undefined : { key: 'sent', at: batch.sentAt, tone: 'good', title: 'Sent to the bank' },
-  ]
-  const known = steps.filter(step => step !== undefined)
-  return known.length > 0 ? known : [{ key: 'building', at: null, tone: 'wait', title: 'Payments are being added' }]
+function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }) {
+  const { status, hold, needsApproval } = batch
+  return (
+    <>
+      {hold !== null && (
+        <p class="notice below-s">
+          Held <HeldBy hold={hold} />
+        </p>
+      )}
+      {unsent(status) && rail?.hold != null && (
+        <p class="notice below-s">
+          The rail {rail.name} is held <HeldBy hold={rail.hold} />
+        </p>
+      )}
+      {needsApproval && hasApproved(batch) && (
+        <p class="notice below-s">You have approved this batch. Another person must approve it, too.</p>
+      )}
+    </>
+  )
 }
 
-const columns: Column<BatchPayment>[] = [
-  { title: 'Reference', cell: ({ reference }) => <Id id={reference} isWhole isLink={false} /> },
-  { title: 'Withdrawal', cell: ({ withdrawalId }) => <Id id={withdrawalId} isLink={false} />, isMinor: true },
-  {
-    title: 'Answer',
-    cell: ({ outcome, removedAt, reason }) => (
-      <State state={removedAt === null ? (outcome ?? 'pending') : 'removed'} title={reason ?? undefined} />
-    ),
-  },
-  { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
-]
+function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }) {
+  const [isHolding, setIsHolding] = useState(false)
+  const { id, status, held, needsApproval, fileSha256 } = batch
+  const approve = async () => {
+    // In another window the reader may have approved it already, which the server takes as a repeat.
+    const latest = await admin.getPayoutBatch(id).catch(() => batch)
+    if (hasApproved(latest)) {
+      toast('You approved this batch already. Another person must approve it, too.', { kind: 'bad' })
+      reload(changes)
+    } else await act(() => admin.approvePayoutBatch(id), approvalInWords, changes)
+  }
+  const isByHand = rail?.isByHand === true
+  return (
+    <>
+      {isByHand && fileSha256 !== null && (
+        <a class="button" href={`/admin/v1/payout-batches/${id}/file`} download>
+          <Icon name="download" />
+          Download the file
+        </a>
+      )}
+      {unsent(status) && (
+        <button
+          type="button"
+          class="button"
+          onClick={() =>
+            held ? void act(() => admin.releasePayoutBatch(id), 'Released', changes) : setIsHolding(true)
+          }
+        >
+          {held ? 'Release' : 'Hold'}
+        </button>
+      )}
+      {needsApproval && !hasApproved(batch) && (
+        <button type="button" class="button button-main" onClick={() => void approve()}>
+          Approve
+        </button>
+      )}
+      {isByHand && status === 'approved' && !held && rail.hold === null && (
+        <button
+          type="button"
+          class="button button-main"
+          onClick={() =>
+            void act(
+              () => admin.exportPayoutBatch(id),
+              'The file is fixed. Download it, and bring it to the bank once.',
+              changes,
+            )
+          }
+        >
+          Export the file
+        </button>
+      )}
+      <ReasonDrawer
+        title="Hold the batch"
+        submit="Hold"
+        note="For operators and the audit log; nothing personal"
+        isOpen={isHolding}
+        onClose={() => setIsHolding(false)}
+        onSubmit={async reason => {
+          await admin.holdPayoutBatch(id, reason === undefined ? {} : { reason })
+          toast('Held until it is released')
+          reload(changes)
+        }}
+      >
+        It is not sent until you release it. What has been sent cannot be stopped here; call the bank.
+      </ReasonDrawer>
+    </>
+  )
+}
 
-function Payments({ id }: { id: PayoutBatchId }) {
+function approvalInWords({ status, approvals, approvalsNeeded }: PayoutBatch): string {
+  return status === 'approved'
+    ? 'Approved: the batch can be sent'
+    : `${approvals.length} of ${approvalsNeeded} approvals; another person must approve it, too`
+}
+
+/** What happened to a batch: its own times, and what operators did with it. */
+function History({ batch }: { batch: PayoutBatch }) {
+  const { id, status, held, fileSha256 } = batch
+  const key = `operator-batch-log ${id} ${status} ${held} ${fileSha256}`
+  const log = useLoaded(key, () => admin.listAuditEntries({ resourceId: id, take: 100 }))
+  return <Timeline steps={stepsOf(batch, log.value?.entries ?? [])} timeOf={at => <Time at={at} />} />
+}
+
+const deeds: Record<string, { verb: string; tone: Step['tone'] }> = {
+  'payout_batch.hold': { verb: 'Held', tone: 'wait' },
+  'payout_batch.release': { verb: 'Released', tone: 'calm' },
+  'payout_batch.export': { verb: 'File exported', tone: 'flow' },
+  'payout_batch.download': { verb: 'File downloaded', tone: 'calm' },
+}
+
+function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
+  const { approvals, approvedAutomatically, status } = batch
+  const step = (key: string, at: string | null, tone: Step['tone'], title: string): Step[] =>
+    at === null ? [] : [{ key, at, tone, title }]
+  // A change is recorded once for each partner with payments in the batch.
+  const deedsOnce = new Map(entries.map(entry => [`${entry.at} ${entry.action} ${entry.actor}`, entry]))
+  const steps = [
+    ...step('closed', batch.closedAt, 'calm', 'Closed: no payment joins it any longer'),
+    ...approvals.map(
+      ({ person, at }): Step => ({
+        ...{ key: `by ${person}`, at, tone: 'flow' },
+        title: (
+          <>
+            Approved by <Person who={person} />
+          </>
+        ),
+      }),
+    ),
+    ...step('approved', batch.approvedAt, 'flow', approvedAutomatically ? 'Approved: within the limits' : 'Approved'),
+    ...[...deedsOnce].flatMap(([key, { action, at, actor, details }]): Step[] => {
+      const deed = deeds[action]
+      if (deed === undefined) return []
+      const { reason } = details as { reason?: unknown }
+      const title = (
+        <>
+          {deed.verb} by <Person who={actor} />
+        </>
+      )
+      return [{ key, at, tone: deed.tone, title, children: typeof reason === 'string' && <p>{reason}</p> }]
+    }),
+    ...step('sent', batch.sentAt, 'good', 'Counts as sent to the bank'),
+    ...step('acknowledged', batch.acknowledgedAt, 'good', 'The bank has the batch'),
+    ...(status === 'settled' ? step('ended', batch.endedAt, 'good', 'Settled: every payment is answered') : []),
+    ...(status === 'rejected' ? step('ended', batch.endedAt, 'bad', 'Rejected by the bank') : []),
+    ...(status === 'cancelled' ? step('ended', batch.endedAt, 'calm', 'Cancelled: no payment was left in it') : []),
+  ]
+  if (steps.length === 0) return [{ key: 'building', at: null, tone: 'wait', title: 'Payments are being added' }]
+  return steps.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''))
+}
+
+function Payments({ batch: { id, status } }: { batch: PayoutBatch }) {
+  const [removing, setRemoving] = useState<BatchPayment>()
+  const list = (take: number) => admin.listBatchPayments(id, { take })
   const listed = useList(
     `operator-batch-payments ${id}`,
-    () => admin.listBatchPayments(id, { take: 50 }),
+    () => list(50),
     page => page.payments,
   )
+  const columns: Column<BatchPayment>[] = [
+    { title: 'Reference', cell: ({ reference }) => <Id id={reference} isWhole isLink={false} /> },
+    {
+      title: 'Withdrawal',
+      cell: ({ withdrawalId, partnerId }) => (
+        <Id id={withdrawalId} href={`/console/${partnerId}/withdrawals/${withdrawalId}`} />
+      ),
+      isMinor: true,
+    },
+    {
+      title: 'Answer',
+      cell: ({ outcome, removedAt, reason }) => (
+        <>
+          <State state={removedAt === null ? (outcome ?? (unsent(status) ? 'not_sent' : 'pending')) : 'removed'} />{' '}
+          {reason !== null && <span class="quiet">{reason}</span>}
+        </>
+      ),
+      // Before the batch is sent there is none.
+      isMinor: unsent(status),
+    },
+    { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
+    ...(unsent(status)
+      ? [
+          {
+            title: 'Action',
+            cell: (payment: BatchPayment) =>
+              payment.removedAt === null && (
+                <button
+                  type="button"
+                  class="button"
+                  aria-label={`Take out ${payment.reference}`}
+                  onClick={() => setRemoving(payment)}
+                >
+                  Take out
+                </button>
+              ),
+            isFigure: true,
+          },
+        ]
+      : []),
+  ]
   return (
-    <Panel isFlush title="Payments">
+    <Panel
+      isFlush
+      title="Payments"
+      aside={
+        <ExportButton
+          name={`payments-${id}`}
+          columns={[
+            ['reference', (row: BatchPayment) => row.reference],
+            ['partner_id', row => row.partnerId],
+            ['withdrawal_id', row => row.withdrawalId],
+            ['amount_minor_units', row => row.amount.amount],
+            ['currency', row => row.amount.currency],
+            ['outcome', row => row.outcome],
+            ['reason', row => row.reason],
+            ['removed_at', row => row.removedAt],
+          ]}
+          rows={() => list(1_000)}
+        />
+      }
+    >
       <Table
         label="Payments"
         columns={columns}
@@ -149,6 +319,21 @@ function Payments({ id }: { id: PayoutBatchId }) {
         keyOf={({ reference }) => reference}
         empty={<Empty title="No payments" />}
       />
+      <ReasonDrawer
+        title={`Take ${removing?.reference ?? ''} out of the batch`}
+        submit="Take it out"
+        note="The partner and the member read it"
+        isOpen={removing !== undefined}
+        onClose={() => setRemoving(undefined)}
+        onSubmit={async reason => {
+          await admin.removePayment(removing?.reference ?? '', { reason: reason ?? '' })
+          toast('Taken out. The withdrawal fails within a minute, and the member has the money back.')
+          reload(changes)
+        }}
+      >
+        The withdrawal of <Amount money={removing?.amount} /> fails, and the member has the money back. It cannot join a
+        batch again.
+      </ReasonDrawer>
     </Panel>
   )
 }

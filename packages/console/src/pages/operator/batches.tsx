@@ -1,16 +1,16 @@
 import { admin } from '../../admin.ts'
-import { act } from '../../components/act.ts'
-import { DropZone } from '../../components/drop-zone.tsx'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
-import { formatNumber, inWords, plural } from '../../format.ts'
+import { formatNumber } from '../../format.ts'
 import type { PayoutBatchStatus, PayoutBatchSummary } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
-import { useList, useLoaded } from '../../query.ts'
+import { useList } from '../../query.ts'
+import { BankFiles } from './bank-files.tsx'
+import { useRails } from './holds.tsx'
 
 const statuses = [
   'building',
@@ -36,37 +36,18 @@ export function BatchState({ batch: { status, needsApproval, held } }: { batch: 
   return <State state={needsApproval && status === 'building' ? 'awaiting_approval' : status} />
 }
 
-/** Takes files that the bank has given by hand: statements, reports, returns. */
-function BankFiles() {
-  const rails = useLoaded('operator-rails', () => admin.listRails()).value?.rails ?? []
-  const upload = async (rail: string, file: File) => {
-    await act(
-      () => admin.importBankFile(rail, file, { name: file.name }),
-      ({ result, records }) => `${inWords(result)}: ${plural(records, 'record')}`,
-      'operator-',
-    )
-  }
-  const byHand = rails.filter(({ isByHand }) => isByHand)
-  if (byHand.length === 0) return null
-  return (
-    <div class="halves below-s">
-      {byHand.map(({ name, currency }) => (
-        <DropZone
-          key={name}
-          label={`Drop a file of the bank for ${name} (${currency}) here`}
-          kinds={null}
-          onFile={file => void upload(name, file)}
-        />
-      ))}
-    </div>
-  )
-}
-
 export default function BatchesPage() {
   const filters = useFilters()
-  const chosen = filters.all('status') as PayoutBatchStatus[]
-  const list = () => admin.listPayoutBatches({ take: 50, statuses: chosen })
-  const listed = useList(`operator-batches?${filters.text}`, list, page => page.batches)
+  const rails = useRails()
+  const statusesChosen = filters.all('status') as PayoutBatchStatus[]
+  const rail = filters.get('rail')
+  const list = (take: number) =>
+    admin.listPayoutBatches({ take, statuses: statusesChosen, ...(rail === '' ? {} : { rail }) })
+  const listed = useList(
+    `operator-batches?${filters.text}`,
+    () => list(50),
+    page => page.batches,
+  )
   return (
     <Page
       title="Payouts"
@@ -83,18 +64,27 @@ export default function BatchesPage() {
             ['total_minor_units', row => row.total.amount],
             ['currency', row => row.total.currency],
           ]}
-          rows={list}
+          rows={() => list(1_000)}
         />
       }
     >
-      <BankFiles />
+      <BankFiles rails={rails} />
       <FilterBar>
         <ChoiceFilter
           label="State"
           values={statuses}
-          chosen={chosen}
+          chosen={filters.all('status')}
           onChange={values => filters.set('status', ...values)}
         />
+        {rails.length > 1 && (
+          <ChoiceFilter
+            label="Rail"
+            values={rails.map(({ name }) => name)}
+            labelOf={name => name}
+            chosen={filters.all('rail')}
+            onChange={values => filters.set('rail', ...values.slice(-1))}
+          />
+        )}
       </FilterBar>
       <Panel isFlush>
         <Table

@@ -1,34 +1,51 @@
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { admin } from '../../admin.ts'
 import { Choice, Field, Form } from '../../components/form.tsx'
 import { KeyValues, Page, Panel } from '../../components/layout.tsx'
+import { Person } from '../../components/person.tsx'
 import { Failure, Skeleton } from '../../components/states.tsx'
 import { toast } from '../../components/toast.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
 import type { ExceptionClosing, PayoutException, PayoutExceptionId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
+import { session } from '../../session.ts'
 
 const back = { href: '/console/operator/exceptions', title: 'Exceptions' }
-
-const decisions: [string, string][] = [
-  ['ignore', 'Ignore: nothing follows'],
-  ['attach', 'Attach: it is about the payment with this reference'],
-  ['give_back', 'Give back: it was not paid, the member can withdraw again'],
-  ['book', 'Book: it is a movement of a float, or pays a settlement'],
-]
 
 export default function ExceptionPage() {
   const { id } = useRoute().params as { id: PayoutExceptionId }
   const { value, error, reload: retry } = useLoaded(`operator-exception ${id}`, () => admin.getPayoutException(id))
-  if (value === undefined)
+  if (error !== undefined || value === undefined)
     return (
       <Page title="Exception" back={back}>
         {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={retry} />}
       </Page>
     )
+  const { withdrawalId, partnerId } = value
+  const details: [string, ComponentChildren][] = [
+    ['Exception', <Id key="id" id={id} isLink={false} />],
+    ['Rail', value.rail],
+    ['Since', <Time key="since" at={value.openedAt} />],
+    ['The bank says', value.outcome === null ? '–' : <State key="outcome" state={value.outcome} />],
+    ['Reference', value.reference === null ? '–' : <Id key="reference" id={value.reference} isWhole isLink={false} />],
+    ['Code of the bank', value.reasonCode ?? '–'],
+    ['File', value.fileName === null ? '–' : `${value.fileName}${value.line === null ? '' : `, line ${value.line}`}`],
+    ['Batch', value.batchId === null ? '–' : <Id key="batch" id={value.batchId} />],
+    ['Partner', partnerId === null ? '–' : <Id key="partner" id={partnerId} />],
+    [
+      'Withdrawal',
+      withdrawalId === null ? (
+        '–'
+      ) : (
+        <Id key="withdrawal" id={withdrawalId} href={`/console/${partnerId}/withdrawals/${withdrawalId}`} />
+      ),
+    ],
+  ]
   return (
-    <Page title={inWords(value.kind)} back={back}>
+    <Page title={titles[value.kind] ?? inWords(value.kind)} back={back}>
       <div class="record-head">
         {value.amount && (
           <span class="record-amount">
@@ -42,60 +59,114 @@ export default function ExceptionPage() {
           <Panel title="What happened">
             <p>{value.reason}</p>
           </Panel>
-          {value.closedAt === null ? <Decide id={id} /> : <Decided exception={value} />}
+          {value.closedAt === null ? <Decide key={id} exception={value} /> : <Decided exception={value} />}
         </div>
         <Panel title="Details">
-          <KeyValues
-            entries={[
-              ['Exception', <Id key="id" id={id} isLink={false} />],
-              ['Rail', value.rail],
-              ['Since', <Time key="since" at={value.openedAt} />],
-              ['Reference', value.reference ?? '–'],
-              ['Code of the bank', value.reasonCode ?? '–'],
-              [
-                'File',
-                value.fileName === null ? '–' : `${value.fileName}${value.line === null ? '' : `, line ${value.line}`}`,
-              ],
-              ['Partner', value.partnerId === null ? '–' : <Id key="partner" id={value.partnerId} />],
-              [
-                'Withdrawal',
-                value.withdrawalId === null ? '–' : <Id key="withdrawal" id={value.withdrawalId} isLink={false} />,
-              ],
-            ]}
-          />
+          <KeyValues entries={details} />
         </Panel>
       </div>
     </Page>
   )
 }
 
-function Decide({ id }: { id: PayoutExceptionId }) {
+const titles: Record<string, string> = {
+  unmatched: 'An answer without a payment of ours',
+  amount: 'Another amount than ours',
+  contradiction: 'An answer that contradicts an earlier one',
+  duplicate: 'Taken for a duplicate by the bank',
+  refused: 'An answer that could not be recorded',
+  money_in: 'Money arrived that nothing explains',
+  money_out: 'Money left that nothing explains',
+  float: 'The paying account lacked money',
+  blocked: 'Something holds payments back',
+  unreadable: 'An answer that cannot be read',
+}
+
+const decisions = {
+  ignore: ['Ignore', 'Nothing follows from it.'],
+  attach: ['Attach', 'The answer is about the payment with the reference below.'],
+  give_back: ['Give back', 'It was not paid: the member has the money back, and can withdraw again.'],
+  book: ['Book', 'It is a movement of a partner’s float, or pays a settlement.'],
+} as const
+type Decision = keyof typeof decisions
+
+/** What the server would not refuse outright: only money can be booked, and only what names a payment be given back. */
+function choicesFor({ kind, outcome, reference }: PayoutException): Decision[] {
+  if (kind === 'money_in' || kind === 'money_out') return ['book', 'ignore']
+  return [
+    ...(outcome === null ? [] : (['attach'] as const)),
+    ...(reference === null ? [] : (['give_back'] as const)),
+    'ignore',
+  ]
+}
+
+/** The bank debited a batch with another sum: what it did not make must be named. */
+const isDebitOfBatch = ({ kind, amount, batchId, withdrawalId }: PayoutException) =>
+  kind === 'amount' && amount !== null && batchId !== null && withdrawalId === null
+
+function bodyOf(fields: Record<string, string>): Record<string, string | string[]> {
+  const { references, ...others } = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
+  return references === undefined ? others : { ...others, references: references.split(/[\s,;]+/) }
+}
+
+function Decide({ exception }: { exception: PayoutException }) {
+  const { id, partnerId } = exception
+  const [decision, setDecision] = useState<Decision>()
   return (
     <Panel title="Decide">
       <Form
         submit="Close the exception"
         onSubmit={async fields => {
-          const given = Object.entries(fields).filter(([, value]) => value !== '')
-          // The service judges what is missing.
-          await admin.closePayoutException(id, Object.fromEntries(given) as ExceptionClosing)
+          // The server says which field is wrong.
+          await admin.closePayoutException(id, bodyOf(fields) as ExceptionClosing)
           toast('Closed')
           reload('operator-exception')
         }}
       >
         {problemOf => (
           <>
-            <Choice label="Decision" name="decision" choices={decisions} />
-            <Field label="Why" name="note" problem={problemOf('note')} isRequired />
-            <Field label="Reference" name="reference" problem={problemOf('reference')} note="To attach, or to book" />
-            <div class="form-row">
-              <Field label="Partner" name="partnerId" problem={problemOf('partnerId')} note="To book" />
+            <fieldset class="role-fields">
+              <legend>What follows</legend>
+              {choicesFor(exception).map(choice => (
+                <label key={choice}>
+                  <input type="radio" name="decision" value={choice} onChange={() => setDecision(choice)} />
+                  <span>
+                    <b>{decisions[choice][0]}</b> <span class="quiet">{decisions[choice][1]}</span>
+                  </span>
+                </label>
+              ))}
+            </fieldset>
+            {problemOf('decision') !== undefined && (
+              <p class="field-problem" role="alert">
+                Choose what follows
+              </p>
+            )}
+            {decision === 'attach' && (
               <Field
-                label="Pay cycle"
-                name="payCycleId"
-                problem={problemOf('payCycleId')}
-                note="To book a settlement"
+                label="Reference of the payment"
+                name="reference"
+                problem={problemOf('reference')}
+                note="OW… or the withdrawal’s id"
+                isRequired
               />
-            </div>
+            )}
+            {decision === 'give_back' && isDebitOfBatch(exception) && (
+              <Field
+                label="References of the payments that the bank did not make"
+                name="references"
+                problem={problemOf('references')}
+                note="OW…, separated by blanks. They must add up to what the bank debited less; the others are then paid"
+                isRequired
+              />
+            )}
+            {decision === 'book' && <BookFields partnerId={partnerId} problemOf={problemOf} />}
+            <Field
+              label="Why"
+              name="note"
+              problem={problemOf('note')}
+              note="For operators and the audit log; nothing personal"
+              isRequired
+            />
           </>
         )}
       </Form>
@@ -103,14 +174,54 @@ function Decide({ id }: { id: PayoutExceptionId }) {
   )
 }
 
+function BookFields({
+  partnerId,
+  problemOf,
+}: {
+  partnerId: string | null
+  problemOf: (name: string) => string | undefined
+}) {
+  const partners = session.value?.partners ?? []
+  return (
+    <>
+      <Choice
+        label="Whose float"
+        name="partnerId"
+        value={partnerId ?? ''}
+        choices={[['', 'Choose the partner'], ...partners.map(({ id, name }): [string, string] => [id, name])]}
+      />
+      {problemOf('partnerId') !== undefined && (
+        <p class="field-problem" role="alert">
+          Choose the partner
+        </p>
+      )}
+      <div class="form-row">
+        <Field
+          label="Pay cycle"
+          name="payCycleId"
+          problem={problemOf('payCycleId')}
+          note="If it pays a settlement: pc_…"
+        />
+        <Field
+          label="Reference of the movement"
+          name="reference"
+          problem={problemOf('reference')}
+          note="If it is no settlement. By default the one of the bank"
+        />
+      </div>
+    </>
+  )
+}
+
 function Decided({ exception: { decision, note, closedBy, closedAt } }: { exception: PayoutException }) {
+  const meaning = decision === 'applied' ? 'Closed automatically: a later answer explains it' : undefined
   return (
     <Panel title="Decided">
       <KeyValues
         entries={[
-          ['Decision', decision === null ? '–' : inWords(decision)],
+          ['Decision', decision === null ? '–' : (meaning ?? inWords(decision))],
           ['Why', note ?? '–'],
-          ['By', closedBy ?? '–'],
+          ['By', closedBy === 'system' ? 'Openwage' : <Person key="by" who={closedBy} />],
           ['When', <Time key="closed" at={closedAt} />],
         ]}
       />

@@ -10,10 +10,13 @@ import type { PayoutException } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 
+const states = ['open', 'closed', 'all'] as const
+
 const columns: Column<PayoutException>[] = [
   { title: 'Since', cell: ({ openedAt }) => <Time at={openedAt} /> },
-  { title: 'State', cell: ({ closedAt }) => <State state={closedAt === null ? 'open' : 'closed'} /> },
+  { title: 'State', cell: ({ decision }) => <State state={decision ?? 'open'} /> },
   { title: 'Kind', cell: ({ kind }) => inWords(kind) },
+  { title: 'Reference', cell: ({ reference }) => reference ?? <span class="quiet">–</span>, isMinor: true },
   { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
   { title: 'Exception', cell: ({ id }) => <Id id={id} />, isMinor: true },
   { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
@@ -21,9 +24,13 @@ const columns: Column<PayoutException>[] = [
 
 export default function ExceptionsPage() {
   const filters = useFilters()
-  const [state] = filters.all('state') as ('open' | 'all')[]
-  const list = () => admin.listPayoutExceptions({ take: 50, state })
-  const listed = useList(`operator-exceptions?${filters.text}`, list, page => page.exceptions)
+  const state = states.find(each => each === filters.get('state')) ?? 'open'
+  const list = (take: number) => admin.listPayoutExceptions({ take, state })
+  const listed = useList(
+    `operator-exceptions ${state}`,
+    () => list(50),
+    page => page.exceptions,
+  )
   return (
     <Page
       title="Exceptions"
@@ -36,20 +43,26 @@ export default function ExceptionsPage() {
             ['kind', row => row.kind],
             ['rail', row => row.rail],
             ['reference', row => row.reference],
+            ['amount_minor_units', row => row.amount?.amount ?? null],
+            ['currency', row => row.amount?.currency ?? null],
             ['reason', row => row.reason],
+            ['file', row => row.fileName],
+            ['line', row => row.line],
             ['closed_at', row => row.closedAt],
+            ['closed_by', row => row.closedBy],
             ['decision', row => row.decision],
+            ['note', row => row.note],
           ]}
-          rows={list}
+          rows={() => list(1_000)}
         />
       }
     >
       <FilterBar>
         <ChoiceFilter
           label="State"
-          values={['open', 'all']}
-          chosen={filters.all('state')}
-          onChange={values => filters.set('state', ...values.slice(-1))}
+          values={states}
+          chosen={[state]}
+          onChange={([, chosen]) => chosen !== undefined && filters.set('state', chosen === 'open' ? '' : chosen)}
         />
       </FilterBar>
       <Panel isFlush>
@@ -59,7 +72,13 @@ export default function ExceptionsPage() {
           list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
-          empty={<Empty title="Nothing to decide">Every answer of the banks fitted the books.</Empty>}
+          empty={
+            state === 'open' ? (
+              <Empty title="Nothing to decide">Every answer of the banks fitted the books, or is decided.</Empty>
+            ) : (
+              <Empty title="No exceptions" />
+            )
+          }
         />
       </Panel>
     </Page>

@@ -1,15 +1,19 @@
 import { admin } from '../../admin.ts'
+import { ExportButton } from '../../components/export.tsx'
+import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import { Amount, Day } from '../../components/values.tsx'
+import { Amount, Day, Id } from '../../components/values.tsx'
 import type { AccountDay } from '../../generated/admin.ts'
 import { useLoaded } from '../../query.ts'
+import { useRails } from './holds.tsx'
 
 const columns: Column<AccountDay>[] = [
   { title: 'Day', cell: ({ day }) => <Day day={day} /> },
   { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
   { title: 'Account', cell: ({ account }) => <code>{account}</code>, isMinor: true },
+  { title: 'Floats of', cell: ({ debtors }) => <Owners debtors={debtors} />, isMinor: true },
   { title: 'The bank says', cell: ({ bank }) => <Amount money={bank} />, isFigure: true },
   { title: 'The books say', cell: ({ book }) => <Amount money={book} />, isFigure: true, isMinor: true },
   {
@@ -23,11 +27,76 @@ const columns: Column<AccountDay>[] = [
   },
 ]
 
+function Owners({ debtors }: { debtors: string[] }) {
+  const others = debtors.filter(debtor => debtor !== 'default')
+  return (
+    <>
+      {debtors.includes('default') && 'all partners without an own account'}{' '}
+      {others.map(id => (
+        <Id key={id} id={id} />
+      ))}
+    </>
+  )
+}
+
+const spans = ['31', '92', '366']
+
 /** What the bank's statements say at the end of each day, beside what the books say. */
 export default function Float() {
-  const { value, error, reload } = useLoaded('operator-account-days', () => admin.listAccountDays())
+  const filters = useFilters()
+  const rails = useRails().filter(({ kind }) => kind === 'files')
+  const days = filters.get('days') || '31'
+  const rail = filters.get('rail')
+  const load = () => admin.listAccountDays({ days: Number(days), ...(rail === '' ? {} : { rail }) })
+  const { value, error, reload } = useLoaded(`operator-account-days ${filters.text}`, load)
   return (
-    <Page title="Float by day">
+    <Page
+      title="Float by day"
+      actions={
+        <ExportButton
+          name="float-by-day"
+          columns={[
+            ['day', (row: AccountDay) => row.day],
+            ['rail', row => row.rail],
+            ['account', row => row.account],
+            ['bank_minor_units', row => row.bank.amount],
+            ['book_minor_units', row => row.book.amount],
+            ['difference_minor_units', row => row.difference.amount],
+            ['currency', row => row.bank.currency],
+          ]}
+          rows={async function* () {
+            yield* (await load()).accountDays
+          }}
+        />
+      }
+    >
+      <FilterBar>
+        <ChoiceFilter
+          label="Days of each account"
+          values={spans}
+          labelOf={span => `${span} days`}
+          chosen={[days]}
+          onChange={([, chosen]) => chosen !== undefined && filters.set('days', chosen === '31' ? '' : chosen)}
+        />
+        {rails.length > 1 && (
+          <ChoiceFilter
+            label="Rail"
+            values={rails.map(({ name }) => name)}
+            labelOf={name => name}
+            chosen={filters.all('rail')}
+            onChange={values => filters.set('rail', ...values.slice(-1))}
+          />
+        )}
+      </FilterBar>
+      {value?.accountDays.some(({ difference }) => difference.amount !== 0) && (
+        <p class="notice below-s">
+          A difference comes from payments that the bank has booked and not yet reported, or from{' '}
+          <a class="link" href="/console/operator/exceptions">
+            open exceptions
+          </a>
+          .
+        </p>
+      )}
       <Panel isFlush>
         <Table
           label="Float by day"

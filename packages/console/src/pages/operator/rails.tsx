@@ -6,9 +6,10 @@ import { ReasonForm } from '../../components/reason-form.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { toast } from '../../components/toast.tsx'
-import { State, Time } from '../../components/values.tsx'
+import { State } from '../../components/values.tsx'
 import type { Rail } from '../../generated/admin.ts'
 import { reload as reloadKey, useLoaded } from '../../query.ts'
+import { HeldBy } from './holds.tsx'
 
 /** The connected banks. Holding one stops what has not been sent; answers of the bank are read all the same. */
 export default function Rails() {
@@ -24,15 +25,7 @@ export default function Rails() {
     { title: 'Payments go', cell: wayOf, isMinor: true },
     {
       title: 'Held',
-      cell: ({ hold }) =>
-        hold === null ? (
-          <span class="quiet">–</span>
-        ) : (
-          <>
-            <Time at={hold.since} /> by {hold.by}
-            {hold.reason !== null && `: ${hold.reason}`}
-          </>
-        ),
+      cell: ({ hold }) => (hold === null ? <span class="quiet">–</span> : <HeldBy hold={hold} />),
       isMinor: true,
     },
     {

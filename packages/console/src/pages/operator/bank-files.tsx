@@ -1,0 +1,68 @@
+import { ApiError } from '@openwage/sdk'
+import { useState } from 'preact/hooks'
+import { admin } from '../../admin.ts'
+import { DropZone } from '../../components/drop-zone.tsx'
+import { messageOf } from '../../components/states.tsx'
+import { plural } from '../../format.ts'
+import type { Rail } from '../../generated/admin.ts'
+import { reload } from '../../query.ts'
+
+type Taken = { key: number; name: string; rail: string; state: 'sending' | 'good' | 'known' | 'bad'; message: string }
+
+/** A refused file changes nothing. Names the line, if the file was read up to there. */
+function refusalOf(error: unknown): string {
+  if (!(error instanceof ApiError) || error.status >= 500 || error.issues.length === 0) return messageOf(error)
+  const [issue] = error.issues
+  const where = issue !== undefined && 'row' in issue ? `Line ${issue.row}: ` : ''
+  const message = `${where}${issue?.message ?? ''}`
+  return message.includes('Nothing of the file was booked') ? message : `${message}. Nothing of the file was booked.`
+}
+
+// Older results are in the bank's files and in the audit log.
+const takenMax = 20
+
+/** Takes files that the bank has given by hand: statements, reports, returns. Says of each what became of it. */
+export function BankFiles({ rails }: { rails: Rail[] }) {
+  const [taken, setTaken] = useState<Taken[]>([])
+  const byHand = rails.filter(({ isByHand }) => isByHand)
+  if (byHand.length === 0) return null
+  const upload = async (rail: string, file: File) => {
+    const key = Date.now() + Math.random()
+    const show = (state: Taken['state'], message: string) =>
+      setTaken(before =>
+        [{ key, name: file.name, rail, state, message }, ...before.filter(each => each.key !== key)].slice(0, takenMax),
+      )
+    show('sending', 'Reading…')
+    try {
+      const { result, records } = await admin.importBankFile(rail, file, { name: file.name })
+      if (result === 'repeated') show('known', 'This file was imported before; nothing changed.')
+      else show('good', `${plural(records, 'record')} imported.`)
+      reload('operator-')
+    } catch (error) {
+      show('bad', refusalOf(error))
+    }
+  }
+  return (
+    <div class="stack-s below-s">
+      <div class="halves">
+        {byHand.map(({ name, currency }) => (
+          <DropZone
+            key={name}
+            label={`Drop files of the bank for ${name} (${currency}) here`}
+            kinds={null}
+            takesMany
+            onFile={file => void upload(name, file)}
+          />
+        ))}
+      </div>
+      <ul class="file-results" aria-live="polite" aria-label="Files of the bank">
+        {taken.map(({ key, name, rail, state, message }) => (
+          <li key={key} class={`file-result file-${state}`}>
+            <b>{name}</b> <span class="quiet">for {rail}</span>
+            <span>{message}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

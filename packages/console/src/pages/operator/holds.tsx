@@ -1,0 +1,28 @@
+import { admin } from '../../admin.ts'
+import { Person } from '../../components/person.tsx'
+import { Time } from '../../components/values.tsx'
+import type { Rail } from '../../generated/admin.ts'
+import { useLoaded } from '../../query.ts'
+
+/** The connected banks. A sandbox without any pays through the simulated bank. */
+export function useRails(): Rail[] {
+  return useLoaded('operator-rails', () => admin.listRails()).value?.rails ?? []
+}
+
+type Hold = { since: string | null; by: string | null; reason: string | null }
+
+/** Since when, by whom and why something is held. */
+export function HeldBy({ hold: { since, by, reason } }: { hold: Hold }) {
+  return (
+    <span>
+      by <Person who={by} />
+      {since !== null && (
+        <>
+          {' '}
+          since <Time at={since} />
+        </>
+      )}
+      {reason !== null && `: ${reason}`}
+    </span>
+  )
+}

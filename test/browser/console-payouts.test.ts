@@ -1,0 +1,564 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import pino from 'pino'
+import type { Download, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import * as railHolds from '../../src/payouts/rail-holds.ts'
+import { readRails } from '../../src/payouts/rails/config.ts'
+import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
+import type { FileRailSettings } from '../../src/payouts/rails/file/format.ts'
+import { payoutTasks } from '../../src/payouts/tasks.ts'
+import { accountReport, type Entry, inDecimals, readCreditTransfer, statusReport, transaction } from '../bank-xml.ts'
+import { signIn } from '../console.ts'
+import { euAccount, goodAccount } from '../harness.ts'
+import { extent } from '../long.ts'
+import { preparePayments } from '../prepared-payments.ts'
+import { executablePath, expectAccessible } from './chromium.ts'
+import { type ConsolePages, fitsItsWidth, phone, startConsole } from './console-pages.ts'
+
+vi.setConfig({ testTimeout: 180_000 })
+
+const ownIban = 'DE75512108001245126199'
+const otherIban = 'DE89370400440532013000'
+const ownGbp = { name: 'Acme Ltd', sortCode: '089999', accountNumber: '66374958' }
+
+/** As an operator writes them: nothing is approved automatically, and the files are carried by hand. */
+const configured = {
+  rails: [
+    {
+      ...{ name: 'sepa', type: 'sepa-file', currency: 'EUR', cutOff: '15:00', timeZone: 'Europe/Berlin' },
+      debtors: { default: { name: 'Acme GmbH', iban: ownIban } },
+    },
+    {
+      ...{ name: 'bacs', type: 'standard18-file', currency: 'GBP', cutOff: '15:00', timeZone: 'Europe/London' },
+      ...{ scheme: 'bacs', serviceUserNumber: '123456', debtors: { default: ownGbp } },
+      returns: {
+        format: 'csv',
+        columns: { reference: 'Reference', amount: 'Amount', reasonCode: 'Code', reasonText: 'Reason' },
+      },
+    },
+  ],
+}
+
+let pages: ConsolePages
+let folder: string
+let rails: FileRailSettings[]
+let operator: Awaited<ReturnType<ConsolePages['harness']['addOperator']>>
+
+/** The worker's tasks, with the clock of the test. */
+function run(task: keyof ReturnType<typeof payoutTasks>) {
+  const { db, clock } = pages.harness
+  const tasks = payoutTasks(rails.map(settings => fileRail({ db, now: clock.now, settings })))
+  return tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
+}
+
+type Payment = { reference: string; withdrawalId: string; amount: { amount: number } }
+
+const railOf = { EUR: 'sepa', GBP: 'bacs' } as const
+
+/** Goes on to 10:00 UTC on the next Tuesday. */
+async function startDay() {
+  const { pool, clock } = pages.harness
+  const { rows } = await pool.query('select max(created_at) as latest from withdrawals')
+  const day = (rows[0].latest ?? new Date('2026-03-03T00:00:00.000Z')).getTime() + 7 * 86_400_000
+  clock.set(new Date(`${new Date(day).toISOString().slice(0, 10)}T10:00:00.000Z`))
+}
+
+/** A batch past its cut-off, on a separate day, with a payment of each net amount. */
+async function closedBatch(currency: keyof typeof railOf, ...nets: number[]) {
+  const { harness } = pages
+  const { clock } = harness
+  await startDay()
+  const of = {
+    EUR: { account: euAccount, tier: 'Silver EU', currency },
+    GBP: { account: goodAccount, tier: 'Silver', currency },
+  }
+  for (const net of nets) {
+    const memberId = await harness.addMember({ available: 20_000, ...of[currency] })
+    const body = { memberId, amount: { amount: net + 50, currency } }
+    const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
+    const done = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+    expect(done.status, done.text).toBe(201)
+  }
+  clock.advance({ seconds: 30 })
+  await run('submit-withdrawals')
+  clock.advance({ minutes: 6 * 60 })
+  await run('send-payout-batches')
+  const query = `rail=${railOf[currency]}&statuses=building&take=1`
+  const [batch] = (await operator.call('GET', `/payout-batches?${query}`)).body.batches
+  expect(batch).toMatchObject({ needsApproval: true, paymentCount: nets.length })
+  const { payments } = (await operator.call('GET', `/payout-batches/${batch.id}/payments`)).body
+  const { id, messageId } = batch as { id: string; messageId: string }
+  return { id, messageId, payments: (payments as Payment[]).sort((a, b) => a.amount.amount - b.amount.amount) }
+}
+
+/** Approves a batch as two users do, without their pages. */
+async function approveByTwo(id: string) {
+  for (let count = 0; count < 2; count++) {
+    const user = await signIn(pages.harness, { isOperator: true })
+    const answer = await user.call('POST', `/admin/v1/payout-batches/${id}/approve`, { partner: null })
+    expect(answer.status, answer.text).toBe(200)
+  }
+}
+
+async function sentBatch(currency: keyof typeof railOf, ...nets: number[]) {
+  const batch = await closedBatch(currency, ...nets)
+  await approveByTwo(batch.id)
+  expect((await operator.call('POST', `/payout-batches/${batch.id}/export`)).status).toBe(200)
+  return batch
+}
+
+const upload = async (rail: string, name: string, raw: string) => {
+  const headers = { 'content-type': 'application/octet-stream' }
+  const answer = await operator.call('POST', `/rails/${rail}/files?name=${name}`, { raw, headers })
+  expect(answer.status, answer.text).toBe(200)
+}
+
+const drop = (page: Page, { to, name, text }: { to: string; name: string; text: string | Buffer }) =>
+  page
+    .getByLabel(`Drop files of the bank for ${to}`)
+    .setInputFiles({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(text) })
+const resultOf = (page: Page, name: string) => page.getByRole('list', { name: 'Files of the bank' }).getByText(name)
+
+/** Drops a file and waits for what the page says of it. */
+async function dropped(page: Page, file: { to: string; name: string; text: string | Buffer }, says: string | RegExp) {
+  await drop(page, file)
+  await resultOf(page, file.name).first().waitFor()
+  await page
+    .locator('.file-result')
+    .filter({ hasText: file.name })
+    .filter({ hasText: says })
+    .first()
+    .waitFor({ timeout: 20_000 })
+}
+
+/** A camt.053 with the balance at the end of today. */
+function statementOf(id: string, { entries = [], balance }: { entries?: Entry[]; balance: bigint }): string {
+  const stated =
+    '<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp>' +
+    `<Amt Ccy="EUR">${inDecimals(balance)}</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>${day()}</Dt></Dt></Bal>`
+  return accountReport(message(id), { kind: 'camt.053', iban: ownIban, entries }).replace('</Stmt>', `${stated}</Stmt>`)
+}
+
+const bytesOf = async (download: Download) => readFileSync(await download.path())
+const statusOf = async (id: string) => (await pages.harness.call('GET', `/v1/pay/withdrawals/${id}`)).body.status
+async function eurFloat(): Promise<number> {
+  const { floats } = (await operator.call('GET', `/partners/${pages.harness.partner.id}/float`)).body
+  return floats.find(({ currency }: { currency: string }) => currency === 'EUR')?.float.amount ?? 0
+}
+const openBatch = (id: string, options = {}) =>
+  pages.open(`/console/operator/batches/${id}`, { isOperator: true }, options)
+const says = (page: Page, text: string | RegExp) =>
+  page.getByText(text).filter({ visible: true }).first().waitFor({ timeout: 20_000 })
+const message = (id: string) => ({ id, at: pages.harness.clock.now() })
+const day = () => pages.harness.clock.now().toISOString().slice(0, 10)
+
+describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
+  beforeAll(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'openwage-console-payouts-'))
+    const file = path.join(folder, 'rails.json')
+    writeFileSync(file, JSON.stringify(configured))
+    rails = readRails(file).files
+    pages = await startConsole({ fileRails: rails, bankOf: () => 'connected' })
+    operator = await pages.harness.addOperator()
+  })
+  afterAll(async () => {
+    rmSync(folder, { recursive: true })
+    await pages?.stop()
+  })
+
+  test('a batch is approved by two users, not by one twice, then held, released, exported and downloaded', async () => {
+    const { close, origin } = pages
+    const { id, messageId, payments } = await closedBatch('EUR', 5_000, 6_000, 7_000)
+    const [first, second, third] = payments
+    const page = await pages.open('/console/operator/batches', { isOperator: true })
+    await page.getByRole('cell', { name: 'Awaiting approval' }).first().waitFor()
+    await expectAccessible(page)
+    await page.getByRole('cell', { name: '€180.00' }).click()
+    await says(page, '0 of 2')
+    // A second window of the same reader.
+    const window = await page.context().newPage()
+    await window.goto(`${origin}/console/operator/batches/${id}`)
+    await window.getByRole('button', { name: 'Approve' }).waitFor()
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await says(page, 'You have approved this batch. Another person must approve it, too.')
+    await says(page, '1 of 2')
+    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
+    await expectAccessible(page)
+    await window.getByRole('button', { name: 'Approve' }).click()
+    await says(window, 'You approved this batch already. Another person must approve it, too.')
+    expect((await operator.call('GET', `/payout-batches/${id}`)).body).toMatchObject({ status: 'building' })
+    await window.close()
+
+    const other = await openBatch(id)
+    await says(other, /Approved by Dana Reyes/)
+    await other.getByRole('button', { name: 'Hold' }).click()
+    await other.getByRole('textbox', { name: 'Reason' }).fill('one payee is unclear')
+    await expectAccessible(other)
+    await other.getByRole('dialog').getByRole('button', { name: 'Hold' }).click()
+    await says(other, /^Held by you since .*: one payee is unclear$/)
+    await page.reload()
+    await says(page, /^Held by Dana Reyes since .*: one payee is unclear$/)
+    await close(page)
+    await other.getByRole('button', { name: 'Approve' }).click()
+    await says(other, 'Held by you')
+    expect(await other.getByRole('button', { name: 'Export the file' }).count()).toBe(0)
+    await other.getByRole('button', { name: 'Release' }).click()
+    await other.getByRole('button', { name: 'Export the file' }).waitFor()
+    await says(other, /^Released by you$/)
+
+    await other.getByRole('button', { name: `Take out ${third?.reference}` }).click()
+    await other.getByRole('button', { name: 'Take it out' }).click()
+    await other.getByRole('dialog').locator('.field-problem').waitFor()
+    await other.getByRole('textbox', { name: 'Reason' }).fill('Stopped on the phone')
+    await expectAccessible(other)
+    await other.getByRole('dialog').getByRole('button', { name: 'Take it out' }).click()
+    await other.getByRole('cell', { name: /^Removed/ }).waitFor()
+    const remaining = BigInt((first?.amount.amount ?? 0) + (second?.amount.amount ?? 0))
+    await says(other, `€${inDecimals(remaining)}`)
+    await run('read-rail-reports')
+    expect(await statusOf(third?.withdrawalId ?? '')).toBe('failed')
+
+    await other.getByRole('button', { name: 'Export the file' }).click()
+    const link = other.getByRole('link', { name: 'Download the file' })
+    await link.waitFor()
+    await expectAccessible(other)
+    const [download] = await Promise.all([other.waitForEvent('download'), link.click()])
+    expect(download.suggestedFilename()).toBe(`${messageId}.xml`)
+    const bytes = await bytesOf(download)
+    expect(bytes.toString()).toBe((await operator.call('GET', `/payout-batches/${id}/file`)).text)
+    const { fileSha256 } = (await operator.call('GET', `/payout-batches/${id}`)).body
+    expect(createHash('sha256').update(bytes).digest('hex')).toBe(fileSha256)
+    expect(
+      readCreditTransfer(bytes.toString(), 'download')
+        .orders.map(({ reference }) => reference)
+        .sort(),
+    ).toEqual([first?.reference, second?.reference].sort())
+    await other.reload()
+    await says(other, /^File downloaded by you$/)
+    await says(other, 'Counts as sent to the bank')
+    expect(await other.getByRole('button', { name: 'Hold' }).count()).toBe(0)
+    expect(await other.getByRole('button', { name: /^Take out OW/ }).count()).toBe(0)
+    await close(other)
+  })
+
+  test('the bank’s answers are imported by dropping them; what is not its answer is refused whole, and says why', async () => {
+    const { harness, close, origin } = pages
+    const { id, messageId, payments } = await sentBatch('EUR', 5_000, 6_000)
+    const [first, second] = payments
+    const page = await pages.open('/console/operator/batches', { isOperator: true })
+    const report = statusReport(message('P002-1'), { messageId, status: 'PART' }, [
+      { reference: first?.reference ?? '', status: 'ACSP' },
+      { reference: second?.reference ?? '', status: 'RJCT', reason: 'AC04' },
+    ])
+    await dropped(page, { to: 'sepa', name: 'pain002.xml', text: report }, '3 records imported.')
+    await dropped(page, { to: 'sepa', name: 'again.xml', text: report }, 'imported before; nothing changed')
+    const entry = {
+      ...{ bank: 'B-1', amount: 5_000n, direction: 'DBIT' as const, bookedOn: day() },
+      details: transaction({ reference: first?.reference ?? '' }),
+    }
+    const debit = (iban: string, name: string) =>
+      accountReport(message(name), { kind: 'camt.054', iban, entries: [entry] })
+    const refused: [string, string | Buffer, string | RegExp][] = [
+      ['other-bank.xml', debit(otherIban, 'C054-0'), 'is about the account …3000, which is not one of this rail'],
+      ['rubbish.bin', Buffer.from('rubbish '.repeat(131_072)), 'The XML is broken'],
+      ['zeros.bin', Buffer.alloc(1_048_576), 'Nothing of the file was booked'],
+      ['dtd.xml', report.replace('?>', '?><!DOCTYPE Document [<!ENTITY x "y">]>'), 'A DOCTYPE is not allowed'],
+      ['half.xml', report.slice(0, -30), 'The XML is broken'],
+      ['pain001.xml', report.replaceAll('CstmrPmtStsRpt', 'CstmrCdtTrfInitn'), 'send pain.002, camt.053 or camt.054'],
+      ['empty.xml', '', 'Nothing of the file was booked'],
+    ]
+    for (const [name, text, why] of refused) await dropped(page, { to: 'sepa', name, text }, why)
+    await expectAccessible(page)
+    expect(await page.locator('.file-bad').count()).toBe(refused.length)
+    for (const text of await page.locator('.file-bad').allTextContents())
+      expect(text.match(/Nothing of the file was booked/g), text).toHaveLength(1)
+    await dropped(page, { to: 'sepa', name: 'camt054.xml', text: debit(ownIban, 'C054-1') }, '1 record imported.')
+    await run('read-rail-reports')
+    expect([await statusOf(first?.withdrawalId ?? ''), await statusOf(second?.withdrawalId ?? '')]).toEqual([
+      ...['paid', 'failed'],
+    ])
+    await page.goto(`${origin}/console/operator/batches/${id}`)
+    await says(page, 'Settled: every payment is answered')
+    await says(page, 'The bank has the batch')
+    await page.getByRole('cell', { name: /^Failed AC04 The account is closed$/ }).waitFor()
+
+    await page.goto(`${origin}/console/${harness.partner.id}/withdrawals/${first?.withdrawalId}`)
+    await says(page, 'Answer of the bank: paid')
+    await says(page, /^File camt054.xml, line 1, booked on/)
+    await says(page, 'Answer about the batch')
+    await says(page, `File ${messageId}.xml`)
+    await expectAccessible(page)
+    await page.getByRole('link', { name: /^bat_/ }).first().click()
+    await page.getByRole('heading', { name: `Batch ${messageId}` }).waitFor()
+    await close(page)
+
+    // The batch is the operator's: a partner's user reads what the public API says.
+    const clerk = await pages.open(`withdrawals/${first?.withdrawalId}`, { roles: ['payroll'] })
+    await says(clerk, 'Paid: the bank confirmed it')
+    await says(clerk, first?.reference ?? '')
+    expect(await clerk.getByText('Batch').count()).toBe(0)
+    await close(clerk)
+  })
+
+  test('a Bacs batch is exported as Standard 18, and its returned credits are read; other Bacs reports are refused', async () => {
+    const { close, origin } = pages
+    const { id, payments } = await closedBatch('GBP', 5_000, 6_000)
+    await approveByTwo(id)
+    const page = await openBatch(id)
+    await page.getByRole('button', { name: 'Export the file' }).click()
+    const link = page.getByRole('link', { name: 'Download the file' })
+    const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
+    const file = (await bytesOf(download)).toString()
+    expect(file).toBe((await operator.call('GET', `/payout-batches/${id}/file`)).text)
+    for (const { reference } of payments) expect(file).toContain(reference)
+
+    await page.goto(`${origin}/console/operator/batches`)
+    const [first] = payments
+    const arudd =
+      '<?xml version="1.0"?><BACSDocument><Data><ARUDD><Advice><OriginatingAccountRecords><OriginatingAccountRecord>' +
+      `<ReturnedDebitItem ref="${first?.reference}" valueOf="50.00" currency="GBP" returnCode="0"/>` +
+      '</OriginatingAccountRecord></OriginatingAccountRecords></Advice></ARUDD></Data></BACSDocument>'
+    await dropped(page, { to: 'bacs', name: 'arudd.xml', text: arudd }, 'Nothing of the file was booked')
+    await dropped(page, { to: 'bacs', name: 'rubbish.bin', text: Buffer.alloc(1_048_576, 'x') }, 'Nothing of the file')
+    const arucs = `Reference,Amount,Code,Reason\r\n${first?.reference},50.00,B,Account closed\r\n`
+    await dropped(page, { to: 'bacs', name: 'arucs.csv', text: arucs }, '1 record imported.')
+    await dropped(page, { to: 'bacs', name: 'arucs-again.csv', text: arucs }, 'imported before; nothing changed')
+    await run('read-rail-reports')
+    expect(await statusOf(first?.withdrawalId ?? '')).toBe('returned')
+    await page.goto(`${origin}/console/operator/batches/${id}`)
+    await page.getByRole('cell', { name: /^Returned/ }).waitFor()
+    await close(page)
+  })
+
+  test('each exception offers the decisions that fit it, and says what was decided', async () => {
+    const { harness, close, origin } = pages
+    const { messageId, payments } = await sentBatch('EUR', 5_000, 6_000, 7_000)
+    const [first, second] = payments
+    const entry = (bank: string, direction: 'CRDT' | 'DBIT', amount: bigint, details = '') => {
+      return { bank, direction, amount, details, bookedOn: day() }
+    }
+    const entries = [
+      entry('X-1', 'CRDT', 250_000n),
+      entry('X-2', 'DBIT', 390n),
+      // The bank has cut the reference off.
+      entry('X-3', 'CRDT', 5_000n, transaction({ reference: 'OWCUTOFF', returned: { reason: 'MS03' } })),
+    ]
+    const floatBefore = await eurFloat()
+    const found = accountReport(message('C053-X'), { kind: 'camt.053', iban: ownIban, entries })
+    await upload('sepa', 'statement.xml', found)
+    const report = statusReport(message('P002-X'), { messageId }, [
+      { reference: first?.reference ?? '', status: 'ACSC' },
+      { reference: second?.reference ?? '', status: 'RJCT', reason: 'DUPL' },
+    ])
+    await upload('sepa', 'duplicate.xml', report)
+    const page = await pages.open('/console/operator/exceptions', { isOperator: true })
+    await page.getByRole('row').nth(4).waitFor()
+    await expectAccessible(page)
+    expect(await page.getByRole('row').count()).toBe(5)
+
+    const decide = async (kind: string, choices: string[], fill: () => Promise<void>) => {
+      await page.goto(`${origin}/console/operator/exceptions`)
+      await page.getByRole('cell', { name: kind, exact: true }).click()
+      await page.getByRole('heading', { name: 'Decide' }).waitFor()
+      expect(await page.locator('fieldset b').allTextContents(), kind).toEqual(choices)
+      await page.getByRole('button', { name: 'Close the exception' }).click()
+      await page.locator('.field-problem').first().waitFor()
+      await fill()
+      await expectAccessible(page)
+      await page.getByRole('textbox', { name: 'Why' }).fill(`decided ${kind}`)
+      await page.getByRole('button', { name: 'Close the exception' }).click()
+      await page.getByRole('heading', { name: 'Decided' }).waitFor()
+      await says(page, `decided ${kind}`)
+      await expectAccessible(page)
+    }
+    const choose = (name: string) => page.getByRole('radio', { name }).check()
+    await decide('Money out', ['Book', 'Ignore'], () => choose('Ignore'))
+    await decide('Money in', ['Book', 'Ignore'], async () => {
+      await choose('Book')
+      await page.getByRole('combobox', { name: 'Whose float' }).selectOption({ label: harness.partner.name })
+      await page.getByRole('textbox', { name: 'Reference of the movement' }).fill('opening transfer')
+    })
+    await decide('Unmatched', ['Attach', 'Give back', 'Ignore'], async () => {
+      await choose('Attach')
+      await page.getByRole('textbox', { name: 'Why' }).fill('before')
+      await page.getByRole('textbox', { name: 'Reference of the payment' }).fill(second?.reference ?? '')
+      await page.getByRole('button', { name: 'Close the exception' }).click()
+      await says(page, `The answer is about another amount than the payment ${second?.reference}`)
+      await page.getByRole('textbox', { name: 'Reference of the payment' }).fill(first?.reference ?? '')
+    })
+    await decide('Duplicate', ['Attach', 'Give back', 'Ignore'], () => choose('Give back'))
+    await run('read-rail-reports')
+    expect([await statusOf(first?.withdrawalId ?? ''), await statusOf(second?.withdrawalId ?? '')]).toEqual([
+      ...['returned', 'failed'],
+    ])
+    // The payment that was returned after all is not in it, nor is the one that was never made.
+    expect((await eurFloat()) - floatBefore).toBe(250_000)
+
+    await page.goto(`${origin}/console/operator/exceptions`)
+    await says(page, 'Nothing to decide')
+    await page.getByRole('button', { name: 'Closed', exact: true }).click()
+    await page.getByRole('row').nth(4).waitFor()
+    expect(await page.locator('tbody .state').allTextContents()).toEqual(
+      expect.arrayContaining(['Ignore', 'Book', 'Attach', 'Give back']),
+    )
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ])
+    expect((await bytesOf(download)).toString().trim().split('\r\n')).toHaveLength(5)
+    await close(page)
+  })
+
+  test('a rail is held with a reason and released, also one that is no longer configured', async () => {
+    const { harness, close } = pages
+    const { db, clock } = harness
+    const { id } = await closedBatch('EUR', 5_000)
+    await approveByTwo(id)
+    await db.transaction().execute(tx => railHolds.hold(tx, { rail: 'left-bank', person: 'Ada', now: clock.now() }))
+    const page = await pages.open('/console/operator/rails', { isOperator: true })
+    const rail = (name: string) => page.getByRole('row', { name })
+    await page.getByRole('row', { name: /left-bank.*no longer in the settings.*by Ada since/ }).waitFor()
+    await rail('left-bank').getByRole('button', { name: 'Release' }).click()
+    await expect.poll(() => rail('left-bank').count(), { timeout: 20_000 }).toBe(0)
+    await rail('sepa').getByRole('button', { name: 'Hold' }).click()
+    await page.getByRole('textbox', { name: 'Reason' }).fill('bank outage')
+    await expectAccessible(page)
+    await page.getByRole('dialog').getByRole('button', { name: 'Hold' }).click()
+    await says(page, /^by you since .*: bank outage$/)
+    await expectAccessible(page)
+    await page.getByRole('link', { name: 'Payouts' }).click()
+    await page.getByRole('cell', { name: '€50.00' }).click()
+    await says(page, /^The rail sepa is held by you since .*: bank outage$/)
+    expect(await page.getByRole('button', { name: 'Export the file' }).count()).toBe(0)
+    await page.getByRole('link', { name: 'Rails' }).click()
+    await rail('sepa').getByRole('button', { name: 'Release' }).click()
+    await rail('sepa').getByRole('button', { name: 'Hold' }).waitFor()
+    await page.getByRole('link', { name: 'Payouts', exact: true }).first().click()
+    await page.getByRole('cell', { name: '€50.00' }).click()
+    await page.getByRole('button', { name: 'Export the file' }).waitFor()
+    await close(page)
+  })
+
+  test('the bank’s statements stand against the books day by day, and a difference says where to look', async () => {
+    const { harness, close } = pages
+    const amount = { amount: 1_000_000, currency: 'EUR' }
+    await operator.call('POST', `/partners/${harness.partner.id}/float/fund`, { body: { amount } })
+    const eur = await eurFloat()
+    const page = await pages.open('/console/operator/batches', { isOperator: true })
+    const text = statementOf('C053-F', { balance: BigInt(eur) + 1_234n })
+    await dropped(page, { to: 'sepa', name: 'statement.xml', text }, '1 record imported.')
+    await page.getByRole('link', { name: 'Float by day' }).click()
+    await page.getByRole('row', { name: /\+€12\.34/ }).waitFor()
+    await says(page, 'A difference comes from payments')
+    await expectAccessible(page)
+    const row = await page.getByRole('row', { name: /\+€12\.34/ }).textContent()
+    expect(row).toContain(ownIban)
+    expect(row).toContain(`€${(eur / 100).toLocaleString('en-GB', { minimumFractionDigits: 2 })}`)
+    await page.getByRole('button', { name: '92 days' }).click()
+    await page.getByRole('row', { name: /\+€12\.34/ }).waitFor()
+    await close(page)
+  })
+
+  test.each([
+    ['at 1440 px, light', { colorScheme: 'light' }],
+    ['at 1440 px, dark', { colorScheme: 'dark' }],
+    ['at 360 px, light', { colorScheme: 'light', ...phone }],
+    ['at 360 px, dark', { colorScheme: 'dark', ...phone }],
+  ] as const)('every page of payouts can be read with any aid and fits its width (%s)', async (look, options) => {
+    const { harness, close, origin } = pages
+    const { id, payments } = await closedBatch('EUR', 5_000, 6_000)
+    const held = { reason: 'one payee is unclear' }
+    await operator.call('POST', `/payout-batches/${id}/hold`, { body: held })
+    const entry = { bank: `L-${look}`, direction: 'CRDT', amount: 4_200n, bookedOn: day(), details: '' } as const
+    const raw = statementOf(`L-${look}`, { entries: [entry], balance: 123_456_789n })
+    await upload('sepa', 'look.xml', raw)
+    const [exception] = (await operator.call('GET', '/payout-exceptions?take=1')).body.exceptions
+    const page = await pages.open('/console/operator/batches', { isOperator: true }, options)
+    const content: Record<string, string> = {
+      'operator/batches': 'Drop files of the bank for sepa',
+      'operator/rails': 'sepa',
+      [`operator/batches/${id}`]: 'one payee is unclear',
+      'operator/exceptions': 'Money in',
+      [`operator/exceptions/${exception.id}`]: 'Decide',
+      'operator/float': 'A difference comes from',
+      [`${harness.partner.id}/withdrawals/${payments[0]?.withdrawalId}`]: 'Payment by sepa',
+    }
+    for (const [at, text] of Object.entries(content)) {
+      await page.goto(`${origin}/console/${at}`)
+      await says(page, text)
+      await expect.poll(() => page.locator('.skeleton').count(), { timeout: 20_000 }).toBe(0)
+      await expectAccessible(page)
+      expect(await fitsItsWidth(page), at).toBe(true)
+    }
+    await operator.call('POST', `/payout-batches/${id}/release`)
+    await close(page)
+  })
+  // The last one: the withdrawals are copies, which no task submits.
+  test('a batch of thousands and a thousand exceptions are shown a page at a time, with the right sums, and exported whole', async () => {
+    const { harness, close, origin } = pages
+    const count = extent({ short: 2_000, long: 10_000 })
+    await startDay()
+    const payments = await preparePayments(harness, { rail: 'sepa', count })
+    const { db, clock } = harness
+    const [settings] = rails
+    if (settings === undefined) throw new Error('The rail is missing')
+    const rail = fileRail({ db, now: clock.now, settings })
+    for (let first = 0; first < count; first += rail.paymentsMax)
+      await rail.submit(payments.slice(first, first + rail.paymentsMax), AbortSignal.timeout(60_000))
+    clock.advance({ minutes: 6 * 60 })
+    await run('send-payout-batches')
+    const [batch] = (await operator.call('GET', '/payout-batches?rail=sepa&take=1')).body.batches
+    expect(batch).toMatchObject({ paymentCount: count, total: { amount: 5_000 * count } })
+    await approveByTwo(batch.id)
+
+    const page = await openBatch(batch.id)
+    const rows = page.getByRole('table', { name: 'Payments' }).locator('tbody tr')
+    await expect.poll(() => rows.count(), { timeout: 20_000 }).toBe(50)
+    await says(page, `${count.toLocaleString('en-GB')} payments`)
+    await says(page, `€${(50 * count).toLocaleString('en-GB')}.00`)
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await expect.poll(() => rows.count(), { timeout: 20_000 }).toBe(100)
+    const [csv] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ])
+    const lines = (await bytesOf(csv)).toString().trim().split('\r\n').slice(1)
+    expect(new Set(lines.map(line => line.split(',')[0])).size).toBe(count)
+    expect(lines.reduce((sum, line) => sum + Number(line.split(',')[3]), 0)).toBe(5_000 * count)
+    await page.getByRole('button', { name: 'Export the file' }).click()
+    const link = page.getByRole('link', { name: 'Download the file' })
+    const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
+    expect(readCreditTransfer((await bytesOf(download)).toString(), 'download').orders).toHaveLength(count)
+
+    const open = (await operator.call('GET', '/payout-exceptions?take=1000')).body.exceptions.length
+    const entries = Array.from({ length: 1_000 }, (_, index) => ({
+      ...{ bank: `MANY-${index}`, direction: 'CRDT' as const, amount: BigInt(index + 1), bookedOn: day(), details: '' },
+    }))
+    await page.goto(`${origin}/console/operator/batches`)
+    const statement = accountReport(message('C053-MANY'), { kind: 'camt.053', iban: ownIban, entries })
+    await dropped(page, { to: 'sepa', name: 'many.xml', text: statement }, '1,000 records imported.')
+    await page.getByRole('link', { name: 'Exceptions' }).click()
+    const found = page.getByRole('table', { name: 'Exceptions' }).locator('tbody tr')
+    await expect.poll(() => found.count(), { timeout: 20_000 }).toBe(50)
+    const [all] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ])
+    expect((await bytesOf(all)).toString().trim().split('\r\n')).toHaveLength(1 + open + 1_000)
+
+    // What a reader waits for, on the server: a page of each list does not grow with what lies behind it.
+    for (const path of [
+      `/payout-batches/${batch.id}/payments`,
+      '/payout-exceptions',
+      `/payouts/${payments[0]?.reference}`,
+    ]) {
+      const startedMs = performance.now()
+      expect((await operator.call('GET', path)).status).toBe(200)
+      expect(performance.now() - startedMs, path).toBeLessThan(1_000)
+    }
+    await close(page)
+  })
+})
